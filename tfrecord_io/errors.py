@@ -1,0 +1,153 @@
+"""Every error of tfrecord_io.
+
+::
+
+    TFRecordError
+    ├── CorruptRecordError (ValueError)      framing: a CRC or a length does not fit
+    │   └── TruncatedRecordError (EOFError)  the file ends inside a record
+    ├── DecodeError (ValueError)             a payload is no valid record
+    │   └── FeatureTypeError (TypeError)     a feature's kind is not the declared one
+    ├── EncodeError (ValueError)             a value has no form in a record
+    ├── SchemaError (ValueError)             records or files contradict a schema
+    │   └── FeatureNotFoundError (KeyError)  a named feature is not there
+    ├── CompressionError (OSError)           a compressed stream is damaged
+    └── MissingDependencyError (ImportError) an optional package is not installed
+
+Each error carries, for programs: ``path``, ``record`` (0-based in its file), ``offset`` (first byte of the
+record's header in the uncompressed stream), ``feature``, ``reason``, ``expected``, ``got`` and
+``records_intact``; ``None`` where unknown. For people: one sentence with the same facts and what to do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+_MESSAGE_LIMIT = 1024
+
+
+def printable(text: object, limit: int = 200) -> str:
+    """Escape control characters and cut to `limit` characters, so that names are safe in any message.
+
+    >>> printable("a\\x1b[31m")
+    'a\\\\x1b[31m'
+    """
+    raw = text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else str(text)
+    cut = raw if len(raw) <= limit else raw[:limit] + "…"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+
+
+class TFRecordError(Exception):
+    """Base of all errors of tfrecord_io.
+
+    Parameters
+    ----------
+    reason : str
+        What is wrong, in a clause.
+    path, record, offset, feature, expected, got, records_intact
+        Where and what; see the module's text.
+    advice : str, optional
+        What the reader of the message can do about it.
+    """
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        path: str | None = None,
+        record: int | None = None,
+        offset: int | None = None,
+        feature: str | None = None,
+        expected: object = None,
+        got: object = None,
+        records_intact: int | None = None,
+        advice: str | None = None,
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.path = path
+        self.record = record
+        self.offset = offset
+        self.feature = feature
+        self.expected = expected
+        self.got = got
+        self.records_intact = records_intact
+        self.advice = advice
+
+    def __str__(self) -> str:
+        where = []
+        if self.path is not None:
+            where.append(printable(self.path))
+        if self.record is not None:
+            at = "" if self.offset is None else f" at byte {self.offset}"
+            where.append(f"record {self.record}{at}")
+        elif self.offset is not None:
+            where.append(f"byte {self.offset}")
+        if self.feature is not None:
+            where.append(f"feature '{printable(self.feature)}'")
+        text = ": ".join([*where, printable(self.reason, 600)])
+        if self.records_intact:
+            text += f"; the {self.records_intact} records before it are intact"
+        if self.advice is not None:
+            text += f"; {printable(self.advice, 400)}"
+        return text[:_MESSAGE_LIMIT]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), dict(self.__dict__))
+
+
+def _rebuild(cls: type[TFRecordError], state: dict[str, Any]) -> TFRecordError:
+    error = cls(state["reason"])
+    error.__dict__.update(state)
+    return error
+
+
+class CorruptRecordError(TFRecordError, ValueError):
+    """A record's length or checksum does not fit, or the file is no TFRecord file."""
+
+
+class TruncatedRecordError(CorruptRecordError, EOFError):
+    """The file ends inside a record."""
+
+
+class DecodeError(TFRecordError, ValueError):
+    """A record's payload is not a valid message, or a value does not fit its column."""
+
+
+class FeatureTypeError(DecodeError, TypeError):
+    """A feature has another kind than its column was declared with."""
+
+
+class EncodeError(TFRecordError, ValueError):
+    """A value or a column has no form in a TFRecord file."""
+
+
+class SchemaError(TFRecordError, ValueError):
+    """Records, files or arguments contradict each other about names or types."""
+
+
+class FeatureNotFoundError(SchemaError, KeyError):
+    """A feature that was asked for or is required is not there."""
+
+
+class CompressionError(TFRecordError, OSError):
+    """A compressed stream is damaged or is not what it was said to be."""
+
+
+class MissingDependencyError(TFRecordError, ImportError):
+    """An optional package is needed; the message names the extra to install."""
+
+
+class PrecisionWarning(UserWarning):
+    """float64 values were rounded to float32, the only float kind a TFRecord has."""
+
+
+class SchemaWarning(UserWarning):
+    """An embedded schema could not be used, or was found where it is not expected."""
+
+
+class StoppedEarlyWarning(UserWarning):
+    """Reading ended before the end of the input, as ``on_error="stop"`` asks."""
+
+
+class SlowEngineWarning(UserWarning):
+    """The compiled engine is missing: the reference engine runs, many times slower."""
