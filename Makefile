@@ -1,0 +1,92 @@
+# make demo · make test · make lint · make types · make wheel-test · make conformance · make bench · make clean
+#
+# The wheel is built once and installed into each environment; nothing imports the package from this directory, where it
+# would shadow the installed one and lose the kernel.
+
+PYTHON ?= python3
+JOBS ?= 2
+PYTEST_ARGS ?=
+BENCH_ARGS ?=
+
+VENV := .venv
+CONFORMANCE := .venv-conformance
+BENCH := .venv-bench
+WHEELS := build/wheel
+SOURCES := pyproject.toml CMakeLists.txt LICENSE $(shell find tfrecord_io -name __pycache__ -prune -o -type f -print)
+
+export PYTHONSAFEPATH := 1
+
+.PHONY: demo test lint types format wheel-test conformance bench require-kernel clean
+
+demo: $(VENV)/.installed
+	$(VENV)/bin/python demo/run.py
+
+test: $(VENV)/.test require-kernel
+	$(VENV)/bin/pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev
+	$(VENV)/bin/ruff check .
+
+types: $(VENV)/.dev
+	$(VENV)/bin/mypy
+
+format: $(VENV)/.dev
+	$(VENV)/bin/ruff check --fix .
+
+wheel-test: $(VENV)/.dev
+	PYTHON=$(abspath $(VENV)/bin/python) JOBS=$(JOBS) bash .ci/wheel-test
+
+conformance: $(CONFORMANCE)/.installed
+	TFRECORD_IO_CONFORMANCE=1 $(CONFORMANCE)/bin/pytest tests/conformance $(PYTEST_ARGS)
+
+bench: $(BENCH)/.installed
+	mkdir -p build/bench && ln -sfn ../../benchmarks build/bench/benchmarks
+	cd build/bench && PYTHONSAFEPATH= $(abspath $(BENCH))/bin/python -m benchmarks $(BENCH_ARGS)
+
+clean:
+	rm -rf $(VENV) $(CONFORMANCE) $(BENCH) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# ---- environments
+
+$(WHEELS)/.built: $(SOURCES) | $(VENV)/bin/python
+	rm -rf $(WHEELS) && mkdir -p $(WHEELS)
+	PIP_DISABLE_PIP_VERSION_CHECK=1 $(VENV)/bin/python -m pip wheel --quiet --no-deps --wheel-dir $(WHEELS) .
+	touch $@
+
+# $(call replace,environment): our wheel in place of an older one of the same version.
+# $(call install,environment,extra,other packages): what it and the extra need.
+replace = $(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(WHEELS)/*.whl
+install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check $$(ls $(WHEELS)/*.whl)$(2) $(3)
+
+$(VENV)/bin/python $(CONFORMANCE)/bin/python $(BENCH)/bin/python:
+	$(PYTHON) -m venv $(@D:/bin=)
+
+$(VENV)/.installed: $(WHEELS)/.built
+	$(call replace,$(VENV))
+	$(call install,$(VENV))
+	touch $@
+
+$(VENV)/.test: $(VENV)/.installed
+	$(call install,$(VENV),[test])
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.test
+	$(call install,$(VENV),[dev])
+	touch $@
+
+$(CONFORMANCE)/.installed: $(WHEELS)/.built | $(CONFORMANCE)/bin/python
+	$(call replace,$(CONFORMANCE))
+	$(call install,$(CONFORMANCE),[test],tensorflow-cpu tfx-bsl)
+	touch $@
+
+$(BENCH)/.installed: $(WHEELS)/.built | $(BENCH)/bin/python
+	$(call replace,$(BENCH))
+	$(call install,$(BENCH),,tensorflow-cpu tfx-bsl tfrecord)
+	touch $@
+
+# The tests compare the engines: without the kernel they would show nothing. The second build shows why it is missing.
+require-kernel: $(VENV)/.installed
+	@$(VENV)/bin/python -c 'import tfrecord_io._native._kernel' || { \
+	  echo 'The compiled engine is missing; its build says:' >&2; \
+	  TFRECORD_IO_REQUIRE_KERNEL=1 $(VENV)/bin/python -m pip wheel --no-deps --wheel-dir build/failed . ; \
+	  exit 1; }

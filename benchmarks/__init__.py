@@ -1,0 +1,1 @@
+"""Speed against the libraries people use today: ``python -m benchmarks``."""

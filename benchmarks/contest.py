@@ -1,0 +1,164 @@
+"""Contenders in processes of their own, taking turns on one machine.
+
+A process constructs its contender, says so, and then runs once for each line it is given: the index of a setting.
+Rounds alternate between the processes, so that a slow moment of the machine hits all of them. In the first round every
+setting runs; later rounds repeat the best one. The best time counts.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.workloads import WORKLOADS, Workload
+
+READERS = (
+    "benchmarks.ours:Ours",
+    "benchmarks.ours:OursTwoThreads",
+    "benchmarks.peers:TfData",
+    "benchmarks.peers:TfxBsl",
+    "benchmarks.peers:Tfrecord",
+    "benchmarks.floor:Floor",
+)
+WRITERS = (
+    "benchmarks.writers:OursWriter",
+    "benchmarks.writers:OursWriterTwoThreads",
+    "benchmarks.writers:TensorFlowWriter",
+    "benchmarks.writers:TfxBslWriter",
+    "benchmarks.writers:TfrecordWriter",
+    "benchmarks.floor:Floor",
+)
+
+
+def contender_class(spec: str) -> Any:
+    module, _, name = spec.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+@dataclass(slots=True)
+class Result:
+    """Best seconds of a contender on a workload, scaled to all rows where it was given a share of them."""
+
+    name: str
+    seconds: float = math.inf
+    setting: str = ""
+    share: float = 1.0
+    runs: int = 0
+    error: str | None = None
+
+
+@dataclass(slots=True)
+class _Process:
+    """The parent's side of one contender."""
+
+    spec: str
+    result: Result
+    child: subprocess.Popen[str]
+    settings: list[str] = field(default_factory=list)
+    best: int = 0
+    spent: float = 0.0
+
+    @classmethod
+    def start(cls, spec: str, workload: str) -> _Process:
+        command = [sys.executable, "-m", "benchmarks.contest", spec, workload]
+        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
+        child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment
+        )
+        process = cls(spec, Result(contender_class(spec).name), child)
+        hello = process._answer()
+        process.settings = hello.get("settings", [])
+        process.result.share = hello.get("share", 1.0)
+        return process
+
+    def _answer(self) -> dict[str, Any]:
+        assert self.child.stdout is not None
+        line = self.child.stdout.readline()
+        answer = json.loads(line) if line else {"error": f"the process ended with code {self.child.wait()}"}
+        self.result.error = answer.get("error")
+        return answer
+
+    def run(self, index: int) -> None:
+        assert self.child.stdin is not None
+        self.child.stdin.write(f"{index}\n")
+        self.child.stdin.flush()
+        answer = self._answer()
+        if self.result.error is not None:
+            return
+        seconds = answer["seconds"]
+        self.spent += seconds
+        self.result.runs += 1
+        if seconds / self.result.share < self.result.seconds:
+            self.result.seconds = seconds / self.result.share
+            self.result.setting = self.settings[index]
+            self.best = index
+
+    def stop(self) -> None:
+        if self.child.stdin is not None:
+            self.child.stdin.close()
+        self.child.wait()
+        if self.child.stdout is not None:
+            self.child.stdout.close()
+
+
+def contest(specs: tuple[str, ...], workload: Workload, repeat: int, budget: float) -> list[Result]:
+    """Run contenders in turns: at most `repeat` rounds, and none that has spent `budget` seconds runs again."""
+    workload.path.read_bytes()  # into the page cache
+    processes = [_Process.start(spec, workload.name) for spec in specs]
+    try:
+        for round_ in range(repeat):
+            for process in processes:
+                if process.result.error is not None or (round_ and process.spent > budget):
+                    continue
+                for index in range(len(process.settings)) if round_ == 0 else (process.best,):
+                    if process.result.error is None:
+                        process.run(index)
+    finally:
+        for process in processes:
+            process.stop()
+    return [process.result for process in processes]
+
+
+def serve(spec: str, name: str) -> None:
+    """The child's side: construct, then time one run for each line."""
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)  # what libraries print is no answer
+    workload = WORKLOADS[name]
+    try:
+        contender = contender_class(spec)(workload)
+    except Exception as error:  # a peer that is not installed or does not work here is a line in the table
+        print(json.dumps({"error": f"{type(error).__name__}: {error}"[:300]}), file=answers)
+        return
+    settings = [_words(setting) for setting in contender.settings]
+    print(json.dumps({"settings": settings, "share": contender.share}), file=answers)
+    expected = round(workload.rows * contender.share)
+    for line in sys.stdin:
+        print(json.dumps(_timed(contender, contender.settings[int(line)], expected)), file=answers)
+    getattr(contender, "close", lambda: None)()
+
+
+def _timed(contender: Any, setting: Any, expected: int) -> dict[str, Any]:
+    try:
+        begin = time.perf_counter()
+        result = contender.run(setting)
+        seconds = time.perf_counter() - begin
+    except Exception as error:
+        return {"error": f"{type(error).__name__}: {error}"[:300]}
+    count = contender.count(result)
+    return {"seconds": seconds} if count == expected else {"error": f"{count} rows instead of {expected}"}
+
+
+def _words(setting: Any) -> str:
+    parts = (setting,) if isinstance(setting, str) else setting
+    return " ".join(str(part) for part in parts if part != "")
+
+
+if __name__ == "__main__":
+    serve(*sys.argv[1:])

@@ -1,0 +1,75 @@
+"""The command: writes the workloads, times everybody in one run, prints the ratios."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import report
+from benchmarks.contest import READERS, WRITERS, Result, contest
+from benchmarks.workloads import WORKLOADS, Workload, ensure
+
+NOTES = """\
+Seconds, best of up to {repeat} alternating rounds; ratios are the best peer's time over ours. Floor: memcpy + CRC32C of
+the file's bytes. `~`: timed on a part of the rows and scaled."""
+
+
+def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
+    parser.add_argument("--workloads", nargs="+", choices=list(WORKLOADS), default=list(WORKLOADS), metavar="NAME", help=", ".join(WORKLOADS))
+    direction = parser.add_mutually_exclusive_group()
+    direction.add_argument("--read", dest="directions", action="store_const", const=("read",), help="file → columns (the default)")
+    direction.add_argument("--write", dest="directions", action="store_const", const=("write",), help="columns → file")
+    direction.add_argument("--all", dest="directions", action="store_const", const=("read", "write"), help="both")
+    parser.set_defaults(directions=("read",))
+    parser.add_argument("--repeat", type=int, default=7, help="rounds at most (default 7)")
+    parser.add_argument("--budget", type=float, default=30.0, metavar="S", help="a contender that has run S seconds is not repeated (default 30)")
+    parser.add_argument("--no-peers", action="store_true", help="only ours and the floor")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="also into FILE, between its bench markers if it has them")
+    return parser.parse_args(argv)
+
+
+def _geometric_mean(results: Sequence[tuple[Workload, list[Result]]], ours: int) -> str:
+    quotients = []
+    for _, all_results in results:
+        times = [r.seconds for r in all_results[2:-1] if r.error is None]
+        if all_results[ours].error is not None or not times:
+            return "–"
+        quotients.append(min(times) / all_results[ours].seconds)
+    return f"{math.exp(sum(map(math.log, quotients)) / len(quotients)):.1f}×"
+
+
+def measure(direction: str, options: argparse.Namespace) -> str:
+    """Run one direction and give its part of the report."""
+    specs = READERS if direction == "read" else WRITERS
+    if options.no_peers:
+        specs = tuple(s for s in specs if ".ours" in s or ":Ours" in s or "floor" in s)
+    results = []
+    for name in options.workloads:
+        print(f"{direction}: {WORKLOADS[name].title} …", file=sys.stderr, flush=True)
+        results.append((WORKLOADS[name], contest(specs, WORKLOADS[name], options.repeat, options.budget)))
+    parts = [f"### {'File → Arrow' if direction == 'read' else 'Arrow → file'}", report.ratios(results, options.no_peers)]
+    if not options.no_peers:
+        parts.append(f"Geometric mean: {_geometric_mean(results, 0)} on one thread, {_geometric_mean(results, 1)} on two.")
+        parts.append(report.peers(results))
+    failed = report.errors(results)
+    return "\n\n".join([*parts, f"Did not run:\n\n{failed}"] if failed else parts)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = arguments(argv)
+    ensure(options.workloads)
+    parts = [report.machine() + ".", NOTES.format(repeat=options.repeat)]
+    parts += [measure(direction, options) for direction in options.directions]
+    text = "\n\n".join(parts)
+    print(text)
+    if options.markdown is not None:
+        report.put(options.markdown, text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""Fixtures of all tests."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import pytest
+
+ENGINES = ("native", "reference")
+
+
+def pytest_report_header() -> str:
+    import tfrecord_io
+
+    return f"tfrecord_io: {Path(tfrecord_io.__file__).parent}"
+
+
+@pytest.fixture
+def data() -> Path:
+    """The folder of the golden files; where each comes from stands in its README.md."""
+    return Path(__file__).parent / "data"
+
+
+@pytest.fixture(scope="session")
+def native_engine() -> None:
+    """Fail, not skip, where the compiled engine is missing: a run without it shows nothing about it."""
+    try:
+        importlib.import_module("tfrecord_io._native._kernel")
+    except ImportError as error:
+        pytest.fail(f"the compiled engine is missing: {error}")
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run the test once on each engine; its name."""
+    if request.param == "native":
+        request.getfixturevalue("native_engine")
+    monkeypatch.setenv("TFRECORD_IO_ENGINE", request.param)
+    return str(request.param)

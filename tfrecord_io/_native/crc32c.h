@@ -1,0 +1,23 @@
+// CRC32C (Castagnoli polynomial, RFC 3720 appendix B.4) and TFRecord's mask over it
+// (tensorflow/tsl/lib/hash/crc32c.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tfr {
+
+// Continues `value`, the CRC of what came before (0 at the start).
+using Crc32cFunction = uint32_t (*)(uint32_t value, const uint8_t* data, size_t size);
+
+extern const Crc32cFunction crc32c;  // the fastest this machine runs
+
+uint32_t crc32c_portable(uint32_t value, const uint8_t* data, size_t size);
+Crc32cFunction crc32c_x86();  // nullptr where the machine has no SSE4.2 and PCLMUL
+Crc32cFunction crc32c_arm();  // nullptr where it has no CRC32 instructions
+
+inline uint32_t mask_crc(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
+
+inline uint32_t masked_crc32c(const uint8_t* data, size_t size) { return mask_crc(crc32c(0, data, size)); }
+
+}  // namespace tfr

@@ -1,0 +1,249 @@
+#include "decoder.h"
+
+#include "crc32c.h"
+#include "frame.h"
+#include "text.h"
+
+namespace tfr {
+namespace {
+
+// The usual form of a map entry: key, then value, nothing else.
+inline bool read_entry(const u8* p, const u8* end, FastEntry& entry) {
+  WireError error;
+  size_t size = 0;
+  if (*p != make_tag(1, kLen) || (p = read_size(p + 1, end, &size, error)) == nullptr) return false;
+  entry.end = p + size;
+  if (size == 0 || *p != make_tag(1, kLen) || (p = read_size(p + 1, entry.end, &entry.key_size, error)) == nullptr) return false;
+  entry.key = p;
+  p += entry.key_size;
+  if (p == entry.end || *p != make_tag(2, kLen) || (p = read_size(p + 1, entry.end, &size, error)) == nullptr) return false;
+  entry.value = p;
+  return p + size == entry.end;
+}
+
+}  // namespace
+
+Decoder::Decoder(DecoderPlan plan) : record_type(plan.record_type), plan_(std::move(plan)) {
+  slots.reserve(plan_.columns.size());
+  for (const ColumnPlan& column : plan_.columns) {
+    (column.steps ? lists_ : features_).add(column.name, static_cast<int32_t>(slots.size()));
+    slots.push_back({column.name, column.steps, Column(column)});
+    any_required_ |= column.required;
+  }
+}
+
+void Decoder::add_name(const std::string& text, bool steps, bool wanted) {
+  if (!provisional_) {
+    provisional_ = true;
+    provisional_slots_ = slots.size();
+    provisional_features_ = features_.size();
+    provisional_lists_ = lists_.size();
+  }
+  (steps ? lists_ : features_).add(text, wanted ? static_cast<int32_t>(slots.size()) : -1);
+  if (!wanted) return;
+  ColumnPlan column;
+  column.name = text;
+  column.text = plan_.text;
+  column.steps = steps;
+  slots.push_back({text, steps, Column(column)});
+}
+
+void Decoder::drop_provisional() {
+  if (!provisional_) return;
+  provisional_ = false;
+  while (slots.size() > provisional_slots_) slots.pop_back();
+  features_.keep(provisional_features_);
+  lists_.keep(provisional_lists_);
+}
+
+Progress Decoder::feed(const u8* data, size_t size, size_t begin, int64_t max_records, int64_t max_bytes, bool last) {
+  Progress done;
+  constexpr int64_t kMostBytes = 0x7fffffff;  // every value has at least a byte: 32-bit offsets never overflow
+  if (max_bytes < 0 || max_bytes > kMostBytes) max_bytes = kMostBytes;
+  readable_end_ = data + size;
+  size_t at = begin;
+  while (at < size && (max_records < 0 || done.records < max_records)) {
+    FrameHeader header = read_frame(data + at, size - at, plan_.max_record_bytes, last);
+    if (header.code == Code::kOk && !header.whole) break;
+    if (header.code == Code::kOk && rows != 0 && value_bytes + header.length > max_bytes) break;
+    const u8* payload = data + at + kHeaderBytes;
+    if (header.code == Code::kOk && plan_.check_crc) check_payload(payload, header);
+    Fault& fault = done.fault;
+    if (header.code != Code::kOk) {
+      fault.code = header.code;
+      fault.byte = header.byte;
+      fault.expected = header.expected;
+      fault.got = header.got;
+    } else if (parse(payload, payload + header.length, fault)) {
+      at += static_cast<size_t>(header.length) + kFrameBytes;
+      ++done.records;
+      ++rows;
+      value_bytes += header.length;
+      continue;
+    }
+    fault.record = done.records;
+    fault.offset = static_cast<int64_t>(at);
+    break;
+  }
+  done.consumed = static_cast<int64_t>(at - begin);
+  return done;
+}
+
+bool Decoder::parse(const u8* p, const u8* end, Fault& fault) {
+  if (parse_fast(p, end)) {
+    if (p < end) ++seen;
+    return true;
+  }
+  take_back();
+  bool good = parse_exact(p, end, fault);
+  if (good) provisional_ = false;
+  if (!good && fault.code < Code::kStopNewNames) {
+    take_back();
+    drop_provisional();
+  }
+  if (good) embedded_accepted_ = false;
+  return good;
+}
+
+bool Decoder::misses_required() const {
+  for (const Slot& slot : slots)
+    if (slot.column.required && slot.column.rows != rows + 1) return true;
+  return false;
+}
+
+bool Decoder::parse_fast(const u8* p, const u8* end) {
+  feature_place_ = list_place_ = 0;
+  WireError error;
+  while (p < end) {
+    u8 tag = *p;
+    bool lists = tag == make_tag(2, kLen) && record_type == RecordType::kSequence;
+    if (tag != make_tag(1, kLen) && !lists) return false;
+    size_t size = 0;
+    if ((p = read_size(p + 1, end, &size, error)) == nullptr) return false;
+    if (!(lists ? lists_fast(p, p + size) : features_fast(p, p + size))) return false;
+    p += size;
+  }
+  return !any_required_ || !misses_required();
+}
+
+namespace {
+
+inline Name* look_up(Names& names, size_t place, const FastEntry& entry) {
+  Name* name = place < names.order.size() ? names.order[place] : nullptr;
+  if (name != nullptr && name->is(entry.key, entry.key_size)) return name;
+  name = names.find(entry.key, entry.key_size);
+  if (name == nullptr) return nullptr;
+  if (place >= names.order.size()) {
+    names.order.push_back(name);
+  } else {
+    names.order[place] = name;
+  }
+  return name;
+}
+
+// Where the only value of a scalar's Feature [p, end) starts.
+inline const u8* scalar_value(const Column& column, const u8* p, const u8* end) {
+  if (column.kind == Kind::kFloat) return end - 4;
+  if (column.kind == Kind::kInt64) return p + (p[2] == make_tag(1, kLen) ? 4 : 3);
+  return end - (column.data_bytes - column.scalar_start(column.rows - 1));
+}
+
+}  // namespace
+
+// Appends the entry at `p` where it starts as the name's last one did.
+inline bool Decoder::append_known(Name& name, const u8* p) {
+  Column& column = slots[static_cast<size_t>(name.column)].column;
+  if (column.layout != Layout::kScalar || column.rows != rows || static_cast<int>(column.kind) != name.shape.kind || !name.shape.matches(p))
+    return false;
+  const u8* value = p + name.shape.size;
+  size_t size = name.shape.value_size;
+  if (column.kind == Kind::kFloat) {
+    column.append_float(value);
+    return true;
+  }
+  if (column.kind == Kind::kInt64) {
+    uint64_t number = 0;
+    WireError error;
+    if (read_varint(value, value + size, &number, error) != value + size) return false;
+    column.append_int64(static_cast<int64_t>(number));
+    return true;
+  }
+  if (!text_fits(column, rows, value, size)) return false;
+  column.append_bytes(value, size);
+  return true;
+}
+
+bool Decoder::skips(const FastEntry& entry) const { return plan_.unknown == Unknown::kSkip && is_utf8(entry.key, entry.key_size); }
+
+bool Decoder::features_fast(const u8* p, const u8* end) {
+  for (; p < end; ++feature_place_) {
+    size_t place = feature_place_;
+    Name* hint = place < features_.order.size() ? features_.order[place] : nullptr;
+    if (hint != nullptr && hint->shape.size != 0 && static_cast<size_t>(end - p) >= hint->shape.size + hint->shape.value_size &&
+        static_cast<size_t>(readable_end_ - p) >= Shape::kMost && append_known(*hint, p)) {
+      hint->shape.strikes = 0;
+      p += hint->shape.size + hint->shape.value_size;
+      continue;
+    }
+    FastEntry entry;
+    if (!read_entry(p, end, entry)) return false;
+    Name* name = look_up(features_, place, entry);
+    if (name == nullptr && !skips(entry)) return false;
+    if (name != nullptr && name->column >= 0) {
+      Column& column = slots[static_cast<size_t>(name->column)].column;
+      Fast done = append_fast(column, rows, entry.value, entry.end);
+      if (done == Fast::kDoubt) return false;
+      if (done == Fast::kDone && column.layout == Layout::kScalar) {
+        const u8* value = scalar_value(column, entry.value, entry.end);
+        name->shape.learn(p, static_cast<size_t>(value - p), static_cast<size_t>(entry.end - value), static_cast<int>(column.kind));
+      }
+    }
+    p = entry.end;
+  }
+  return true;
+}
+
+bool Decoder::lists_fast(const u8* p, const u8* end) {
+  for (; p < end; ++list_place_) {
+    FastEntry entry;
+    if (!read_entry(p, end, entry)) return false;
+    Name* name = look_up(lists_, list_place_, entry);
+    if (name == nullptr && !skips(entry)) return false;
+    if (name != nullptr && name->column >= 0 && !steps_fast(slots[static_cast<size_t>(name->column)].column, entry.value, entry.end)) return false;
+    p = entry.end;
+  }
+  return true;
+}
+
+bool Decoder::steps_fast(Column& column, const u8* p, const u8* end) {
+  if (column.rows > rows) return false;
+  column.fill_nulls(rows);
+  Column& steps = *column.steps;
+  WireError error;
+  while (p < end) {
+    size_t size = 0;
+    if (*p != make_tag(1, kLen) || (p = read_size(p + 1, end, &size, error)) == nullptr) return false;
+    Fast done = append_fast(steps, steps.rows, p, p + size);
+    if (done == Fast::kDoubt) return false;
+    if (done == Fast::kNothing) steps.fill_nulls(steps.rows + 1);
+    p += size;
+  }
+  if (column.first_row < 0 && steps.kind != Kind::kNone) column.first_row = rows;
+  column.close_list_row();
+  return true;
+}
+
+void Decoder::take_back() {
+  for (Slot& slot : slots) slot.column.truncate(rows);
+}
+
+void Decoder::finish() {
+  for (Slot& slot : slots) slot.column.finish(rows);
+}
+
+void Decoder::reset() {
+  for (Slot& slot : slots) slot.column.reset();
+  rows = value_bytes = 0;
+}
+
+}  // namespace tfr

@@ -1,0 +1,101 @@
+// Frames in, columns out, in one pass: a record's CRC is checked and its features are parsed while its bytes are
+// in the cache.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "walk.h"
+
+namespace tfr {
+
+struct DecoderPlan {
+  std::vector<ColumnPlan> columns;
+  Unknown unknown = Unknown::kDiscover;
+  Text text = Text::kTrack;
+  RecordType record_type = RecordType::kExample;
+  bool check_crc = true;
+  int64_t max_record_bytes = 0x7fffffff;
+  int64_t max_features = 100000;
+};
+
+struct Progress {
+  int64_t records = 0;
+  int64_t consumed = 0;
+  Fault fault;
+};
+
+// A map entry in its usual form.
+struct FastEntry {
+  const u8* key = nullptr;
+  size_t key_size = 0;
+  const u8* value = nullptr;
+  const u8* end = nullptr;
+};
+
+class Decoder {
+ public:
+  explicit Decoder(DecoderPlan plan);
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  // Stops before the first record that does not fit; see Decoder.feed in engine/contract.py.
+  Progress feed(const u8* data, size_t size, size_t begin, int64_t max_records, int64_t max_bytes, bool last);
+
+  // What a stop asks for, and the answers to it.
+  struct NewName {
+    std::string text;
+    bool steps;
+  };
+  std::vector<NewName> new_names;
+  std::vector<Span> embedded;
+  void add_name(const std::string& text, bool steps, bool wanted);
+  void accept_embedded() { embedded_accepted_ = true; }
+
+  // The columns with all their rows; reset() when they have been handed over.
+  void finish();
+  void reset();
+
+  struct Slot {
+    std::string name;
+    bool steps;
+    Column column;
+  };
+  std::vector<Slot> slots;
+  int64_t rows = 0;
+  int64_t value_bytes = 0;
+  int64_t seen = 0;
+  int64_t foreign = 0;
+  RecordType record_type;
+
+ private:
+  bool parse(const u8* p, const u8* end, Fault& fault);
+  bool parse_fast(const u8* p, const u8* end);
+  bool features_fast(const u8* p, const u8* end);
+  bool lists_fast(const u8* p, const u8* end);
+  bool skips(const FastEntry& entry) const;
+  bool append_known(Name& name, const u8* entry);
+  bool steps_fast(Column& column, const u8* p, const u8* end);
+  bool parse_exact(const u8* p, const u8* end, Fault& fault);
+  bool ask(Walk& walk, Fault& fault);
+  bool judge_record(const Walk& walk, Fault& fault);
+  Code judge_entry(const Slot& slot, const Entry* entry, Fault& fault);
+  bool judge_names(const Walk& walk, Fault& fault);
+  void append_entry(Slot& slot, const Entry& entry);
+  void take_back();
+  void drop_provisional();
+  bool misses_required() const;
+
+  DecoderPlan plan_;
+  Names features_, lists_;
+  size_t feature_place_ = 0, list_place_ = 0;  // how many entries of this record were seen
+  const u8* readable_end_ = nullptr;           // bytes up to here may be loaded
+  std::vector<const Entry*> winners_;          // by column: the entry that counts
+  bool embedded_accepted_ = false;
+  bool any_required_ = false;
+  // Names asked for by the record at hand: forgotten if it turns out faulty.
+  size_t provisional_slots_ = 0, provisional_features_ = 0, provisional_lists_ = 0;
+  bool provisional_ = false;
+};
+
+}  // namespace tfr

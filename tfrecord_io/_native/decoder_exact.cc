@@ -1,0 +1,145 @@
+// The exact way through a record: walk it whole, judge it, then append. Taken by records that the fast way leaves.
+#include <unordered_set>
+
+#include "decoder.h"
+#include "text.h"
+
+namespace tfr {
+namespace {
+
+std::string text_of(const Span& span) { return std::string(reinterpret_cast<const char*>(span.begin), static_cast<size_t>(span.end - span.begin)); }
+
+void blame(Fault& fault, Code code, const std::string& feature) {
+  fault.code = code;
+  fault.feature = feature;
+  fault.has_feature = true;
+}
+
+}  // namespace
+
+bool Decoder::parse_exact(const u8* p, const u8* end, Fault& fault) {
+  Walk walk(features_, lists_, plan_.unknown);
+  RecordType type = record_type;
+  if (!walk.run(p, end, type)) {
+    fault.code = walk.error.code;
+    fault.byte = walk.error.at - p;
+    fault.expected = walk.error.expected;
+    fault.got = walk.error.got;
+    return false;
+  }
+  if (!ask(walk, fault) || !judge_record(walk, fault)) return false;
+  record_type = type;
+  for (size_t i = 0; i < slots.size(); ++i)
+    if (winners_[i] != nullptr) append_entry(slots[i], *winners_[i]);
+  if (p < end) {
+    ++seen;
+    if (!walk.has_feature && walk.has_unknown) ++foreign;
+  }
+  return true;
+}
+
+// Stops for an answer: is this embedded schema the one in force, are these features wanted?
+bool Decoder::ask(Walk& walk, Fault& fault) {
+  if (!walk.embedded.empty() && !embedded_accepted_) {
+    embedded = walk.embedded;
+    fault.code = Code::kStopEmbedded;
+    return false;
+  }
+  if (plan_.unknown != Unknown::kDiscover) return true;
+  new_names.clear();
+  std::unordered_set<std::string> asked[2];
+  for (const Entry& entry : walk.entries) {
+    if (entry.name != nullptr) continue;
+    std::string name = text_of(entry.key);
+    if (asked[entry.steps].insert(name).second) new_names.push_back({name, entry.steps});
+  }
+  if (new_names.empty()) return true;
+  size_t total = features_.size() + lists_.size() + new_names.size();
+  if (total > static_cast<size_t>(plan_.max_features)) {
+    blame(fault, Code::kTooManyFeatures, new_names.back().text);
+    fault.expected = plan_.max_features;
+    fault.got = static_cast<int64_t>(total);
+  } else {
+    fault.code = Code::kStopNewNames;
+  }
+  return false;
+}
+
+bool Decoder::judge_record(const Walk& walk, Fault& fault) {
+  winners_.assign(slots.size(), nullptr);
+  for (const Entry& entry : walk.entries)
+    if (entry.name != nullptr && entry.name->column >= 0) winners_[static_cast<size_t>(entry.name->column)] = &entry;
+  for (size_t i = 0; i < slots.size(); ++i) {
+    Code code = judge_entry(slots[i], winners_[i], fault);
+    if (code == Code::kOk) continue;
+    blame(fault, code, slots[i].name);
+    return false;
+  }
+  return judge_names(walk, fault);
+}
+
+Code Decoder::judge_entry(const Slot& slot, const Entry* entry, Fault& fault) {
+  const Column& column = slot.column;
+  if (entry == nullptr) return column.required ? Code::kMissingFeature : Code::kOk;
+  const Column& cells = slot.steps ? *column.steps : column;
+  Kind running = cells.kind != Kind::kNone ? cells.kind : cells.plan_kind;
+  Code verdict = Code::kOk;
+  auto judge_cell = [&](const Pieces& pieces) {
+    if (verdict != Code::kOk) return;
+    Measure found = measure(pieces);
+    verdict = judge(cells, pieces, found);
+    if (verdict == Code::kOk && found.kind != Kind::kNone && running != Kind::kNone && running != found.kind) verdict = Code::kKind;
+    fault.expected = static_cast<int64_t>(running);
+    fault.got = static_cast<int64_t>(found.kind);
+    if (verdict == Code::kValueCount) {
+      fault.expected = 1;
+      fault.got = found.count;
+    }
+    if (running == Kind::kNone) running = found.kind;
+  };
+  if (slot.steps) {
+    for_each_step(entry->values, [&](Span step) { judge_cell(Pieces{step}); });
+  } else {
+    judge_cell(entry->values);
+  }
+  return verdict;
+}
+
+bool Decoder::judge_names(const Walk& walk, Fault& fault) {
+  if (plan_.unknown == Unknown::kFault) {
+    for (const Entry& entry : walk.entries) {
+      if (entry.name != nullptr) continue;
+      blame(fault, Code::kUnknownFeature, text_of(entry.key));
+      return false;
+    }
+  }
+  if (!provisional_) return true;
+  for (size_t i = provisional_slots_; i < slots.size(); ++i) {
+    const std::string& name = slots[i].name;
+    Name* other = (slots[i].steps ? features_ : lists_).find(reinterpret_cast<const u8*>(name.data()), name.size());
+    if (other == nullptr || other->column < 0) continue;
+    blame(fault, Code::kNameInBoth, name);
+    return false;
+  }
+  return true;
+}
+
+void Decoder::append_entry(Slot& slot, const Entry& entry) {
+  if (!slot.steps) {
+    append_exact(slot.column, rows, entry.values, measure(entry.values));
+    return;
+  }
+  Column& column = slot.column;
+  Column& steps = *column.steps;
+  column.fill_nulls(rows);
+  for_each_step(entry.values, [&](Span step) {
+    Pieces pieces{step};
+    int64_t row = steps.rows;
+    append_exact(steps, row, pieces, measure(pieces));
+    steps.fill_nulls(row + 1);
+  });
+  if (column.first_row < 0 && steps.kind != Kind::kNone) column.first_row = rows;
+  column.close_list_row();
+}
+
+}  // namespace tfr

@@ -1,0 +1,212 @@
+#include "encoder.h"
+
+#include <bit>
+
+#include "frame.h"
+
+namespace tfr {
+namespace {
+
+constexpr size_t kMostPayload = 0x7fffffff;
+constexpr u8 kItem = make_tag(1, kLen);
+
+inline size_t varint_size(uint64_t value) { return (static_cast<size_t>(std::bit_width(value | 1)) * 9 + 64) / 64; }
+
+inline u8* put_varint(u8* out, uint64_t value) {
+  while (value >= 0x80) {
+    *out++ = static_cast<u8>(value | 0x80);
+    value >>= 7;
+  }
+  *out++ = static_cast<u8>(value);
+  return out;
+}
+
+inline u8* put_header(u8* out, u8 tag, size_t size) {
+  *out++ = tag;
+  return put_varint(out, size);
+}
+
+inline u8* put_bytes(u8* out, const u8* data, size_t size) {
+  if (size != 0) std::memcpy(out, data, size);
+  return out + size;
+}
+
+// A length-delimited field: tag, length, content.
+inline size_t field_size(size_t content) { return 1 + varint_size(content) + content; }
+
+inline bool is_null(const Source& source, int64_t row) {
+  return source.kind == Kind::kNone || (source.validity != nullptr && !(source.validity[row >> 3] >> (row & 7) & 1));
+}
+
+struct Range {
+  int64_t begin, end;
+};
+
+inline Range values_of(const Source& source, int64_t row) {
+  if (source.layout == Layout::kList) return {source.offsets[row], source.offsets[row + 1]};
+  return {row, row + 1};
+}
+
+// Bytes of the list's content without the packed header; for kBytes: of all its fields.
+size_t content_size(const Source& source, Range range) {
+  size_t size = 0;
+  if (source.kind == Kind::kFloat) return static_cast<size_t>(range.end - range.begin) * 4;
+  if (source.kind == Kind::kInt64) {
+    const uint64_t* values = reinterpret_cast<const uint64_t*>(source.values);
+    for (int64_t i = range.begin; i < range.end; ++i) size += varint_size(values[i]);
+    return size;
+  }
+  for (int64_t i = range.begin; i < range.end; ++i) size += field_size(static_cast<size_t>(source.value_offsets[i + 1] - source.value_offsets[i]));
+  return size;
+}
+
+// Sizes of the messages around a cell's values, from the inside out.
+struct CellSize {
+  size_t content = 0;  // packed run, or the fields of a BytesList
+  size_t list = 0;     // BytesList, FloatList or Int64List
+  size_t feature = 0;
+};
+
+inline CellSize measure_cell(const Source& source, int64_t row) {
+  CellSize size;
+  if (is_null(source, row)) return size;
+  size.content = content_size(source, values_of(source, row));
+  bool packed = source.kind != Kind::kBytes && size.content != 0;
+  size.list = packed ? field_size(size.content) : size.content;
+  size.feature = field_size(size.list);
+  return size;
+}
+
+u8* put_cell(u8* out, const Source& source, int64_t row, const CellSize& size) {
+  if (is_null(source, row)) return out;
+  out = put_header(out, make_tag(static_cast<uint32_t>(source.kind), kLen), size.list);
+  Range range = values_of(source, row);
+  if (source.kind == Kind::kBytes) {
+    for (int64_t i = range.begin; i < range.end; ++i) {
+      size_t length = static_cast<size_t>(source.value_offsets[i + 1] - source.value_offsets[i]);
+      out = put_bytes(put_header(out, kItem, length), source.values + source.value_offsets[i], length);
+    }
+    return out;
+  }
+  if (size.content == 0) return out;
+  out = put_header(out, kItem, size.content);
+  if (source.kind == Kind::kFloat) return put_bytes(out, source.values + range.begin * 4, size.content);
+  const uint64_t* values = reinterpret_cast<const uint64_t*>(source.values);
+  for (int64_t i = range.begin; i < range.end; ++i) out = put_varint(out, values[i]);
+  return out;
+}
+
+class Encoder {
+ public:
+  Encoder(const std::vector<Source>& sources, const std::vector<int>& columns, bool sequence)
+      : sources_(sources), sequence_(sequence), entry_sizes_(columns.size()), cells_(columns.size()) {
+    for (int index : columns) {
+      const Source& source = sources[static_cast<size_t>(index)];
+      std::string key(1, static_cast<char>(kItem));
+      u8 length[10];
+      key.append(reinterpret_cast<char*>(length), static_cast<size_t>(put_varint(length, source.name.size()) - length));
+      columns_.push_back({&source, key + source.name});
+    }
+  }
+
+  // Bytes of the record's message.
+  size_t measure(int64_t row) {
+    context_ = lists_ = 0;
+    has_lists_ = false;
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      const Source& source = *columns_[c].source;
+      entry_sizes_[c] = 0;
+      size_t value;
+      if (source.steps >= 0) {
+        has_lists_ = true;
+        if (source.validity != nullptr && !(source.validity[row >> 3] >> (row & 7) & 1)) continue;
+        value = measure_steps(source, row);
+      } else {
+        if (is_null(source, row)) continue;
+        cells_[c] = measure_cell(source, row);
+        value = cells_[c].feature;
+      }
+      entry_sizes_[c] = columns_[c].key.size() + field_size(value);
+      (source.steps >= 0 ? lists_ : context_) += field_size(entry_sizes_[c]);
+    }
+    return field_size(context_) + (sequence_ && has_lists_ ? field_size(lists_) : 0);
+  }
+
+  // Writes what measure() counted.
+  u8* put(u8* out, int64_t row) {
+    out = put_header(out, kItem, context_);
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      if (entry_sizes_[c] == 0 || columns_[c].source->steps >= 0) continue;
+      out = put_cell(put_entry(out, c, cells_[c].feature), *columns_[c].source, row, cells_[c]);
+    }
+    if (!sequence_ || !has_lists_) return out;
+    out = put_header(out, make_tag(2, kLen), lists_);
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      const Source& source = *columns_[c].source;
+      if (entry_sizes_[c] == 0 || source.steps < 0) continue;
+      out = put_steps(put_entry(out, c, measure_steps(source, row)), source, row);
+    }
+    return out;
+  }
+
+ private:
+  struct ColumnKey {
+    const Source* source;
+    std::string key;  // the key field of the map entry
+  };
+
+  u8* put_entry(u8* out, size_t c, size_t value) {
+    out = put_header(out, kItem, entry_sizes_[c]);
+    const std::string& key = columns_[c].key;
+    out = put_bytes(out, reinterpret_cast<const u8*>(key.data()), key.size());
+    return put_header(out, make_tag(2, kLen), value);
+  }
+
+  size_t measure_steps(const Source& source, int64_t row) {
+    const Source& steps = sources_[static_cast<size_t>(source.steps)];
+    size_t size = 0;
+    for (int64_t step = source.offsets[row]; step < source.offsets[row + 1]; ++step) size += field_size(measure_cell(steps, step).feature);
+    return size;
+  }
+
+  u8* put_steps(u8* out, const Source& source, int64_t row) {
+    const Source& steps = sources_[static_cast<size_t>(source.steps)];
+    for (int64_t step = source.offsets[row]; step < source.offsets[row + 1]; ++step) {
+      CellSize size = measure_cell(steps, step);
+      out = put_cell(put_header(out, kItem, size.feature), steps, step, size);
+    }
+    return out;
+  }
+
+  const std::vector<Source>& sources_;
+  std::vector<ColumnKey> columns_;
+  bool sequence_;
+  bool has_lists_ = false;
+  size_t context_ = 0, lists_ = 0;
+  std::vector<size_t> entry_sizes_;
+  std::vector<CellSize> cells_;
+};
+
+}  // namespace
+
+Encoded encode(const std::vector<Source>& sources, const std::vector<int>& columns, int64_t begin, int64_t end, const std::string& prefix,
+               bool sequence) {
+  Encoder encoder(sources, columns, sequence);
+  Encoded done;
+  for (int64_t row = begin; row < end; ++row) {
+    size_t before = row == begin ? prefix.size() : 0;
+    size_t length = before + encoder.measure(row);
+    if (length > kMostPayload) break;
+    done.buffer.reserve(done.size + kFrameBytes + length, done.size);
+    u8* frame = done.buffer.as<u8>() + done.size;
+    u8* payload = frame + kHeaderBytes;
+    encoder.put(put_bytes(payload, reinterpret_cast<const u8*>(prefix.data()), before), row);
+    close_frame(frame, length);
+    done.size += kFrameBytes + length;
+    ++done.rows;
+  }
+  done.buffer.trim(done.size);
+  return done;
+}
+
+}  // namespace tfr

@@ -1,0 +1,135 @@
+#include "feature.h"
+
+#include "text.h"
+#include "varint.h"
+
+namespace tfr {
+namespace {
+
+constexpr u8 kItem = make_tag(1, kLen);  // BytesList.value, and the packed form of the others
+
+// Length prefix that spans exactly to `end`.
+inline const u8* exact_size(const u8* p, const u8* end) {
+  if (p < end && *p < 0x80) return *p == end - (p + 1) ? p + 1 : nullptr;
+  WireError error;
+  size_t size;
+  p = read_size(p, end, &size, error);
+  return p != nullptr && p + size == end ? p : nullptr;
+}
+
+Fast int64_list(Column& column, const u8* p, const u8* end) {
+  WireError error;
+  uint64_t value = 0;
+  if (p == end) {
+    if (column.layout == Layout::kScalar) return Fast::kDoubt;
+    column.close_list_row();
+    return Fast::kDone;
+  }
+  if (*p == make_tag(1, kVarint)) {  // one value, not packed
+    if (read_varint(p + 1, end, &value, error) != end) return Fast::kDoubt;
+  } else {
+    if (*p != kItem || (p = exact_size(p + 1, end)) == nullptr) return Fast::kDoubt;
+    if (column.layout == Layout::kList) {
+      int64_t count = decode_run(p, end, column.room_int64(static_cast<size_t>(end - p)));
+      if (count < 0) return Fast::kDoubt;
+      column.value_count += count;
+      column.close_list_row();
+      return Fast::kDone;
+    }
+    if (read_varint(p, end, &value, error) != end) return Fast::kDoubt;
+  }
+  if (column.layout == Layout::kScalar) {
+    column.append_int64(static_cast<int64_t>(value));
+  } else {
+    *column.room_int64(1) = static_cast<int64_t>(value);
+    column.value_count += 1;
+    column.close_list_row();
+  }
+  return Fast::kDone;
+}
+
+Fast float_list(Column& column, const u8* p, const u8* end) {
+  if (p == end) {
+    if (column.layout == Layout::kScalar) return Fast::kDoubt;
+    column.close_list_row();
+    return Fast::kDone;
+  }
+  if (*p == make_tag(1, kFixed32)) {
+    if (end - p != 5) return Fast::kDoubt;
+    ++p;
+  } else if (*p != kItem || (p = exact_size(p + 1, end)) == nullptr || (end - p) % 4 != 0) {
+    return Fast::kDoubt;
+  }
+  size_t count = static_cast<size_t>(end - p) / 4;
+  if (column.layout == Layout::kScalar) {
+    if (count != 1) return Fast::kDoubt;
+    column.append_float(p);
+    return Fast::kDone;
+  }
+  if (count != 0) std::memcpy(column.room_float(count), p, count * 4);
+  column.value_count += static_cast<int64_t>(count);
+  column.close_list_row();
+  return Fast::kDone;
+}
+
+Fast bytes_list(Column& column, int64_t row, const u8* p, const u8* end) {
+  if (column.layout == Layout::kScalar) {
+    if (p == end || *p != kItem || (p = exact_size(p + 1, end)) == nullptr) return Fast::kDoubt;
+    size_t size = static_cast<size_t>(end - p);
+    if (!text_fits(column, row, p, size)) return Fast::kDoubt;
+    column.append_bytes(p, size);
+    return Fast::kDone;
+  }
+  WireError error;
+  while (p < end) {
+    size_t size;
+    if (*p != kItem || (p = read_size(p + 1, end, &size, error)) == nullptr) return Fast::kDoubt;
+    if (!text_fits(column, row, p, size)) return Fast::kDoubt;
+    column.append_value(p, size);
+    p += size;
+  }
+  column.close_list_row();
+  return Fast::kDone;
+}
+
+Fast dispatch(Column& column, int64_t row, Kind kind, const u8* p, const u8* end) {
+  switch (kind) {
+    case Kind::kInt64:
+      return int64_list(column, p, end);
+    case Kind::kFloat:
+      return float_list(column, p, end);
+    default:
+      return bytes_list(column, row, p, end);
+  }
+}
+
+}  // namespace
+
+bool text_fits(Column& column, int64_t row, const u8* p, size_t size) {
+  if (column.text == Text::kNo) return true;
+  if (column.text == Text::kUtf8) return is_utf8(p, size);
+  if (column.binary_row >= 0) return true;
+  if (is_text(p, size)) return true;
+  if (column.text == Text::kStrict) return false;
+  column.binary_row = row;
+  return true;
+}
+
+Fast append_fast(Column& column, int64_t row, const u8* p, const u8* end) {
+  if (column.rows > row) return Fast::kDoubt;  // the second entry of a name
+  if (p == end) return Fast::kNothing;
+  u8 tag = *p;
+  Kind kind = static_cast<Kind>(tag >> 3);
+  if ((tag & 7) != kLen || tag < kItem || kind > Kind::kInt64 || (p = exact_size(p + 1, end)) == nullptr) return Fast::kDoubt;
+  if (!column.accepts(kind)) return Fast::kDoubt;
+  column.fill_nulls(row);
+  if (column.kind == Kind::kNone) column.start(kind);
+  Fast done = dispatch(column, row, kind, p, end);
+  if (done == Fast::kDoubt && column.layout == Layout::kScalar && column.plan_layout == Layout::kAny) {
+    column.become_list();  // the usual reason: other than one value
+    done = dispatch(column, row, kind, p, end);
+  }
+  return done;
+}
+
+}  // namespace tfr

@@ -1,0 +1,174 @@
+// The exact way: all of protobuf's wire forms, for the records in which the fast way is in doubt.
+#include "feature.h"
+#include "text.h"
+
+namespace tfr {
+namespace {
+
+// Calls on_list(kind, begin, end) for each BytesList, FloatList and Int64List of a valid Feature in pieces.
+template <class F>
+void for_each_list(const Pieces& pieces, F&& on_list) {
+  WireError error;
+  for (const Span& piece : pieces) {
+    for (const u8* p = piece.begin; p < piece.end;) {
+      uint32_t tag = 0;
+      p = read_tag(p, piece.end, &tag, error);
+      if ((tag & 7) == kLen && (tag >> 3) >= 1 && (tag >> 3) <= 3) {
+        size_t size = 0;
+        p = read_size(p, piece.end, &size, error);
+        on_list(static_cast<Kind>(tag >> 3), p, p + size);
+        p += size;
+      } else {
+        p = skip_field(p, piece.end, tag, kDepthLimit, error);
+      }
+    }
+  }
+}
+
+// Calls on_value(begin, end) for each value of a valid list: 4 bytes of a float, a varint, or the bytes themselves.
+template <class F>
+void for_each_value(Kind kind, const u8* p, const u8* end, F&& on_value) {
+  WireError error;
+  uint64_t ignored;
+  size_t size = 0;
+  while (p < end) {
+    uint32_t tag = 0;
+    p = read_tag(p, end, &tag, error);
+    bool mine = tag >> 3 == 1;
+    if (mine && (tag & 7) == kLen) {
+      p = read_size(p, end, &size, error);
+      const u8* stop = p + size;
+      if (kind == Kind::kBytes) on_value(p, stop);
+      if (kind == Kind::kFloat)
+        for (const u8* q = p; q < stop; q += 4) on_value(q, q + 4);
+      if (kind == Kind::kInt64)
+        for (const u8* q = p; q < stop;) {
+          const u8* next = read_varint(q, stop, &ignored, error);
+          on_value(q, next);
+          q = next;
+        }
+      p = stop;
+    } else if (mine && kind == Kind::kInt64 && (tag & 7) == kVarint) {
+      const u8* next = read_varint(p, end, &ignored, error);
+      on_value(p, next);
+      p = next;
+    } else if (mine && kind == Kind::kFloat && (tag & 7) == kFixed32) {
+      on_value(p, p + 4);
+      p += 4;
+    } else {
+      p = skip_field(p, end, tag, kDepthLimit, error);
+    }
+  }
+}
+
+// The values that count: those of the last kind's unbroken run of lists.
+template <class F>
+void for_each_kept(const Pieces& pieces, const Measure& found, F&& on_value) {
+  int switches = 0;
+  Kind before = Kind::kNone;
+  for_each_list(pieces, [&](Kind kind, const u8* p, const u8* end) {
+    if (before != Kind::kNone && kind != before) ++switches;
+    before = kind;
+    if (switches == found.switches) for_each_value(kind, p, end, on_value);
+  });
+}
+
+bool validate_list(Kind kind, const u8* p, const u8* end, int depth, WireError& error) {
+  uint64_t ignored;
+  size_t size = 0;
+  while (p < end) {
+    uint32_t tag = 0;
+    p = read_tag(p, end, &tag, error);
+    if (p == nullptr) return false;
+    if (tag != make_tag(1, kLen)) {
+      if ((p = skip_field(p, end, tag, depth, error)) == nullptr) return false;
+      continue;
+    }
+    if ((p = read_size(p, end, &size, error)) == nullptr) return false;
+    const u8* stop = p + size;
+    if (kind == Kind::kFloat && size % 4 != 0) {
+      error.set(Code::kPackedFloatSize, p, 4, static_cast<int64_t>(size));
+      return false;
+    }
+    while (kind == Kind::kInt64 && p < stop)
+      if ((p = read_varint(p, stop, &ignored, error)) == nullptr) return false;
+    p = stop;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool validate_feature(const u8* p, const u8* end, int depth, WireError& error) {
+  while (p < end) {
+    uint32_t tag = 0;
+    p = read_tag(p, end, &tag, error);
+    if (p == nullptr) return false;
+    if ((tag & 7) == kLen && (tag >> 3) >= 1 && (tag >> 3) <= 3) {
+      size_t size = 0;
+      if ((p = read_size(p, end, &size, error)) == nullptr) return false;
+      if (!validate_list(static_cast<Kind>(tag >> 3), p, p + size, depth - 1, error)) return false;
+      p += size;
+    } else if ((p = skip_field(p, end, tag, depth, error)) == nullptr) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Measure measure(const Pieces& pieces) {
+  Measure found;
+  for_each_list(pieces, [&](Kind kind, const u8* p, const u8* end) {
+    if (found.kind != Kind::kNone && kind != found.kind) {
+      ++found.switches;
+      found.count = 0;
+    }
+    found.kind = kind;
+    for_each_value(kind, p, end, [&](const u8*, const u8*) { ++found.count; });
+  });
+  return found;
+}
+
+Code judge(const Column& column, const Pieces& pieces, const Measure& found) {
+  if (found.kind == Kind::kNone) return column.required ? Code::kMissingFeature : Code::kOk;
+  if (!column.accepts(found.kind)) return Code::kKind;
+  if (column.plan_layout == Layout::kScalar && found.count != 1) return Code::kValueCount;
+  if (found.kind != Kind::kBytes || column.text == Text::kNo || column.text == Text::kTrack) return Code::kOk;
+  Code verdict = Code::kOk;
+  for_each_kept(pieces, found, [&](const u8* p, const u8* end) {
+    size_t size = static_cast<size_t>(end - p);
+    if (column.text == Text::kUtf8 && !is_utf8(p, size)) verdict = Code::kNotUtf8;
+    if (column.text == Text::kStrict && !is_text(p, size)) verdict = Code::kNotText;
+  });
+  return verdict;
+}
+
+void append_exact(Column& column, int64_t row, const Pieces& pieces, const Measure& found) {
+  if (found.kind == Kind::kNone) return;
+  column.fill_nulls(row);
+  if (column.kind == Kind::kNone) column.start(found.kind);
+  if (column.layout == Layout::kScalar && found.count != 1) column.become_list();
+  bool scalar = column.layout == Layout::kScalar;
+  WireError error;
+  for_each_kept(pieces, found, [&](const u8* p, const u8* end) {
+    if (found.kind == Kind::kInt64) {
+      uint64_t value = 0;
+      read_varint(p, end, &value, error);
+      if (scalar) return column.append_int64(static_cast<int64_t>(value));
+      *column.room_int64(1) = static_cast<int64_t>(value);
+      ++column.value_count;
+    } else if (found.kind == Kind::kFloat) {
+      if (scalar) return column.append_float(p);
+      std::memcpy(column.room_float(1), p, 4);
+      ++column.value_count;
+    } else {
+      size_t size = static_cast<size_t>(end - p);
+      if (column.text == Text::kTrack && column.binary_row < 0 && !is_text(p, size)) column.binary_row = row;
+      if (scalar) return column.append_bytes(p, size);
+      column.append_value(p, size);
+    }
+  });
+  if (!scalar) column.close_list_row();
+}
+
+}  // namespace tfr

@@ -1,0 +1,121 @@
+#include "walk.h"
+
+#include "text.h"
+
+namespace tfr {
+namespace {
+
+constexpr uint32_t kFirst = make_tag(1, kLen), kSecond = make_tag(2, kLen);
+
+// How many groups may still be opened inside a message so deep: protobuf counts both.
+constexpr int kRecordDepth = kDepthLimit, kMapDepth = 99, kEntryDepth = 98, kValueDepth = 97;
+
+bool validate_steps(const u8* p, const u8* end, WireError& error) {
+  while (p < end) {
+    uint32_t tag = 0;
+    size_t size = 0;
+    if ((p = read_tag(p, end, &tag, error)) == nullptr) return false;
+    if (tag != kFirst) {
+      if ((p = skip_field(p, end, tag, kValueDepth, error)) == nullptr) return false;
+      continue;
+    }
+    if ((p = read_size(p, end, &size, error)) == nullptr) return false;
+    if (!validate_feature(p, p + size, kValueDepth - 1, error)) return false;
+    p += size;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool Walk::run(const u8* p, const u8* end, RecordType& type) {
+  while (p < end) {
+    uint32_t tag = 0;
+    size_t size = 0;
+    if ((p = read_tag(p, end, &tag, error)) == nullptr) return false;
+    bool lists = tag == kSecond && type != RecordType::kExample;
+    bool embeds = tag == (kEmbeddedField << 3 | kLen);
+    if (tag != kFirst && !lists && !embeds) {
+      if ((p = skip(p, end, tag, kRecordDepth)) == nullptr) return false;
+      continue;
+    }
+    if ((p = read_size(p, end, &size, error)) == nullptr) return false;
+    if (embeds) {
+      embedded.push_back({p, p + size});
+    } else if (lists && type == RecordType::kDetect) {
+      if (detect_lists(p, p + size)) type = RecordType::kSequence;
+    } else if (!map(p, p + size, lists)) {
+      return false;
+    }
+    p += size;
+  }
+  return true;
+}
+
+// Field 2 of something that may be an Example: feature lists where it parses as such and holds one, else unknown.
+bool Walk::detect_lists(const u8* p, const u8* end) {
+  Walk trial(features_, lists_, unknown_);
+  if (!trial.map(p, end, true) || !trial.has_feature) {
+    has_unknown = true;
+    return false;
+  }
+  has_feature = true;
+  has_unknown |= trial.has_unknown;
+  for (Entry& found : trial.entries) entries.push_back(std::move(found));
+  return true;
+}
+
+bool Walk::map(const u8* p, const u8* end, bool steps) {
+  while (p < end) {
+    uint32_t tag = 0;
+    size_t size = 0;
+    if ((p = read_tag(p, end, &tag, error)) == nullptr) return false;
+    if (tag != kFirst) {
+      if ((p = skip(p, end, tag, kMapDepth)) == nullptr) return false;
+      continue;
+    }
+    if ((p = read_size(p, end, &size, error)) == nullptr) return false;
+    if (!entry(p, p + size, steps)) return false;
+    p += size;
+  }
+  return true;
+}
+
+bool Walk::entry(const u8* p, const u8* end, bool steps) {
+  Entry found;
+  found.key = {p, p};
+  found.steps = steps;
+  bool hollow = p < end;  // only unknown fields: no feature, but the empty entry is one
+  while (p < end) {
+    uint32_t tag = 0;
+    size_t size = 0;
+    if ((p = read_tag(p, end, &tag, error)) == nullptr) return false;
+    if (tag != kFirst && tag != kSecond) {
+      if ((p = skip(p, end, tag, kEntryDepth)) == nullptr) return false;
+      continue;
+    }
+    hollow = false;
+    if ((p = read_size(p, end, &size, error)) == nullptr) return false;
+    if (tag == kSecond) {
+      found.values.push_back({p, p + size});
+    } else if (is_utf8(p, size)) {
+      found.key = {p, p + size};
+    } else {
+      error.set(Code::kKeyNotUtf8, p);
+      return false;
+    }
+    p += size;
+  }
+  has_feature |= !hollow;
+  found.name = (steps ? lists_ : features_).find(found.key.begin, static_cast<size_t>(found.key.end - found.key.begin));
+  bool parsed = found.name != nullptr ? found.name->column >= 0 : unknown_ == Unknown::kFault;
+  for (const Span& value : found.values) {
+    if (!parsed) break;
+    bool good = steps ? validate_steps(value.begin, value.end, error) : validate_feature(value.begin, value.end, kValueDepth, error);
+    if (!good) return false;
+  }
+  entries.push_back(std::move(found));
+  return true;
+}
+
+}  // namespace tfr

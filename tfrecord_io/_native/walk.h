@@ -1,0 +1,70 @@
+// The exact walk over one record: its map entries in wire order, everything checked that protobuf checks.
+#pragma once
+
+#include <vector>
+
+#include "feature.h"
+#include "names.h"
+
+namespace tfr {
+
+enum class RecordType : int { kExample = 1, kSequence = 2, kDetect = 3 };
+enum class Unknown : int { kDiscover = 0, kSkip = 1, kFault = 2 };
+
+constexpr uint32_t kEmbeddedField = 21574;
+
+struct Entry {
+  Span key;
+  Pieces values;  // protobuf joins several
+  Name* name = nullptr;
+  bool steps = false;
+};
+
+class Walk {
+ public:
+  Walk(Names& features, Names& lists, Unknown unknown) : features_(features), lists_(lists), unknown_(unknown) {}
+
+  // False: malformed. `type` kDetect becomes kSequence at the first feature list.
+  bool run(const u8* p, const u8* end, RecordType& type);
+
+  std::vector<Entry> entries;
+  std::vector<Span> embedded;
+  WireError error;
+  bool has_feature = false;  // some entry has a key or a value
+  bool has_unknown = false;
+
+ private:
+  bool map(const u8* p, const u8* end, bool steps);
+  bool entry(const u8* p, const u8* end, bool steps);
+  bool detect_lists(const u8* p, const u8* end);
+  const u8* skip(const u8* p, const u8* end, uint32_t tag, int depth) {
+    has_unknown = true;
+    return skip_field(p, end, tag, depth, error);
+  }
+
+  Names& features_;
+  Names& lists_;
+  Unknown unknown_;
+};
+
+// Calls on_step(span) for each Feature of a valid FeatureList.
+template <class F>
+void for_each_step(const Pieces& pieces, F&& on_step) {
+  WireError error;
+  for (const Span& piece : pieces) {
+    for (const u8* p = piece.begin; p < piece.end;) {
+      uint32_t tag = 0;
+      size_t size = 0;
+      p = read_tag(p, piece.end, &tag, error);
+      if (tag == make_tag(1, kLen)) {
+        p = read_size(p, piece.end, &size, error);
+        on_step(Span{p, p + size});
+        p += size;
+      } else {
+        p = skip_field(p, piece.end, tag, kDepthLimit, error);
+      }
+    }
+  }
+}
+
+}  // namespace tfr

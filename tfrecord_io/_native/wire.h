@@ -1,0 +1,99 @@
+// Protobuf's wire format, with the answers of its C++ parser (protobuf.dev/programming-guides/encoding).
+// Every function takes [p, end), returns the place after what it read, or nullptr with `error` set.
+#pragma once
+
+#include <cstring>
+
+#include "fault.h"
+
+namespace tfr {
+
+constexpr uint32_t kVarint = 0, kFixed64 = 1, kLen = 2, kGroupStart = 3, kGroupEnd = 4, kFixed32 = 5;
+constexpr int kDepthLimit = 100;  // protobuf's recursion limit: messages and groups together
+
+struct WireError {
+  Code code = Code::kOk;
+  const u8* at = nullptr;
+  int64_t expected = 0;
+  int64_t got = 0;
+
+  const u8* set(Code c, const u8* where, int64_t want = 0, int64_t have = 0) {
+    code = c;
+    at = where;
+    expected = want;
+    got = have;
+    return nullptr;
+  }
+};
+
+constexpr u8 make_tag(uint32_t field, uint32_t type) { return static_cast<u8>(field << 3 | type); }
+
+inline const u8* read_varint(const u8* p, const u8* end, uint64_t* out, WireError& error) {
+  if (p < end && *p < 0x80) {
+    *out = *p;
+    return p + 1;
+  }
+  const u8* start = p;
+  uint64_t value = 0;
+  for (int shift = 0; shift < 70; shift += 7) {
+    if (p == end) return error.set(Code::kVarintTruncated, start);
+    u8 byte = *p++;
+    value |= static_cast<uint64_t>(byte & 0x7f) << shift;  // the tenth byte's upper bits fall off, as in protobuf
+    if (byte < 0x80) {
+      *out = value;
+      return p;
+    }
+  }
+  return error.set(Code::kVarintTooLong, start);
+}
+
+// A tag has at most five bytes; bits beyond the 32nd fall off.
+inline const u8* read_tag(const u8* p, const u8* end, uint32_t* tag, WireError& error) {
+  const u8* start = p;
+  uint32_t value = 0;
+  for (int shift = 0; shift < 35; shift += 7) {
+    if (p == end) return error.set(Code::kVarintTruncated, start);
+    u8 byte = *p++;
+    value |= static_cast<uint32_t>(byte & 0x7f) << shift;
+    if (byte < 0x80) {
+      if (value >> 3 == 0) return error.set(Code::kFieldZero, start);
+      *tag = value;
+      return p;
+    }
+  }
+  return error.set(Code::kTagTooLong, start);
+}
+
+// A length: at most five bytes, below 2 GiB, and within what is left.
+inline const u8* read_size(const u8* p, const u8* end, size_t* size, WireError& error) {
+  const u8* start = p;
+  uint64_t value = 0;
+  for (int shift = 0; shift < 35; shift += 7) {
+    if (p == end) return error.set(Code::kVarintTruncated, start);
+    u8 byte = *p++;
+    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+    if (byte < 0x80) {
+      if (value > static_cast<uint64_t>(end - p)) return error.set(Code::kLengthPastEnd, start, end - p, static_cast<int64_t>(value));
+      *size = static_cast<size_t>(value);
+      return p;
+    }
+  }
+  return error.set(Code::kVarintTooLong, start);
+}
+
+// Walks over the field whose tag was just read. `depth`: how many groups may still be opened.
+const u8* skip_field(const u8* p, const u8* end, uint32_t tag, int depth, WireError& error);
+
+inline uint64_t load64(const u8* p) {
+  uint64_t word;
+  std::memcpy(&word, p, 8);
+  return word;
+}
+
+inline uint32_t load32(const u8* p) {
+  uint32_t word;
+  std::memcpy(&word, p, 4);
+  return word;
+}
+
+}  // namespace tfr

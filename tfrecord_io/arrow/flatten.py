@@ -1,0 +1,221 @@
+"""Arrow's wrappers taken off: a column becomes, for each of its leaves, plain values cut into rows.
+
+Slices, nulls of parents, list views, run-ends, dictionaries, extension types and structs end here. Values below
+a null row are garbage by Arrow's rules, so they are left out. Nothing is copied where the values of the valid rows
+already lie one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import EncodeError
+from tfrecord_io.schema.types import is_list_like, is_list_view
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Where in a column's tree we are, and how the slots there belong to rows."""
+
+    feature: str
+    base: int  # number of the first row, for messages
+    count: int
+    valid: Array | None = None  # bool for each row; None: no nulls
+    offsets: Array | None = None  # inside a list: int64, count + 1, from 0, null rows are empty
+    index: Array | None = None  # slot → position in the array at hand; None: the same
+
+    @property
+    def slots(self) -> int:
+        """Number of values: one a row, or as many as the lists hold."""
+        return self.count if self.offsets is None else int(self.offsets[-1])
+
+    def row_of(self, slot: int) -> int:
+        """Number of the row that a value belongs to."""
+        inside = slot if self.offsets is None else int(np.searchsorted(self.offsets, slot, side="right")) - 1
+        return self.base + inside
+
+    def error(self, slot: int, reason: str, advice: str, **found: object) -> EncodeError:
+        """An error about one value."""
+        return EncodeError(reason, feature=self.feature, record=self.row_of(slot), advice=advice, **found)  # type: ignore[arg-type]
+
+
+def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows, pa.Array]]:
+    """Yield, leaf by leaf, the rows of a column and their values.
+
+    Parameters
+    ----------
+    array : pyarrow.Array
+        A column of any type that ``schema.types.leaves`` accepts.
+    feature : str
+        Its name.
+    base : int
+        Number of its first row in the input, for messages.
+
+    Yields
+    ------
+    Rows, pyarrow.Array
+        The values have ``rows.slots`` elements, and no dictionary, view, run-end or extension type; there are no nulls
+        inside lists, and a row without a list may be null by ``rows.valid``, which includes the values' own nulls.
+
+    Raises
+    ------
+    EncodeError
+        A null inside a list.
+    """
+    return _descend(array, Rows(feature, base, len(array)))
+
+
+def _descend(array: pa.Array, rows: Rows) -> Iterator[tuple[Rows, pa.Array]]:
+    array, rows = _unwrap(array, rows)
+    if t.is_struct(array.type):
+        rows = _apply_nulls(array, rows)
+        for i, child in enumerate(array.type):
+            yield from _descend(array.field(i), replace(rows, feature=f"{rows.feature}/{child.name}"))
+    elif is_list_like(array.type):
+        yield from _descend(*_cut(array, rows))
+    else:
+        values = _plain(array, rows)
+        yield replace(_apply_nulls(values, replace(rows, index=None)), index=None), values
+
+
+def _unwrap(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
+    """Take off extension types and run-ends; the latter become an index into the values of the runs."""
+    while True:
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        elif t.is_run_end_encoded(array.type):
+            ends = np.clip(numbers(array.run_ends), array.offset, array.offset + len(array))
+            runs = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=array.offset))
+            rows = replace(rows, index=runs if rows.index is None else runs[rows.index])
+            array = array.values
+        else:
+            return array, rows
+
+
+def _apply_nulls(array: pa.Array, rows: Rows) -> Rows:
+    """Bring an array's own nulls into the rows; inside a list there must be none."""
+    own = validity(array)
+    if own is None:
+        return rows
+    if rows.index is not None:
+        own = own[rows.index]
+    if rows.offsets is None:
+        return replace(rows, valid=own if rows.valid is None else own & rows.valid)
+    if not own.all():
+        raise rows.error(int(np.argmin(own)), "a null inside a list has no form in a record", "fill it, or make the whole row null")
+    return rows
+
+
+def _cut(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
+    """From a list array to its values: only those of valid rows, in the order of the rows."""
+    rows = _apply_nulls(array, rows)
+    starts, lengths = _extents(array)
+    if rows.index is not None:
+        starts, lengths = starts[rows.index], lengths[rows.index]
+    if rows.valid is not None:
+        lengths = np.where(rows.valid, lengths, 0)
+    offsets = np.zeros(rows.count + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    shift = (starts - offsets[:-1])[lengths > 0]
+    values = array.values
+    if shift.size == 0:
+        return values.slice(0, 0), replace(rows, offsets=offsets, index=None)
+    if shift.min() == shift.max():  # one after the other: a slice will do
+        return values.slice(int(shift[0]), int(offsets[-1])), replace(rows, offsets=offsets, index=None)
+    index = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
+    return values, replace(rows, offsets=offsets, index=index)
+
+
+def _extents(array: pa.Array) -> tuple[Array, Array]:
+    """First value and number of values of each list, in `array.values`."""
+    count, begin = len(array), array.offset
+    if t.is_fixed_size_list(array.type):
+        size = array.type.list_size
+        return np.arange(begin, begin + count, dtype=np.int64) * size, np.full(count, size, np.int64)
+    buffers = array.buffers()
+    if is_list_view(array.type):
+        width = np.dtype(np.int32 if t.is_list_view(array.type) else np.int64)
+        return (_of_buffer(buffers[1], width, begin, count).astype(np.int64), _of_buffer(buffers[2], width, begin, count).astype(np.int64))
+    offsets = offsets_of(array, np.dtype(np.int32 if t.is_list(array.type) else np.int64)).astype(np.int64, copy=False)
+    return offsets[:-1], np.diff(offsets)
+
+
+def _plain(array: pa.Array, rows: Rows) -> pa.Array:
+    """The values of a leaf, one for each slot, as a type whose buffers are read easily."""
+    array = _off_views(array)
+    if t.is_dictionary(array.type):
+        return _decode(array, rows)
+    if rows.index is not None:
+        return _large(array).take(pa.array(rows.index))
+    return array
+
+
+def _decode(array: pa.DictionaryArray, rows: Rows) -> pa.Array:
+    indices = array.indices
+    if rows.index is not None:
+        indices = indices.take(pa.array(rows.index))
+    if rows.valid is not None and rows.offsets is None:  # below a null parent an index may be any number
+        own = validity(indices)
+        unused = ~(rows.valid if own is None else own & rows.valid)
+        indices = pa.array(numbers(indices), mask=unused)
+    return _large(_off_views(array.dictionary)).take(indices)
+
+
+def _off_views(array: pa.Array) -> pa.Array:
+    """Views as plain binary: kernels know views badly (no take)."""
+    if t.is_string_view(array.type):
+        return array.cast(pa.large_string())
+    return array.cast(pa.large_binary()) if t.is_binary_view(array.type) else array
+
+
+def _large(array: pa.Array) -> pa.Array:
+    """Binary with 64-bit offsets, so that a take, which may repeat values, cannot overflow them."""
+    if t.is_string(array.type):
+        return array.cast(pa.large_string())
+    return array.cast(pa.large_binary()) if t.is_binary(array.type) else array
+
+
+def validity(array: pa.Array) -> Array | None:
+    """One bool for each slot, None where there are no nulls. Not for run-ends and unions."""
+    if array.null_count == 0:
+        return None
+    if t.is_null(array.type):
+        return np.zeros(len(array), np.bool_)
+    return bits(array.buffers()[0], array.offset, len(array))
+
+
+def bits(buffer: pa.Buffer | None, begin: int, count: int) -> Array:
+    """The bits [begin, begin + count) of a bitmap as bools."""
+    if buffer is None or count == 0:
+        return np.zeros(count, np.bool_)
+    first = begin // 8
+    found = np.frombuffer(buffer, np.uint8)[first : (begin + count + 7) // 8]
+    return np.unpackbits(found, bitorder="little")[begin - 8 * first :][:count].view(np.bool_)
+
+
+def numbers(array: pa.Array) -> Array:
+    """The numbers of an integer, float, bool or temporal array; null slots hold anything. A view, except of bools."""
+    if t.is_boolean(array.type):
+        return bits(array.buffers()[1], array.offset, len(array))
+    dtype = np.dtype(f"i{array.type.bit_width // 8}") if t.is_temporal(array.type) else np.dtype(array.type.to_pandas_dtype())
+    return _of_buffer(array.buffers()[1], dtype, array.offset, len(array))
+
+
+def offsets_of(array: pa.Array, dtype: np.dtype) -> Array:
+    """The offsets of a list or binary array, one more than it has slots. A view."""
+    buffer = array.buffers()[1]
+    if len(array) == 0:  # Arrow allows such an array to have no offsets at all
+        return np.zeros(1, dtype)
+    return _of_buffer(buffer, dtype, array.offset, len(array) + 1)
+
+
+def _of_buffer(buffer: pa.Buffer | None, dtype: np.dtype, begin: int, count: int) -> Array:
+    if buffer is None or count == 0:
+        return np.zeros(count, dtype)
+    return np.frombuffer(buffer, dtype, count, begin * dtype.itemsize)

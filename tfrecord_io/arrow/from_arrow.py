@@ -1,0 +1,115 @@
+"""Record batches to the columns that an engine encodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.flatten import Rows, flatten
+from tfrecord_io.arrow.values import bytes_values, float32_values, int64_values, raw_values
+from tfrecord_io.arrow.write_plan import WritePlan
+from tfrecord_io.engine.contract import Array, ColumnBuffers
+from tfrecord_io.errors import EncodeError
+from tfrecord_io.schema.embedded import dictionary_at, has_dictionary
+from tfrecord_io.schema.kinds import Kind, Layout
+from tfrecord_io.schema.types import RAW, Leaf, plain_type, value_type
+
+
+def encode_columns(batch: pa.RecordBatch, plan: WritePlan, *, row_base: int = 0) -> list[ColumnBuffers]:
+    """Bring the columns of a batch into the form of the wire.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+        Of the schema the plan was made for.
+    plan : WritePlan
+        From ``plan_writing``. Its ``rounding`` counts the float64 values that were rounded.
+    row_base : int
+        Number of rows before this batch, for messages.
+
+    Returns
+    -------
+    list of ColumnBuffers
+        One for each feature; none for a column of the null type. They share memory with the batch where its values
+        are int64, float32 or bytes already. The slots of null rows hold anything.
+
+    Raises
+    ------
+    EncodeError
+        A value has no form in a record; ``feature`` and ``record`` say which.
+    """
+    columns: list[ColumnBuffers] = []
+    for name, parts, array in zip(plan.schema.names, plan.columns, batch.columns, strict=True):
+        for leaf, (rows, values) in zip(parts, flatten(array, name, row_base), strict=True):
+            columns.extend(_encode_leaf(leaf, rows, values, plan))
+    return columns
+
+
+def _encode_leaf(leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan) -> Iterator[ColumnBuffers]:
+    if leaf.layout == Layout.NULL:
+        _refuse_untyped_lists(rows)
+    elif leaf.encoding == RAW:
+        yield from _encode_raw(leaf, rows, values)
+    elif leaf.kind == Kind.BYTES:
+        data, value_offsets = bytes_values(values)
+        yield _column(leaf.feature, leaf.kind, rows, data, offsets=rows.offsets, value_offsets=value_offsets)
+    else:
+        found = int64_values(values, rows) if leaf.kind == Kind.INT64 else float32_values(values, rows, plan.float64, plan.rounding)
+        yield _column(leaf.feature, leaf.kind, rows, found, offsets=rows.offsets)
+
+
+def _refuse_untyped_lists(rows: Rows) -> None:
+    """A list of the null type can only be empty, and an empty list needs a kind to differ from a null."""
+    written = np.ones(rows.count, np.bool_) if rows.valid is None else rows.valid
+    if rows.offsets is not None and written.any():
+        row = rows.base + int(np.argmax(written))
+        reason = "an empty list of no type has no kind to be written as"
+        raise EncodeError(reason, feature=rows.feature, record=row, advice="cast the column, for example to a list of int64")
+
+
+def _encode_raw(leaf: Leaf, rows: Rows, values: pa.Array) -> Iterator[ColumnBuffers]:
+    """The bytes of a cell's numbers, and beside them their shape and dtype."""
+    shape_name, dtype_name = leaf.companions
+    dtype = np.dtype(value_type(leaf.type).to_pandas_dtype())
+    cells = np.arange(rows.count + 1, dtype=np.int64) if rows.offsets is None else rows.offsets
+    yield _column(leaf.feature, Kind.BYTES, rows, raw_values(values), value_offsets=cells * dtype.itemsize)
+
+    written = np.ones(rows.count, np.int64) if rows.valid is None else rows.valid.astype(np.int64)
+    counted = np.concatenate(([0], np.cumsum(written)))
+    if rows.offsets is None:
+        yield _column(shape_name, Kind.INT64, rows, np.zeros(0, np.int64), offsets=np.zeros(rows.count + 1, np.int64))
+    else:
+        lengths = np.diff(rows.offsets)
+        yield _column(shape_name, Kind.INT64, rows, lengths if rows.valid is None else lengths[rows.valid], offsets=counted)
+    name = np.frombuffer(dtype.name.encode(), np.uint8)
+    yield _column(dtype_name, Kind.BYTES, rows, np.tile(name, int(counted[-1])), value_offsets=counted * len(name))
+
+
+def _column(
+    name: str, kind: Kind, rows: Rows, values: Array, *, offsets: Array | None = None, value_offsets: Array | None = None
+) -> ColumnBuffers:
+    nulls = 0 if rows.valid is None else rows.count - int(np.count_nonzero(rows.valid))
+    return ColumnBuffers(
+        name,
+        kind,
+        Layout.SCALAR if offsets is None else Layout.LIST,
+        rows.count,
+        null_count=nulls,
+        validity=np.packbits(rows.valid, bitorder="little") if rows.valid is not None and nulls else None,
+        offsets=offsets,
+        value_offsets=value_offsets,
+        values=np.ascontiguousarray(values),
+    )
+
+
+def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:
+    """The categories of a batch's dictionary columns by feature, for the embedded schema."""
+    found = {}
+    for parts, array in zip(plan.columns, batch.columns, strict=True):
+        for leaf in parts:
+            if has_dictionary(leaf.type):
+                values = dictionary_at(array, leaf.path)
+                found[leaf.feature] = values.cast(plain_type(values.type))
+    return found

@@ -1,0 +1,113 @@
+"""A declared schema as an engine's plan: which features, of which kind, and what to refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.engine.contract import PlanColumn
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.schema.fields import Field, Schema
+from tfrecord_io.schema.kinds import Kind, Text
+from tfrecord_io.schema.types import Leaf, UnsupportedType, is_list_like, leaves, value_type
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledPlan:
+    """What a decoder is to be told for a schema.
+
+    Attributes
+    ----------
+    columns : tuple of PlanColumn
+        One for each feature that the schema's columns are read from.
+    ignored : frozenset of str
+        Features that stand beside raw columns and are no columns themselves: their shape and dtype companions.
+    """
+
+    columns: tuple[PlanColumn, ...]
+    ignored: frozenset[str]
+
+
+def plan_columns(schema: Schema | pa.Schema, *, text: Text = Text.UTF8, steps: Collection[str] = ()) -> CompiledPlan:
+    """Compile a declared schema.
+
+    Parameters
+    ----------
+    text : Text
+        What string columns ask: UTF8 where the schema was declared, STRICT where it was inferred.
+    steps : collection of str
+        Features that are feature lists though their columns are plain lists (one value a step).
+
+    Raises
+    ------
+    SchemaError
+        A type has no form in a record, or two columns are read from one feature.
+    """
+    columns: dict[str, PlanColumn] = {}
+    ignored: set[str] = set()
+    for field in Schema.parse(schema):
+        in_steps = is_feature_list(field.type) or field.feature in steps
+        for leaf in field_leaves(field, in_steps):
+            if leaf.feature in columns:
+                raise SchemaError("two columns of the schema are read from it", feature=leaf.feature)
+            required = field.required and field.default is None and not leaf.path
+            columns[leaf.feature] = PlanColumn(leaf.feature, leaf.kind, leaf.layout, _text(leaf, text), required, in_steps)
+            ignored.update(leaf.companions)
+    return CompiledPlan(tuple(columns.values()), frozenset(ignored - columns.keys()))
+
+
+def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
+    """The leaves of a field, named as its feature; of a feature list those of one step."""
+    arrow = field.to_arrow()
+    type_ = handed_type(field.type)
+    if in_steps and is_list_like(type_):
+        type_ = type_.value_type
+    try:
+        return leaves(pa.field(field.feature, type_, metadata=arrow.metadata))
+    except UnsupportedType as error:
+        raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), advice=error.advice) from error
+
+
+def is_feature_list(type_: pa.DataType) -> bool:
+    """Whether only a feature list holds such values: lists of lists."""
+    return is_list_like(type_) and is_list_like(type_.value_type)
+
+
+def handed_type(type_: pa.DataType) -> pa.DataType:
+    """The type a column is handed over with: `type_` without views and run-ends, which too few consumers know."""
+    if t.is_run_end_encoded(type_):
+        return handed_type(type_.value_type)
+    if not any(_is_view(each) for each in _within(type_)):
+        return type_
+    if t.is_struct(type_):
+        return pa.struct([child.with_type(handed_type(child.type)) for child in type_])
+    if is_list_like(type_):
+        child = type_.value_field.with_type(handed_type(type_.value_type))
+        if t.is_fixed_size_list(type_):
+            return pa.list_(child, type_.list_size)
+        return pa.large_list(child) if t.is_large_list(type_) or t.is_large_list_view(type_) else pa.list_(child)
+    if t.is_dictionary(type_):
+        return pa.dictionary(type_.index_type, handed_type(type_.value_type), type_.ordered)
+    return value_type(type_)
+
+
+def _is_view(type_: pa.DataType) -> bool:
+    views = (t.is_string_view, t.is_binary_view, t.is_list_view, t.is_large_list_view, t.is_run_end_encoded)
+    return any(is_one(type_) for is_one in views)
+
+
+def _within(type_: pa.DataType) -> Iterator[pa.DataType]:
+    """The type and all those nested in it."""
+    yield type_
+    if t.is_dictionary(type_):
+        yield type_.value_type
+    for at in range(type_.num_fields if t.is_nested(type_) else 0):
+        yield from _within(type_.field(at).type)
+
+
+def _text(leaf: Leaf, text: Text) -> Text:
+    value = value_type(leaf.type)
+    return text if leaf.kind is Kind.BYTES and (t.is_string(value) or t.is_large_string(value)) else Text.NO

@@ -1,0 +1,176 @@
+"""Decoded columns as record batches of a schema, inferred or declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as t
+
+from tfrecord_io.arrow.faults import RowFault
+from tfrecord_io.arrow.lists import Restore, feature_list_restore, leaf_restore
+from tfrecord_io.arrow.nested import Path, assemble, has_struct
+from tfrecord_io.arrow.physical import cut
+from tfrecord_io.arrow.plan import field_leaves, handed_type, is_feature_list
+from tfrecord_io.arrow.widen import absent
+from tfrecord_io.engine.contract import ColumnBuffers
+from tfrecord_io.schema.fields import Field, Schema
+from tfrecord_io.schema.kinds import Kind, Layout
+from tfrecord_io.schema.types import Leaf, is_list_like
+
+Columns = Mapping[str, ColumnBuffers]
+Dictionaries = Mapping[str, pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    leaf: Leaf
+    restore: Restore
+
+    def array(self, columns: Columns, rows: int) -> pa.Array:
+        column = columns.get(self.leaf.feature) or absent(self.leaf.feature, rows, Kind.NONE, Layout.NULL)
+        try:
+            return self.restore(column)
+        except RowFault as fault:
+            fault.feature = self.leaf.feature
+            raise
+
+
+class BatchBuilder:
+    """Makes record batches of one schema; compiled once, used for every batch, by any thread.
+
+    Parameters
+    ----------
+    schema : Schema or pa.Schema
+    dictionaries : mapping of str to pa.Array, optional
+        Categories of dictionary columns by the name of their feature. Without them each batch has the
+        categories that occur in it (`to_table` makes them one).
+
+    Attributes
+    ----------
+    schema : pa.Schema
+        Of the batches: the given one without views and run-ends.
+    """
+
+    def __init__(self, schema: Schema | pa.Schema, dictionaries: Dictionaries | None = None) -> None:
+        parsed = Schema.parse(schema)
+        fields = [replace(f, type=handed_type(f.type)) for f in parsed]
+        self.schema = Schema(fields, parsed.metadata).to_arrow()
+        self._columns = [_compile(f, dictionaries or {}) for f in fields]
+
+    def batch(self, columns: Columns, rows: int) -> tuple[pa.RecordBatch, RowFault | None]:
+        """The batch of `rows` decoded rows, by feature; a feature that is not there is null.
+
+        Where a row has a value that does not fit, the batch ends before the first such row, and the fault
+        comes along.
+        """
+        first: RowFault | None = None
+        while True:
+            arrays, fault = self._arrays(columns, rows)
+            if fault is None:
+                return _batch(arrays, rows, self.schema), first
+            first, rows = fault, fault.row
+            columns = {name: cut(column, 0, rows) for name, column in columns.items()}
+
+    def _arrays(self, columns: Columns, rows: int) -> tuple[list[pa.Array], RowFault | None]:
+        arrays, first = [], None
+        for restore in self._columns:
+            try:
+                arrays.append(restore(columns, rows))
+            except RowFault as fault:
+                if first is None or fault.row < first.row:
+                    first = fault
+        return arrays, first
+
+
+def to_batch(
+    columns: Columns, rows: int, schema: Schema | pa.Schema, dictionaries: Dictionaries | None = None
+) -> tuple[pa.RecordBatch, RowFault | None]:
+    """One batch of `schema`; see `BatchBuilder`, which pays for the schema once only."""
+    return BatchBuilder(schema, dictionaries).batch(columns, rows)
+
+
+def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """The table of batches of `schema`, each of its dictionary columns with one dictionary throughout."""
+    held = list(batches)
+    if not schema.names:  # from_batches takes the length from the first column
+        return pa.Table.from_batches([_batch([], sum(len(batch) for batch in held), schema)])
+    return pa.Table.from_batches(held, schema).unify_dictionaries()
+
+
+def _compile(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int], pa.Array]:
+    restore = _structs(field, dictionaries) if has_struct(field.type) else _plain(field, dictionaries)
+    if field.default is None:
+        return restore
+    default = _default(field)
+    return lambda columns, rows: fill(restore(columns, rows), default)
+
+
+def _plain(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int], pa.Array]:
+    dictionary = dictionaries.get(field.feature)
+    whole = None if is_feature_list(field.type) else _leaf(field_leaves(field)[0], dictionary)
+    if not is_list_like(field.type):
+        assert whole is not None
+        return whole.array
+    step = field_leaves(field, in_steps=True)[0]
+    as_steps = _Leaf(step, feature_list_restore(field.type, leaf_restore(step, dictionary)))
+
+    def restore(columns: Columns, rows: int) -> pa.Array:
+        column = columns.get(field.feature)
+        in_steps = whole is None or (column is not None and column.steps is not None)
+        return (as_steps if in_steps else whole).array(columns, rows)  # type: ignore[union-attr]
+
+    return restore
+
+
+def _structs(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int], pa.Array]:
+    leaves = [_leaf(leaf, dictionaries.get(leaf.feature)) for leaf in field_leaves(field)]
+
+    def restore(columns: Columns, rows: int) -> pa.Array:
+        arrays: dict[Path, pa.Array] = {each.leaf.path: each.array(columns, rows) for each in leaves}
+        try:
+            return assemble(field.type, (), arrays)
+        except RowFault as fault:
+            fault.feature = f"{field.feature}/{fault.feature}"
+            raise
+
+    return restore
+
+
+def _leaf(leaf: Leaf, dictionary: pa.Array | None) -> _Leaf:
+    return _Leaf(leaf, leaf_restore(leaf, dictionary))
+
+
+def _default(field: Field) -> pa.Array:
+    type_ = handed_type(field.type)
+    return pa.array([field.default], type_.value_type if t.is_dictionary(type_) else type_)
+
+
+def fill(array: pa.Array, default: pa.Array) -> pa.Array:
+    """`array` with the one value of `default` in place of its nulls."""
+    if not array.null_count:
+        return array
+    if t.is_dictionary(array.type):
+        return _fill_dictionary(array, default)
+    rows = len(array)
+    places = pc.if_else(array.is_valid(), np.arange(rows), rows)
+    return pa.concat_arrays([array, default]).take(places)
+
+
+def _fill_dictionary(array: pa.DictionaryArray, default: pa.Array) -> pa.Array:
+    dictionary = array.dictionary
+    at = pc.index_in(default, value_set=dictionary)[0].as_py()
+    if at is None:
+        at, dictionary = len(dictionary), pa.concat_arrays([dictionary, default])
+    indices = array.indices.fill_null(pa.scalar(at, array.indices.type))
+    return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=array.type.ordered)
+
+
+def _batch(arrays: list[pa.Array], rows: int, schema: pa.Schema) -> pa.RecordBatch:
+    if arrays:
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    empty = pa.Array.from_buffers(pa.struct([]), rows, [None])
+    return pa.RecordBatch.from_struct_array(empty).replace_schema_metadata(schema.metadata)

@@ -1,0 +1,126 @@
+"""What a writer decides once about a schema: which features its columns become, and in which encoding."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable
+from tfrecord_io.schema.types import RAW, Leaf, UnsupportedType, encoding_of, is_list_like, leaves, relist, value_type, with_encoding
+
+_NAMES_IN_WARNING = 10
+
+
+class Rounding:
+    """Counts, over all batches of a write, the float64 values that float32 does not hold."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def add(self, feature: str, count: int) -> None:
+        """Note `count` values of `feature`; batches may be encoded by several threads."""
+        with self._lock:
+            self.counts[feature] += count
+
+    def warn(self, stacklevel: int = 2) -> None:
+        """Issue the one PrecisionWarning of a write, where a value was rounded."""
+        if not self.counts:
+            return
+        named = [f"'{printable(name)}' ({count} values)" for name, count in self.counts.most_common(_NAMES_IN_WARNING)]
+        more = len(self.counts) - len(named)
+        text = ", ".join(named) + (f" and {more} more columns" if more else "")
+        advice = 'a TFRecord has no float64: float64="raw" keeps the bits, float64="round" accepts the rounding silently'
+        warnings.warn(f"float64 values were rounded to float32 in {text}; {advice}", PrecisionWarning, stacklevel=stacklevel + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """A schema compiled for writing.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        The input's, each field's metadata saying how it is encoded; see ``schema.embedded.embedded_schema``.
+    columns : tuple of tuple of Leaf
+        The leaves of each column, in order.
+    float64 : str or None
+        What a float64 value gets that is written as a float: None, "round" or "error".
+    rounding : Rounding
+        Filled by ``encode_columns``; ``rounding.warn()`` at the end of the write.
+    """
+
+    schema: pa.Schema
+    columns: tuple[tuple[Leaf, ...], ...]
+    float64: str | None = None
+    rounding: Rounding = field(default_factory=Rounding)
+
+    @property
+    def leaves(self) -> Iterator[Leaf]:
+        """All leaves, in the order of the features."""
+        return (leaf for column in self.columns for leaf in column)
+
+
+def plan_writing(schema: pa.Schema, *, column_encoding: Mapping[str, str] | None = None, float64: str | None = None) -> WritePlan:
+    """Decide how each column of `schema` is written.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        Of the batches to come. A field that was read from raw bytes says so in its metadata and is written raw again.
+    column_encoding : mapping of str to str, optional
+        "raw" or "list" by column or feature name; the name of a struct column means all of its children.
+    float64 : None, "round", "error" or "raw"
+        "raw" writes every float64 column raw for which neither `column_encoding` nor its metadata says otherwise.
+
+    Raises
+    ------
+    EncodeError
+        A column has no form in a record, or two columns become the same feature.
+    FeatureNotFoundError
+        `column_encoding` names a column that is not there.
+    NotImplementedError
+        Tensors and "tensor_proto".
+    """
+    asked = dict(column_encoding or {})
+    try:
+        fields = [_annotate(column, column.name, asked, None, float64 == RAW) for column in schema]
+        if asked:
+            raise FeatureNotFoundError("column_encoding names a column that the data does not have", feature=next(iter(asked)))
+        columns = tuple(tuple(leaves(column)) for column in fields)
+    except UnsupportedType as error:
+        raise EncodeError(error.reason, feature=error.feature, advice=error.advice) from None
+    except UnicodeDecodeError as error:
+        raise EncodeError("a column's name is not UTF-8", advice="rename it") from error
+    _refuse_collisions(fields, columns)
+    return WritePlan(pa.schema(fields, metadata=schema.metadata), columns, None if float64 == RAW else float64)
+
+
+def _annotate(field: pa.Field, feature: str, asked: dict[str, str], above: str | None, raw_float64: bool) -> pa.Field:
+    """Move what is asked for `field`, by name, by its metadata or by a struct above, into the metadata of its leaves."""
+    encoding = asked.pop(feature, None) or encoding_of(field) or above
+    if pa.types.is_struct(field.type):
+        children = [_annotate(child, f"{feature}/{child.name}", asked, encoding, raw_float64) for child in field.type]
+        return with_encoding(field.with_type(pa.struct(children)), None)
+    if is_list_like(field.type) and pa.types.is_struct(field.type.value_type):
+        child = _annotate(field.type.value_field, feature, asked, encoding, raw_float64)
+        return with_encoding(field.with_type(relist(field.type, child)), None)
+    if encoding is None and raw_float64 and pa.types.is_float64(value_type(field.type)):
+        encoding = RAW
+    return with_encoding(field, encoding)
+
+
+def _refuse_collisions(fields: list[pa.Field], columns: tuple[tuple[Leaf, ...], ...]) -> None:
+    owners: dict[str, str] = {}
+    for column, parts in zip(fields, columns, strict=True):
+        for leaf in parts:
+            for name in (leaf.feature, *leaf.companions):
+                if name in owners:
+                    who = f"the columns '{printable(owners[name])}' and '{printable(column.name)}' would both be written as this feature"
+                    raise EncodeError(who, feature=name, advice="rename one of them")
+                owners[name] = column.name

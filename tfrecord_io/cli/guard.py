@@ -1,0 +1,80 @@
+"""What a person sees when something goes wrong: one line, and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import Any
+
+import click
+
+from tfrecord_io.errors import FeatureNotFoundError, MissingDependencyError, TFRecordError, printable
+
+BAD_DATA = 1
+WRONG_USAGE = 2
+
+# What the library raises about its arguments. Other OSErrors are about the data's bytes.
+_USAGE = (FeatureNotFoundError, MissingDependencyError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+
+
+def exit_code(error: Exception) -> int | None:
+    """The exit code of an error; ``None`` for one that is a bug of ours and deserves its traceback.
+
+    >>> exit_code(FileNotFoundError("no such file")), exit_code(KeyError("x"))
+    (2, None)
+    """
+    if isinstance(error, _USAGE):
+        return WRONG_USAGE
+    if isinstance(error, TFRecordError | OSError):
+        return BAD_DATA
+    if isinstance(error, ValueError | TypeError | NotImplementedError):
+        return WRONG_USAGE
+    return None
+
+
+def sentence(error: Exception) -> str:
+    """An error in one line, control characters escaped."""
+    if isinstance(error, TFRecordError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return printable(f"{error.filename}: {error.strerror}", 1024)
+    return printable(error, 1024)
+
+
+def say(text: str) -> None:
+    click.echo(f"tfr: {text}", err=True)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any) -> None:
+    say(f"warning: {printable(message, 1024)}")
+
+
+class GuardedGroup(click.Group):
+    """A group of commands whose errors and warnings are lines on stderr, and that a closed pipe ends quietly."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except BrokenPipeError:
+            _forget_stdout()
+            ctx.exit(0)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            code = exit_code(error)
+            if code is None:
+                raise
+            say(sentence(error))
+            ctx.exit(code)
+
+
+def _forget_stdout() -> None:
+    """Point stdout at nothing, or Python would complain about the closed pipe once more at its end."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)

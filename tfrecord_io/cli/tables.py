@@ -1,0 +1,87 @@
+"""Results as tables on a terminal; rich is imported when the first one is shown."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tfrecord_io.errors import printable
+from tfrecord_io.tools.describe import HEADINGS, Description
+from tfrecord_io.tools.summary import type_name
+from tfrecord_io.tools.words import short
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+WIDE = 8  # a table of more columns than this is shown with its records side by side
+NUMBERS = {"nulls", "mean", "length", "distinct", "records", "bytes"}
+UNBOUNDED = 10_000  # characters a line may have where no terminal cuts it
+
+
+def show(table: Table) -> None:
+    """Print a table: to a terminal in its width, else in as much as it takes."""
+    from rich.console import Console
+
+    console = Console(highlight=False, emoji=False, markup=False, width=None if sys.stdout.isatty() else UNBOUNDED)
+    console.print(table)
+
+
+def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """A table of cells that are safe already; columns without content are left out."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    kept = [i for i, _ in enumerate(headings) if not rows or any(row[i] for row in rows)]
+    for i in kept:
+        table.add_column(Text(headings[i]), justify="right" if headings[i] in NUMBERS else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(row[i], style="dim" if row[i] == "null" else "") for i in kept))
+    return table
+
+
+def description_table(description: Description) -> Table:
+    """What `describe` found."""
+    return text_table(HEADINGS, description.rows())
+
+
+def schema_table(schema: pa.Schema) -> Table:
+    """Names and types."""
+    return text_table(["column", "type"], [(printable(f.name), printable(type_name(f.type))) for f in schema])
+
+
+def records_table(table: pa.Table) -> Table:
+    """Rows as records; those of a wide table side by side, a line a column."""
+    names = [printable(name) for name in table.column_names]
+    columns: list[list[str]] = [[short(value) for value in column.to_pylist()] for column in table.columns]
+    if len(names) <= WIDE:
+        return text_table(names, list(zip(*columns, strict=True)))
+    types = [printable(type_name(f.type)) for f in table.schema]
+    rows = [(name, kind, *cells) for name, kind, cells in zip(names, types, columns, strict=True)]
+    return text_table(["column", "type", *(f"record {i}" for i in range(table.num_rows))], rows)
+
+
+def plain_values(value: Any) -> Any:
+    """A value as JSON has it: bytes as base64, what JSON lacks as text.
+
+    >>> plain_values([b"\\xff", float("nan"), 1])
+    [{'base64': '/w=='}, 'NaN', 1]
+    """
+    import base64
+    import math
+
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
+    if isinstance(value, bytes):
+        return {"base64": base64.b64encode(value).decode()}
+    if isinstance(value, dict):
+        return {str(k): plain_values(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_values(v) for v in value]
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

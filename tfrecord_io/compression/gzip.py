@@ -1,0 +1,78 @@
+"""gzip (RFC 1952): members of header, deflate data, CRC-32 and length."""
+
+from __future__ import annotations
+
+import struct
+
+from tfrecord_io.compression.codec import Damage
+from tfrecord_io.compression.deflate import DeflateCodec, DeflateDecompressor, fast
+
+_MAGIC = b"\x1f\x8b\x08"  # ID1, ID2, CM = deflate
+_FIXED = 10  # magic, flags, time, extra flags, system
+_HCRC, _EXTRA, _NAME, _COMMENT, _RESERVED = 0x02, 0x04, 0x08, 0x10, 0xE0
+_LONGEST_HEADER = 1 << 20  # names and comments have no limit of their own
+
+
+class Gzip(DeflateCodec):
+    name = "gzip"
+    aliases = ("gz",)
+    suffixes = (".gz", ".gzip")
+    padding = b"\0"  # gzip(1) passes over zeros: tapes and some object stores fill blocks with them
+    wbits = 31
+
+    def accepts(self, head: bytes) -> bool:
+        return _MAGIC.startswith(head[:3]) and not (len(head) > 3 and head[3] & _RESERVED)
+
+    def decompressor(self, *, exact: bool = False) -> GzipDecompressor:
+        return GzipDecompressor(exact=exact)
+
+
+class GzipDecompressor(DeflateDecompressor):
+    trailer_bytes = 8
+
+    def __init__(self, *, exact: bool = False) -> None:
+        super().__init__(exact=exact)
+        self._crc = 0
+        self._length = 0
+
+    def header_end(self, head: bytes) -> int | None:
+        if not _MAGIC.startswith(head[:3]):
+            raise Damage("no gzip header")
+        if len(head) < _FIXED:
+            return None
+        flags = head[3]
+        if flags & _RESERVED:
+            raise Damage("a gzip header with reserved flags")
+        end = self._variable_end(head, flags)
+        if (end is None or end > len(head)) and len(head) > _LONGEST_HEADER:
+            raise Damage("a gzip header of over 1 MiB")
+        if end is None or end > len(head):
+            return None
+        if flags & _HCRC and int.from_bytes(head[end - 2 : end], "little") != fast.crc32(head[: end - 2]) & 0xFFFF:
+            raise Damage("gzip header CRC mismatch")
+        return end
+
+    @staticmethod
+    def _variable_end(head: bytes, flags: int) -> int | None:
+        end = _FIXED
+        if flags & _EXTRA:
+            if len(head) < end + 2:
+                return None
+            end += 2 + int.from_bytes(head[end : end + 2], "little")
+        for flag in (_NAME, _COMMENT):
+            if flags & flag:
+                end = head.find(b"\0", end) + 1
+                if not end:
+                    return None
+        return end + 2 if flags & _HCRC else end
+
+    def add(self, data: bytes) -> None:
+        self._crc = fast.crc32(data, self._crc)
+        self._length += len(data)
+
+    def check(self, trailer: bytes) -> None:
+        crc, length = struct.unpack("<II", trailer)
+        if crc != self._crc:
+            raise Damage(f"gzip CRC mismatch (stored 0x{crc:08x}, computed 0x{self._crc:08x})")
+        if length != self._length & 0xFFFFFFFF:
+            raise Damage(f"gzip length mismatch (stored {length}, found {self._length & 0xFFFFFFFF})")

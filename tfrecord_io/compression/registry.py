@@ -1,0 +1,103 @@
+"""The table of compressions, and how one is found by name, by suffix and by content."""
+
+from __future__ import annotations
+
+import os
+
+import crc32c
+
+from tfrecord_io.compression.codec import Codec
+from tfrecord_io.compression.gzip import Gzip
+from tfrecord_io.compression.zlib import Zlib
+
+CODECS: tuple[Codec, ...] = (Gzip(), Zlib())
+SNIFF_BYTES = 1024  # as much of a file's head as `sniff` makes use of
+
+_PLAIN = ("", "none")
+_HEADER_BYTES = 12  # u64 length, u32 masked CRC32C of it
+_MASK_DELTA = 0xA282EAD8  # tensorflow/core/lib/hash/crc32c.h
+
+
+def get_codec(name: str | None) -> Codec | None:
+    """Find a codec by the name a user gives.
+
+    Parameters
+    ----------
+    name : str or None
+        "gzip" or "zlib", also as TensorFlow writes them ("GZIP", "ZLIB"); None, "" and "none" mean plain.
+
+    Returns
+    -------
+    Codec or None
+        None for plain.
+
+    Raises
+    ------
+    ValueError
+        For any other name, naming those there are.
+
+    Examples
+    --------
+    >>> get_codec("GZIP")
+    <codec gzip>
+    >>> get_codec("") is None
+    True
+    """
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise TypeError(f"compression is a name or None, not {type(name).__name__}")
+    wanted = name.lower()
+    for codec in CODECS:
+        if wanted == codec.name or wanted in codec.aliases:
+            return codec
+    if wanted in _PLAIN:
+        return None
+    names = ", ".join(repr(c.name) for c in CODECS)
+    raise ValueError(f"compression {name!r} is not known: 'infer', {names}, or None for a plain file")
+
+
+def codec_for_path(path: str) -> Codec | None:
+    """Find the codec that a file's suffix names, None for plain.
+
+    Examples
+    --------
+    >>> codec_for_path("train.tfrecord.GZ"), codec_for_path("train.tfrecord")
+    (<codec gzip>, None)
+    """
+    suffix = os.path.splitext(path)[1].lower()
+    return next((c for c in CODECS if suffix in c.suffixes), None)
+
+
+def compression_suffixes() -> tuple[str, ...]:
+    """All suffixes of all codecs."""
+    return tuple(s for c in CODECS for s in c.suffixes)
+
+
+def is_record_header(head: bytes) -> bool:
+    """Whether `head` begins with a record's length and its right checksum: one chance in 2**32 to be something else."""
+    if len(head) < _HEADER_BYTES:
+        return False
+    crc = crc32c.crc32c(head[:8])
+    masked = (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
+    return masked == int.from_bytes(head[8:_HEADER_BYTES], "little")
+
+
+def sniff(head: bytes) -> Codec | None:
+    """Find the codec of a file by its first bytes (`SNIFF_BYTES`, or all it has), whatever its name.
+
+    None where it is none, and where a record's header stands: a length may look like any magic.
+    """
+    if is_record_header(head):
+        return None
+    return next((c for c in CODECS if c.looks_like(head)), None)
+
+
+def infer(head: bytes, path: str) -> Codec | None:
+    """Find the codec of a file to read: by content; by suffix where the content is too short or damaged to say."""
+    codec = sniff(head)
+    if codec is None and not is_record_header(head):
+        named = codec_for_path(path)
+        if named is not None and named.accepts(head):
+            return named
+    return codec

@@ -1,0 +1,244 @@
+"""Uncompressed bytes of a file, with both offsets, whatever its compression.
+
+Streams here have ``readinto(buffer) -> int`` (0 only at the end; fewer bytes than asked are usual),
+``offset`` (uncompressed bytes given), ``raw_offset`` (bytes of the file they took) and ``close()``.
+Trouble is raised in a call of its own, after all bytes before it were given, and again in each later call.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import Protocol
+
+from tfrecord_io.compression.codec import Codec, Damage, Decompressor
+from tfrecord_io.errors import CompressionError
+
+_CHUNK = 256 << 10  # compressed bytes per read
+_STEP = 1 << 20  # uncompressed bytes per step: what a call may hold beside the caller's buffer
+
+
+class Raw(Protocol):
+    """What is read from: a raw binary file."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None: ...
+
+    def close(self) -> None: ...
+
+
+class Stream(Protocol):
+    """What is read: see the module's text."""
+
+    offset: int
+
+    @property
+    def raw_offset(self) -> int: ...
+
+    def readinto(self, buffer: memoryview, /) -> int: ...
+
+    def close(self) -> None: ...
+
+
+def open_decompressed(raw: Raw, codec: Codec | None, path: str, *, head: bytes = b"", size: int | None = None) -> Stream:
+    """Read the uncompressed bytes of a file.
+
+    Parameters
+    ----------
+    raw : binary file
+        Closed with the stream. If it can seek, damaged data is read twice to give all bytes before the damage.
+    codec : Codec or None
+        None for a plain file.
+    path : str
+        For messages.
+    head : bytes, optional
+        The first bytes of the file, where they have been read from `raw` already.
+    size : int, optional
+        Size of the file. An end before it is an error: files shrink, and connections break.
+
+    Raises
+    ------
+    CompressionError
+        By ``readinto``: the data ends or is damaged; ``.offset`` is of the uncompressed bytes, the message has both.
+    OSError
+        By ``readinto``: reading fails, with the offset in the file.
+    """
+    source = _Input(raw, path, head, size)
+    return PlainStream(source) if codec is None else DecompressedStream(source, codec)
+
+
+class _Input:
+    """The file's bytes with a head that was read before, errors with an offset, and no early end."""
+
+    def __init__(self, raw: Raw, path: str, head: bytes, size: int | None) -> None:
+        self.raw, self.path, self.size = raw, path, size
+        self.offset = 0
+        self._head = memoryview(head)
+        self._base = self._tell(len(head))
+
+    def _tell(self, taken: int) -> int | None:
+        """Give the position of the file's first byte, None where there is no way back."""
+        try:
+            return self.raw.tell() - taken if self.raw.seekable() else None  # type: ignore[attr-defined]
+        except (AttributeError, OSError):
+            return None
+
+    def readinto(self, buffer: memoryview) -> int:
+        if len(self._head):
+            n = min(len(buffer), len(self._head))
+            buffer[:n] = self._head[:n]
+            self._head = self._head[n:]
+        else:
+            n = self._read(buffer)
+        self.offset += n
+        return n
+
+    def _read(self, buffer: memoryview) -> int:
+        try:
+            n = self.raw.readinto(buffer)
+        except OSError as error:
+            if error.errno is None or error.strerror is None:
+                error.add_note(f"{self.path}: reading at byte {self.offset}")
+                raise
+            raise OSError(error.errno, f"{error.strerror}, at byte {self.offset}", self.path) from error
+        if n is None:
+            raise BlockingIOError(errno.EAGAIN, "a non-blocking file has no data yet", self.path)
+        if n == 0 and len(buffer) and self.size is not None and self.offset < self.size:
+            raise OSError(errno.EIO, f"the file ended at byte {self.offset} of {self.size}: it was cut while being read", self.path)
+        return n
+
+    def read(self) -> bytes:
+        chunk = bytearray(_CHUNK)
+        return bytes(memoryview(chunk)[: self.readinto(memoryview(chunk))])
+
+    def rewind(self, offset: int) -> bool:
+        """Go back to byte `offset` of the file if that can be."""
+        if self._base is None:
+            return False
+        self.raw.seek(self._base + offset)  # type: ignore[attr-defined]
+        self._head = memoryview(b"")
+        self.offset = offset
+        return True
+
+    def close(self) -> None:
+        self.raw.close()
+
+
+class PlainStream:
+    """The bytes of a file as they are."""
+
+    def __init__(self, source: _Input) -> None:
+        self._source = source
+        self.offset = 0
+
+    @property
+    def raw_offset(self) -> int:
+        return self.offset
+
+    def readinto(self, buffer: memoryview) -> int:
+        n = self._source.readinto(buffer)
+        self.offset += n
+        return n
+
+    def close(self) -> None:
+        self._source.close()
+
+
+class DecompressedStream:
+    """The bytes of the members of a compressed file, one after the other."""
+
+    def __init__(self, source: _Input, codec: Codec) -> None:
+        self.offset = 0
+        self._source, self._codec = source, codec
+        self._data = b""  # read, and not given to a member
+        self._member: Decompressor | None = None
+        self._member_begin: tuple[int, int] | None = None  # file offset, uncompressed offset
+        self._error: Exception | None = None
+        self._ended = False
+
+    @property
+    def raw_offset(self) -> int:
+        held = 0 if self._member is None else self._member.held
+        return self._source.offset - len(self._data) - held
+
+    def readinto(self, buffer: memoryview) -> int:
+        while len(buffer) and not self._ended:
+            if self._error is not None:
+                raise self._error
+            try:
+                out = self._next(min(len(buffer), _STEP))
+            except Damage as damage:
+                self._mend(damage)
+                continue
+            if out:
+                buffer[: len(out)] = out
+                self.offset += len(out)
+                return len(out)
+        return 0
+
+    def close(self) -> None:
+        self._ended, self._member, self._data = True, None, b""
+        self._source.close()
+
+    def _take(self) -> bytes:
+        data = self._data or self._source.read()
+        self._data = b""
+        return data
+
+    def _next(self, limit: int) -> bytes:
+        """Go one step on: a member begins, gives bytes, or ends."""
+        member = self._member or self._begin()
+        if member is None:
+            return b""
+        data = b""
+        if member.hungry:
+            data = self._take()
+            if not data:
+                raise Damage(f"the {self._codec.name} data ends in the middle: the file was cut or is not complete")
+        out = member.decompress(data, limit)
+        if member.eof:
+            self._data, self._member = member.unused, None
+        return out
+
+    def _begin(self) -> Decompressor | None:
+        """Begin the next member, None at the end of the file."""
+        first = self._member_begin is None
+        data = self._take()
+        if not first:
+            while data and not data.lstrip(self._codec.padding):
+                data = self._take()
+            data = data.lstrip(self._codec.padding)
+        self._data = data
+        if not data:
+            self._ended = True
+            return None
+        begin = self.raw_offset
+        while len(self._data) < 4 and (more := self._source.read()):  # enough for any magic
+            self._data += more
+        if not first and not self._codec.accepts(self._data[:512]):
+            raise Damage(f"junk after the {self._codec.name} data")
+        self._member_begin = (begin, self.offset)
+        self._member = self._codec.decompressor()
+        return self._member
+
+    def _mend(self, damage: Damage) -> None:
+        """Keep the error for the next call; give the bytes before it first where they were lost."""
+        if damage.lossy and self._replay():
+            return
+        reason = f"{damage.reason} (byte {self.raw_offset} of the compressed file)"
+        self._error = CompressionError(reason, path=self._source.path, offset=self.offset)
+
+    def _replay(self) -> bool:
+        """Decompress the damaged member anew with an exact decompressor, up to where we are."""
+        assert self._member_begin is not None
+        begin, given = self._member_begin
+        try:
+            if not self._source.rewind(begin):
+                return False
+            self._data, self._member = b"", self._codec.decompressor(exact=True)
+            while given < self.offset:
+                given += len(self._next(min(self.offset - given, _STEP)))
+        except Damage:
+            return False
+        except Exception as error:  # our place is lost: no more bytes can be given
+            self._error = error
+            raise
+        return True

@@ -1,0 +1,68 @@
+"""zlib (RFC 1950): two bytes of header, deflate data, Adler-32."""
+
+from __future__ import annotations
+
+from tfrecord_io.compression.codec import Damage
+from tfrecord_io.compression.deflate import DeflateCodec, DeflateDecompressor, fast
+
+_DEFLATE = 8
+_DICTIONARY = 0x20
+
+
+class Zlib(DeflateCodec):
+    name = "zlib"
+    suffixes = (".zlib", ".zz")
+    wbits = 15
+
+    def accepts(self, head: bytes) -> bool:
+        if not head:
+            return True
+        method = head[0] & 0x0F == _DEFLATE and head[0] >> 4 <= 7
+        return method and (len(head) < 2 or int.from_bytes(head[:2], "big") % 31 == 0)
+
+    def looks_like(self, head: bytes) -> bool:
+        """Two bytes are no magic: one plain file in a thousand has them, and so has the text "x^2".
+
+        Asked for as well: the window that everybody uses, and data that begins well. Zeros in the upper
+        half of a record's length (one may be damaged) are no beginning that a compressor makes.
+        """
+        if len(head) < 2 or head[0] != 0x78 or not self.accepts(head):
+            return False
+        if head[4:8].count(0) >= 3:
+            return False
+        try:
+            self.decompressor().decompress(head[:512], 512)
+        except Damage:
+            return False
+        return True
+
+    def decompressor(self, *, exact: bool = False) -> ZlibDecompressor:
+        return ZlibDecompressor(exact=exact)
+
+
+class ZlibDecompressor(DeflateDecompressor):
+    trailer_bytes = 4
+
+    def __init__(self, *, exact: bool = False) -> None:
+        super().__init__(exact=exact)
+        self._adler = 1
+
+    def header_end(self, head: bytes) -> int | None:
+        if not ZLIB_HEADER.accepts(head):
+            raise Damage("no zlib header")
+        if len(head) < 2:
+            return None
+        if head[1] & _DICTIONARY:
+            raise Damage("a zlib stream with a preset dictionary, which nobody has given")
+        return 2
+
+    def add(self, data: bytes) -> None:
+        self._adler = fast.adler32(data, self._adler)
+
+    def check(self, trailer: bytes) -> None:
+        stored = int.from_bytes(trailer, "big")
+        if stored != self._adler:
+            raise Damage(f"zlib Adler-32 mismatch (stored 0x{stored:08x}, computed 0x{self._adler:08x})")
+
+
+ZLIB_HEADER = Zlib()

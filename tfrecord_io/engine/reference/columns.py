@@ -1,0 +1,155 @@
+"""The rows that a decoder holds, one column each: judged against the plan, appended, handed over as buffers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrecord_io.engine.contract import ColumnBuffers, FaultCode, PlanColumn
+from tfrecord_io.engine.reference.parsing import Cell, Steps
+from tfrecord_io.schema.kinds import Kind, Layout, Text
+
+_DTYPES = {Kind.BYTES: np.uint8, Kind.FLOAT: np.float32, Kind.INT64: np.int64}
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # Unicode's category Cc but \t \n \r
+
+
+class Misfit(NamedTuple):
+    """Why a row does not fit its column."""
+
+    code: FaultCode
+    expected: int = 0
+    got: int = 0
+
+
+def is_utf8(value: bytes) -> bool:
+    try:
+        value.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def is_text(value: bytes) -> bool:
+    """Whether `value` is UTF-8 without control characters but tab, line feed and carriage return."""
+    return is_utf8(value) and _CONTROL.search(value.decode()) is None
+
+
+class Column:
+    """The rows of one column since the last take."""
+
+    def __init__(self, plan: PlanColumn, discovered: bool = False) -> None:
+        self.plan = plan
+        self.discovered = discovered
+        self.rows: list[Any] = []  # Cell, or Steps where plan.steps; None for null
+        self.kind = plan.kind
+
+    def judge(self, row: Cell | Steps | None) -> Misfit | None:
+        """Say what is wrong with `row`, if anything: kind first, then number of values, then text."""
+        if row is None:
+            return Misfit(FaultCode.MISSING_FEATURE) if self.plan.required else None
+        cells = _cells(row)
+        return self._judge_kind(cells) or self._judge_count(cells) or self._judge_text(cells)
+
+    def _judge_kind(self, cells: Sequence[Cell]) -> Misfit | None:
+        if self.plan.layout == Layout.NULL:
+            return Misfit(FaultCode.KIND, Kind.NONE, cells[0].kind) if cells else None
+        expected = self.kind
+        for cell in cells:
+            expected = expected or cell.kind
+            if cell.kind != expected:
+                return Misfit(FaultCode.KIND, expected, cell.kind)
+        return None
+
+    def _judge_count(self, cells: Sequence[Cell]) -> Misfit | None:
+        if self.plan.layout == Layout.SCALAR:
+            for cell in cells:
+                if len(cell.values) != 1:
+                    return Misfit(FaultCode.VALUE_COUNT, 1, len(cell.values))
+        return None
+
+    def _judge_text(self, cells: Sequence[Cell]) -> Misfit | None:
+        asked = {Text.UTF8: (is_utf8, FaultCode.NOT_UTF8), Text.STRICT: (is_text, FaultCode.NOT_TEXT)}
+        if self.plan.text not in asked:
+            return None
+        fits, code = asked[self.plan.text]
+        values = [value for cell in cells if cell.kind == Kind.BYTES for value in cell.values]
+        return None if all(fits(value) for value in values) else Misfit(code)
+
+    def append(self, row: Any) -> None:
+        self.rows.append(row)
+        if self.kind == Kind.NONE and row is not None:
+            self.kind = next((cell.kind for cell in _cells(row)), Kind.NONE)
+
+    def take(self) -> ColumnBuffers:
+        """Hand over the rows and forget them, and with them the kind that they showed."""
+        rows, self.rows, self.kind = self.rows, [], self.plan.kind
+        return _steps_buffers(self.plan, rows) if self.plan.steps else _buffers(self.plan, rows)
+
+
+def _cells(row: Cell | Steps) -> list[Cell]:
+    return [row] if isinstance(row, Cell) else [cell for cell in row if cell is not None]
+
+
+def _validity(rows: Sequence[Any]) -> Any:
+    valid = [row is not None for row in rows]
+    return None if all(valid) else np.packbits(valid, bitorder="little")
+
+
+def _offsets(counts: Sequence[int]) -> Any:
+    return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]).astype(np.int32)
+
+
+def _first(rows: Sequence[Any], holds: Any) -> int:
+    return next((i for i, row in enumerate(rows) if row is not None and holds(row)), -1)
+
+
+def _steps_buffers(plan: PlanColumn, rows: Sequence[Any]) -> ColumnBuffers:
+    steps = _buffers(plan, [step for row in rows if row is not None for step in row])
+    return ColumnBuffers(
+        plan.name,
+        steps.kind,
+        Layout.LIST,
+        rows=len(rows),
+        null_count=sum(row is None for row in rows),
+        validity=_validity(rows),
+        offsets=_offsets([0 if row is None else len(row) for row in rows]),
+        first_row=_first(rows, _cells),
+        steps=steps,
+    )
+
+
+def _buffers(plan: PlanColumn, rows: Sequence[Cell | None]) -> ColumnBuffers:
+    kind = plan.kind or next((cell.kind for cell in rows if cell is not None), Kind.NONE)
+    out = ColumnBuffers(plan.name, kind, plan.layout, len(rows), null_count=sum(cell is None for cell in rows))
+    out.first_row = _first(rows, lambda cell: True)
+    out.list_row = _first(rows, lambda cell: len(cell.values) != 1)
+    if plan.layout == Layout.ANY:
+        out.layout = Layout.NULL if out.first_row < 0 else Layout.SCALAR if out.list_row < 0 else Layout.LIST
+    if out.layout == Layout.NULL:
+        out.kind = Kind.NONE
+        return out
+    out.validity = _validity(rows)
+    _fill_values(out, rows)
+    if kind == Kind.BYTES and plan.text == Text.TRACK:
+        out.binary_row = _first(rows, lambda cell: not all(is_text(value) for value in cell.values))
+    out.text = kind == Kind.BYTES and plan.text in (Text.TRACK, Text.STRICT) and out.binary_row < 0
+    return out
+
+
+def _fill_values(out: ColumnBuffers, rows: Sequence[Cell | None]) -> None:
+    if out.layout == Layout.LIST:
+        out.offsets = _offsets([0 if cell is None else len(cell.values) for cell in rows])
+    if out.kind == Kind.NONE:
+        return
+    null: Any = () if out.layout == Layout.LIST else (b"",) if out.kind == Kind.BYTES else (0,)  # a null scalar has a slot
+    parts = [null if cell is None else cell.values for cell in rows]
+    if out.kind == Kind.BYTES:
+        values = [value for part in parts for value in part]
+        out.value_offsets = _offsets([len(value) for value in values])
+        out.values = np.frombuffer(bytearray().join(values), dtype=np.uint8)
+    else:
+        dtype = _DTYPES[out.kind]
+        out.values = np.concatenate([np.empty(0, dtype), *(np.asarray(part, dtype) for part in parts)])

@@ -1,0 +1,106 @@
+"""Columns to framed records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ColumnBuffers
+from tfrecord_io.engine.reference import messages, tags
+from tfrecord_io.engine.reference.framing import frame
+from tfrecord_io.schema.kinds import Kind, Layout
+
+
+def encode(columns: Sequence[ColumnBuffers], begin: int, end: int, *, prefix: bytes = b"", sequence: bool = False) -> tuple[bytes, int]:
+    """Encode rows [begin, end) as framed records; see `contract.Engine.encode`.
+
+    A field that would hold nothing is not written: a row of nulls is an empty payload.
+    """
+    if not sequence and any(column.steps is not None for column in columns):
+        raise ValueError("a feature list needs sequence=True")
+    payloads: list[bytes] = []
+    for row in range(begin, end):
+        payload = (prefix if row == begin else b"") + _payload(columns, row)
+        if len(payload) > MAX_RECORD_BYTES:
+            break
+        payloads.append(payload)
+    return frame(payloads), len(payloads)
+
+
+def feature_of(kind: Kind, values: Any) -> Any:
+    """A Feature message of `kind`; FLOAT: a float32 array, kept bit for bit."""
+    feature = messages.Feature()
+    if kind == Kind.BYTES:
+        feature.bytes_list.value.extend(values)
+        feature.bytes_list.SetInParent()
+    elif kind == Kind.INT64:
+        feature.int64_list.value.extend(values)
+        feature.int64_list.SetInParent()
+    elif kind == Kind.FLOAT:
+        raw = np.asarray(values, dtype="<f4").tobytes()
+        feature.float_list.MergeFromString(b"\x0a" + tags.varint(len(raw)) + raw)  # as Python floats, signalling NaNs would turn quiet
+        feature.float_list.SetInParent()
+    return feature
+
+
+def entries(named: Sequence[tuple[str, bytes]]) -> bytes:
+    """A Features or FeatureLists message with its entries in the order given; a protobuf map would have one of its own."""
+    return messages.MapShell(entry=[messages.EntryShell(key=[name], value=[value]) for name, value in named]).SerializeToString()
+
+
+def _payload(columns: Sequence[ColumnBuffers], row: int) -> bytes:
+    features, lists = [], []
+    for column in columns:
+        if not _is_valid(column, row):
+            continue
+        if column.steps is not None:
+            lists.append((column.name, _feature_list(column, row)))
+        elif column.kind != Kind.NONE:
+            features.append((column.name, _feature(column, row)))
+    return _field(1, entries(features)) + _field(2, entries(lists))
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return bytes([number << 3 | 2]) + tags.varint(len(content)) + content if content else b""
+
+
+def _feature_list(column: ColumnBuffers, row: int) -> bytes:
+    steps = column.steps
+    assert steps is not None
+    assert column.offsets is not None
+    message = messages.FeatureList()
+    for step in range(int(column.offsets[row]), int(column.offsets[row + 1])):
+        kind_set = steps.kind != Kind.NONE and _is_valid(steps, step)
+        message.feature.append(feature_of(steps.kind, _values(steps, step)) if kind_set else messages.Feature())
+    return bytes(message.SerializeToString())
+
+
+def _feature(column: ColumnBuffers, row: int) -> bytes:
+    return bytes(feature_of(column.kind, _values(column, row)).SerializeToString())
+
+
+def _is_valid(column: ColumnBuffers, row: int) -> bool:
+    if column.layout == Layout.NULL:
+        return False
+    return column.validity is None or bool(column.validity[row >> 3] >> (row & 7) & 1)
+
+
+def _values(column: ColumnBuffers, row: int) -> Any:
+    first, last = row, row + 1
+    if column.layout == Layout.LIST:
+        assert column.offsets is not None
+        first, last = int(column.offsets[row]), int(column.offsets[row + 1])
+    assert column.values is not None
+    if column.kind == Kind.BYTES:
+        return list(_bytes_values(column, first, last))
+    values = column.values[first:last]
+    return values if column.kind == Kind.FLOAT else values.tolist()
+
+
+def _bytes_values(column: ColumnBuffers, first: int, last: int) -> Iterator[bytes]:
+    assert column.value_offsets is not None
+    assert column.values is not None
+    for i in range(first, last):
+        yield column.values[int(column.value_offsets[i]) : int(column.value_offsets[i + 1])].tobytes()

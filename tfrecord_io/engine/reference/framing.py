@@ -1,0 +1,128 @@
+"""TFRecord framing: u64 length, its masked CRC32C, payload, its masked CRC32C, all little-endian.
+
+Source: tensorflow/core/lib/io/record_writer.h and crc32c.h (the mask).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import crc32c as _crc32c
+import numpy as np
+
+from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Fault, FaultCode, Frames
+
+_MASK_DELTA = 0xA282EAD8
+
+
+def byte_view(data: Any) -> memoryview:
+    """The bytes of anything with a buffer; a memoryview without elements cannot be cast."""
+    view = memoryview(data)
+    return view.cast("B") if view.nbytes else memoryview(b"")
+
+
+def crc32c(data: Any, value: int = 0) -> int:
+    """CRC32C (Castagnoli), unmasked, of `data` appended to what gave `value`."""
+    return int(_crc32c.crc32c(byte_view(data), value))
+
+
+def masked_crc32c(data: Any) -> int:
+    """CRC32C as it is stored in a file: rotated and shifted, since CRCs of data with CRCs in it are weak."""
+    crc = crc32c(data)
+    return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """One record's place: its header, its payload and its end."""
+
+    offset: int
+    start: int
+    length: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.length + FOOTER_BYTES
+
+
+def read_header(data: memoryview, offset: int, record: int, max_record_bytes: int) -> Framed | Fault:
+    """Read the header at `offset`; a fault says TRUNCATED_HEADER, LENGTH_CRC or LENGTH_TOO_LARGE."""
+    if len(data) - offset < HEADER_BYTES:
+        return Fault(FaultCode.TRUNCATED_HEADER, record, offset, expected=HEADER_BYTES, got=len(data) - offset)
+    length, stored = struct.unpack_from("<QI", data, offset)
+    computed = masked_crc32c(data[offset : offset + 8])
+    if stored != computed:
+        return Fault(FaultCode.LENGTH_CRC, record, offset, expected=computed, got=stored)
+    if length > max_record_bytes:
+        return Fault(FaultCode.LENGTH_TOO_LARGE, record, offset, expected=max_record_bytes, got=length)
+    return Framed(offset, offset + HEADER_BYTES, length)
+
+
+def check_payload(data: memoryview, framed: Framed, record: int, check_crc: bool) -> Fault | None:
+    """Judge what follows a good header; a fault says TRUNCATED_PAYLOAD, TRUNCATED_FOOTER or PAYLOAD_CRC."""
+    left = len(data) - framed.start
+    if left < framed.length:
+        return Fault(FaultCode.TRUNCATED_PAYLOAD, record, framed.offset, expected=framed.length, got=left)
+    left -= framed.length
+    if left < FOOTER_BYTES:
+        return Fault(FaultCode.TRUNCATED_FOOTER, record, framed.offset, expected=FOOTER_BYTES, got=left)
+    if check_crc:
+        (stored,) = struct.unpack_from("<I", data, framed.end - FOOTER_BYTES)
+        computed = masked_crc32c(data[framed.start : framed.end - FOOTER_BYTES])
+        if stored != computed:
+            return Fault(FaultCode.PAYLOAD_CRC, record, framed.offset, framed.length, expected=computed, got=stored)
+    return None
+
+
+def is_cut(fault: Fault) -> bool:
+    """Whether the data ends inside the record: no fault where more data may come."""
+    return fault.code <= FaultCode.TRUNCATED_FOOTER
+
+
+def scan(
+    data: Any,
+    begin: int = 0,
+    *,
+    max_records: int = -1,
+    check_crc: bool = True,
+    max_record_bytes: int = MAX_RECORD_BYTES,
+    final: bool = True,
+) -> tuple[Frames, Fault | None]:
+    """Find the records of `data` from byte `begin` on; see `contract.Engine.scan`."""
+    view = byte_view(data)
+    found: list[Framed] = []
+    fault: Fault | None = None
+    at = begin
+    while at < len(view) and len(found) != max_records:
+        framed = read_header(view, at, len(found), max_record_bytes)
+        if isinstance(framed, Fault):
+            fault = framed
+            break
+        fault = check_payload(view, framed, len(found), check_crc)
+        if fault is not None:
+            break
+        found.append(framed)
+        at = framed.end
+    if fault is not None and is_cut(fault) and not final:
+        fault = None
+    starts = np.array([f.start for f in found], dtype=np.int64)
+    lengths = np.array([f.length for f in found], dtype=np.int64)
+    return Frames(starts, lengths, at - begin), fault
+
+
+def frame(payloads: Sequence[Any]) -> bytes:
+    """Put payloads into frames, one after the other."""
+    return b"".join(_framed_parts(payloads))
+
+
+def _framed_parts(payloads: Sequence[Any]) -> Iterator[bytes]:
+    for payload in payloads:
+        content = bytes(byte_view(payload))
+        length = struct.pack("<Q", len(content))
+        yield length
+        yield struct.pack("<I", masked_crc32c(length))
+        yield content
+        yield struct.pack("<I", masked_crc32c(content))

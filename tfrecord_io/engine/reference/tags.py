@@ -1,0 +1,119 @@
+"""Field tags: two points in which Python's protobuf (upb) differs from C++ protobuf, mended; and a walk over the top level.
+
+- A tag of five bytes whose last one overflows 32 bits: C++ drops the overflow, upb refuses the message.
+- Field number 0 inside a group: C++ refuses the message, upb skips the field.
+
+The first is looked for only in what upb refused, the second only in what holds unknown fields, so good data costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+Nested = dict[int, Any]
+"""Which length-delimited fields of a message are messages, by number, and which of theirs."""
+
+VARINT, LEN, GROUP_BEGIN, GROUP_END = 0, 2, 3, 4  # wire types
+_FIXED_BYTES = {1: 8, 5: 4}
+
+_LIST: Nested = {}
+FEATURE: Nested = {1: _LIST, 2: _LIST, 3: _LIST}
+FEATURE_AT_DEPTH: Nested = {1: {1: {1: FEATURE}}}
+FEATURE_LIST_AT_DEPTH: Nested = {1: {1: {1: {1: FEATURE}}}}
+MAP: Nested = {1: {}}  # an entry's value is parsed for itself
+EXAMPLE: Nested = {1: MAP}
+SEQUENCE: Nested = {1: MAP, 2: MAP}
+
+
+def parse(message_class: Any, data: bytes, nested: Nested) -> tuple[Any, bool]:
+    """Parse `data` as C++ protobuf would; give the message and whether it holds unknown fields, which are dropped.
+
+    Raises
+    ------
+    google.protobuf.message.DecodeError
+        `data` is no such message.
+    """
+    try:
+        message = message_class.FromString(data)
+    except DecodeError:
+        data = _rewritten(data, nested)
+        message = message_class.FromString(data)
+    whole = message.ByteSize()
+    message.DiscardUnknownFields()
+    has_unknown = message.ByteSize() < whole
+    if has_unknown:
+        _rewritten(data, nested)
+    return message, has_unknown
+
+
+def varint(value: int) -> bytes:
+    """The bytes of an unsigned varint."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def _read_varint(data: bytes, at: int, most: int = 10) -> tuple[int, int]:
+    value = 0
+    for i, byte in enumerate(data[at : at + most]):
+        value |= (byte & 0x7F) << 7 * i
+        if byte < 0x80:
+            return value, at + i + 1
+    raise DecodeError("no varint")
+
+
+def fields(data: bytes) -> Iterator[tuple[int, int, int, bytes]]:
+    """Walk over a message: (number, wire type, groups open around it, content) of each field; a group's tags are such too.
+
+    Raises
+    ------
+    google.protobuf.message.DecodeError
+        C++ protobuf would refuse `data`.
+    """
+    at = 0
+    open_groups: list[int] = []
+    while at < len(data):
+        tag, at = _read_varint(data, at, most=5)
+        number, wire_type = (tag & 0xFFFFFFFF) >> 3, tag & 7
+        if number == 0:
+            raise DecodeError("field number 0")
+        begin = end = at
+        if wire_type == VARINT:
+            _, end = _read_varint(data, at)
+        elif wire_type == LEN:
+            length, begin = _read_varint(data, at, most=5)
+            end = begin + length
+        elif wire_type in _FIXED_BYTES:
+            end = at + _FIXED_BYTES[wire_type]
+        elif wire_type == GROUP_END:
+            if not open_groups or open_groups.pop() != number:
+                raise DecodeError("a group's end without its begin")
+        elif wire_type != GROUP_BEGIN:
+            raise DecodeError("no wire type")
+        if end > len(data):
+            raise DecodeError("cut inside a field")
+        yield number, wire_type, len(open_groups), data[begin:end]
+        if wire_type == GROUP_BEGIN:
+            open_groups.append(number)
+        at = end
+    if open_groups:
+        raise DecodeError("a group without its end")
+
+
+def _rewritten(data: bytes, nested: Nested) -> bytes:
+    """`data` with every tag written anew, in all its messages."""
+    out = bytearray()
+    for number, wire_type, groups, content in fields(data):
+        body = content
+        if wire_type == LEN:
+            inner = nested.get(number) if groups == 0 else None
+            body = content if inner is None else _rewritten(content, inner)
+            body = varint(len(body)) + body
+        out += varint(number << 3 | wire_type) + body
+    return bytes(out)

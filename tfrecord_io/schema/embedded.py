@@ -1,0 +1,299 @@
+"""The Arrow schema that our writers put in front of a file's first record, as an unknown protobuf field.
+
+Content of the field: ``TFRA``, a version byte, a flags byte, then an Arrow IPC stream (zlib where the flag says so): the
+schema with its metadata and, where there are categories, their dictionary batches and one batch of no rows.
+
+What is read may come from anyone. So its size is bounded, also after inflating; buffers may not be compressed again; the
+extension types that Arrow may build are those of a closed table, the others become their storage; and only types
+that a writer of ours can have written are let through.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.schema.types import EXTENSIONS, Leaf, UnsupportedType, is_list_like, leaves, plain_type, relist
+
+FIELD = 21574
+MAGIC = b"TFRA"
+VERSION = 1
+MAX_BYTES = 16 << 20  # of the content, and of the stream once inflated
+_ZLIB = 1  # flag
+_ZLIB_ABOVE = 16 << 10
+_DICTIONARY_BYTES = 1 << 20  # of one column
+_DICTIONARIES_BYTES = 8 << 20  # of all of them, so that the schema always stays below MAX_BYTES
+
+# Arrow builds an extension type where it meets this key. A key of the same length takes that power away.
+_EXTENSION_NAME = b"ARROW:extension:name"
+_EXTENSION_METADATA = b"ARROW:extension:metadata"
+_TAMED_NAME = b"tfrecord_io:ext:name"
+
+
+class EmbeddedSchemaUnreadable(Exception):
+    """The field's content is no schema that this version reads; callers warn and infer."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """What an embedded schema says.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Columns as they are restored. Field metadata ``tfrecord_io.encoding`` marks raw columns.
+    dictionaries : mapping of str to pyarrow.Array
+        Categories by feature. A dictionary column that is not in here builds its own from the values.
+    """
+
+    schema: pa.Schema
+    dictionaries: Mapping[str, pa.Array] = field(default_factory=dict)
+
+
+def embedded_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema a table comes back with, from the one it is written with.
+
+    Names, order, metadata, nullability and types stay as they are, with three exceptions that belong to memory and not to
+    the values: views become plain, run-ends their values, and large offsets 32-bit ones. A float64 column stays float64.
+    """
+    return pa.schema([column.with_type(plain_type(column.type)) for column in schema], metadata=schema.metadata)
+
+
+def equal_types(a: pa.Schema, b: pa.Schema) -> bool:
+    """Whether two schemas have the same names, in order, and the same types; nothing else counts."""
+    return a.names == b.names and all(_bare(x) == _bare(y) for x, y in zip(a.types, b.types, strict=True))
+
+
+def _bare(type: pa.DataType) -> pa.DataType:
+    """The type without nullability and names of list items."""
+    if is_list_like(type):
+        return relist(type, _bare(type.value_type))
+    if t.is_struct(type):
+        return pa.struct([(child.name, _bare(child.type)) for child in type])
+    return type
+
+
+def field_bytes(content: bytes) -> bytes:
+    """The field as it stands in a record: tag, length, content."""
+    return _varint(FIELD << 3 | 2) + _varint(len(content)) + content
+
+
+def _varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes([*found, value])
+
+
+def pack(schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None) -> bytes:
+    """Content of the field for a schema that `embedded_schema` gave.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    dictionaries : mapping of str to pyarrow.Array, optional
+        Categories by feature name. Those above 1 MiB are left out, and those that would bring the sum above 8 MiB.
+
+    Raises
+    ------
+    SchemaError
+        The schema alone is above 16 MiB.
+    """
+    kept: dict[str, pa.Array] = {}
+    left = _DICTIONARIES_BYTES
+    for name, values in (dictionaries or {}).items():
+        if values.nbytes <= min(left, _DICTIONARY_BYTES):
+            kept[name] = values
+            left -= values.nbytes
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        if kept:
+            columns = [_no_rows(column.type, column.name, kept) for column in schema]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+    stream = sink.getvalue().to_pybytes()
+    if len(stream) > MAX_BYTES:
+        raise SchemaError(
+            f"the schema of {len(schema)} columns takes {len(stream)} bytes", expected=MAX_BYTES, advice="pass embed_schema=False"
+        )
+    small = len(stream) <= _ZLIB_ABOVE
+    return MAGIC + bytes([VERSION, 0 if small else _ZLIB]) + (stream if small else zlib.compress(stream))
+
+
+def _no_rows(type: pa.DataType, feature: str, dictionaries: Mapping[str, pa.Array]) -> pa.Array:
+    """An array of no rows that carries the dictionaries of its leaves."""
+    if t.is_dictionary(type):
+        values = dictionaries.get(feature, pa.array([], type.value_type))
+        return pa.DictionaryArray.from_arrays(pa.array([], type.index_type), values, ordered=type.ordered)
+    if t.is_struct(type):
+        children = [_no_rows(child.type, f"{feature}/{child.name}", dictionaries) for child in type]
+        return pa.StructArray.from_arrays(children, fields=list(type))
+    if t.is_fixed_size_list(type):
+        return pa.FixedSizeListArray.from_arrays(_no_rows(type.value_type, feature, dictionaries), type=type)
+    if t.is_list(type):
+        return pa.ListArray.from_arrays(pa.array([0], pa.int32()), _no_rows(type.value_type, feature, dictionaries), type=type)
+    return pa.array([], type)
+
+
+def dictionary_at(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
+    """The dictionary of a leaf, found below a column by its path of struct children."""
+    while not t.is_dictionary(array.type):
+        if t.is_struct(array.type):
+            array, path = array.field(path[0]), path[1:]
+        else:  # a list or run-ends
+            array = array.values
+    return array.dictionary
+
+
+def has_dictionary(type: pa.DataType) -> bool:
+    """Whether a leaf of this type holds a dictionary."""
+    return bool(t.is_dictionary(type.value_type if is_list_like(type) else type))
+
+
+def unpack(content: bytes) -> Embedded:
+    """Read the content of the field.
+
+    Raises
+    ------
+    EmbeddedSchemaUnreadable
+        It is none, of another version, too large, or damaged. Nothing else is raised, whatever the bytes.
+    """
+    try:
+        return _read_stream(_stream_of(bytes(content)))
+    except (
+        pa.ArrowException,
+        OSError,
+        MemoryError,
+        ValueError,
+        LookupError,
+        TypeError,
+        ArithmeticError,
+        struct.error,
+        UnsupportedType,
+    ) as error:
+        raise EmbeddedSchemaUnreadable(f"the embedded schema is damaged ({type(error).__name__})") from error
+    except NotImplementedError as error:
+        raise EmbeddedSchemaUnreadable("the embedded schema uses what this version does not read") from error
+
+
+def _stream_of(content: bytes) -> bytes:
+    """The IPC stream, checked for size, its extension types tamed."""
+    if not content.startswith(MAGIC) or len(content) < len(MAGIC) + 2:
+        raise EmbeddedSchemaUnreadable(f"field {FIELD} does not start with TFRA")
+    version, flags = content[4], content[5]
+    if version != VERSION or flags & ~_ZLIB:
+        raise EmbeddedSchemaUnreadable(f"the embedded schema is of version {version} with flags {flags}, this version reads {VERSION}")
+    if len(content) > MAX_BYTES:
+        raise EmbeddedSchemaUnreadable(f"the embedded schema of {len(content)} bytes is above the limit of {MAX_BYTES}")
+    stream = content[6:]
+    if flags & _ZLIB:
+        inflater = zlib.decompressobj()
+        try:
+            stream = inflater.decompress(stream, MAX_BYTES + 1)
+        except zlib.error as error:
+            raise EmbeddedSchemaUnreadable("the embedded schema does not inflate") from error
+        if len(stream) > MAX_BYTES or not inflater.eof:
+            raise EmbeddedSchemaUnreadable(f"the embedded schema is cut, or inflates to more than {MAX_BYTES} bytes")
+    end = 8 + int.from_bytes(stream[4:8], "little")  # of the schema message; dictionaries may hold any text
+    return stream[:end].replace(_EXTENSION_NAME, _TAMED_NAME) + stream[end:]
+
+
+def _read_stream(stream: bytes) -> Embedded:
+    has_batch = _check_messages(stream)
+    # Foreign byte order is not swapped: that would be done before the buffers are checked.
+    with pa.ipc.open_stream(stream, options=pa.ipc.IpcReadOptions(ensure_native_endian=False)) as reader:
+        tamed = reader.schema
+        batch = reader.read_next_batch() if has_batch else None
+    if batch is not None:
+        batch.validate(full=True)
+    metadata = {key: value.replace(_TAMED_NAME, _EXTENSION_NAME) for key, value in (tamed.metadata or {}).items()}
+    schema = pa.schema([_restore(column) for column in tamed], metadata=metadata or None)
+    parts = [leaves(column) for column in schema]
+    names = [name for column in parts for leaf in column for name in (leaf.feature, *leaf.companions)]
+    if len(set(names)) < len(names) or not schema.equals(embedded_schema(schema)):
+        raise EmbeddedSchemaUnreadable("the embedded schema has types or names that are never written")
+    dictionaries = {} if batch is None else _dictionaries(batch, parts)
+    return Embedded(schema, dictionaries)
+
+
+def _dictionaries(batch: pa.RecordBatch, parts: list[list[Leaf]]) -> dict[str, pa.Array]:
+    found = {}
+    for array, column in zip(batch.columns, parts, strict=True):
+        for leaf in column:
+            if has_dictionary(leaf.type):
+                values = dictionary_at(array, leaf.path)
+                if len(values) > MAX_BYTES:  # only values of no bytes can claim that
+                    raise EmbeddedSchemaUnreadable("the embedded schema has a dictionary that is too long")
+                if len(values):
+                    found[leaf.feature] = values
+    return found
+
+
+def _restore(column: pa.Field) -> pa.Field:
+    """The field with the extension types of the closed table in place."""
+    type = column.type
+    if is_list_like(type):
+        type = relist(type, _restore(type.value_field))
+    elif t.is_struct(type):
+        type = pa.struct([_restore(child) for child in type])
+    metadata = dict(column.metadata or {})
+    name = metadata.pop(_TAMED_NAME, b"").decode()
+    metadata.pop(_EXTENSION_METADATA, None)
+    if name in EXTENSIONS:
+        found = {"arrow.bool8": pa.bool8, "arrow.json": lambda: pa.json_(type), "arrow.uuid": pa.uuid}[name]()
+        type = found if found.storage_type == type else type
+    return column.with_type(type).with_metadata(metadata or None)
+
+
+def _check_messages(stream: bytes) -> bool:
+    """Whether the stream has a record batch. Only a schema, dictionaries and a batch of no rows may be in it."""
+    reader = pa.ipc.MessageReader.open_stream(stream)
+    kinds = []
+    while True:
+        try:
+            message = reader.read_next_message()
+        except StopIteration:
+            break
+        kinds.append(message.type)
+        if message.type != "schema":
+            _check_batch(message.metadata.to_pybytes(), message.type == "dictionary")
+    if kinds[:1] != ["schema"] or set(kinds[1:-1]) - {"dictionary"} or kinds[1:][-1:] not in ([], ["record batch"]):
+        raise EmbeddedSchemaUnreadable("the embedded schema is no stream of one schema and its dictionaries")
+    return len(kinds) > 1
+
+
+def _check_batch(metadata: bytes, is_dictionary: bool) -> None:
+    """Refuse compressed buffers, whose size is anything, and deltas, which Arrow joins before they can be validated."""
+    (root,) = struct.unpack_from("<I", metadata)
+    table = _table(metadata, root, 2)  # Message.header
+    if is_dictionary:
+        if _slot(metadata, table, 2) and metadata[_slot(metadata, table, 2)]:  # DictionaryBatch.isDelta
+            raise EmbeddedSchemaUnreadable("the embedded schema has a dictionary in parts")
+        table = _table(metadata, table, 1)  # DictionaryBatch.data
+    if _slot(metadata, table, 3):  # RecordBatch.compression
+        raise EmbeddedSchemaUnreadable("the embedded schema has compressed dictionaries")
+
+
+def _slot(buffer: bytes, table: int, number: int) -> int:
+    """Where a flatbuffer table holds a field, 0 where it has none."""
+    vtable = table - struct.unpack_from("<i", buffer, table)[0]
+    size = struct.unpack_from("<H", buffer, vtable)[0]
+    at = 4 + 2 * number
+    found = struct.unpack_from("<H", buffer, vtable + at)[0] if at < size else 0
+    return table + found if found else 0
+
+
+def _table(buffer: bytes, table: int, number: int) -> int:
+    """Where the table begins that a field refers to."""
+    at = _slot(buffer, table, number)
+    return int(at + struct.unpack_from("<I", buffer, at)[0])

@@ -1,0 +1,107 @@
+"""Types by name: ``"int32"``, ``"list<string>"``, ``"timestamp[us, tz=UTC]"``; what ``str(pa.DataType)`` prints is read back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from tfrecord_io.errors import SchemaError
+
+_SYNONYMS: dict[str, pa.DataType] = {
+    "bytes": pa.binary(),
+    "text": pa.string(),
+    "str": pa.string(),
+    "int": pa.int64(),
+    "float": pa.float32(),  # Arrow's own word, and the only float kind of a record
+    "datetime": pa.timestamp("us"),
+    "date": pa.date32(),
+}
+_LISTS: dict[str, Callable[[pa.DataType], pa.DataType]] = {"list": pa.list_, "large_list": pa.large_list}
+_DEEPEST = 16
+
+_TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns),\s*(?:tz=)?([^\]]+)\]")
+_BINARY = re.compile(r"(?:fixed_size_)?binary[\[(](\d+)[\])]")
+_DECIMAL = re.compile(r"decimal(32|64|128|256)\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+_DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])>", re.DOTALL)
+_NESTED = re.compile(r"(list|large_list|fixed_size_list|struct)<(.*)>(?:\[(\d+)\])?", re.DOTALL)
+
+
+def type_from_name(name: str) -> pa.DataType:
+    """The Arrow type that `name` names.
+
+    Raises
+    ------
+    SchemaError
+        `name` is no type.
+
+    Examples
+    --------
+    >>> type_from_name("list<int64>")
+    ListType(list<item: int64>)
+    >>> type_from_name("timestamp[us, tz=UTC]")
+    TimestampType(timestamp[us, tz=UTC])
+    """
+    return _parse(name, name, _DEEPEST)
+
+
+def _parse(text: str, whole: str, depth: int) -> pa.DataType:
+    text = text.strip()
+    if depth == 0:
+        raise _unknown(whole)
+    if nested := _NESTED.fullmatch(text):
+        return _nested(nested, whole, depth)
+    try:
+        return _SYNONYMS.get(text) or _parametric(text, whole, depth) or pa.type_for_alias(text)
+    except (ValueError, KeyError) as error:
+        raise _unknown(whole) from error
+
+
+def _parametric(text: str, whole: str, depth: int) -> pa.DataType | None:
+    if m := _TIMESTAMP.fullmatch(text):
+        return pa.timestamp(m[1], m[2].strip())
+    if m := _BINARY.fullmatch(text):
+        return pa.binary(int(m[1]))
+    if m := _DECIMAL.fullmatch(text):
+        return getattr(pa, f"decimal{m[1]}")(int(m[2]), int(m[3]))
+    if m := _DICTIONARY.fullmatch(text):
+        return pa.dictionary(_parse(m[2], whole, depth - 1), _parse(m[1], whole, depth - 1), m[3] == "1")
+    return None
+
+
+def _nested(match: re.Match[str], whole: str, depth: int) -> pa.DataType:
+    outer, inner, size = match.groups()
+    if outer == "struct":
+        return pa.struct([pa.field(*_named(part, whole, depth)) for part in _split(inner)])
+    if outer == "fixed_size_list" and size is None:
+        inner, _, size = inner.rpartition(",")
+    name, sep, value = inner.partition(":")
+    type_ = _parse(value if sep and re.fullmatch(r"\s*\w+\s*", name) else inner, whole, depth - 1)
+    if size is None and outer in _LISTS:
+        return _LISTS[outer](type_)
+    if size is None or outer == "large_list" or not size.strip().isdigit():
+        raise _unknown(whole)
+    return pa.list_(type_, int(size))
+
+
+def _named(part: str, whole: str, depth: int) -> tuple[str, pa.DataType]:
+    name, sep, value = part.partition(":")
+    if not sep:
+        raise _unknown(whole)
+    return name.strip(), _parse(value, whole, depth - 1)
+
+
+def _split(text: str) -> list[str]:
+    """Cut at the commas that stand outside of all brackets."""
+    parts, level, begin = [], 0, 0
+    for at, c in enumerate(text):
+        level += (c in "<[(") - (c in ">])")
+        if c == "," and level == 0:
+            parts.append(text[begin:at])
+            begin = at + 1
+    return [*parts, text[begin:]] if text.strip() else []
+
+
+def _unknown(name: str) -> SchemaError:
+    return SchemaError(f"there is no type {name!r}", got=name, advice="use names like 'int32', 'string', 'list<float32>', 'timestamp[us]'")

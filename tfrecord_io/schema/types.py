@@ -1,0 +1,278 @@
+"""The type map: which kind of Feature, and how many of its values, an Arrow column becomes.
+
+This is the one place that knows it. A column is written as its *leaves*: itself, or for a struct its
+children, joined by "/". What a column of a given type is written as, and with which encoding, is the
+same for the writer, for the embedded schema and for the reader that restores it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.schema.kinds import Kind, Layout
+
+ENCODING_KEY = b"tfrecord_io.encoding"  # field metadata; absent means LIST
+LIST = "list"  # the values as they are
+RAW = "raw"  # the values' bytes, C order, little-endian, beside companions
+TENSOR_PROTO = "tensor_proto"
+ENCODINGS = (LIST, RAW, TENSOR_PROTO)
+
+# The extension types that are written as their storage and restored; see also schema.embedded.
+EXTENSIONS = ("arrow.bool8", "arrow.json", "arrow.uuid")
+_TENSORS = ("arrow.fixed_shape_tensor", "arrow.variable_shape_tensor")
+
+
+class UnsupportedType(TypeError):
+    """A type that has no form in a record; callers make an EncodeError or SchemaError of it."""
+
+    def __init__(self, feature: str, reason: str, advice: str) -> None:
+        super().__init__(f"feature '{feature}': {reason}; {advice}")
+        self.feature = feature
+        self.reason = reason
+        self.advice = advice
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One feature of the wire and the Arrow values that it stands for.
+
+    Attributes
+    ----------
+    feature : str
+        The feature's name; a struct's children are joined to it by "/".
+    path : tuple of str
+        Struct children from the column down to the leaf, empty for a plain column.
+    type : pyarrow.DataType
+        Logical type. Inside a list of structs it is a list of the child's type; run-ends are taken off.
+    kind, layout
+        Of the feature ``feature`` on the wire: NONE and NULL where nothing is written, BYTES and SCALAR where raw.
+    encoding : str
+        "list" or "raw".
+    """
+
+    feature: str
+    path: tuple[str, ...]
+    type: pa.DataType
+    kind: Kind
+    layout: Layout
+    encoding: str = LIST
+
+    @property
+    def companions(self) -> tuple[str, ...]:
+        """Names of the features written beside this one: shape (INT64, LIST) and dtype (BYTES, SCALAR)."""
+        return companions(self.feature) if self.encoding == RAW else ()
+
+
+def companions(feature: str) -> tuple[str, str]:
+    """Names of the shape and the dtype companion of a raw feature."""
+    return f"{feature}/shape", f"{feature}/dtype"
+
+
+def encoding_of(field: pa.Field) -> str | None:
+    """The encoding that a field's metadata asks for, None where it asks for none."""
+    value = (field.metadata or {}).get(ENCODING_KEY)
+    return None if value is None else value.decode("utf-8", "backslashreplace")
+
+
+def with_encoding(field: pa.Field, encoding: str | None) -> pa.Field:
+    """`field` with this encoding in its metadata; None and "list", the default, take it out."""
+    metadata = {k: v for k, v in (field.metadata or {}).items() if k != ENCODING_KEY}
+    if encoding not in (None, LIST):
+        metadata[ENCODING_KEY] = encoding.encode()
+    return field.with_metadata(metadata or None)
+
+
+def leaves(field: pa.Field) -> list[Leaf]:
+    """Say what a column is written as.
+
+    Parameters
+    ----------
+    field : pyarrow.Field
+        A column. Its metadata (or that of a struct's child) may carry ``tfrecord_io.encoding``.
+
+    Raises
+    ------
+    UnsupportedType
+        The type, or the encoding for this type, has no form in a record.
+    NotImplementedError
+        Tensors and the encoding "tensor_proto".
+
+    Examples
+    --------
+    >>> [leaf.feature for leaf in leaves(pa.field("a", pa.struct([("x", pa.int8()), ("y", pa.string())])))]
+    ['a/x', 'a/y']
+    """
+    found: list[Leaf] = []
+    _collect(field, field.name, (), None, LIST, found)
+    return found
+
+
+def _collect(field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.DataType | None, encoding: str, found: list[Leaf]) -> None:
+    """Add the leaves below `field`; `outer` is the list type that they are inside of."""
+    encoding = encoding_of(field) or encoding
+    type = _off_run_ends(field.type)
+    if t.is_struct(type):
+        if type.num_fields == 0:
+            raise UnsupportedType(feature, "a struct without fields has no values to write", "leave the column out")
+        for child in type:
+            _collect(child, f"{feature}/{child.name}", (*path, child.name), outer, encoding, found)
+    elif is_list_like(type):
+        if outer is not None:
+            raise UnsupportedType(
+                feature,
+                f"a list of lists ({field.type}) has no form in an Example",
+                'write it with record_type="sequence_example", or flatten it',
+            )
+        _collect(type.value_field, feature, path, type, encoding, found)
+    else:
+        logical = type if outer is None else relist(outer, type)
+        kind = kind_of(type, feature)
+        layout = Layout.NULL if kind == Kind.NONE else Layout.SCALAR if outer is None else Layout.LIST
+        if _is_raw(encoding, type, feature):
+            kind, layout = Kind.BYTES, Layout.SCALAR
+        else:
+            encoding = LIST
+        found.append(Leaf(feature, path, logical, kind, layout, encoding))
+
+
+def _is_raw(encoding: str, type: pa.DataType, feature: str) -> bool:
+    if encoding == LIST:
+        return False
+    if encoding == TENSOR_PROTO:
+        raise NotImplementedError('the column encoding "tensor_proto" is not built yet')
+    if encoding != RAW:
+        raise UnsupportedType(feature, f"unknown column encoding {encoding!r}", f"use one of {', '.join(ENCODINGS)}")
+    if not is_number(type):
+        raise UnsupportedType(
+            feature, f'the encoding "raw" is for integers, floats and bools, not for {type}', "cast the column or leave its encoding out"
+        )
+    return True
+
+
+def kind_of(type: pa.DataType, feature: str = "") -> Kind:
+    """Kind of Feature for one value of `type`, which is no list and no struct; NONE for the null type."""
+    if t.is_null(type):
+        return Kind.NONE
+    if t.is_dictionary(type):
+        value = type.value_type
+        if t.is_nested(value) or t.is_null(value) or t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType):
+            raise UnsupportedType(feature, f"a dictionary of {value} values", "decode it first (Array.dictionary_decode)")
+        return kind_of(value, feature)
+    if isinstance(type, pa.BaseExtensionType):
+        if type.extension_name in _TENSORS:
+            raise NotImplementedError("writing tensors is not built yet; cast the column to its storage, a list")
+        if type.extension_name not in EXTENSIONS:
+            raise UnsupportedType(
+                feature, f"the extension type {type.extension_name} is not known here", "cast the column to its storage type"
+            )
+        return kind_of(type.storage_type, feature)
+    if t.is_boolean(type) or t.is_integer(type) or (t.is_temporal(type) and not t.is_interval(type)):
+        return Kind.INT64
+    if t.is_floating(type):
+        return Kind.FLOAT
+    if t.is_decimal(type) or _is_bytes(type):
+        return Kind.BYTES
+    raise UnsupportedType(feature, f"values of type {type} have no form in a record", _advice(type))
+
+
+def _advice(type: pa.DataType) -> str:
+    if t.is_map(type):
+        return "make it a list of structs, or two list columns, one of keys and one of values"
+    if t.is_union(type):
+        return "make it a struct with one child for each type"
+    return "cast the column to integers or text"
+
+
+def _is_bytes(type: pa.DataType) -> bool:
+    plain = t.is_binary(type) or t.is_string(type) or t.is_large_binary(type) or t.is_large_string(type)
+    return bool(plain or t.is_fixed_size_binary(type) or _is_view(type))
+
+
+def _is_view(type: pa.DataType) -> bool:
+    return bool(t.is_string_view(type) or t.is_binary_view(type))
+
+
+def is_number(type: pa.DataType) -> bool:
+    """Whether values of `type` are plain NumPy numbers, so that "raw" applies."""
+    return bool(t.is_boolean(type) or t.is_integer(type) or t.is_floating(type))
+
+
+def is_list_like(type: pa.DataType) -> bool:
+    """Whether `type` is any kind of list; a map is none."""
+    return bool(t.is_list(type) or t.is_large_list(type) or t.is_fixed_size_list(type) or is_list_view(type))
+
+
+def is_list_view(type: pa.DataType) -> bool:
+    """Whether `type` is a list view or a large one."""
+    return bool(t.is_list_view(type) or t.is_large_list_view(type))
+
+
+def relist(outer: pa.DataType, values: pa.DataType | pa.Field) -> pa.DataType:
+    """The list type `outer` with other values."""
+    if t.is_fixed_size_list(outer):
+        return pa.list_(values, outer.list_size)
+    if t.is_large_list(outer):
+        return pa.large_list(values)
+    if t.is_list_view(outer):
+        return pa.list_view(values)
+    return pa.large_list_view(values) if t.is_large_list_view(outer) else pa.list_(values)
+
+
+def _off_run_ends(type: pa.DataType) -> pa.DataType:
+    while t.is_run_end_encoded(type):
+        type = type.value_type
+    return type
+
+
+def value_type(type: pa.DataType) -> pa.DataType:
+    """Take off list, dictionary, run-end, extension and view wrappers: the type of one value.
+
+    >>> value_type(pa.list_(pa.dictionary(pa.int8(), pa.string_view())))
+    DataType(string)
+    """
+    if is_list_like(type) or t.is_dictionary(type) or t.is_run_end_encoded(type):
+        return value_type(type.value_type)
+    if isinstance(type, pa.BaseExtensionType):
+        return value_type(type.storage_type)
+    if _is_view(type):
+        return pa.string() if t.is_string_view(type) else pa.binary()
+    return type
+
+
+_WIRE = {Kind.NONE: pa.null(), Kind.BYTES: pa.binary(), Kind.FLOAT: pa.float32(), Kind.INT64: pa.int64()}
+
+
+def wire_storage(type: pa.DataType) -> pa.DataType:
+    """Arrow type of the values on the wire: int64, float32, binary, or null where nothing is written.
+
+    >>> wire_storage(pa.list_(pa.timestamp("ms")))
+    DataType(int64)
+    """
+    return _WIRE[kind_of(value_type(type))]
+
+
+def plain_type(type: pa.DataType) -> pa.DataType:
+    """The type a column is restored with: no views, no run-ends, 32-bit offsets; all else as it is.
+
+    >>> plain_type(pa.large_list(pa.large_string()))
+    ListType(list<item: string>)
+    """
+    if t.is_run_end_encoded(type):
+        return plain_type(type.value_type)
+    if is_list_like(type):
+        child = type.value_field.with_type(plain_type(type.value_type))
+        return pa.list_(child, type.list_size) if t.is_fixed_size_list(type) else pa.list_(child)
+    if t.is_struct(type):
+        return pa.struct([child.with_type(plain_type(child.type)) for child in type])
+    if t.is_dictionary(type):
+        return pa.dictionary(type.index_type, plain_type(type.value_type), type.ordered)
+    if t.is_large_string(type) or t.is_string_view(type):
+        return pa.string()
+    if t.is_large_binary(type) or t.is_binary_view(type):
+        return pa.binary()
+    if isinstance(type, pa.BaseExtensionType) and type.extension_name == "arrow.json":
+        return pa.json_(pa.string())
+    return type

@@ -1,0 +1,90 @@
+"""What files hold, column by column: types, missing values, ranges, lengths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tfrecord_io.errors import printable
+from tfrecord_io.reader import open_reader
+from tfrecord_io.tools.plain_table import plain_table
+from tfrecord_io.tools.summary import ColumnGatherer, ColumnSummary
+from tfrecord_io.tools.words import ranges, short
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What `describe` found. ``str()`` is a table, `to_dict` is for programs."""
+
+    records: int
+    columns: tuple[ColumnSummary, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"records": self.records, "columns": [c.to_dict() for c in self.columns]}
+
+    def __str__(self) -> str:
+        return f"{self.records:,} records\n\n{plain_table(HEADINGS, self.rows())}"
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """One row of text a column, in the order of `HEADINGS`."""
+        return [
+            (
+                printable(c.name),
+                printable(c.type),
+                f"{c.nulls:,}",
+                ranges(c.minimum, c.maximum),
+                "" if c.mean is None else short(c.mean),
+                ranges(c.min_length, c.max_length),
+                "" if c.distinct is None else f"{c.distinct:,}",
+                "" if c.example is None else short(c.example),
+            )
+            for c in self.columns
+        ]
+
+
+HEADINGS = ("column", "type", "nulls", "range", "mean", "length", "distinct", "example")
+
+
+def describe(path: Any, **options: Any) -> Description:
+    """Describe every column of the records.
+
+    Parameters
+    ----------
+    path : str, os.PathLike, list or binary file object
+        As in `read_tfrecord`.
+    **options
+        Keywords of `open_reader`: ``columns``, ``schema``, ``limit``, ``compression``, ``storage_options`` …
+
+    Returns
+    -------
+    Description
+        Records and a `ColumnSummary` per column: type, nulls, minimum, maximum and mean of numbers (NaN left out), lengths of
+        text, bytes and lists, number of distinct values where it is at most 1,000, an example.
+
+    Raises
+    ------
+    TFRecordError
+        As `open_reader`; nothing is described of damaged files.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, None], "word": ["a", "b", "a"]}, "words.tfrecord")
+    >>> tfr.describe("words.tfrecord").columns[0].maximum
+    2
+    """
+    gatherers: list[ColumnGatherer] = []
+    records = 0
+    with open_reader(path, **{"sample": "all", **options}) as reader:
+        gatherers = [ColumnGatherer(field.name, field.type) for field in reader.schema]
+        for batch in reader:
+            records += batch.num_rows
+            _add(gatherers, batch)
+    return Description(records, tuple(g.summary() for g in gatherers))
+
+
+def _add(gatherers: list[ColumnGatherer], batch: pa.RecordBatch) -> None:
+    for gatherer, column in zip(gatherers, batch.columns, strict=True):
+        gatherer.add(column)
