@@ -12,7 +12,7 @@ VENV := .venv
 CONFORMANCE := .venv-conformance
 BENCH := .venv-bench
 WHEELS := build/wheel
-SOURCES := pyproject.toml CMakeLists.txt LICENSE $(shell find tfrecord_io -name __pycache__ -prune -o -type f -print)
+SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md $(shell find tfrecord_io -name '*.py' -o -name '*.cc' -o -name '*.h' -o -name py.typed)
 
 export PYTHONSAFEPATH := 1
 
@@ -41,7 +41,7 @@ conformance: $(CONFORMANCE)/.installed
 
 bench: $(BENCH)/.installed
 	mkdir -p build/bench && ln -sfn ../../benchmarks build/bench/benchmarks
-	cd build/bench && PYTHONSAFEPATH= $(abspath $(BENCH))/bin/python -m benchmarks $(BENCH_ARGS)
+	PYTHONPATH=$(abspath build/bench) $(BENCH)/bin/python -m benchmarks $(BENCH_ARGS)
 
 clean:
 	rm -rf $(VENV) $(CONFORMANCE) $(BENCH) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

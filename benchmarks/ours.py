@@ -12,7 +12,7 @@ class Ours:
 
     name = "tfrecord_io"
     share = 1.0
-    settings = [()]
+    settings = ((),)
     threads = 1
 
     def __init__(self, workload: Workload) -> None:

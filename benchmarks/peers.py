@@ -37,11 +37,12 @@ class TfData:
             "": dense | {name: tf.io.VarLenFeature(t) for name, t in dtypes.items()},
             "ragged": dense | {name: tf.io.RaggedFeature(t) for name, t in dtypes.items()},
         }
-        sizes = (64, 512) if workload.rows < 50_000 else (512, 2048, 8192)
+        sizes = (64, 512) if workload.rows < 50_000 else (1024, 2048, 8192)
         forms = ("", "ragged") if lists else ("",)
         self.settings = [
-            *itertools.product(sizes, ("map", "map+batch", "fused"), forms),
-            (sizes[-1], "serial", forms[-1]),
+            *itertools.product(sizes, ("map", "map+batch", "fused"), ("8M",), forms),
+            *itertools.product(sizes[:2], ("map",), ("1M",), forms),
+            (sizes[-1], "serial", "8M", forms[-1]),
         ]
 
     def _dtype(self, field: pa.Field) -> Any:
@@ -51,10 +52,10 @@ class TfData:
         shape = [fixed[field.name]] if field.name in fixed else []
         return self.tf.io.FixedLenFeature(shape, self._dtype(field))
 
-    def run(self, setting: tuple[int, str, str]) -> list[dict[str, Any]]:
-        size, mode, form = setting
+    def run(self, setting: tuple[int, str, str, str]) -> list[dict[str, Any]]:
+        size, mode, buffer, form = setting
         tf, features = self.tf, self.features[form]
-        records = tf.data.TFRecordDataset(self.path, buffer_size=8 << 20)
+        records = tf.data.TFRecordDataset(self.path, buffer_size=int(buffer[:-1]) << 20)
         batches = records.batch(size, num_parallel_calls=AUTOTUNE if mode == "map+batch" else None)
         if mode == "fused":
             parsed = batches.apply(tf.data.experimental.parse_example_dataset(features, AUTOTUNE))
@@ -106,7 +107,7 @@ class Tfrecord:
     """The ``tfrecord`` package: a dict a record, joined to NumPy columns. It checks no CRC."""
 
     name = "tfrecord"
-    settings = [()]
+    settings = ((),)
 
     def __init__(self, workload: Workload) -> None:
         from tfrecord.reader import tfrecord_loader

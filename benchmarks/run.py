@@ -19,14 +19,18 @@ the file's bytes. `~`: timed on a part of the rows and scaled."""
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
-    parser.add_argument("--workloads", nargs="+", choices=list(WORKLOADS), default=list(WORKLOADS), metavar="NAME", help=", ".join(WORKLOADS))
+    parser.add_argument(
+        "--workloads", nargs="+", choices=list(WORKLOADS), default=list(WORKLOADS), metavar="NAME", help=", ".join(WORKLOADS)
+    )
     direction = parser.add_mutually_exclusive_group()
     direction.add_argument("--read", dest="directions", action="store_const", const=("read",), help="file → columns (the default)")
     direction.add_argument("--write", dest="directions", action="store_const", const=("write",), help="columns → file")
     direction.add_argument("--all", dest="directions", action="store_const", const=("read", "write"), help="both")
     parser.set_defaults(directions=("read",))
     parser.add_argument("--repeat", type=int, default=7, help="rounds at most (default 7)")
-    parser.add_argument("--budget", type=float, default=30.0, metavar="S", help="a contender that has run S seconds is not repeated (default 30)")
+    parser.add_argument(
+        "--budget", type=float, default=30.0, metavar="S", help="a contender that has run S seconds is not repeated (default 30)"
+    )
     parser.add_argument("--no-peers", action="store_true", help="only ours and the floor")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="also into FILE, between its bench markers if it has them")
     return parser.parse_args(argv)

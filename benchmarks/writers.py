@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ class _Writer:
 
     name = ""
     limit: int | None = None
-    settings: list[Any] = [()]
+    settings: Sequence[Any] = ((),)
 
     def __init__(self, workload: Workload) -> None:
         rows = min(workload.rows, self.limit or workload.rows)
@@ -77,7 +78,7 @@ class TfxBslWriter(_Writer):
     """RecordBatchToExamplesEncoder, then TFRecordWriter. Its columns must be lists; they are made so beforehand."""
 
     name = "tfx_bsl"
-    settings = [(512,), (4096,)]
+    settings = ((512,), (4096,))
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)

@@ -28,7 +28,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "penguins.tfrecord"
 
-        console.print(f"[bold]1. There and back[/]   {len(df)} penguins, {df.shape[1]} columns, {int(df.isna().sum().sum())} missing values")
+        console.print(f"[bold]1. There and back[/]   {len(df)} penguins, {df.shape[1]} columns, {df.isna().sum().sum()} missing values")
         tfr.write_tfrecord(df, path, float64="raw")
         back = tfr.read_tfrecord(path)
         pd.testing.assert_frame_equal(back, df)

@@ -201,7 +201,8 @@ NB_MODULE(_kernel, m) {
              for (const Decoder::NewName& name : decoder.new_names) names.append(nb::make_tuple(to_bytes(name.text), name.steps));
              return names;
            })
-      .def("add_name", [](Decoder& decoder, const nb::bytes& name, bool steps, bool wanted) { decoder.add_name(to_string(name), steps, wanted); })
+      .def("add_name", [](Decoder& decoder, const nb::bytes& name, bool steps, bool wanted) { decoder.add_name(to_string(name), steps, wanted, true); })
+      .def("leave_out", [](Decoder& decoder, const nb::bytes& name, bool steps) { decoder.add_name(to_string(name), steps, false, false); })
       .def("embedded",
            [](Decoder& decoder) {
              nb::list found;

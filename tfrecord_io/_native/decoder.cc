@@ -32,8 +32,8 @@ Decoder::Decoder(DecoderPlan plan) : record_type(plan.record_type), plan_(std::m
   }
 }
 
-void Decoder::add_name(const std::string& text, bool steps, bool wanted) {
-  if (!provisional_) {
+void Decoder::add_name(const std::string& text, bool steps, bool wanted, bool provisional) {
+  if (provisional && !provisional_) {
     provisional_ = true;
     provisional_slots_ = slots.size();
     provisional_features_ = features_.size();

@@ -11,7 +11,7 @@ namespace tfr {
 
 struct DecoderPlan {
   std::vector<ColumnPlan> columns;
-  Unknown unknown = Unknown::kDiscover;
+  Unknown unknown = Unknown::kAsk;
   Text text = Text::kTrack;
   RecordType record_type = RecordType::kExample;
   bool check_crc = true;
@@ -49,7 +49,8 @@ class Decoder {
   };
   std::vector<NewName> new_names;
   std::vector<Span> embedded;
-  void add_name(const std::string& text, bool steps, bool wanted);
+  // `provisional`: asked for by the record at hand, forgotten if that record is faulty.
+  void add_name(const std::string& text, bool steps, bool wanted, bool provisional);
   void accept_embedded() { embedded_accepted_ = true; }
 
   // The columns with all their rows; reset() when they have been handed over.
@@ -77,10 +78,11 @@ class Decoder {
   bool append_known(Name& name, const u8* entry);
   bool steps_fast(Column& column, const u8* p, const u8* end);
   bool parse_exact(const u8* p, const u8* end, Fault& fault);
-  bool ask(Walk& walk, Fault& fault);
+  bool ask_embedded(Walk& walk, Fault& fault);
+  bool ask_names(const Walk& walk, Fault& fault);
   bool judge_record(const Walk& walk, Fault& fault);
   Code judge_entry(const Slot& slot, const Entry* entry, Fault& fault);
-  bool judge_names(const Walk& walk, Fault& fault);
+  bool judge_names(Fault& fault);
   void append_entry(Slot& slot, const Entry& entry);
   void take_back();
   void drop_provisional();

@@ -18,17 +18,16 @@ void blame(Fault& fault, Code code, const std::string& feature) {
 }  // namespace
 
 bool Decoder::parse_exact(const u8* p, const u8* end, Fault& fault) {
-  Walk walk(features_, lists_, plan_.unknown);
-  RecordType type = record_type;
-  if (!walk.run(p, end, type)) {
+  Walk walk(features_, lists_);
+  if (!walk.run(p, end, record_type)) {
     fault.code = walk.error.code;
     fault.byte = walk.error.at - p;
     fault.expected = walk.error.expected;
     fault.got = walk.error.got;
     return false;
   }
-  if (!ask(walk, fault) || !judge_record(walk, fault)) return false;
-  record_type = type;
+  if (!ask_embedded(walk, fault) || !judge_record(walk, fault) || !ask_names(walk, fault)) return false;
+  if (record_type == RecordType::kDetect && walk.has_list) record_type = RecordType::kSequence;
   for (size_t i = 0; i < slots.size(); ++i)
     if (winners_[i] != nullptr) append_entry(slots[i], *winners_[i]);
   if (p < end) {
@@ -38,14 +37,17 @@ bool Decoder::parse_exact(const u8* p, const u8* end, Fault& fault) {
   return true;
 }
 
-// Stops for an answer: is this embedded schema the one in force, are these features wanted?
-bool Decoder::ask(Walk& walk, Fault& fault) {
-  if (!walk.embedded.empty() && !embedded_accepted_) {
-    embedded = walk.embedded;
-    fault.code = Code::kStopEmbedded;
-    return false;
-  }
-  if (plan_.unknown != Unknown::kDiscover) return true;
+// Stops for an answer: is this embedded schema the one in force?
+bool Decoder::ask_embedded(Walk& walk, Fault& fault) {
+  if (walk.embedded.empty() || embedded_accepted_) return true;
+  embedded = walk.embedded;
+  fault.code = Code::kStopEmbedded;
+  return false;
+}
+
+// Stops for an answer: are these features wanted?
+bool Decoder::ask_names(const Walk& walk, Fault& fault) {
+  if (plan_.unknown != Unknown::kAsk) return true;
   new_names.clear();
   std::unordered_set<std::string> asked[2];
   for (const Entry& entry : walk.entries) {
@@ -75,7 +77,7 @@ bool Decoder::judge_record(const Walk& walk, Fault& fault) {
     blame(fault, code, slots[i].name);
     return false;
   }
-  return judge_names(walk, fault);
+  return judge_names(fault);
 }
 
 Code Decoder::judge_entry(const Slot& slot, const Entry* entry, Fault& fault) {
@@ -105,14 +107,8 @@ Code Decoder::judge_entry(const Slot& slot, const Entry* entry, Fault& fault) {
   return verdict;
 }
 
-bool Decoder::judge_names(const Walk& walk, Fault& fault) {
-  if (plan_.unknown == Unknown::kFault) {
-    for (const Entry& entry : walk.entries) {
-      if (entry.name != nullptr) continue;
-      blame(fault, Code::kUnknownFeature, text_of(entry.key));
-      return false;
-    }
-  }
+// A name that this record brought must not stand in both of its maps' columns.
+bool Decoder::judge_names(Fault& fault) {
   if (!provisional_) return true;
   for (size_t i = provisional_slots_; i < slots.size(); ++i) {
     const std::string& name = slots[i].name;

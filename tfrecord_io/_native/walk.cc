@@ -28,12 +28,29 @@ bool validate_steps(const u8* p, const u8* end, WireError& error) {
 
 }  // namespace
 
-bool Walk::run(const u8* p, const u8* end, RecordType& type) {
+bool Walk::run(const u8* p, const u8* end, RecordType type) {
+  if (record(p, end, type != RecordType::kExample)) {
+    if (type == RecordType::kDetect && !has_list) drop_lists();
+    return true;
+  }
+  if (type != RecordType::kDetect) return false;
+  entries.clear();
+  embedded.clear();
+  has_feature = has_unknown = has_list = false;
+  error = WireError();
+  return record(p, end, false);  // field 2 is an unknown field of an Example
+}
+
+void Walk::drop_lists() {
+  std::erase_if(entries, [](const Entry& found) { return found.steps; });
+}
+
+bool Walk::record(const u8* p, const u8* end, bool sequence) {
   while (p < end) {
     uint32_t tag = 0;
     size_t size = 0;
     if ((p = read_tag(p, end, &tag, error)) == nullptr) return false;
-    bool lists = tag == kSecond && type != RecordType::kExample;
+    bool lists = tag == kSecond && sequence;
     bool embeds = tag == (kEmbeddedField << 3 | kLen);
     if (tag != kFirst && !lists && !embeds) {
       if ((p = skip(p, end, tag, kRecordDepth)) == nullptr) return false;
@@ -42,26 +59,11 @@ bool Walk::run(const u8* p, const u8* end, RecordType& type) {
     if ((p = read_size(p, end, &size, error)) == nullptr) return false;
     if (embeds) {
       embedded.push_back({p, p + size});
-    } else if (lists && type == RecordType::kDetect) {
-      if (detect_lists(p, p + size)) type = RecordType::kSequence;
     } else if (!map(p, p + size, lists)) {
       return false;
     }
     p += size;
   }
-  return true;
-}
-
-// Field 2 of something that may be an Example: feature lists where it parses as such and holds one, else unknown.
-bool Walk::detect_lists(const u8* p, const u8* end) {
-  Walk trial(features_, lists_, unknown_);
-  if (!trial.map(p, end, true) || !trial.has_feature) {
-    has_unknown = true;
-    return false;
-  }
-  has_feature = true;
-  has_unknown |= trial.has_unknown;
-  for (Entry& found : trial.entries) entries.push_back(std::move(found));
   return true;
 }
 
@@ -85,7 +87,7 @@ bool Walk::entry(const u8* p, const u8* end, bool steps) {
   Entry found;
   found.key = {p, p};
   found.steps = steps;
-  bool hollow = p < end;  // only unknown fields: no feature, but the empty entry is one
+  bool hollow = true;  // neither key nor value
   while (p < end) {
     uint32_t tag = 0;
     size_t size = 0;
@@ -107,8 +109,9 @@ bool Walk::entry(const u8* p, const u8* end, bool steps) {
     p += size;
   }
   has_feature |= !hollow;
+  has_list |= !hollow && steps;
   found.name = (steps ? lists_ : features_).find(found.key.begin, static_cast<size_t>(found.key.end - found.key.begin));
-  bool parsed = found.name != nullptr ? found.name->column >= 0 : unknown_ == Unknown::kFault;
+  bool parsed = found.name != nullptr && found.name->column >= 0;  // what is left out is not parsed
   for (const Span& value : found.values) {
     if (!parsed) break;
     bool good = steps ? validate_steps(value.begin, value.end, error) : validate_feature(value.begin, value.end, kValueDepth, error);

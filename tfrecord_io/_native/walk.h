@@ -9,7 +9,7 @@
 namespace tfr {
 
 enum class RecordType : int { kExample = 1, kSequence = 2, kDetect = 3 };
-enum class Unknown : int { kDiscover = 0, kSkip = 1, kFault = 2 };
+enum class Unknown : int { kAsk = 0, kSkip = 1 };  // features that have no name yet
 
 constexpr uint32_t kEmbeddedField = 21574;
 
@@ -22,21 +22,23 @@ struct Entry {
 
 class Walk {
  public:
-  Walk(Names& features, Names& lists, Unknown unknown) : features_(features), lists_(lists), unknown_(unknown) {}
+  Walk(Names& features, Names& lists) : features_(features), lists_(lists) {}
 
-  // False: malformed. `type` kDetect becomes kSequence at the first feature list.
-  bool run(const u8* p, const u8* end, RecordType& type);
+  // False: malformed. kDetect: a SequenceExample where it parses as one and holds a feature list, else an Example.
+  bool run(const u8* p, const u8* end, RecordType type);
 
   std::vector<Entry> entries;
   std::vector<Span> embedded;
   WireError error;
   bool has_feature = false;  // some entry has a key or a value
   bool has_unknown = false;
+  bool has_list = false;  // some entry of the feature lists has a key or a value
 
  private:
+  bool record(const u8* p, const u8* end, bool sequence);
+  void drop_lists();
   bool map(const u8* p, const u8* end, bool steps);
   bool entry(const u8* p, const u8* end, bool steps);
-  bool detect_lists(const u8* p, const u8* end);
   const u8* skip(const u8* p, const u8* end, uint32_t tag, int depth) {
     has_unknown = true;
     return skip_field(p, end, tag, depth, error);
@@ -44,7 +46,6 @@ class Walk {
 
   Names& features_;
   Names& lists_;
-  Unknown unknown_;
 };
 
 // Calls on_step(span) for each Feature of a valid FeatureList.

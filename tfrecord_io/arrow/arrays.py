@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -47,8 +48,8 @@ def table_of_arrays(data: Mapping[Any, Any], nan_to_null: bool = True) -> pa.Tab
 def _column(name: str, values: Any, nan_to_null: bool) -> pa.Array | pa.ChunkedArray:
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
-    if isinstance(values, (str, bytes)) or np.ndim(values) == 0 if not isinstance(values, (list, tuple)) else False:
-        raise EncodeError("a single value is no column", feature=name, advice="pass an array or a list")
+    if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__") or (isinstance(values, np.ndarray) and values.ndim == 0):
+        raise EncodeError("this is no array", feature=name, advice="pass a one-dimensional array or a list")
     try:
         if _is_series(values):
             keep_nan = not nan_to_null and isinstance(values.dtype, np.dtype) and values.dtype.kind == "f"
@@ -57,11 +58,13 @@ def _column(name: str, values: Any, nan_to_null: bool) -> pa.Array | pa.ChunkedA
             return pa.chunked_array(values)
         if isinstance(values, np.ndarray):
             refuse_tensors(name, values)
-            return pa.array(native(values))
-        return pa.array(values)
+            values = native(values)
+        found = pa.array(values)
     except NOT_ARROW as error:
         refuse_tensors(name, values)
         raise no_arrow_form(name, values) from error
+    refuse_mixture(name, values, found.type)
+    return found
 
 
 def _is_series(values: Any) -> bool:
@@ -75,21 +78,25 @@ def native(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def refuse_tensors(name: str, values: Any) -> None:
-    """Raise for an array of rank 2 or more, or a list of such."""
-    ranks = [np.ndim(values)] if isinstance(values, np.ndarray) and values.dtype != object else (_rank(cell) for cell in values)
-    limit = 1 if isinstance(ranks, list) else 0
-    if any(rank > limit for rank in ranks):
+    """Raise for an array of rank 2 or more, or a column of such."""
+    plain = isinstance(values, np.ndarray) and values.dtype.kind != "O"
+    cells = [values] if plain or getattr(values, "ndim", 1) > 1 else values
+    if any(isinstance(cell, np.ndarray) and cell.ndim > 1 for cell in cells):
         raise NotImplementedError(f"column {name!r}: writing arrays of two and more dimensions is not built yet; flatten them to lists")
 
 
-def _rank(cell: Any) -> int:
-    return cell.ndim - 1 if isinstance(cell, np.ndarray) else 0
+def refuse_mixture(name: str, values: Any, found: pa.DataType) -> None:
+    """Raise where Arrow guessed: it takes text among bytes for bytes, and of a datetime among dates only the day."""
+    guessed = str if pa.types.is_binary(found) else dt.datetime if pa.types.is_date(found) else None
+    plain = isinstance(values, np.ndarray) and values.dtype.kind != "O"
+    if guessed and not plain and any(issubclass(type_, guessed) for type_ in set(map(type, values))):
+        raise no_arrow_form(name, values)
 
 
 def no_arrow_form(name: str, values: Any) -> EncodeError:
     """An error that says of which types the values are."""
     dtype = getattr(values, "dtype", None)
-    if dtype is not None and dtype != object:
+    if dtype is not None and getattr(dtype, "kind", "") != "O":
         return EncodeError(f"values of dtype {dtype} have no form in a record", feature=name, advice="convert the column first")
     types = sorted({type(cell).__name__ for cell in values if cell is not None})[:5]
     return EncodeError(f"values of types {', '.join(types)} have no one type in Arrow", feature=name, advice="convert them to one type")

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.arrays import NOT_ARROW, native, no_arrow_form, refuse_tensors
+from tfrecord_io.arrow.arrays import NOT_ARROW, native, no_arrow_form, refuse_mixture, refuse_tensors
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.schema.types import is_list_like, value_type
 
@@ -60,30 +60,22 @@ def _better_column(values: pd.Series, found: pa.ChunkedArray, name: str, nan_to_
         return None if nan_to_null or not found.null_count else pa.array(native(values.to_numpy()))
     if values.dtype != object:
         return None
-    if t.is_binary(found.type) or t.is_date(found.type):  # Arrow takes text for bytes, and a datetime for a date
-        _refuse_mixture(values, name, "bytes" if t.is_binary(found.type) else "date")
+    refuse_mixture(name, values, found.type)
     if is_list_like(found.type) and t.is_floating(value_type(found.type)) and any(c.values.null_count for c in found.chunks):
         # from_pandas takes NaN inside an array for a null; only a missing cell is one
         return pa.array(values.to_numpy(), mask=values.isna().to_numpy(), from_pandas=False)
     return None
 
 
-def _refuse_mixture(values: pd.Series, name: str, wanted: str) -> None:
-    from pandas.api.types import infer_dtype
-
-    if infer_dtype(values, skipna=True) not in (wanted, "empty"):
-        raise no_arrow_form(name, values)
-
-
 def _culprit(frame: pd.DataFrame) -> Exception | None:
     """An error that names the first column that Arrow refuses."""
+    import pandas as pd
+
     index = frame.index
     levels: list[Any] = [index.get_level_values(i) for i in range(index.nlevels)]
     for name, values in [*frame.items(), *zip(index.names, levels, strict=True)]:
         try:
-            if isinstance(getattr(values.dtype, "subtype", None), np.dtype) and hasattr(values, "sparse"):
-                raise TypeError("sparse")
-            pa.array(values, from_pandas=True)
+            pa.Table.from_pandas(pd.DataFrame({"x": values}), preserve_index=False)
         except NOT_ARROW:
             if values.dtype == object:
                 refuse_tensors(str(name), values)

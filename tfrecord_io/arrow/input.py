@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -109,10 +110,8 @@ def _is_frame(data: Any) -> bool:
 
 def _of_table(table: pa.Table) -> BatchSource:
     """One dictionary for all chunks, where Arrow can make one: the embedded schema then holds all categories."""
-    try:
+    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # it would need larger indices, or is nested
         table = table.unify_dictionaries()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):  # it would need larger indices, or is nested
-        pass
     return BatchSource(table.schema, _cut(table.to_batches()), table.num_rows)
 
 
@@ -173,7 +172,7 @@ def _fill_nulls(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 def _cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Slices of a size whose copies, where values must be converted, fit in a cache of pages rather than in all memory."""
     for batch in batches:
-        heavy = -(-batch.get_total_buffer_size() // BATCH_BYTES) or 1
+        heavy = -(-batch.nbytes // BATCH_BYTES) or 1
         rows = max(1, min(BATCH_ROWS, -(-batch.num_rows // heavy)))
         for begin in range(0, batch.num_rows, rows):
             yield batch.slice(begin, rows)

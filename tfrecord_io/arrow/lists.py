@@ -33,10 +33,19 @@ def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:
     else:
         plain = _lists(leaf.type, value_cast(leaf.type.value_type, leaf.encoding, dictionary))
 
+    # An array of nulls has the categories of its column as any other, and Arrow makes none of an extension type.
+    nulls_are_plain = not any(t.is_dictionary(each) or isinstance(each, pa.BaseExtensionType) for each in _with_values(leaf.type))
+
     def restore(column: ColumnBuffers) -> pa.Array:
+        if column.layout is Layout.NULL and nulls_are_plain:
+            return pa.nulls(column.rows, leaf.type)
         return plain(widen(column, kind, layout))
 
     return restore
+
+
+def _with_values(type_: pa.DataType) -> list[pa.DataType]:
+    return [type_, type_.value_type] if is_list_like(type_) else [type_]
 
 
 def feature_list_restore(type_: pa.DataType, step: Restore) -> Restore:

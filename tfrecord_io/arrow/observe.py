@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -26,7 +26,7 @@ def observe(column: ColumnBuffers, path: str | None = None, first_record: int = 
     def where(row: int) -> Where | None:
         return Where(path, first_record + row, file) if row >= 0 else None
 
-    if column.layout is Layout.NULL:
+    if column.layout is Layout.NULL or column.null_count == column.rows:
         return Observed()
     if column.steps is None:
         text = column.kind is not Kind.BYTES or column.text
@@ -42,12 +42,12 @@ def observe_all(columns: Iterable[ColumnBuffers], path: str | None = None, first
     return {column.name: observe(column, path, first_record, file) for column in columns}
 
 
-def _observe_steps(steps: ColumnBuffers, offsets: Array, where: object) -> Observed:
+def _observe_steps(steps: ColumnBuffers, offsets: Array, where: Callable[[int], Where | None]) -> Observed:
     def of_step(step: int) -> Where | None:
-        return where(int(np.searchsorted(offsets, step, side="right")) - 1) if step >= 0 else None  # type: ignore[operator]
+        return where(int(np.searchsorted(offsets, step, side="right")) - 1) if step >= 0 else None
 
-    nulls = steps.rows > 0 and (steps.layout is Layout.NULL or steps.null_count > 0)
-    if steps.layout is Layout.NULL:
+    nulls = steps.null_count > 0 or (steps.layout is Layout.NULL and steps.rows > 0)
+    if steps.layout is Layout.NULL or steps.null_count == steps.rows:
         return Observed(nulls=nulls)
     text = steps.kind is not Kind.BYTES or steps.text
     return Observed(steps.kind, steps.layout, text, nulls, of_step(steps.first_row), of_step(steps.list_row), of_step(steps.binary_row))

@@ -29,7 +29,7 @@ def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
     """
     if column.layout is layout and column.kind is kind:
         return column
-    if column.layout is Layout.NULL:
+    if column.layout is Layout.NULL or column.kind is Kind.NONE:
         return absent(column.name, column.rows, kind, layout)
     if column.kind is not kind:
         raise RowFault(max(column.first_row, 0), "it has another kind", expected=kind.name, got=column.kind.name, error=FeatureTypeError)

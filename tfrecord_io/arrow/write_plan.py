@@ -28,8 +28,8 @@ class Rounding:
         with self._lock:
             self.counts[feature] += count
 
-    def warn(self, stacklevel: int = 2) -> None:
-        """Issue the one PrecisionWarning of a write, where a value was rounded."""
+    def warn(self, stacklevel: int = 1) -> None:
+        """Issue the one PrecisionWarning of a write, where a value was rounded; at stacklevel 1 it points to the caller."""
         if not self.counts:
             return
         named = [f"'{printable(name)}' ({count} values)" for name, count in self.counts.most_common(_NAMES_IN_WARNING)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -63,25 +63,3 @@ def records_table(table: pa.Table) -> Table:
     types = [printable(type_name(f.type)) for f in table.schema]
     rows = [(name, kind, *cells) for name, kind, cells in zip(names, types, columns, strict=True)]
     return text_table(["column", "type", *(f"record {i}" for i in range(table.num_rows))], rows)
-
-
-def plain_values(value: Any) -> Any:
-    """A value as JSON has it: bytes as base64, what JSON lacks as text.
-
-    >>> plain_values([b"\\xff", float("nan"), 1])
-    [{'base64': '/w=='}, 'NaN', 1]
-    """
-    import base64
-    import math
-
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
-    if isinstance(value, bytes):
-        return {"base64": base64.b64encode(value).decode()}
-    if isinstance(value, dict):
-        return {str(k): plain_values(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_values(v) for v in value]
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)

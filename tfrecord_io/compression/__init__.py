@@ -1,7 +1,16 @@
 """Compressions: found by name, suffix or content, and read as a stream that says where it is."""
 
 from tfrecord_io.compression.codec import Codec
-from tfrecord_io.compression.registry import CODECS, SNIFF_BYTES, codec_for_path, compression_suffixes, get_codec, infer, is_record_header, sniff
+from tfrecord_io.compression.registry import (
+    CODECS,
+    SNIFF_BYTES,
+    codec_for_path,
+    compression_suffixes,
+    get_codec,
+    infer,
+    is_record_header,
+    sniff,
+)
 from tfrecord_io.compression.stream import Raw, Stream, open_decompressed
 
 __all__ = [

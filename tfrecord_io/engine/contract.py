@@ -100,14 +100,15 @@ class PlanColumn:
 class Plan:
     """A schema compiled for a decoder.
 
-    ``unknown`` says what a feature outside ``columns`` gets: "discover" (it becomes a column of layout
-    ANY where ``select(name)`` is true and is left out otherwise), "skip" or "fault".
+    ``unknown`` says what a feature outside ``columns`` and ``ignored`` gets: "skip" leaves it out; where
+    ``select(name)`` is true "discover" makes it a column of layout ANY and "fault" makes it a fault, else it is left out.
     A feature that is left out is walked over by its length: its values are not parsed.
     """
 
     columns: tuple[PlanColumn, ...] = ()
     unknown: str = "discover"
     select: Callable[[str], bool] | None = None  # None: all
+    ignored: frozenset[str] = frozenset()  # known features that are left out
     text: Text = Text.TRACK  # of discovered columns
     record_type: RecordType = RecordType.EXAMPLE
     check_crc: bool = True

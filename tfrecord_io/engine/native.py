@@ -21,7 +21,7 @@ from tfrecord_io.engine.contract import (
 )
 from tfrecord_io.schema.kinds import Kind, Layout
 
-_UNKNOWN = {"discover": 0, "skip": 1, "fault": 2}
+_UNKNOWN = {"discover": 0, "skip": 1, "fault": 0}  # the kernel asks, or leaves out by itself
 _STOP_NEW_NAMES, _STOP_EMBEDDED = 48, 49
 
 
@@ -51,7 +51,11 @@ class NativeDecoder:
         self._kernel = _kernel.Decoder(
             columns, _UNKNOWN[plan.unknown], int(plan.text), int(plan.record_type), plan.check_crc, plan.max_record_bytes, plan.max_features
         )
+        for name in plan.ignored:
+            self._kernel.leave_out(name.encode(), False)
+            self._kernel.leave_out(name.encode(), True)
         self._select = plan.select
+        self._refuses = plan.unknown == "fault"
         self._on_embedded = on_embedded
         self.rows = 0
 
@@ -82,14 +86,21 @@ class NativeDecoder:
             if raw is None or raw[0] < _STOP_NEW_NAMES:
                 return Progress(records, at - begin, _fault(raw, base))
             if raw[0] == _STOP_NEW_NAMES:
-                self._add_names()
+                unknown = self._add_names()
+                if unknown is not None:
+                    return Progress(records, at - begin, Fault(FaultCode.UNKNOWN_FEATURE, records, at, feature=unknown))
             else:
                 self._show_embedded(records, at)
 
-    def _add_names(self) -> None:
+    def _add_names(self) -> str | None:
+        """Answer for the names the kernel asks about; the first one that the plan refuses, if any."""
         for raw, steps in self._kernel.new_names():
-            wanted = self._select is None or self._select(raw.decode())
+            name = raw.decode()
+            wanted = self._select is None or self._select(name)
+            if wanted and self._refuses:
+                return name
             self._kernel.add_name(raw, steps, wanted)
+        return None
 
     def _show_embedded(self, record: int, offset: int) -> None:
         for content in self._kernel.embedded():

@@ -170,20 +170,10 @@ def unpack(content: bytes) -> Embedded:
     """
     try:
         return _read_stream(_stream_of(bytes(content)))
-    except (
-        pa.ArrowException,
-        OSError,
-        MemoryError,
-        ValueError,
-        LookupError,
-        TypeError,
-        ArithmeticError,
-        struct.error,
-        UnsupportedType,
-    ) as error:
-        raise EmbeddedSchemaUnreadable(f"the embedded schema is damaged ({type(error).__name__})") from error
-    except NotImplementedError as error:
+    except (UnsupportedType, NotImplementedError) as error:
         raise EmbeddedSchemaUnreadable("the embedded schema uses what this version does not read") from error
+    except (pa.ArrowException, OSError, MemoryError, ValueError, LookupError, TypeError, ArithmeticError, struct.error) as error:
+        raise EmbeddedSchemaUnreadable(f"the embedded schema is damaged ({type(error).__name__})") from error
 
 
 def _stream_of(content: bytes) -> bytes:
@@ -242,6 +232,8 @@ def _dictionaries(batch: pa.RecordBatch, parts: list[list[Leaf]]) -> dict[str, p
 def _restore(column: pa.Field) -> pa.Field:
     """The field with the extension types of the closed table in place."""
     type = column.type
+    if t.is_timestamp(type) and type.tz is not None:
+        type = pa.timestamp(type.unit, type.tz)  # raises where the zone's name is no text
     if is_list_like(type):
         type = relist(type, _restore(type.value_field))
     elif t.is_struct(type):

@@ -14,7 +14,6 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.schema.names import type_from_name
 from tfrecord_io.schema.types import ENCODING_KEY, ENCODINGS, LIST, encoding_of
 
-_NO_METADATA: Mapping[bytes, bytes] = MappingProxyType({})
 FEATURE_KEY = b"tfrecord_io.feature"  # in the metadata of a pa.Field: the feature's name, where it is not the column's
 
 
@@ -51,7 +50,7 @@ class Field:
     encoding: str = LIST
     required: bool = False
     default: Any = None
-    metadata: Mapping[bytes, bytes] = field(default=_NO_METADATA, compare=False)
+    metadata: Mapping[bytes, bytes] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         if self.feature is None:

@@ -121,11 +121,8 @@ def _collect(field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.Dat
             _collect(child, f"{feature}/{child.name}", (*path, child.name), outer, encoding, found)
     elif is_list_like(type):
         if outer is not None:
-            raise UnsupportedType(
-                feature,
-                f"a list of lists ({field.type}) has no form in an Example",
-                'write it with record_type="sequence_example", or flatten it',
-            )
+            advice = 'write it with record_type="sequence_example", or flatten it'
+            raise UnsupportedType(feature, f"a list of lists ({field.type}) has no form in an Example", advice)
         _collect(type.value_field, feature, path, type, encoding, found)
     else:
         logical = type if outer is None else relist(outer, type)
@@ -173,7 +170,10 @@ def kind_of(type: pa.DataType, feature: str = "") -> Kind:
         return Kind.INT64
     if t.is_floating(type):
         return Kind.FLOAT
-    if t.is_decimal(type) or _is_bytes(type):
+    if t.is_decimal(type):
+        _refuse_odd_scale(type, feature)
+        return Kind.BYTES
+    if _is_bytes(type):
         return Kind.BYTES
     raise UnsupportedType(feature, f"values of type {type} have no form in a record", _advice(type))
 
@@ -184,6 +184,16 @@ def _advice(type: pa.DataType) -> str:
     if t.is_union(type):
         return "make it a struct with one child for each type"
     return "cast the column to integers or text"
+
+
+_DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}  # most of a decimal, by its width in bits
+
+
+def _refuse_odd_scale(type: pa.DataType, feature: str) -> None:
+    """Beyond these scales Arrow writes no number as text, and crashes where it reads one (26.0)."""
+    digits = _DIGITS[type.bit_width]
+    if type.scale > digits or type.precision - type.scale > digits:
+        raise UnsupportedType(feature, f"numbers of {type} cannot be written as text", "cast it to a scale from 0 to its precision")
 
 
 def _is_bytes(type: pa.DataType) -> bool:

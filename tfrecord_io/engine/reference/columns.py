@@ -40,43 +40,34 @@ def is_text(value: bytes) -> bool:
 class Column:
     """The rows of one column since the last take."""
 
-    def __init__(self, plan: PlanColumn, discovered: bool = False) -> None:
+    def __init__(self, plan: PlanColumn) -> None:
         self.plan = plan
-        self.discovered = discovered
         self.rows: list[Any] = []  # Cell, or Steps where plan.steps; None for null
         self.kind = plan.kind
 
     def judge(self, row: Cell | Steps | None) -> Misfit | None:
-        """Say what is wrong with `row`, if anything: kind first, then number of values, then text."""
+        """Say what is wrong with `row`, if anything: kind first, then number of values, then text; steps one after the other."""
         if row is None:
             return Misfit(FaultCode.MISSING_FEATURE) if self.plan.required else None
-        cells = _cells(row)
-        return self._judge_kind(cells) or self._judge_count(cells) or self._judge_text(cells)
-
-    def _judge_kind(self, cells: Sequence[Cell]) -> Misfit | None:
-        if self.plan.layout == Layout.NULL:
-            return Misfit(FaultCode.KIND, Kind.NONE, cells[0].kind) if cells else None
-        expected = self.kind
-        for cell in cells:
-            expected = expected or cell.kind
-            if cell.kind != expected:
-                return Misfit(FaultCode.KIND, expected, cell.kind)
+        kind = self.kind
+        for cell in _cells(row):
+            misfit = self._judge_cell(cell, kind)
+            if misfit is not None:
+                return misfit
+            kind = cell.kind
         return None
 
-    def _judge_count(self, cells: Sequence[Cell]) -> Misfit | None:
-        if self.plan.layout == Layout.SCALAR:
-            for cell in cells:
-                if len(cell.values) != 1:
-                    return Misfit(FaultCode.VALUE_COUNT, 1, len(cell.values))
+    def _judge_cell(self, cell: Cell, kind: Kind) -> Misfit | None:
+        plan = self.plan
+        if plan.layout == Layout.NULL or kind not in (Kind.NONE, cell.kind):
+            return Misfit(FaultCode.KIND, kind, cell.kind)
+        if plan.layout == Layout.SCALAR and len(cell.values) != 1:
+            return Misfit(FaultCode.VALUE_COUNT, 1, len(cell.values))
+        if cell.kind == Kind.BYTES and plan.text == Text.UTF8 and not all(is_utf8(value) for value in cell.values):
+            return Misfit(FaultCode.NOT_UTF8)
+        if cell.kind == Kind.BYTES and plan.text == Text.STRICT and not all(is_text(value) for value in cell.values):
+            return Misfit(FaultCode.NOT_TEXT)
         return None
-
-    def _judge_text(self, cells: Sequence[Cell]) -> Misfit | None:
-        asked = {Text.UTF8: (is_utf8, FaultCode.NOT_UTF8), Text.STRICT: (is_text, FaultCode.NOT_TEXT)}
-        if self.plan.text not in asked:
-            return None
-        fits, code = asked[self.plan.text]
-        values = [value for cell in cells if cell.kind == Kind.BYTES for value in cell.values]
-        return None if all(fits(value) for value in values) else Misfit(code)
 
     def append(self, row: Any) -> None:
         self.rows.append(row)
@@ -116,7 +107,9 @@ def _steps_buffers(plan: PlanColumn, rows: Sequence[Any]) -> ColumnBuffers:
         null_count=sum(row is None for row in rows),
         validity=_validity(rows),
         offsets=_offsets([0 if row is None else len(row) for row in rows]),
+        text=steps.text,
         first_row=_first(rows, _cells),
+        list_row=_first(rows, lambda row: len(row) != 1),
         steps=steps,
     )
 

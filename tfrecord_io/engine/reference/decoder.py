@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
 from tfrecord_io.engine.contract import ColumnBuffers, EmbeddedHook, Fault, FaultCode, Plan, PlanColumn, Progress
-from tfrecord_io.engine.reference.columns import Column, Misfit
-from tfrecord_io.engine.reference.framing import byte_view, check_payload, is_cut, read_header
+from tfrecord_io.engine.reference.columns import Column
+from tfrecord_io.engine.reference.framing import byte_view, check_payload, check_whole, is_cut, read_header
 from tfrecord_io.engine.reference.parsing import Record, read_embedded, read_record
 from tfrecord_io.schema.kinds import RecordType
 
 _OFFSET_LIMIT = 2**31 - 1  # a column has fewer values than its records have bytes, so its int32 offsets fit below this
+
+_Key = tuple[str, bool]  # name, is a feature list: the two maps of a SequenceExample have names of their own
 
 
 class ReferenceDecoder:
@@ -21,13 +24,13 @@ class ReferenceDecoder:
     def __init__(self, plan: Plan, on_embedded: EmbeddedHook | None = None) -> None:
         self._plan = plan
         self._on_embedded = on_embedded
-        self._columns: dict[str, Column] = {}
+        self._columns: dict[_Key, Column] = {(column.name, column.steps): Column(column) for column in plan.columns}
+        self._left_out: set[_Key] = set()  # counted for max_features
         self.rows = 0
         self.value_bytes = 0
         self.seen = 0
         self.foreign = 0
         self.sequence = plan.record_type == RecordType.SEQUENCE_EXAMPLE
-        self._start_anew()
 
     def feed(self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True) -> Progress:
         """Decode the records of `data` from byte `begin` on; see `contract.Decoder.feed`."""
@@ -39,9 +42,11 @@ class ReferenceDecoder:
             if isinstance(framed, Fault):
                 fault = framed
                 break
-            if self.rows and self.value_bytes + framed.length > limit:
+            fault = check_whole(view, framed, records)
+            if fault is None and self.rows and self.value_bytes + framed.length > limit:
                 break
-            fault = check_payload(view, framed, records, self._plan.check_crc)
+            if fault is None and self._plan.check_crc:
+                fault = check_payload(view, framed, records)
             if fault is None:
                 fault = self._add(bytes(view[framed.start : framed.start + framed.length]), records, at)
             if fault is not None:
@@ -53,15 +58,14 @@ class ReferenceDecoder:
         return Progress(records, at - begin, fault)
 
     def take(self) -> list[ColumnBuffers]:
-        """Hand over the rows as columns, in the plan's order and then in that of discovery, and start anew."""
-        taken = [column.take() for column in self._columns.values()]
-        self._start_anew()
-        return taken
+        """Hand over the rows as columns, in the plan's order and then in that of discovery, and start anew.
 
-    def _start_anew(self) -> None:
-        self._columns = {column.name: Column(column) for column in self._plan.columns}
+        Columns once discovered stay: null until their feature is met again.
+        """
+        taken = [column.take() for column in self._columns.values()]
         self.rows = 0
         self.value_bytes = 0
+        return taken
 
     def _add(self, payload: bytes, index: int, offset: int) -> Fault | None:
         """Decode one record; where it is faulty nothing of it is kept."""
@@ -72,43 +76,61 @@ class ReferenceDecoder:
             record = read_record(payload, RecordType.SEQUENCE_EXAMPLE if self.sequence else self._plan.record_type, self._is_wanted)
         except DecodeError:
             return Fault(FaultCode.WIRE, index, offset)
-        columns = {**self._columns, **self._discovered(record)}
-        for name, column in columns.items():
-            misfit = self._judge(column, record)
+        found = self._discovered(record)
+        columns = {**self._columns, **found}
+        fault = self._judge_columns(columns, record) or self._judge_names(found, record)
+        if fault is None:
+            self._commit(record, columns, len(payload))
+            return None
+        return replace(fault, record=index, offset=offset)
+
+    def _is_wanted(self, name: str, is_list: bool) -> bool:
+        if (name, is_list) in self._columns:
+            return True
+        return self._plan.unknown == "discover" and self._is_selected(name)
+
+    def _is_selected(self, name: str) -> bool:
+        return name not in self._plan.ignored and (self._plan.select is None or bool(self._plan.select(name)))
+
+    def _discovered(self, record: Record) -> dict[_Key, Column]:
+        return {
+            (name, is_list): Column(PlanColumn(name, text=self._plan.text, steps=is_list))
+            for name, is_list in record.met
+            if self._plan.unknown == "discover"
+            and (name, is_list) not in self._columns
+            and name in (record.lists if is_list else record.features)
+        }
+
+    def _judge_columns(self, columns: dict[_Key, Column], record: Record) -> Fault | None:
+        for (name, _), column in columns.items():
+            misfit = column.judge(_row(column, record))
             if misfit is not None:
-                return Fault(misfit.code, index, offset, feature=name, expected=misfit.expected, got=misfit.got)
-        if self._plan.unknown == "fault" and record.left_out:
-            return Fault(FaultCode.UNKNOWN_FEATURE, index, offset, feature=record.left_out[0][0])
-        if len(columns) > max(self._plan.max_features, len(self._columns)):
-            first_over = list(columns)[max(self._plan.max_features, len(self._columns))]
-            return Fault(FaultCode.TOO_MANY_FEATURES, index, offset, feature=first_over, expected=self._plan.max_features, got=len(columns))
-        self._commit(record, columns, len(payload))
+                return Fault(misfit.code, 0, 0, feature=name, expected=misfit.expected, got=misfit.got)
         return None
 
-    def _is_wanted(self, name: str) -> bool:
-        if name in self._columns:
-            return True
-        return self._plan.unknown == "discover" and (self._plan.select is None or bool(self._plan.select(name)))
+    def _judge_names(self, found: dict[_Key, Column], record: Record) -> Fault | None:
+        if self._plan.unknown == "fault":
+            unknown = next((name for name, is_list in record.met if (name, is_list) not in self._columns and self._is_selected(name)), None)
+            return None if unknown is None else Fault(FaultCode.UNKNOWN_FEATURE, 0, 0, feature=unknown)
+        if self._plan.unknown == "skip":
+            return None
+        new = [key for key in dict.fromkeys(record.met) if key not in self._columns and key not in self._left_out]
+        total = len(self._columns) + len(self._left_out) + len(new)
+        if new and total > self._plan.max_features:
+            return Fault(FaultCode.TOO_MANY_FEATURES, 0, 0, feature=new[-1][0], expected=self._plan.max_features, got=total)
+        for name, is_list in found:
+            if (name, not is_list) in self._columns or (name, not is_list) in found:
+                return Fault(FaultCode.NAME_IN_BOTH, 0, 0, feature=name)
+        return None
 
-    def _discovered(self, record: Record) -> dict[str, Column]:
-        found: dict[str, Column] = {}
-        for name, is_list in record.order:
-            if name not in self._columns and name not in found:
-                found[name] = Column(PlanColumn(name, text=self._plan.text, steps=is_list))
-        return found
-
-    def _judge(self, column: Column, record: Record) -> Misfit | None:
-        other = record.features if column.plan.steps else record.lists
-        if column.plan.name in other:
-            return Misfit(FaultCode.NAME_IN_BOTH)
-        return column.judge(_row(column, record))
-
-    def _commit(self, record: Record, columns: dict[str, Column], payload_bytes: int) -> None:
+    def _commit(self, record: Record, columns: dict[_Key, Column], payload_bytes: int) -> None:
         for column in columns.values():
             if len(column.rows) < self.rows:  # found just now: null in the rows before
                 column.rows = [None] * self.rows
             column.append(_row(column, record))
         self._columns = columns
+        if self._plan.unknown == "discover":
+            self._left_out.update(key for key in record.met if key not in columns)
         self.rows += 1
         self.value_bytes += payload_bytes
         self.sequence = self.sequence or record.is_sequence

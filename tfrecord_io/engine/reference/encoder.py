@@ -16,7 +16,7 @@ from tfrecord_io.schema.kinds import Kind, Layout
 def encode(columns: Sequence[ColumnBuffers], begin: int, end: int, *, prefix: bytes = b"", sequence: bool = False) -> tuple[bytes, int]:
     """Encode rows [begin, end) as framed records; see `contract.Engine.encode`.
 
-    A field that would hold nothing is not written: a row of nulls is an empty payload.
+    As TensorFlow's programs do, `features` is written even where it is empty; `feature_lists` where any column is one.
     """
     if not sequence and any(column.steps is not None for column in columns):
         raise ValueError("a feature list needs sequence=True")
@@ -50,6 +50,11 @@ def entries(named: Sequence[tuple[str, bytes]]) -> bytes:
     return messages.MapShell(entry=[messages.EntryShell(key=[name], value=[value]) for name, value in named]).SerializeToString()
 
 
+def encode_example_features(features: Sequence[tuple[str, Any]]) -> bytes:
+    """The payload of an Example with these Feature messages, in this order."""
+    return _field(1, entries([(name, bytes(feature.SerializeToString())) for name, feature in features]))
+
+
 def _payload(columns: Sequence[ColumnBuffers], row: int) -> bytes:
     features, lists = [], []
     for column in columns:
@@ -59,11 +64,12 @@ def _payload(columns: Sequence[ColumnBuffers], row: int) -> bytes:
             lists.append((column.name, _feature_list(column, row)))
         elif column.kind != Kind.NONE:
             features.append((column.name, _feature(column, row)))
-    return _field(1, entries(features)) + _field(2, entries(lists))
+    has_lists = any(column.steps is not None for column in columns)
+    return _field(1, entries(features)) + (_field(2, entries(lists)) if has_lists else b"")
 
 
 def _field(number: int, content: bytes) -> bytes:
-    return bytes([number << 3 | 2]) + tags.varint(len(content)) + content if content else b""
+    return bytes([number << 3 | 2]) + tags.varint(len(content)) + content
 
 
 def _feature_list(column: ColumnBuffers, row: int) -> bytes:

@@ -61,20 +61,24 @@ def read_header(data: memoryview, offset: int, record: int, max_record_bytes: in
     return Framed(offset, offset + HEADER_BYTES, length)
 
 
-def check_payload(data: memoryview, framed: Framed, record: int, check_crc: bool) -> Fault | None:
-    """Judge what follows a good header; a fault says TRUNCATED_PAYLOAD, TRUNCATED_FOOTER or PAYLOAD_CRC."""
+def check_whole(data: memoryview, framed: Framed, record: int) -> Fault | None:
+    """Judge whether all of the record is there; a fault says TRUNCATED_PAYLOAD or TRUNCATED_FOOTER."""
     left = len(data) - framed.start
     if left < framed.length:
         return Fault(FaultCode.TRUNCATED_PAYLOAD, record, framed.offset, expected=framed.length, got=left)
     left -= framed.length
     if left < FOOTER_BYTES:
         return Fault(FaultCode.TRUNCATED_FOOTER, record, framed.offset, expected=FOOTER_BYTES, got=left)
-    if check_crc:
-        (stored,) = struct.unpack_from("<I", data, framed.end - FOOTER_BYTES)
-        computed = masked_crc32c(data[framed.start : framed.end - FOOTER_BYTES])
-        if stored != computed:
-            return Fault(FaultCode.PAYLOAD_CRC, record, framed.offset, framed.length, expected=computed, got=stored)
     return None
+
+
+def check_payload(data: memoryview, framed: Framed, record: int) -> Fault | None:
+    """Judge the payload of a record that is whole; a fault says PAYLOAD_CRC."""
+    (stored,) = struct.unpack_from("<I", data, framed.end - FOOTER_BYTES)
+    computed = masked_crc32c(data[framed.start : framed.end - FOOTER_BYTES])
+    if stored == computed:
+        return None
+    return Fault(FaultCode.PAYLOAD_CRC, record, framed.offset, framed.length, expected=computed, got=stored)
 
 
 def is_cut(fault: Fault) -> bool:
@@ -101,7 +105,9 @@ def scan(
         if isinstance(framed, Fault):
             fault = framed
             break
-        fault = check_payload(view, framed, len(found), check_crc)
+        fault = check_whole(view, framed, len(found))
+        if fault is None and check_crc:
+            fault = check_payload(view, framed, len(found))
         if fault is not None:
             break
         found.append(framed)

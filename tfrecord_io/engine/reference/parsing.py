@@ -24,17 +24,16 @@ class Cell(NamedTuple):
 
 
 Steps = list[Cell | None]
-Wanted = Callable[[str], bool]
+Wanted = Callable[[str, bool], bool]  # name, is a feature list
 
 
 @dataclass(slots=True)
 class Record:
-    """What a payload holds. `order` and `left_out` follow the map entries on the wire."""
+    """What a payload holds."""
 
     features: dict[str, Cell | None] = field(default_factory=dict)  # None: no kind
     lists: dict[str, Steps] = field(default_factory=dict)
-    order: list[tuple[str, bool]] = field(default_factory=list)  # (name, is a feature list)
-    left_out: list[tuple[str, bool]] = field(default_factory=list)  # the same, of those not wanted
+    met: list[tuple[str, bool]] = field(default_factory=list)  # (name, is a feature list) of each entry, in the order of the wire
     has_feature: bool = False  # a map entry holds a key or a value
     has_unknown: bool = False  # at the top, in a map or in an entry
     is_sequence: bool = False  # a feature list entry holds a key or a value
@@ -69,8 +68,7 @@ def read_record(payload: bytes, record_type: RecordType, wanted: Wanted) -> Reco
         return _read_example(payload, wanted)  # field 2 is no feature list, so an unknown field of an Example
     if not record.is_sequence:
         record.lists = {}
-        record.order = [entry for entry in record.order if not entry[1]]
-        record.left_out = [entry for entry in record.left_out if not entry[1]]
+        record.met = [entry for entry in record.met if not entry[1]]
     return record
 
 
@@ -105,11 +103,9 @@ def _entries(shell: Any, record: Record, wanted: Wanted, is_list: bool) -> Itera
         record.has_feature |= present
         record.is_sequence |= present and is_list
         name = entry.key[-1] if entry.key else ""
-        if wanted(name):
-            record.order.append((name, is_list))
+        record.met.append((name, is_list))
+        if wanted(name, is_list):
             yield name, list(entry.value)
-        else:
-            record.left_out.append((name, is_list))
 
 
 def _read_features(shell: Any, wanted: Wanted, record: Record) -> None:
@@ -151,4 +147,3 @@ def _float_bits(float_list: Any) -> Any:
     count = len(float_list.value)
     packed = float_list.SerializeToString()  # one packed run: tag, length, values; unknown fields are gone
     return np.frombuffer(packed, dtype="<f4", offset=len(packed) - 4 * count).astype(np.float32, copy=False)
-

@@ -1,0 +1,119 @@
+"""What the ``tfr`` command shows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import tfrecord_io as tfr
+
+COMMANDS = ["head", "schema", "count", "verify", "describe"]
+HOSTILE = "\x1b]0;owned\x07\x1b[31m"
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> Path:
+    path = tmp_path / "words.tfrecord"
+    table = {"id": [1, 2, 3], "word": ["ant", "bee", None], "blob": [b"\xff\xd8", None, b"x" * 100], "scores": [[1], [], [2, 3]]}
+    tfr.write_tfrecord(table, path)
+    return path
+
+
+def test_head_shows_the_first_records(run, words: Path) -> None:
+    shown = run("head", "-n", 2, words)
+    assert shown.exit_code == 0, shown.output
+    assert "ant" in shown.output
+    assert "bee" in shown.output
+    assert "100 bytes" not in shown.output
+    assert len(shown.output.strip().splitlines()) == 4  # names, a line, two records
+
+
+def test_head_of_columns(run, words: Path) -> None:
+    shown = run("head", "-c", "*", "-c", "!blob", "--json", words)
+    assert json.loads(shown.stdout)[0] == {"id": 1, "word": "ant", "scores": [1]}
+
+
+def test_head_as_json_has_bytes_as_base64(run, words: Path) -> None:
+    records = json.loads(run("head", "--json", words).stdout)
+    assert records[0]["blob"] == {"base64": "/9g="}
+    assert records[1]["blob"] is None
+
+
+def test_head_of_wide_records_puts_them_side_by_side(run, tmp_path: Path) -> None:
+    tfr.write_tfrecord({f"c{i}": [i, i] for i in range(20)}, tmp_path / "wide.tfrecord")
+    shown = run("head", tmp_path / "wide.tfrecord").output
+    assert "record 1" in shown
+    assert "c19" in shown
+
+
+def test_head_of_no_records(run, data: Path) -> None:
+    assert run("head", data / "empty.tfrecord").exit_code == 0
+    assert json.loads(run("head", "--json", data / "empty.tfrecord").stdout) == []
+
+
+def test_head_of_bytes(run, tmp_path: Path) -> None:
+    with tfr.RecordWriter(tmp_path / "lines.tfrecord") as writer:
+        writer.write(b"one line")
+    assert "one line" in run("head", "--record-type", "bytes", tmp_path / "lines.tfrecord").output
+
+
+def test_schema(run, words: Path) -> None:
+    assert "list<int64>" in run("schema", words).output
+    assert {"name": "word", "type": "string"} in json.loads(run("schema", "--json", words).stdout)
+
+
+def test_count(run, words: Path, data: Path) -> None:
+    assert run("count", words).stdout == "3\n"
+    assert json.loads(run("count", "--json", words, words).stdout) == {"records": 6}
+    assert run("count", data / "empty.tfrecord").stdout == "0\n"
+
+
+def test_verify_good(run, words: Path) -> None:
+    shown = run("verify", words)
+    assert shown.exit_code == 0
+    assert "good, 3 intact records" in shown.stdout
+
+
+def test_verify_bad(run, words: Path) -> None:
+    words.write_bytes(words.read_bytes()[:-1] + b"\0")
+    shown = run("verify", words)
+    assert shown.exit_code == 1
+    assert "CorruptRecordError" in shown.stdout
+    report = run("verify", "--json", words)
+    assert report.exit_code == 1
+    assert json.loads(report.stdout)["files"][0]["records"] == 2
+
+
+def test_describe(run, words: Path) -> None:
+    shown = run("describe", words).output
+    assert "3 records" in shown
+    assert "1 … 3" in shown
+    columns = {c["name"]: c for c in json.loads(run("describe", "--json", words).stdout)["columns"]}
+    assert columns["id"]["mean"] == 2.0
+    assert columns["word"]["nulls"] == 1
+    assert columns["blob"]["max_length"] == 100
+    assert columns["scores"]["max_length"] == 2
+
+
+@pytest.mark.parametrize("name", ["tutorial", "ragged", "images", "extremes", "empty"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_golden_files_are_shown(run, data: Path, command: str, name: str) -> None:
+    for flags in ([], ["--json"]):
+        shown = run(command, *flags, data / f"{name}.tfrecord")
+        assert shown.exit_code == 0, shown.output
+    json.loads(shown.stdout)
+
+
+@pytest.mark.fault(58)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_terminal_escapes_in_names_and_values_are_escaped(run, tmp_path: Path, command: str) -> None:
+    path = tmp_path / "hostile.tfrecord"
+    with tfr.RecordWriter(path) as writer:
+        writer.write(tfr.encode_example({HOSTILE: HOSTILE, "list": [HOSTILE, HOSTILE], "bytes": HOSTILE.encode() + b"\xff"}))
+    for flags in ([], ["--json"]):
+        shown = run(command, *flags, path)
+        assert shown.exit_code == 0, shown.output
+        assert "\x1b" not in shown.output
+        assert "\x07" not in shown.output

@@ -1,0 +1,69 @@
+"""What the ``tfr`` command does when something goes wrong."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMANDS = ["head", "schema", "count", "verify", "describe"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_missing_file_is_wrong_usage(run, command: str) -> None:
+    shown = run(command, "no/such/file.tfrecord")
+    assert shown.exit_code == 2
+    assert shown.stdout == ""
+    assert shown.stderr.startswith("tfr: ")
+    assert "no/such/file.tfrecord" in shown.stderr
+    assert shown.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["head", "schema", "count", "describe"])
+def test_damaged_file_is_bad_data(run, tmp_path: Path, command: str) -> None:
+    path = tmp_path / "text\x1b[31m.tfrecord"
+    path.write_text("hello, this is no TFRecord file\n" * 10)
+    shown = run(command, path)
+    assert shown.exit_code == 1
+    assert "not TFRecord" in shown.stderr
+    assert "\x1b" not in shown.output
+    assert shown.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["head"], ["nonsense"], ["head", "-n", "-1", "x"], ["head", "--record-type", "csv", "x"], ["count", "--nonsense", "x"]],
+    ids=" ".join,
+)
+def test_wrong_arguments_are_wrong_usage(run, arguments: list[str]) -> None:
+    assert run(*arguments).exit_code == 2
+
+
+def test_unknown_column_is_wrong_usage(run, data: Path) -> None:
+    shown = run("head", "-c", "nonsense", data / "tutorial.tfrecord")
+    assert shown.exit_code == 2
+    assert "nonsense" in shown.stderr
+
+
+def test_unknown_compression_is_wrong_usage(run, data: Path) -> None:
+    assert run("count", "--compression", "nonsense", data / "tutorial.tfrecord").exit_code == 2
+
+
+def test_help_and_version(run) -> None:
+    assert "describe" in run("--help").stdout
+    assert run("--version").stdout.startswith("tfr, version ")
+
+
+@pytest.mark.fault(60)
+def test_closed_pipe_ends_quietly(data: Path) -> None:
+    code = "import sys; from tfrecord_io.cli import main; sys.argv[0] = 'tfr'; main()"
+    command = [sys.executable, "-c", code, "head", "-n", "100000", "--json", str(data / "tutorial.tfrecord")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(1)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 0

@@ -1,0 +1,178 @@
+"""What every compression must do; a new one inherits `CodecSuite` and says how a file of it is made elsewhere."""
+
+import io
+import random
+from abc import ABC, abstractmethod
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tfrecord_io.compression import codec_for_path, get_codec, open_decompressed, sniff
+from tfrecord_io.errors import CompressionError
+
+shared = settings(deadline=None, suppress_health_check=[HealthCheck.differing_executors])  # a law of all subclasses
+
+
+def records(n=2000, seed=0):
+    """Bytes that compress somewhat."""
+    rng = random.Random(seed)
+    return b"".join(rng.randbytes(rng.randrange(20)) + b"feature" * rng.randrange(20) for _ in range(n))
+
+
+def read(raw, codec, step=10_000, **kwargs):
+    """Read a stream to its end or error; the bytes, the error or None, the stream."""
+    stream = open_decompressed(io.BytesIO(raw) if isinstance(raw, bytes) else raw, codec, "file.tfrecord", **kwargs)
+    out, buffer = bytearray(), memoryview(bytearray(step))
+    try:
+        while n := stream.readinto(buffer):
+            out += buffer[:n]
+            assert stream.offset == len(out)
+    except CompressionError as error:
+        with pytest.raises(CompressionError):  # again in each later call
+            stream.readinto(buffer)
+        return bytes(out), error, stream
+    return bytes(out), None, stream
+
+
+class Unseekable(io.RawIOBase):
+    def __init__(self, data):
+        self._inner = io.BytesIO(data)
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        return self._inner.readinto(memoryview(buffer)[:1000])
+
+
+class CodecSuite(ABC):
+    name: str
+
+    @abstractmethod
+    def elsewhere(self, data: bytes) -> bytes:
+        """Compress `data` by another implementation."""
+
+    @abstractmethod
+    def decodable(self, data: bytes) -> bytes:
+        """What another implementation gets out of a cut member."""
+
+    trailer = 0  # bytes of checksums behind the data
+
+    @property
+    def codec(self):
+        return get_codec(self.name)
+
+    def test_names_of_tensorflow_are_known(self):
+        assert get_codec(self.name.upper()) is self.codec
+
+    def test_its_suffixes_name_it(self):
+        for suffix in self.codec.suffixes:
+            assert codec_for_path("dir.x/train.tfrecord" + suffix) is self.codec
+
+    @pytest.mark.parametrize("level", [None, *range(10)])
+    def test_reads_what_it_writes_at_every_level(self, level):
+        data = records()
+        compressor = self.codec.compressor(level)
+        made = b"".join(compressor.compress(memoryview(data)[i : i + 5000]) for i in range(0, len(data), 5000)) + compressor.flush()
+        assert sniff(made) is self.codec
+        out, error, stream = read(made, self.codec)
+        assert (out, error, stream.raw_offset) == (data, None, len(made))
+
+    def test_a_level_that_is_none_is_refused(self):
+        with pytest.raises(ValueError, match="0 to 9"):
+            self.codec.compressor(10)
+
+    @shared
+    @given(st.binary(max_size=5000), st.integers(1, 6000))
+    def test_reads_what_others_write(self, data, step):
+        made = self.elsewhere(data)
+        assert sniff(made) is self.codec
+        assert read(made, self.codec, step)[:2] == (data, None)
+
+    def test_unseekable_files_are_read(self):
+        data = records()
+        assert read(Unseekable(self.elsewhere(data)), self.codec)[:2] == (data, None)
+
+    @pytest.mark.fault(33)
+    def test_an_empty_file_has_no_bytes(self):
+        assert read(b"", self.codec)[:2] == (b"", None)
+
+    @pytest.mark.fault(29)
+    @shared
+    @given(st.lists(st.binary(max_size=100), min_size=1, max_size=6), st.integers(1, 200))
+    def test_members_are_read_one_after_the_other(self, parts, step):
+        made = b"".join(self.elsewhere(p) for p in parts)
+        assert read(made, self.codec, step)[:2] == (b"".join(parts), None)
+
+    @pytest.mark.fault(26)
+    def test_cut_anywhere_gives_all_that_can_be_decoded_and_then_an_error_with_both_offsets(self):
+        data = records(40)
+        made = self.elsewhere(data)
+        for cut in range(1, len(made)):
+            out, error, stream = read(made[:cut], self.codec)
+            assert out == self.decodable(made[:cut])
+            assert error is not None and error.offset == len(out)
+            assert f"byte {len(out)}:" in str(error) and f"byte {stream.raw_offset} of the compressed file" in str(error)
+            assert cut - 10 <= stream.raw_offset <= cut
+            assert isinstance(error, OSError) and error.path == "file.tfrecord"
+
+    @pytest.mark.fault(27)
+    @pytest.mark.fault(28)
+    def test_every_bad_bit_of_the_trailer_is_found_after_all_bytes_were_given(self):
+        data = records(40)
+        made = self.elsewhere(data)
+        for bit in range(8 * self.trailer):
+            bad = bytearray(made)
+            bad[-1 - bit // 8] ^= 1 << bit % 8
+            out, error, _ = read(bytes(bad), self.codec)
+            assert out == data
+            assert error is not None and "mismatch (stored" in str(error)
+
+    def test_a_bad_trailer_in_the_middle_ends_the_file_there(self):
+        first, second = records(40), records(40, seed=1)
+        bad = bytearray(self.elsewhere(first))
+        bad[-1] ^= 1
+        out, error, _ = read(bytes(bad) + self.elsewhere(second), self.codec)
+        assert out == first and error is not None
+
+    @pytest.mark.parametrize("seekable", [True, False])
+    def test_damaged_data_gives_the_bytes_before_the_damage(self, seekable):
+        data = records(4000)
+        made = self.elsewhere(data)
+        rng = random.Random(5)
+        for _ in range(30):
+            at = rng.randrange(len(made) // 2, len(made) - 10)
+            bad = made[:at] + b"\xff" * 8 + made[at + 8 :]
+            expected = self.decodable(made[: at - 1])
+            out, error, _ = read(io.BytesIO(bad) if seekable else Unseekable(bad), self.codec, 1000)
+            assert error is not None
+            if seekable:
+                assert out[: len(expected)] == expected
+            else:
+                assert data[: len(out)] == out or out[: len(expected)] == expected
+
+    @pytest.mark.fault(30)
+    @pytest.mark.parametrize("junk", [b"junk", b"\1", b"PK\3\4" * 1000])
+    def test_junk_after_the_last_member_is_an_error_after_all_bytes(self, junk):
+        data = records(40)
+        made = self.elsewhere(data)
+        out, error, stream = read(made + junk, self.codec)
+        assert out == data
+        assert "junk after" in str(error) and stream.raw_offset == len(made)
+
+    @pytest.mark.fault(31)
+    def test_a_bomb_is_streamed_in_bounded_memory(self):
+        import tracemalloc
+
+        made = self.elsewhere(bytes(64 << 20))
+        stream = open_decompressed(io.BytesIO(made), self.codec, "bomb")
+        buffer = memoryview(bytearray(1 << 20))
+        tracemalloc.start()
+        total = 0
+        while n := stream.readinto(buffer):
+            total += n
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert total == 64 << 20
+        assert peak < 8 << 20

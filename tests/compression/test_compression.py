@@ -1,0 +1,233 @@
+"""Compressions: each does what `CodecSuite` says, and is found by name, suffix and content."""
+
+import errno
+import gzip
+import io
+import struct
+import subprocess
+import sys
+import zlib
+
+import crc32c
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfrecord_io.compression import codec_for_path, get_codec, infer, is_record_header, open_decompressed, sniff
+from tfrecord_io.errors import CompressionError
+
+from compression.codec_suite import CodecSuite, read, records
+
+
+class TestGzip(CodecSuite):
+    name = "gzip"
+    trailer = 8
+
+    def elsewhere(self, data):
+        return gzip.compress(data)
+
+    def decodable(self, data):
+        return zlib.decompressobj(31).decompress(data)
+
+    @pytest.mark.parametrize("flags", range(0, 32, 2))
+    def test_headers_with_extra_name_comment_and_crc(self, flags):
+        header = b"\x1f\x8b\x08" + bytes([flags]) + bytes(6)
+        if flags & 4:
+            header += struct.pack("<H", 5) + b"ab\0cd"
+        if flags & 8:
+            header += b"name\0"
+        if flags & 16:
+            header += b"comment\0"
+        if flags & 2:
+            header += struct.pack("<H", zlib.crc32(header) & 0xFFFF)
+        made = header + gzip.compress(b"data")[10:]
+        for step in (1, 1000):
+            assert read(made, self.codec, step)[:2] == (b"data", None)
+        for cut in range(3, len(header)):
+            assert read(made[:cut], self.codec)[1] is not None
+
+    def test_a_name_without_end_is_refused_and_not_kept(self):
+        out, error, _ = read(b"\x1f\x8b\x08\x08" + bytes(6) + b"n" * (4 << 20), self.codec)
+        assert out == b"" and "over 1 MiB" in str(error)
+
+    def test_zeros_behind_and_between_members_are_padding_as_for_gzip(self):
+        made = gzip.compress(b"one") + bytes(700_000) + gzip.compress(b"two") + bytes(3)
+        assert read(made, self.codec)[:2] == (b"onetwo", None)
+        assert gzip.decompress(made) == b"onetwo"
+
+    def test_zeros_and_then_junk_are_an_error(self):
+        out, error, _ = read(gzip.compress(b"one") + bytes(700_000) + b"junk", self.codec)
+        assert out == b"one" and "junk after" in str(error)
+
+    def test_a_length_above_4_gib_is_compared_as_gzip_does(self):
+        decompressor = self.codec.decompressor()
+        decompressor._crc, decompressor._length = 7, (1 << 32) + 5
+        decompressor.check(struct.pack("<II", 7, 5))
+
+
+class TestZlib(CodecSuite):
+    name = "zlib"
+    trailer = 4
+
+    def elsewhere(self, data):
+        return zlib.compress(data)
+
+    def decodable(self, data):
+        return zlib.decompressobj().decompress(data)
+
+    @pytest.mark.parametrize("wbits", range(9, 16))
+    def test_every_window_is_read(self, wbits):
+        compressor = zlib.compressobj(wbits=wbits)
+        made = compressor.compress(records(100)) + compressor.flush()
+        assert self.codec.accepts(made)
+        assert read(made, self.codec)[:2] == (records(100), None)
+
+    def test_a_preset_dictionary_is_named(self):
+        compressor = zlib.compressobj(zdict=b"abc")
+        made = compressor.compress(b"abcabc") + compressor.flush()
+        assert "preset dictionary" in str(read(made, self.codec)[1])
+
+
+class TestStdlibInPlaceOfIsal:
+    def test_everything_works_without_isal(self):
+        """In a process of its own, where isal cannot be imported."""
+        code = (
+            "import sys; sys.modules['isal'] = None\n"
+            "import io, gzip, zlib\n"
+            "from tfrecord_io.compression import deflate, get_codec, open_decompressed\n"
+            "assert deflate.fast is zlib\n"
+            "for name in ('gzip', 'zlib'):\n"
+            "    codec = get_codec(name)\n"
+            "    for level in (None, 1, 9):\n"
+            "        c = codec.compressor(level)\n"
+            "        made = c.compress(b'abc' * 1000) + c.flush()\n"
+            "        buffer = memoryview(bytearray(5000))\n"
+            "        assert open_decompressed(io.BytesIO(made), codec, 'x').readinto(buffer) == 3000\n"
+        )
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def record_header(length):
+    crc = crc32c.crc32c(struct.pack("<Q", length))
+    return struct.pack("<QI", length, (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+@pytest.mark.fault(34)
+@pytest.mark.parametrize("magic", [b"\x1f\x8b\x08\x00", b"\x78\x9c\x00\x00", b"\x78\x01\x01\x00", b"\x78\xda\xed\xc1", b"\x78\x5e"])
+def test_a_plain_file_whose_first_length_looks_like_a_magic_is_plain(magic):
+    header = record_header(int.from_bytes(magic, "little"))
+    assert header.startswith(magic) and is_record_header(header)
+    assert sniff(header + b"payload") is None
+    assert infer(header + b"payload", "a.tfrecord.gz") is None
+
+
+@pytest.mark.parametrize("bit", range(96))
+def test_a_plain_file_with_a_damaged_header_is_not_taken_for_zlib(bit):
+    head = bytearray(record_header(0x9C78) + b"payload")
+    head[bit // 8] ^= 1 << bit % 8
+    assert sniff(bytes(head)) is None
+
+
+def test_text_is_not_taken_for_zlib():
+    assert sniff(b"x^2 + y^2 = z^2, as everybody knows") is None
+
+
+@given(st.binary(max_size=64))
+def test_sniffing_takes_any_bytes(head):
+    sniff(head)
+    infer(head, "a.gz")
+
+
+def test_content_goes_before_the_suffix():
+    assert infer(gzip.compress(b"x"), "a.zlib") is get_codec("gzip")
+    assert infer(record_header(5), "a.gz") is None
+    assert infer(b"nothing of the kind", "a.gz") is None
+
+
+@pytest.mark.fault(26)
+@pytest.mark.fault(33)
+def test_the_suffix_decides_where_there_is_too_little_content():
+    assert infer(b"\x1f", "a.tfrecord.gz") is get_codec("gzip")
+    assert infer(b"\x78", "a.tfrecord.zlib") is get_codec("zlib")
+    assert infer(b"", "a.tfrecord.gz") is get_codec("gzip")
+    assert infer(b"\x1f", "a.tfrecord") is None
+
+
+def test_names():
+    for plain in (None, "", "none", "NONE"):
+        assert get_codec(plain) is None
+    with pytest.raises(ValueError, match="'bz2' is not known: 'infer', 'gzip', 'zlib', or None"):
+        get_codec("bz2")
+    with pytest.raises(TypeError):
+        get_codec(3)
+    assert codec_for_path("gz") is None and codec_for_path("a.tfrecord") is None
+
+
+def test_golden_files_of_tensorflow(data):
+    plain = (data / "tutorial.tfrecord").read_bytes()
+    for name, codec in (("tutorial_gzip.tfrecord.gz", "gzip"), ("tutorial_zlib.tfrecord.zlib", "zlib")):
+        made = (data / name).read_bytes()
+        assert sniff(made) is get_codec(codec)
+        assert read(made, get_codec(codec))[:2] == (plain, None)
+    assert sniff(plain) is None
+
+
+class Failing(io.RawIOBase):
+    """A raw file that fails at a byte."""
+
+    def __init__(self, data, at, error):
+        self.inner, self.at, self.error = io.BytesIO(data), at, error
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        room = self.at - self.inner.tell()
+        if not room:
+            if isinstance(self.error, Exception):
+                raise self.error
+            return self.error
+        return self.inner.readinto(memoryview(buffer)[: min(room, 1000)])
+
+
+@pytest.mark.fault(61)
+@pytest.mark.parametrize("codec", [None, "gzip"])
+def test_a_failing_disk_is_an_error_with_the_offset_and_not_the_end(codec):
+    data = records(3000)
+    made = gzip.compress(data) if codec else data
+    stream = open_decompressed(Failing(made, 5000, OSError(errno.EIO, "Input/output error")), get_codec(codec), "a.tfrecord")
+    out, buffer = b"", memoryview(bytearray(700))
+    with pytest.raises(OSError, match=r"Input/output error, at byte 5000.*a\.tfrecord") as caught:
+        while n := stream.readinto(buffer):
+            out += bytes(buffer[:n])
+    assert caught.value.errno == errno.EIO and not isinstance(caught.value, CompressionError)
+    assert data.startswith(out) and len(out) >= 4000
+
+
+@pytest.mark.fault(61)
+def test_a_nonblocking_file_without_data_is_not_at_its_end():
+    with pytest.raises(BlockingIOError, match="no data yet"):
+        read(Failing(b"abc", 3, None), None)
+
+
+@pytest.mark.fault(23)
+@pytest.mark.fault(62)
+@pytest.mark.parametrize("codec", [None, "gzip"])
+def test_a_file_that_ends_before_its_size_is_an_error(codec):
+    made = gzip.compress(b"data") if codec else b"data"
+    with pytest.raises(OSError, match=rf"ended at byte {len(made)} of {len(made) + 6}: it was cut while being read"):
+        read(made, get_codec(codec), size=len(made) + 6)
+
+
+def test_a_head_that_was_read_before_comes_first():
+    raw = io.BytesIO(b"abcdef")
+    head = raw.read(3)
+    assert read(raw, None, 2, head=head)[0] == b"abcdef"
+    made = gzip.compress(records())
+    raw = io.BytesIO(b"before" + made)
+    raw.seek(6)
+    bad = made[:5000] + b"\xff" * 30 + made[5030:]
+    whole, _, _ = read(bad, get_codec("gzip"))
+    raw = io.BytesIO(b"before" + bad)
+    raw.seek(6)
+    assert read(raw, get_codec("gzip"), head=raw.read(100))[0] == whole

@@ -1,0 +1,200 @@
+"""The schema in front of a file's first record: what is packed comes back, and hostile bytes do nothing else than be refused."""
+
+from __future__ import annotations
+
+import random
+import zlib
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from arrow_tables import batches
+from tfrecord_io.arrow.from_arrow import dictionaries
+from tfrecord_io.arrow.write_plan import plan_writing
+from tfrecord_io.engine.contract import EMBEDDED_FIELD
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.schema import embedded
+from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, embedded_schema, equal_types, field_bytes, pack, unpack
+
+RICH = pa.schema(
+    [
+        pa.field("i", pa.int32(), nullable=False, metadata={b"unit": b"m"}),
+        pa.field("f", pa.float64(), metadata={b"tfrecord_io.encoding": b"raw"}),
+        ("t", pa.timestamp("ms", "Europe/Paris")),
+        ("d", pa.dictionary(pa.int8(), pa.string(), ordered=True)),
+        ("s", pa.struct([("l", pa.list_(pa.dictionary(pa.int16(), pa.string()))), ("u", pa.uuid())])),
+        ("q", pa.list_(pa.struct([("d", pa.dictionary(pa.int8(), pa.int64()))]), 2)),
+        ("j", pa.json_()),
+        ("b", pa.list_(pa.bool8())),
+        ("n", pa.null()),
+    ],
+    metadata={b"pandas": b'{"a": "ARROW:extension:name"}'},
+)
+DICTIONARIES = {"d": pa.array(["x", "ARROW:extension:name"]), "s/l": pa.array(["é"]), "q/d": pa.array([3, 1])}
+
+
+def test_schema_and_dictionaries_come_back() -> None:
+    found = unpack(pack(RICH, DICTIONARIES))
+    assert found.schema.equals(RICH, check_metadata=True)
+    assert dict(found.dictionaries) == DICTIONARIES
+    assert unpack(pack(RICH)).dictionaries == {}
+    assert unpack(pack(pa.schema([]))).schema == pa.schema([])
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(batches())
+def test_any_written_schema_comes_back(batch: pa.RecordBatch) -> None:
+    plan = plan_writing(batch.schema)
+    schema, categories = embedded_schema(plan.schema), dictionaries(batch, plan)
+    found = unpack(pack(schema, categories))
+    assert found.schema.equals(schema, check_metadata=True)
+    assert {k: v.to_pylist() for k, v in found.dictionaries.items()} == {k: v.to_pylist() for k, v in categories.items()}
+
+
+def test_layout_of_the_field() -> None:
+    assert embedded.FIELD == EMBEDDED_FIELD
+    content = pack(pa.schema([("a", pa.int8())]))
+    assert content[:6] == b"TFRA\x01\x00"
+    assert field_bytes(content) == b"\xb2\xc4\x0a" + bytes([len(content) & 127 | 128, len(content) >> 7]) + content
+    assert pa.ipc.open_stream(content[6:]).schema == pa.schema([("a", pa.int8())])
+
+
+def test_large_schemas_are_compressed() -> None:
+    schema = pa.schema([(f"column {i}", pa.int8()) for i in range(1000)])
+    content = pack(schema)
+    assert content[5] == 1
+    assert len(content) < 32_768
+    assert unpack(content).schema == schema
+
+
+def test_large_dictionaries_are_left_out() -> None:
+    schema = pa.schema([(name, pa.dictionary(pa.int32(), pa.string())) for name in "ab"])
+    found = unpack(pack(schema, {"a": pa.array(["x" * 1_100_000]), "b": pa.array(["y"])}))
+    assert found.schema == schema
+    assert found.dictionaries == {"b": pa.array(["y"])}
+    many = pa.schema([(str(i), pa.dictionary(pa.int32(), pa.binary())) for i in range(20)])
+    noise = pa.array([random.Random(1).randbytes(1_000_000)])
+    assert len(unpack(pack(many, {str(i): noise for i in range(20)})).dictionaries) == 8
+
+
+def test_schema_above_the_limit_says_how_to_write_without_it() -> None:
+    with pytest.raises(SchemaError, match="embed_schema=False"):
+        pack(pa.schema([("a", pa.int8())], metadata={b"big": b"x" * (17 << 20)}))
+
+
+def test_memory_forms_are_not_restored() -> None:
+    schema = pa.schema([("a", pa.string_view()), ("b", pa.large_list(pa.large_string())), ("c", pa.float64())], metadata={b"k": b"v"})
+    plain = pa.schema([("a", pa.string()), ("b", pa.list_(pa.string())), ("c", pa.float64())], metadata={b"k": b"v"})
+    assert embedded_schema(schema).equals(plain, check_metadata=True)
+
+
+def test_equal_types_looks_at_names_and_types_only() -> None:
+    a = pa.schema([pa.field("x", pa.list_(pa.field("item", pa.int8(), False)), False, {b"a": b"b"}), ("y", pa.struct([("z", pa.int8())]))])
+    b = pa.schema([("x", pa.list_(pa.field("element", pa.int8()))), ("y", pa.struct([pa.field("z", pa.int8(), False)]))])
+    assert equal_types(a, b.with_metadata({b"c": b"d"}))
+    assert not equal_types(a, pa.schema([b.field(1), b.field(0)]))
+    assert not equal_types(pa.schema([("x", pa.int8())]), pa.schema([("x", pa.int16())]))
+    assert not equal_types(pa.schema([("x", pa.timestamp("s"))]), pa.schema([("x", pa.timestamp("s", "UTC"))]))
+
+
+# --- hostile content
+
+
+def stream(schema: pa.Schema, batch: pa.RecordBatch | None = None, **options: object) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(**options)) as writer:
+        if batch is not None:
+            writer.write_batch(batch)
+    return sink.getvalue().to_pybytes()
+
+
+PLAIN = b"TFRA\x01\x00"
+COMPRESSED = b"TFRA\x01\x01"
+CATEGORIES = pa.record_batch([pa.array(["a" * 1000] * 9).dictionary_encode()[:0]], names=["d"])
+
+
+@pytest.mark.fault(57)
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "TFRA"),
+        (b"TFRA", "TFRA"),
+        (b"ARFT\x01\x00" + stream(RICH), "TFRA"),
+        (b"TFRA\x02\x00" + stream(RICH), "version 2"),
+        (b"TFRA\x01\x02" + stream(RICH), "flags 2"),
+        (PLAIN, "no stream"),
+        (PLAIN + stream(RICH)[:-60], "damaged"),
+        (PLAIN + bytes(17 << 20), "limit"),
+        (COMPRESSED + b"x", "inflate"),
+        (COMPRESSED + zlib.compress(stream(RICH))[:-9], "cut"),
+        (COMPRESSED + zlib.compress(bytes(1 << 30), 1), "more than"),
+        (PLAIN + stream(CATEGORIES.schema, CATEGORIES, compression="zstd"), "compressed"),
+        (PLAIN + stream(pa.schema([("m", pa.map_(pa.string(), pa.int8()))])), "does not read"),
+        (PLAIN + stream(pa.schema([("v", pa.string_view())])), "never written"),
+        (PLAIN + stream(pa.schema([("a", pa.int8()), ("a", pa.int8())])), "never written"),
+        (PLAIN + stream(pa.schema([pa.field("a", pa.int8(), metadata={b"tfrecord_io.encoding": b"tensor_proto"})])), "does not read"),
+        (PLAIN + stream(pa.schema([pa.field("a", pa.int8(), metadata={b"tfrecord_io.encoding": b"\xff"})])), "does not read"),
+        (PLAIN + stream(pa.schema([("a", pa.decimal128(5, 2**30))])), "does not read"),  # to parse such a number crashes Arrow
+        (PLAIN + stream(pa.schema([("a", pa.timestamp("s", "Mars"))])).replace(b"Mars", b"\xff\xfe\xfd\xfc"), "damaged"),
+    ],
+    ids=range(19),
+)
+def test_unreadable_content_is_refused(content: bytes, reason: str) -> None:
+    with pytest.raises(EmbeddedSchemaUnreadable, match=reason):
+        unpack(content)
+
+
+class Registered(pa.ExtensionType):
+    made = 0
+
+    def __init__(self) -> None:
+        super().__init__(pa.int32(), "tests.registered")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> Registered:
+        cls.made += 1
+        return cls()
+
+
+def test_extension_types_outside_the_table_become_their_storage() -> None:
+    pa.register_extension_type(Registered())
+    try:
+        content = PLAIN + stream(pa.schema([("a", Registered()), ("b", pa.list_(Registered()))]))
+        assert unpack(content).schema == pa.schema([("a", pa.int32()), ("b", pa.list_(pa.int32()))])
+        assert Registered.made == 0
+    finally:
+        pa.unregister_extension_type("tests.registered")
+
+
+@pytest.mark.fault(57)
+@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_damaged_content_is_read_or_refused_and_nothing_else(data: st.DataObject) -> None:
+    content = bytearray(pack(RICH, DICTIONARIES))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(6, len(content) - 1))
+        change = data.draw(st.sampled_from(["bit", "byte", "word", "cut", "insert"]))
+        if change == "bit":
+            content[at] ^= 1 << data.draw(st.integers(0, 7))
+        elif change == "byte":
+            content[at] = data.draw(st.integers(0, 255))
+        elif change == "word":
+            content[at & ~3 : (at & ~3) + 4] = data.draw(
+                st.sampled_from([b"\xff\xff\xff\xff", bytes(4), b"\xff\xff\xff\x7f", b"\0\0\0\x80"])
+            )
+        elif change == "cut":
+            del content[at : at + data.draw(st.integers(1, 16))]
+        else:
+            content[at:at] = data.draw(st.binary(max_size=16))
+    try:
+        found = unpack(bytes(content))
+    except EmbeddedSchemaUnreadable:
+        return
+    str(found.schema)
+    for values in found.dictionaries.values():
+        values.validate(full=True)

@@ -1,0 +1,367 @@
+"""Files in, units of decoded columns out: block by block, on one thread or on several, in order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from queue import SimpleQueue
+from typing import Any
+
+from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, ColumnBuffers, Decoder, Engine, Fault, Frames, Plan
+from tfrecord_io.engine.wording import to_error
+from tfrecord_io.errors import TFRecordError
+from tfrecord_io.framing import RecordFile
+from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.storage.blocks import Block
+from tfrecord_io.storage.sources import Source
+
+_BLOCK_BYTES = 4 * MIB
+_SMALL_BLOCK_BYTES = MIB // 4  # for a look at the first records
+
+
+@dataclass(slots=True)
+class Unit:
+    """Decoded rows: a run of records of one file."""
+
+    path: str
+    file: int  # number of the file in the order of reading
+    first_record: int  # index in its file
+    rows: int
+    columns: dict[str, ColumnBuffers]
+    error: Exception | None = None  # what stopped the reading behind these rows
+    ends_batch: bool = False
+    payload_bytes: int = 0
+    seen: int = 0  # non-empty records,
+    foreign: int = 0  # and those of them without a feature (engine/contract.py)
+    sequence: bool = False
+
+
+@dataclass(slots=True)
+class Setup:
+    """What decoders are made with; changed only between units."""
+
+    engine: Engine
+    plan: Plan
+    on_embedded: Callable[[str, int, int, bytes], None]  # path, record, offset, content
+    contradicts_sample: bool = False  # a misfit contradicts what was inferred, not what was declared
+
+
+class Worker:
+    """A decoder and where its data comes from: used by one thread at a time."""
+
+    def __init__(self, setup: Setup) -> None:
+        self._setup = setup
+        self.decoder: Decoder = setup.engine.decoder(setup.plan, self._embedded)
+        self._path = ""
+        self._record = self._offset = self._seen = self._foreign = 0
+
+    def locate(self, path: str, record: int, offset: int) -> None:
+        """The next data's first record and byte."""
+        self._path, self._record, self._offset = path, record, offset
+
+    def _embedded(self, record: int, offset: int, content: bytes) -> None:
+        self._setup.on_embedded(self._path, self._record + record, self._offset + offset, content)
+
+    def take(self, unit: Unit) -> Unit:
+        """Fill in the columns held and their counts."""
+        decoder = self.decoder
+        unit.rows, unit.payload_bytes = decoder.rows, decoder.value_bytes
+        unit.seen, unit.foreign = decoder.seen - self._seen, decoder.foreign - self._foreign
+        unit.sequence = decoder.sequence
+        self._seen, self._foreign = decoder.seen, decoder.foreign
+        unit.columns = {column.name: column for column in decoder.take()}
+        return unit
+
+
+class UnitReader:
+    """Walks through the files and decodes them.
+
+    Parameters
+    ----------
+    sources : list of Source
+    options : ReadOptions
+    setup : Setup
+        May be replaced between two units.
+    """
+
+    def __init__(self, sources: list[Source], options: ReadOptions, setup: Setup) -> None:
+        self.setup = setup
+        self.bytes = 0  # uncompressed bytes of the records that were read
+        self.files = 0  # that were opened
+        self._sources = sources
+        self._options = options
+        self._file: RecordFile | None = None
+        self._block: Block | None = None
+        self._begin = 0  # byte of the block at which decoding goes on
+        self._record = 0  # its record in the file
+        self._skip = options.offset
+        self._left = options.limit  # rows that may still be read
+        self._error: Exception | None = None  # to be told behind the rows before it
+        self._fresh = False  # each block has a buffer of its own
+
+    def close(self) -> None:
+        """Close the open file; no more units."""
+        self._left = 0
+        self._block = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def peek(self) -> None:
+        """Decode record 0 of the first file and forget it: what it carries is met before anything is planned."""
+        skip, left, self._skip, self._left = self._skip, self._left, 0, None
+        setup, self.setup = self.setup, replace(self.setup, plan=Plan(unknown="skip", check_crc=self._options.check_crc))
+        try:
+            worker = self.worker()
+            while self._load() and self._error is None and self.files == 1:
+                assert self._block is not None
+                assert self._file is not None
+                worker.locate(self._file.path, 0, 0)
+                progress = worker.decoder.feed(self._block.data, max_records=1, final=self._block.final)
+                if progress.records or progress.fault is not None:
+                    break
+                self._refill()
+        finally:
+            self.setup, self._skip, self._left = setup, skip, left
+        if skip and self._file is not None:
+            self._pass_over()
+
+    def worker(self) -> Worker:
+        """A decoder for the setup as it is now."""
+        return Worker(self.setup)
+
+    def read(self, worker: Worker, max_rows: int, max_bytes: int) -> Unit | None:
+        """Decode up to so many rows and payload bytes of one file; None at the end of the files.
+
+        A unit that does not end a batch is short because its file ended.
+        """
+        if not self._load():
+            return None
+        unit = self._new_unit()
+        decoder = worker.decoder
+        while self._file is not None:
+            if self._error is not None:
+                unit.error = self._error
+                break
+            if self._block is not None:
+                wanted = max_rows if self._left is None else min(max_rows, decoder.rows + self._left)
+                unit.error = self._feed(worker, wanted - decoder.rows, max_bytes)
+                unit.ends_batch = decoder.rows >= wanted or not self._rest_is_cut()
+                if unit.error is not None or unit.ends_batch:
+                    break
+            self._refill()
+        if unit.error is not None:
+            self.close()
+        return worker.take(unit)
+
+    def units(self, threads: int, max_rows: int, max_bytes: int) -> Iterator[Unit]:
+        """All units from here on, in order; batches of so many rows and bytes end with one that says so."""
+        if threads > 1:
+            yield from self._parallel(threads, max_rows, max_bytes)
+            return
+        worker = self.worker()
+        rows = size = 0
+        while (unit := self.read(worker, max_rows - rows, max_bytes - size)) is not None:
+            yield unit
+            rows, size = (0, 0) if unit.ends_batch else (rows + unit.rows, size + unit.payload_bytes)
+
+    def _parallel(self, threads: int, max_rows: int, max_bytes: int) -> Iterator[Unit]:
+        workers: SimpleQueue[Worker] = SimpleQueue()
+        for _ in range(threads):
+            workers.put(self.worker())
+        pending: deque[tuple[Future[Unit], RecordFile, Block | None]] = deque()
+        self._fresh = True
+        rows = size = 0
+        with ThreadPoolExecutor(threads, thread_name_prefix="tfrecord_io") as pool:
+            try:
+                while True:
+                    while len(pending) <= threads and self._load():
+                        file = self._file
+                        assert file is not None
+                        job, whole = self._cut(max_rows - rows, max_bytes - size)
+                        unit = job.unit
+                        rows, size = (0, 0) if unit.ends_batch else (rows + unit.rows, size + unit.payload_bytes)
+                        pending.append((pool.submit(job.run, workers), file, whole))
+                    if not pending:
+                        return
+                    future, file, done = pending.popleft()
+                    unit = future.result()
+                    if done is not None:
+                        file.blocks.release(done)
+                    if unit.error is not None:
+                        self.close()
+                    yield unit
+                    if unit.error is not None:
+                        return
+            finally:
+                for future, _, _ in pending:
+                    future.cancel()
+
+    def _cut(self, max_rows: int, max_bytes: int) -> tuple[_Job, Block | None]:
+        """The next whole records of the block, for a thread; with the block itself once it is used up."""
+        unit = self._new_unit()
+        if self._error is not None:
+            unit.error, self._error = self._error, None
+            self.close()
+            return _Job(unit, None, 0, self.setup), None
+        assert self._block is not None
+        block, begin = self._block, self._begin
+        wanted = max_rows if self._left is None else min(max_rows, self._left)
+        frames, fault = self._scan(wanted)
+        rows, consumed = len(frames.starts), frames.consumed
+        fitting = int(frames.lengths.cumsum().searchsorted(max_bytes, side="right"))
+        if fitting < rows:
+            rows = max(fitting, 1)
+            consumed = int(frames.starts[rows - 1] + frames.lengths[rows - 1]) + FOOTER_BYTES
+        else:
+            unit.error = None if fault is None else self._to_error(fault)
+        unit.rows, unit.payload_bytes = rows, int(frames.lengths[:rows].sum())
+        unit.ends_batch = rows > 0 and (rows >= wanted or fitting < len(frames.starts))
+        job = _Job(unit, block.data[begin : begin + consumed], block.start + begin, self.setup)
+        self._moved(rows, consumed)
+        if unit.error is not None:
+            self.close()
+            return job, None
+        used_up = not unit.ends_batch or self._begin == len(block.data)
+        if used_up:
+            self._refill()
+        return job, block if used_up else None
+
+    def _load(self) -> bool:
+        """Make `_block` one that has bytes to decode, or have an error to tell; False at the end of the files."""
+        while self._left is None or self._left > 0:
+            if self._error is not None or (self._block is not None and self._begin < len(self._block.data)):
+                return True
+            if self._file is None:
+                if self.files == len(self._sources):
+                    break
+                few = self._options.limit is not None and self._options.limit <= 1000
+                block_bytes = _SMALL_BLOCK_BYTES if few else _BLOCK_BYTES
+                self._file = RecordFile(self._sources[self.files], self._options.compression, block_bytes=block_bytes)
+                self.files += 1
+                self._record = 0
+            self._refill()
+            if self._skip:
+                self._pass_over()
+        self.close()
+        return False
+
+    def _refill(self) -> None:
+        """The next block of the file, or the end of the file."""
+        assert self._file is not None
+        blocks = self._file.blocks
+        if self._block is not None:
+            blocks.consume(self._begin)
+        self._begin = 0
+        try:
+            self._block = blocks.fresh_block() if self._fresh else blocks.next_block()
+        except (TFRecordError, OSError) as error:
+            if isinstance(error, TFRecordError):
+                error.record = error.records_intact = self._record
+            self._error = error
+            self._block = None
+            return
+        if self._block is None:
+            self._file.close()
+            self._file = None
+
+    def _pass_over(self) -> None:
+        """Leave out the records that `offset` says: by their lengths, unread."""
+        if self._block is None:
+            return
+        frames, fault = self._scan(self._skip)
+        self._skip -= len(frames.starts)
+        if fault is not None:
+            self._error = self._to_error(fault)
+        self._moved(len(frames.starts), frames.consumed, skipped=True)
+
+    def _scan(self, max_records: int) -> tuple[Frames, Fault | None]:
+        assert self._block is not None
+        return self.setup.engine.scan(
+            self._block.data[self._begin :],
+            max_records=max_records,
+            check_crc=False,
+            max_record_bytes=self._options.max_record_bytes,
+            final=self._block.final,
+        )
+
+    def _feed(self, worker: Worker, max_records: int, max_bytes: int) -> Exception | None:
+        assert self._block is not None
+        assert self._file is not None
+        worker.locate(self._file.path, self._record, self._block.start + self._begin)
+        try:
+            progress = worker.decoder.feed(
+                self._block.data[self._begin :], max_records=max_records, max_bytes=max_bytes, final=self._block.final
+            )
+        except TFRecordError as error:
+            return error
+        error = None if progress.fault is None else self._to_error(progress.fault)
+        self._moved(progress.records, progress.consumed)
+        return error
+
+    def _moved(self, records: int, consumed: int, *, skipped: bool = False) -> None:
+        self._record += records
+        self._begin += consumed
+        self.bytes += consumed
+        if self._left is not None and not skipped:
+            self._left -= records
+
+    def _to_error(self, fault: Fault) -> Exception:
+        """The exception for a fault of a call on the bytes from here on."""
+        assert self._file is not None
+        assert self._block is not None
+        return self._file.error(
+            fault,
+            record=self._record,
+            offset=self._block.start + self._begin,
+            data=self._block.data[self._begin :],
+            contradicts_sample=self.setup.contradicts_sample,
+        )
+
+    def _new_unit(self) -> Unit:
+        assert self._file is not None
+        return Unit(self._file.path, self.files - 1, self._record, 0, {})
+
+    def _rest_is_cut(self) -> bool:
+        """Whether the block's rest is less than a record, so that decoding stopped for want of bytes."""
+        assert self._block is not None
+        rest = self._block.data[self._begin :]
+        return len(rest) < HEADER_BYTES or len(rest) < int.from_bytes(rest[:8].tobytes(), "little") + HEADER_BYTES + FOOTER_BYTES
+
+
+@dataclass(slots=True)
+class _Job:
+    """Whole records for a thread to decode into `unit`."""
+
+    unit: Unit
+    data: Any  # uint8 array, or None: there is only an error to tell
+    offset: int  # of its first byte in the uncompressed file
+    setup: Setup
+
+    def run(self, workers: SimpleQueue[Worker]) -> Unit:
+        unit = self.unit
+        if self.data is None:
+            return unit
+        worker = workers.get()
+        try:
+            worker.locate(unit.path, unit.first_record, self.offset)
+            ends_batch, later = unit.ends_batch, unit.error
+            try:
+                progress = worker.decoder.feed(self.data)
+                if progress.fault is not None:
+                    later = to_error(
+                        progress.fault,
+                        path=unit.path,
+                        record=unit.first_record,
+                        offset=self.offset,
+                        contradicts_sample=self.setup.contradicts_sample,
+                    )
+            except TFRecordError as error:
+                later = error
+            worker.take(unit)
+            unit.error, unit.ends_batch = later, ends_batch
+            return unit
+        finally:
+            workers.put(worker)

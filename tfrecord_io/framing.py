@@ -1,0 +1,158 @@
+"""Reading records as bytes: any payload, framed as TensorFlow frames it.
+
+Format: tensorflow/core/lib/io/record_writer.h. A record is a u64 length, the masked CRC32C of those eight bytes,
+the payload and its masked CRC32C, all little-endian.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Fault, FaultCode
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.engine.wording import to_error
+from tfrecord_io.errors import CorruptRecordError, StoppedEarlyWarning, TFRecordError
+from tfrecord_io.storage.blocks import BlockReader
+from tfrecord_io.storage.foreign import looks_like
+from tfrecord_io.storage.opening import open_source
+from tfrecord_io.storage.paths import resolve_inputs
+from tfrecord_io.storage.sources import Source
+
+_HEAD_BYTES = 4096  # enough to see what a file is
+
+
+class RecordFile:
+    """One open file: its blocks of uncompressed bytes, and the words for what is wrong in it.
+
+    Parameters
+    ----------
+    source : Source
+    compression : str or None
+        "infer" looks at the content.
+    block_bytes : int
+        Size of the blocks.
+    """
+
+    def __init__(self, source: Source, compression: str | None = "infer", *, block_bytes: int = 4 << 20) -> None:
+        self.path = source.path
+        self._stream = open_source(source, compression)
+        self.blocks = BlockReader(self._stream, block_bytes)
+
+    def error(self, fault: Fault, *, record: int, offset: int, data: Any = b"", contradicts_sample: bool = False) -> TFRecordError:
+        """The exception for a fault in a call on `data`, whose first byte is byte `offset` and first record `record` of the file."""
+        if fault.code in (FaultCode.LENGTH_CRC, FaultCode.TRUNCATED_HEADER) and offset + fault.offset == 0:
+            seen = bytes(memoryview(data)[:_HEAD_BYTES])
+            kind = looks_like(seen)
+            if kind is not None:
+                reason = f"not TFRecord: looks like {kind}"
+                return CorruptRecordError(reason, path=self.path, record=0, offset=0, expected="TFRecord", got=kind, records_intact=0)
+        return to_error(fault, path=self.path, record=record, offset=offset, contradicts_sample=contradicts_sample)
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+class RecordReader:
+    """Iterate over the payloads of TFRecord files.
+
+    Parameters
+    ----------
+    path : str, PathLike, list of those, or binary file object
+        Every form that `tfrecord_io.read_table` takes: URLs, globs, braces, directories, shard specs.
+    compression : {"infer", "gzip", "zlib", None}
+        "infer" goes by content.
+    check_crc : bool
+        Check the payloads' CRCs; those of the lengths are always checked.
+    on_error : {"raise", "stop"}
+        "stop" ends at the first damage with a StoppedEarlyWarning.
+    max_record_bytes : int
+        Longer records are refused.
+    storage_options, filesystem
+        For fsspec.
+
+    Yields
+    ------
+    bytes
+        A copy of its own for each record.
+
+    Raises
+    ------
+    CorruptRecordError, TruncatedRecordError
+        After all records before the damage were given.
+    FileNotFoundError
+        Nothing matches `path`.
+
+    Examples
+    --------
+    >>> from tfrecord_io import RecordWriter
+    >>> with RecordWriter("lines.tfrecord") as writer:
+    ...     writer.write(b"first")
+    ...     writer.write(b"")
+    >>> with RecordReader("lines.tfrecord") as reader:
+    ...     list(reader)
+    [b'first', b'']
+    """
+
+    def __init__(
+        self,
+        path: Any,
+        *,
+        compression: str | None = "infer",
+        check_crc: bool = True,
+        on_error: str = "raise",
+        max_record_bytes: int = MAX_RECORD_BYTES,
+        allow_missing_shards: bool = False,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> None:
+        if on_error == "skip" or callable(on_error):
+            raise NotImplementedError(f"on_error={on_error!r} is not built yet in this version")
+        if on_error not in ("raise", "stop"):
+            raise ValueError(f"on_error={on_error!r}: expected 'raise' or 'stop'")
+        sources = resolve_inputs(path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards)
+        self._on_error = on_error
+        self._open: RecordFile | None = None
+        self._records = self._walk(sources, compression, check_crc, max_record_bytes)
+
+    def _walk(self, sources: list[Source], compression: str | None, check_crc: bool, max_record_bytes: int) -> Iterator[bytes]:
+        engine = get_engine()
+        for source in sources:
+            file = self._open = RecordFile(source, compression)
+            record = 0
+            while (block := file.blocks.next_block()) is not None:
+                frames, fault = engine.scan(block.data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=block.final)
+                view = memoryview(block.data)
+                for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True):
+                    yield bytes(view[start : start + length])
+                if fault is not None:
+                    error = file.error(fault, record=record, offset=block.start, data=block.data)
+                    if self._on_error == "raise":
+                        raise error
+                    warnings.warn(f"reading stopped early: {error}", StoppedEarlyWarning, stacklevel=3)
+                    return
+                record += len(frames.starts)
+                file.blocks.consume(frames.consumed)
+            file.close()
+            self._open = None
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        return next(self._records)
+
+    def close(self) -> None:
+        """Close the file that is open; iteration is over."""
+        self._records = iter(())
+        if self._open is not None:
+            self._open.close()
+            self._open = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()

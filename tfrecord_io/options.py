@@ -1,0 +1,161 @@
+"""The keywords of reading and writing: one frozen object each, checked once, at the door.
+
+Defaults stand here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Self
+
+RECORD_TYPES = ("example", "sequence_example", "bytes")
+DTYPE_BACKENDS = (None, "numpy_nullable", "pyarrow")
+FLOAT64 = (None, "round", "error", "raw")
+ENCODINGS = ("raw", "tensor_proto", "list")
+MAX_RECORD_BYTES = 2**31 - 1
+MIB = 1 << 20
+
+
+class _Options:
+    """What both option classes share: making them from keywords, and refusing what they do not know."""
+
+    _later: dict[str, object] = {}  # keyword -> its default: any other value is not built yet
+
+    @classmethod
+    def of(cls, keywords: Mapping[str, Any]) -> Self:
+        """Options from a call's keywords.
+
+        Raises
+        ------
+        TypeError
+            A keyword that does not exist, or a value of a wrong type.
+        ValueError
+            A value out of range.
+        NotImplementedError
+            A keyword that this version does not have yet.
+        """
+        known = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+        for name in keywords:
+            if name not in known:
+                raise TypeError(f"unexpected keyword argument {name!r}; there are: {', '.join(sorted(known))}")
+        return cls(**keywords)
+
+    def _refuse_later(self) -> None:
+        for name, default in self._later.items():
+            if getattr(self, name) != default:
+                raise NotImplementedError(f"{name}={getattr(self, name)!r} is not built yet in this version")
+
+
+def _at_least(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name}={value!r}: expected an integer")
+    if value.__index__() < least:
+        raise ValueError(f"{name}={value!r}: expected at least {least}")
+
+
+def _one_of(name: str, value: object, choices: Sequence[object]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, choices))}")
+
+
+def _thread_count(threads: int | None) -> int:
+    if threads is not None:
+        _at_least("threads", threads, 1)
+        return threads
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions(_Options):
+    """Keywords of every reading call; see `tfrecord_io.read_table` for what they mean."""
+
+    columns: Sequence[str] | str | None = None
+    filters: object = None
+    schema: Any = None
+    schema_overrides: Mapping[str, Any] | None = None
+    stable_types: bool = False
+    infer_text: bool = True
+    sample: int | Literal["all"] = 10_000
+    on_new: Literal["raise", "ignore"] = "raise"
+    record_type: str | None = None
+    compression: str | None = "infer"
+    offset: int = 0
+    limit: int | None = None
+    include_file_paths: str | None = None
+    allow_missing_shards: bool = False
+    check_crc: bool = True
+    on_error: str | Callable[[Any], Any] = "raise"
+    max_record_bytes: int = MAX_RECORD_BYTES
+    max_features: int = 100_000
+    large_offsets: bool = False
+    threads: int | None = None
+    storage_options: Mapping[str, Any] | None = None
+    filesystem: Any = None
+    progress: bool = False
+    batch_size: int = 65_536
+    batch_bytes: int = 64 * MIB
+
+    _later = {"filters": None, "schema_overrides": None}
+
+    def __post_init__(self) -> None:
+        self._refuse_later()
+        _one_of("record_type", self.record_type, (None, *RECORD_TYPES))
+        _one_of("on_new", self.on_new, ("raise", "ignore"))
+        if self.on_error not in ("raise", "stop"):
+            if self.on_error == "skip" or callable(self.on_error):
+                raise NotImplementedError(f"on_error={self.on_error!r} is not built yet in this version")
+            _one_of("on_error", self.on_error, ("raise", "stop", "skip"))
+        if self.sample != "all":
+            _at_least("sample", self.sample, 1)
+        _at_least("offset", self.offset, 0)
+        if self.limit is not None:
+            _at_least("limit", self.limit, 0)
+        for name in ("max_record_bytes", "max_features", "batch_size", "batch_bytes"):
+            _at_least(name, getattr(self, name), 1)
+        if self.max_record_bytes > MAX_RECORD_BYTES:
+            raise ValueError(f"max_record_bytes={self.max_record_bytes}: expected at most {MAX_RECORD_BYTES}, protobuf's own limit")
+        _thread_count(self.threads)
+
+    @property
+    def thread_count(self) -> int:
+        return _thread_count(self.threads)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteOptions(_Options):
+    """Keywords of every writing call; see `tfrecord_io.write_tfrecord` for what they mean."""
+
+    schema: Any = None
+    record_type: str | None = None
+    column_encoding: Mapping[str, str] | None = None
+    float64: str | None = None
+    nan_to_null: bool = True
+    index: bool | None = None
+    compression: str | None = "infer"
+    shards: int | None = None
+    max_shard_bytes: int | None = None
+    write_index: bool = False
+    overwrite: bool | None = None
+    embed_schema: bool = True
+    threads: int | None = None
+    storage_options: Mapping[str, Any] | None = None
+    filesystem: Any = None
+    progress: bool = False
+
+    _later = {"schema": None, "shards": None, "max_shard_bytes": None, "write_index": False}
+
+    def __post_init__(self) -> None:
+        self._refuse_later()
+        _one_of("record_type", self.record_type, (None, *RECORD_TYPES))
+        _one_of("float64", self.float64, FLOAT64)
+        for name, encoding in (self.column_encoding or {}).items():
+            _one_of(f"column_encoding[{name!r}]", encoding, ENCODINGS)
+        if self.record_type == "sequence_example":
+            raise NotImplementedError("record_type='sequence_example' is not built yet in this version")
+        _thread_count(self.threads)
+
+    @property
+    def thread_count(self) -> int:
+        return _thread_count(self.threads)

@@ -1,0 +1,386 @@
+"""Reading: from paths to Arrow record batches of one schema."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from tfrecord_io.arrow.plan import plan_columns
+from tfrecord_io.arrow.to_arrow import BatchBuilder, to_table
+from tfrecord_io.decoding import Setup, Unit, UnitReader
+from tfrecord_io.engine.contract import Plan
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.engine.wording import OTHER_MESSAGE
+from tfrecord_io.errors import DecodeError, SchemaError, SchemaWarning, StoppedEarlyWarning, TFRecordError, printable
+from tfrecord_io.governing import EmbeddedSchemas, Governing, LateSchema
+from tfrecord_io.inference import inferred_schema, observe_units
+from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.schema.fields import Schema
+from tfrecord_io.schema.kinds import Layout, RecordType, Text
+from tfrecord_io.schema.projection import Projection
+from tfrecord_io.storage.paths import resolve_inputs
+from tfrecord_io.storage.sources import Source
+
+_SAMPLE_BYTES = 16 * MIB
+_ALL_ROWS = 2**62
+_WHOLE_BATCH_BYTES = 64 * MIB
+_RECORD_TYPES = {None: RecordType.DETECT, "example": RecordType.EXAMPLE, "sequence_example": RecordType.SEQUENCE_EXAMPLE}
+
+
+@dataclass
+class ReadReport:
+    """What a reader has read so far.
+
+    Attributes
+    ----------
+    records, bytes : int
+        Rows given, and uncompressed bytes of the records read.
+    files : int
+        Files opened.
+    schema_source : str
+        "schema=", "embedded" or "inferred".
+    stopped : str or None
+        Why reading ended early, with ``on_error="stop"``.
+    """
+
+    records: int = 0
+    bytes: int = 0
+    files: int = 0
+    schema_source: str = "inferred"
+    stopped: str | None = None
+
+
+class Reader:
+    """Record batches of one schema from TFRecord files; made by `tfrecord_io.open_reader`.
+
+    A context manager and an iterator, consumed once. Anything that takes ``__arrow_c_stream__`` reads from it:
+    polars, DuckDB, pyarrow.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of every batch.
+    report : ReadReport
+    fault : Exception or None
+        What stopped the reading; across ``__arrow_c_stream__`` a consumer sees only its text.
+    """
+
+    def __init__(self, path: Any, options: ReadOptions, *, whole: bool = False) -> None:
+        self._options = replace(options, sample="all") if whole else options
+        self._whole = whole
+        self._sources = resolve_inputs(
+            path,
+            storage_options=dict(options.storage_options or {}),
+            filesystem=options.filesystem,
+            allow_missing_shards=options.allow_missing_shards,
+        )
+        self._projection = Projection(options.columns)
+        self.report = ReadReport()
+        self.fault: Exception | None = None
+        self._seen = self._foreign = 0
+        self._closed = self._started = False
+        self._units: Iterator[Unit] = iter(())
+        self._open(None)
+        self._batches = self._joined()
+
+    # Which schema governs -------------------------------------------------------------------------------------
+
+    def _open(self, governing: Governing | None) -> None:
+        """Find the schema and get ready to read under it; again, where a file turns out to say more."""
+        declared = self._options.schema
+        obey = declared is None
+        judge = EmbeddedSchemas(obey, governing)
+        setup = Setup(get_engine(), Plan(), judge.meet)
+        self._reader = UnitReader(self._sources, self._options, setup)
+        try:
+            if obey and governing is None:
+                self._reader.peek()
+            if declared is not None and declared != "infer":
+                self._govern(Schema.parse(declared), {}, "schema=")
+            elif governing is not None:
+                self._govern(Schema.parse(governing.schema), governing.dictionaries, "embedded")
+            else:
+                self._infer()
+        except LateSchema as late:
+            self._restart(late)
+        except BaseException:
+            self._reader.close()
+            raise
+
+    def _restart(self, late: LateSchema) -> None:
+        self._reader.close()
+        if late.record > 0:
+            text = f"{printable(late.governing.path)}: the embedded schema was found in record {late.record}, not in the first; it is used"
+            warnings.warn(text, SchemaWarning, stacklevel=2)
+        self._open(late.governing)
+
+    def _plan(self, **given: Any) -> Plan:
+        options = self._options
+        return Plan(
+            record_type=_RECORD_TYPES[options.record_type],
+            check_crc=options.check_crc,
+            max_record_bytes=options.max_record_bytes,
+            max_features=options.max_features,
+            **given,
+        )
+
+    def _govern(self, schema: Schema, dictionaries: Any, source: str) -> None:
+        """Read under a schema that is known."""
+        self.report.schema_source = source
+        self._projection.check(schema.names)
+        chosen = schema.select(self._projection.order(schema.names))
+        compiled = plan_columns(chosen)
+        if source == "schema=":
+            plan = self._plan(columns=compiled.columns, unknown="skip", ignored=compiled.ignored)
+        else:
+            everything = plan_columns(schema)
+            left_out = everything.ignored | {c.name for c in everything.columns} - {c.name for c in compiled.columns}
+            plan = self._plan(columns=compiled.columns, unknown="fault", ignored=frozenset(left_out))
+        self._reader.setup = replace(self._reader.setup, plan=plan)
+        self._build(chosen, dictionaries)
+        self._units = self._rest()
+
+    def _infer(self) -> None:
+        """Decode a sample, fix the schema, and go on under it."""
+        options = self._options
+        text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
+        self._reader.setup = replace(
+            self._reader.setup, plan=self._plan(unknown="discover", select=self._met, text=text)
+        )
+        self._names: set[str] = set()
+        sample = list(self._sample())
+        seen = observe_units(sample)
+        failed = next((at for at, unit in enumerate(sample) if unit.error is not None), None)
+        if failed is not None:
+            sample = sample[: failed + 1]
+        else:
+            self._projection.check(self._names)
+        self._check_record_type(sample)
+        inferred = inferred_schema(seen, options)
+        schema = pa.schema([inferred.field(name) for name in self._projection.order(inferred.names)])
+        self._build(Schema.from_arrow(schema), {})
+        self._units = self._after(sample, schema)
+
+    def _met(self, name: str) -> bool:
+        self._names.add(name)
+        return self._projection(name)
+
+    def _sample(self) -> Iterator[Unit]:
+        options = self._options
+        if options.sample == "all":
+            yield from self._reader.units(options.thread_count, self._batch_rows, self._batch_bytes)
+            return
+        worker = self._reader.worker()
+        rows, size = options.sample, _SAMPLE_BYTES
+        while rows > 0 and size > 0 and (unit := self._reader.read(worker, rows, size)) is not None:
+            yield unit
+            if unit.error is not None or unit.ends_batch:
+                return
+            rows, size = rows - unit.rows, size - unit.payload_bytes
+
+    def _after(self, sample: list[Unit], schema: pa.Schema) -> Iterator[Unit]:
+        """The sample's units, then the rest under the schema that they gave."""
+        failed = bool(sample) and sample[-1].error is not None
+        whole = self._options.sample == "all"
+        held = [unit for unit in sample if unit.rows or unit.error is not None]
+        sample.clear()
+        if held and not whole:
+            held[-1].ends_batch = False  # the next rows join it
+        while held:
+            yield held.pop(0)
+        if failed or whole:
+            return
+        compiled = plan_columns(schema, text=Text.STRICT)
+        unknown = "fault" if self._options.on_new == "raise" else "skip"
+        plan = self._plan(columns=compiled.columns, unknown=unknown, select=self._projection, ignored=compiled.ignored)
+        self._reader.setup = replace(self._reader.setup, plan=plan, contradicts_sample=True)
+        yield from self._rest()
+
+    def _rest(self) -> Iterator[Unit]:
+        return self._reader.units(self._options.thread_count, self._batch_rows, self._batch_bytes)
+
+    @property
+    def _batch_rows(self) -> int:
+        return _ALL_ROWS if self._whole else self._options.batch_size
+
+    @property
+    def _batch_bytes(self) -> int:
+        return _WHOLE_BATCH_BYTES if self._whole else self._options.batch_bytes
+
+    def _build(self, schema: Schema, dictionaries: Any) -> None:
+        self._builder = BatchBuilder(schema, dictionaries)
+        self._path_column = self._options.include_file_paths
+        self.schema = self._builder.schema
+        if self._path_column is not None:
+            if self._path_column in self.schema.names:
+                raise SchemaError("include_file_paths names a column that is there already", feature=self._path_column, advice="pass another name")
+            self.schema = self.schema.append(pa.field(self._path_column, pa.string()))
+
+    # Units to batches -----------------------------------------------------------------------------------------
+
+    def _check_record_type(self, units: list[Unit]) -> None:
+        """Refuse records that hold no feature at all, and SequenceExamples, which are to come."""
+        for unit in units:
+            self._seen += unit.seen
+            self._foreign += unit.foreign
+            if unit.sequence:
+                raise NotImplementedError(
+                    f"{printable(unit.path)}: its records are SequenceExamples, which this version does not read yet; "
+                    'record_type="example" reads their context features, record_type="bytes" the records as they are'
+                )
+        if self._options.record_type is None and self._seen and self._seen == self._foreign:
+            raise DecodeError(
+                "the records are no tf.train.Example: none of them holds a feature",
+                path=self._sources[0].path,
+                record=0,
+                expected="Example",
+                got="another message",
+                advice=OTHER_MESSAGE,
+            )
+
+    def _built(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
+        """(batch, whether it ends a joined one), one for each unit; then raises what stopped the reading."""
+        first = True
+        for unit in self._units:
+            if first and unit.rows:
+                self._check_record_type([unit] if self.report.schema_source != "inferred" else [])
+                first = False
+            batch, fault = self._builder.batch(unit.columns, unit.rows)
+            error = unit.error
+            if fault is not None:
+                error = fault.error(
+                    fault.reason,
+                    path=unit.path,
+                    record=unit.first_record + fault.row,
+                    feature=fault.feature,
+                    expected=fault.expected,
+                    got=fault.got,
+                )
+            if self._path_column is not None:
+                batch = batch.append_column(self.schema.field(self._path_column), pa.repeat(unit.path, len(batch)))
+            self.report.records += len(batch)
+            self.report.bytes, self.report.files = self._reader.bytes, self._reader.files
+            yield batch, unit.ends_batch
+            if error is not None:
+                self._stop(error)
+                return
+
+    def _stop(self, error: Exception) -> None:
+        if isinstance(error, TFRecordError):
+            error.records_intact = self.report.records
+        if self._options.on_error == "raise":
+            raise error
+        self.report.stopped = str(error)
+        warnings.warn(f"reading stopped early: {error}", StoppedEarlyWarning, stacklevel=4)
+
+    def _joined(self) -> Iterator[pa.RecordBatch]:
+        """Batches of the size asked for: those of small files are joined."""
+        held: list[pa.RecordBatch] = []
+        try:
+            for batch, ends in self._built():
+                if len(batch):
+                    held.append(batch)
+                if ends and held:
+                    yield _join(held)
+                    held = []
+        except Exception as error:
+            if held:
+                yield _join(held)
+            if isinstance(error, LateSchema):
+                raise _too_late(error) from None
+            raise
+        if held:
+            yield _join(held)
+
+    # What people call -----------------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        return self.read_next_batch()
+
+    def read_next_batch(self) -> pa.RecordBatch:
+        """The next batch.
+
+        Raises
+        ------
+        StopIteration
+            At the end.
+        TFRecordError
+            After all rows before the damage were given.
+        """
+        if self._closed:
+            raise ValueError("the reader is closed")
+        self._started = True
+        try:
+            return next(self._batches)
+        except StopIteration:
+            raise
+        except Exception as error:
+            self.fault = error
+            raise
+
+    def read_all(self) -> pa.Table:
+        """All rows that are left, as one table.
+
+        Raises
+        ------
+        TFRecordError
+            With ``records_intact``, the rows before the damage.
+        """
+        while True:
+            try:
+                return to_table(self._all(), self.schema)
+            except LateSchema as late:
+                if self._started:
+                    raise _too_late(late) from None
+                self._restart(late)
+
+    def _all(self) -> list[pa.RecordBatch]:
+        if self._closed:
+            raise ValueError("the reader is closed")
+        if self._started:
+            return list(self)
+        try:
+            return [batch for batch, _ in self._built()]
+        except Exception as error:
+            self.fault = error
+            raise
+
+    def close(self) -> None:
+        """Close the files; reading is over."""
+        self._closed = True
+        self._reader.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        if self._started:
+            raise ValueError("the reader has been consumed; open it again")
+        return pa.RecordBatchReader.from_batches(self.schema, iter(self)).__arrow_c_stream__(requested_schema)
+
+
+def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+
+
+def _too_late(late: LateSchema) -> SchemaError:
+    return SchemaError(
+        "its embedded schema says more than the schema that was fixed when reading began",
+        path=late.governing.path,
+        record=late.record,
+        advice="pass schema= with all columns, or read the whole with read_table",
+    )

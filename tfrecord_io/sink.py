@@ -1,0 +1,153 @@
+"""Writing records as bytes: any payload, framed as TensorFlow frames it, in a file that is whole or absent.
+
+Format: see `tfrecord_io.framing`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from tfrecord_io.compression import codec_for_path, get_codec
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.storage.commit import open_output
+
+_WRITE_BYTES = 1 << 20  # payloads are framed together up to here
+_HELD_BYTES = 64  # what a held payload costs beside its bytes
+
+
+class FrameSink:
+    """Where framed bytes go: through a compressor, if any, into a file that is published whole or not at all."""
+
+    def __init__(
+        self,
+        path: Any,
+        *,
+        compression: str | None = "infer",
+        overwrite: bool | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> None:
+        if compression == "infer":
+            named = isinstance(path, str | os.PathLike)
+            codec = codec_for_path(os.fspath(path)) if named else None
+        else:
+            codec = get_codec(compression)
+        self.path = str(os.fspath(path)) if isinstance(path, str | os.PathLike) else repr(path)
+        self.compression = None if codec is None else codec.name
+        self._compressor = None if codec is None else codec.compressor()
+        self._output = open_output(path, storage_options=dict(storage_options or {}), filesystem=filesystem, overwrite=overwrite)
+        self.bytes = 0  # as they are in the file
+        self.closed = False
+
+    def write(self, data: Any) -> None:
+        out = data if self._compressor is None else self._compressor.compress(memoryview(data))
+        self._put(out)
+
+    def _put(self, data: Any) -> None:
+        size = memoryview(data).nbytes
+        if size:
+            self._output.write(data)
+            self.bytes += size
+
+    def commit(self) -> None:
+        """Publish the file."""
+        if self.closed:
+            return
+        self.closed = True
+        try:
+            if self._compressor is not None:
+                self._put(self._compressor.flush())
+            self._output.commit()
+        except BaseException:
+            self._output.discard()
+            raise
+
+    def discard(self) -> None:
+        """Leave nothing behind."""
+        if not self.closed:
+            self.closed = True
+            self._output.discard()
+
+
+class RecordWriter:
+    """Write payloads to a TFRecord file, published whole when closed.
+
+    Parameters
+    ----------
+    path : str, PathLike, URL or binary file object
+        A file object is written to as it is: not atomic, not closed.
+    compression : {"infer", "gzip", "zlib", None}
+        "infer" goes by suffix: ``.gz``, ``.zlib``, ``.zz``.
+    overwrite : bool, optional
+        False: an existing file is an error.
+    storage_options, filesystem
+        For fsspec.
+
+    Notes
+    -----
+    Leaving the ``with`` block by an exception publishes nothing. No schema is embedded.
+
+    Examples
+    --------
+    >>> with RecordWriter("lines.tfrecord.gz") as writer:
+    ...     writer.write("any bytes".encode())
+    """
+
+    def __init__(
+        self,
+        path: Any,
+        *,
+        compression: str | None = "infer",
+        overwrite: bool | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> None:
+        self._sink = FrameSink(path, compression=compression, overwrite=overwrite, storage_options=storage_options, filesystem=filesystem)
+        self._engine = get_engine()
+        self._held: deque[bytes] = deque()
+        self._held_bytes = 0
+
+    def write(self, payload: Any) -> None:
+        """Append one record: any bytes-like object, of at most 2**31 − 1 bytes; it is copied."""
+        if self._sink.closed:
+            raise ValueError("the writer is closed")
+        if isinstance(payload, str):
+            raise TypeError("a record is bytes; encode the str first, for example with .encode()")
+        record = bytes(payload) if isinstance(payload, bytes | bytearray) else memoryview(payload).tobytes()
+        if len(record) > MAX_RECORD_BYTES:
+            raise ValueError(f"a record of {len(record)} bytes; at most {MAX_RECORD_BYTES} can be read back")
+        self._held.append(record)
+        self._held_bytes += len(record) + _HELD_BYTES
+        if self._held_bytes >= _WRITE_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand what is held to the file; it is still not published."""
+        if self._held:
+            self._sink.write(self._engine.frame(list(self._held)))
+            self._held.clear()
+            self._held_bytes = 0
+
+    def close(self) -> None:
+        """Publish the file."""
+        if not self._sink.closed:
+            try:
+                self.flush()
+            except BaseException:
+                self._sink.discard()
+                raise
+            self._sink.commit()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._sink.discard()

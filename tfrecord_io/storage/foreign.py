@@ -1,0 +1,108 @@
+"""What a file that is no TFRecord file looks like, so that the error can say it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+HEAD_BYTES = 512  # as much as `looks_like` makes use of
+
+Predicate = Callable[[bytes], bool]
+
+
+def looks_like(head: bytes) -> str | None:
+    """Say what a file is by its first bytes.
+
+    Parameters
+    ----------
+    head : bytes
+        `HEAD_BYTES`, or all there are.
+
+    Returns
+    -------
+    str or None
+        A name to stand behind "looks like"; None where there is no telling.
+
+    Examples
+    --------
+    >>> looks_like(b"PAR1...")
+    'a Parquet file'
+    """
+    head = bytes(head[:HEAD_BYTES])
+    return next((name for name, is_it in FORMATS if is_it(head)), None)
+
+
+def _begins(*magics: bytes) -> Predicate:
+    return lambda head: head.startswith(magics)
+
+
+def _at(offset: int, magic: bytes) -> Predicate:
+    return lambda head: head[offset : offset + len(magic)] == magic
+
+
+def _riff(kind: bytes) -> Predicate:
+    return lambda head: head[:4] == b"RIFF" and head[8:12] == kind
+
+
+def _matches(pattern: bytes) -> Predicate:
+    compiled = re.compile(pattern, re.IGNORECASE | re.DOTALL)
+    return lambda head: compiled.match(head) is not None
+
+
+def _is_text(head: bytes) -> bool:
+    """Whether it is UTF-8 (perhaps cut inside its last character) of printable characters and line ends."""
+    if not head:
+        return False
+    for cut in range(min(4, len(head))):
+        try:
+            text = head[: len(head) - cut].decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        return all(c.isprintable() or c in "\t\n\r\f" for c in text)
+    return False
+
+
+# riegeli_records_file_format.md: hashes of the first block's header and of the signature chunk's header behind it
+_RIEGELI = (bytes.fromhex("83af70d10d884a3f"), bytes.fromhex("91bac23c9287e1a9"))
+
+# First hit wins: the more exact stand before the less exact.
+FORMATS: tuple[tuple[str, Predicate], ...] = (
+    ("a PNG image", _begins(b"\x89PNG")),
+    ("a JPEG image", _begins(b"\xff\xd8\xff")),
+    ("a GIF image", _begins(b"GIF87a", b"GIF89a")),
+    ("a WebP image", _riff(b"WEBP")),
+    ("a WAV file", _riff(b"WAVE")),
+    ("a TIFF image", _begins(b"II*\0", b"MM\0*")),
+    ("an MP4 video", _at(4, b"ftyp")),
+    ("a Parquet file", _begins(b"PAR1", b"PARE")),
+    ("an Arrow IPC (Feather) file", _begins(b"ARROW1")),
+    ("a Feather V1 file", _begins(b"FEA1")),
+    ("an Arrow IPC stream", lambda h: h[:4] == b"\xff\xff\xff\xff" and len(h) >= 8 and 0 < int.from_bytes(h[4:8], "little") < 1 << 24),
+    ("a Riegeli or ArrayRecord file", lambda h: h.startswith(_RIEGELI[0]) or h[24:32] == _RIEGELI[1]),
+    ("an ORC file", _begins(b"ORC")),
+    ("an Avro file", _begins(b"Obj\x01")),
+    ("an HDF5 file", _begins(b"\x89HDF\r\n\x1a\n")),
+    ("a NetCDF file", _begins(b"CDF\x01", b"CDF\x02", b"CDF\x05")),
+    ("a NumPy .npy file", _begins(b"\x93NUMPY")),
+    ("a zip archive (.npz is one as well)", _begins(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")),
+    ("a tar archive", _at(257, b"ustar")),
+    ("a SQLite database", _begins(b"SQLite format 3\0")),
+    ("gzip data", _begins(b"\x1f\x8b")),
+    ("zstd data", _begins(b"\x28\xb5\x2f\xfd")),
+    ("bzip2 data", _matches(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)")),
+    ("xz data", _begins(b"\xfd7zXZ\0")),
+    ("LZ4 data", _begins(b"\x04\x22\x4d\x18")),
+    ("Snappy data", _begins(b"\xff\x06\0\0sNaPpY")),
+    ("7-Zip data", _begins(b"7z\xbc\xaf\x27\x1c")),
+    ("a PDF document", _begins(b"%PDF-")),
+    ("an ELF program", _begins(b"\x7fELF")),
+    ("an LMDB database", _at(16, b"\xde\xc0\xef\xbe")),
+    ("a Python pickle", _matches(rb"\x80[\x02-\x05][\x95}\](\x8cc]")),
+    ("a Git LFS pointer: the data was not downloaded; run git lfs pull", _begins(b"version https://git-lfs")),
+    ("an HTML page: an error page of a server perhaps", _matches(rb"(\xef\xbb\xbf)?\s*(<!--.*?-->\s*)*<(!doctype html|html|head|body)\b")),
+    ("an XML document: an error message of a bucket perhaps", _matches(rb"(\xef\xbb\xbf)?\s*<(\?xml|error>|[a-z][\w:.-]*[\s/>])")),
+    ("JSON", lambda h: _matches(rb'(\xef\xbb\xbf)?\s*(\{\s*(["}]|$)|\[\s*(["\[{\]\d-]|true|false|null|$))')(h) and _is_text(h)),
+    ("plain text", _is_text),
+    ("UTF-16 text", lambda h: h[:2] in (b"\xff\xfe", b"\xfe\xff") and len(h) >= 4),
+    ("a file of zeros: a hole, or a download that did not finish", lambda h: len(h) >= 12 and not any(h)),
+)

@@ -1,0 +1,179 @@
+"""From what a user calls ``path`` to the files to read, in order.
+
+A text is tried in this order: a file or directory of that very name; braces; a shard spec ``name@8``
+or ``name@*``; a glob. Records come in file order, files of a pattern in natural order, those of a list
+as listed. A family of shards must be complete, unless its files were listed one by one.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tfrecord_io.storage.braces import expand_braces
+from tfrecord_io.storage.families import Families
+from tfrecord_io.storage.shards import RECORD_SUFFIXES, is_hidden, is_record_file, is_sidecar, natural_key, parse_shard, parse_spec
+from tfrecord_io.storage.sources import Source, source_of, source_of_file
+from tfrecord_io.storage.trees import Entry, Tree, locate
+
+_FORMS = "a file, a directory, a glob, {a,b}, {000..999} and name@8 were tried"
+
+
+def resolve_inputs(
+    path: Any, *, storage_options: dict[str, Any] | None = None, filesystem: Any = None, allow_missing_shards: bool = False
+) -> list[Source]:
+    """Find the files that a path means.
+
+    Parameters
+    ----------
+    path : str, PathLike, binary file object, or iterable of those
+        A local path or a URL; of a file or a directory, a glob, with braces, or a shard spec; see the module's text.
+    storage_options : dict, optional
+        For the fsspec filesystem of a URL.
+    filesystem : fsspec or pyarrow filesystem, optional
+        Where `path` is, instead of what its URL says.
+    allow_missing_shards : bool
+        Accept families of shards with an index missing or there twice.
+
+    Returns
+    -------
+    list of Source
+        At least one.
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing matched, or a shard is missing or there twice; ``filename`` is what was looked for.
+    ValueError
+        A directory or a spec means several families of shards; the message has a glob for each.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> for name in ("a-00000-of-00002", "a-00001-of-00002", "a.json"):
+    ...     _ = open(f"{folder}/{name}", "wb").write(b"")
+    >>> [os.path.basename(source.path) for source in resolve_inputs(folder)]
+    ['a-00000-of-00002', 'a-00001-of-00002']
+    """
+    search = _Search(storage_options, filesystem, allow_missing_shards)
+    if hasattr(path, "read"):
+        return [search.file_object(path)]
+    if isinstance(path, (str, os.PathLike)):
+        return search.text(path, check=True)
+    if isinstance(path, (bytes, bytearray, memoryview)) or not isinstance(path, Iterable):
+        raise TypeError(f"path is a str, a PathLike, a binary file object or a list of those, not {type(path).__name__}")
+    return search.listed(list(path))
+
+
+class _Search:
+    """The path rules, with the arguments that all of them need."""
+
+    def __init__(self, storage_options: dict[str, Any] | None, filesystem: Any, allow_missing: bool) -> None:
+        self.storage_options, self.filesystem, self.allow_missing = storage_options, filesystem, allow_missing
+
+    def file_object(self, file: Any) -> Source:
+        if self.storage_options or self.filesystem is not None:
+            raise ValueError("storage_options and filesystem are for paths; a file object is read as it is")
+        return source_of_file(file)
+
+    def listed(self, paths: list[Any]) -> list[Source]:
+        """Resolve an explicit list; whether its shards are complete is nobody's business."""
+        if not paths:
+            raise FileNotFoundError(errno.ENOENT, "an empty list of paths has no files", "[]")
+        found: list[Source] = []
+        for path in paths:
+            if hasattr(path, "read"):
+                found.append(self.file_object(path))
+            elif isinstance(path, (str, os.PathLike)):
+                found.extend(self.text(path, check=False))
+            else:
+                raise TypeError(f"a list of paths holds str, PathLike or binary file objects, not {type(path).__name__}")
+        return found
+
+    def text(self, path: str | os.PathLike[str], *, check: bool) -> list[Source]:
+        tree, name = locate(path, self.storage_options, self.filesystem)
+        return [source_of(tree, e) for e in self._entries(tree, name, check=check)]
+
+    def _entries(self, tree: Tree, name: str, *, check: bool) -> list[Entry]:
+        entry = tree.entry(name)
+        if entry is not None:
+            return self._existing(tree, entry, check=check)
+        words = expand_braces(name)
+        if words == [name]:
+            return self._pattern(tree, name, check=check)
+        found: dict[str, Entry] = {}
+        for word, entry in zip(words, tree.entries(words), strict=True):
+            try:
+                several = self._existing(tree, entry, check=check) if entry else self._pattern(tree, word, check=check)
+            except FileNotFoundError:
+                if not self.allow_missing:
+                    raise
+            else:
+                found.update((e.name, e) for e in several)
+        if not found:
+            raise _nothing(tree, name, "no file matches; " + _FORMS)
+        return sorted(found.values(), key=lambda e: natural_key(e.name))
+
+    def _existing(self, tree: Tree, entry: Entry, *, check: bool) -> list[Entry]:
+        return self._directory(tree, entry.name, check=check) if entry.directory else [entry]
+
+    def _pattern(self, tree: Tree, name: str, *, check: bool) -> list[Entry]:
+        spec = parse_spec(name)
+        if spec is not None:
+            return self._spec(tree, name, *spec)
+        if glob.has_magic(name):
+            return self._glob(tree, name, check=check)
+        raise _nothing(tree, name, "no such file")
+
+    def _directory(self, tree: Tree, directory: str, *, check: bool) -> list[Entry]:
+        everything = tree.listing(directory)
+        files = [e for e in everything if not e.directory and is_record_file(e.basename)]
+        if not files:
+            wanted = f"this directory has no TFRecord files, whose names end in {' '.join(RECORD_SUFFIXES)} or have a shard number"
+            inside = f"; it has {len(everything)} other entries, which a glob can name" if everything else ""
+            raise _nothing(tree, directory, wanted + inside)
+        families = Families(tree, files)
+        families.refuse_several(tree.shown(directory))
+        return self._sorted(families, check=check)
+
+    def _glob(self, tree: Tree, pattern: str, *, check: bool) -> list[Entry]:
+        everything = tree.glob(pattern)
+        asked_hidden = is_hidden(pattern.rpartition("/")[2])
+        files = [e for e in everything if not e.directory and not is_sidecar(e.basename) and (asked_hidden or not is_hidden(e.basename))]
+        if not files:
+            also = f"; what matches ({len(everything)}) is directories or no data" if everything else ""
+            raise _nothing(tree, pattern, "no file matches the pattern" + also)
+        return self._sorted(Families(tree, files), check=check)
+
+    def _spec(self, tree: Tree, name: str, stem: str, count: int | None) -> list[Entry]:
+        """Find ``name@8``: the family that has the stem most exactly, with this count."""
+        parent, _, base = stem.rpartition("/")
+        directory = parent if parent or not stem.startswith("/") else "/"
+        try:
+            listing: Sequence[Entry] = tree.listing(directory)
+        except (FileNotFoundError, NotADirectoryError):
+            listing = []
+        files = [e for e in listing if not e.directory and not is_sidecar(e.basename)]
+        shards = [(e, s) for e in files if (s := parse_shard(e.basename)) is not None and base in s.stems]
+        fitting = [(e, s) for e, s in shards if count is None or s.count == count]
+        if not fitting:
+            there = sorted({s.count for _, s in shards})
+            others = f"; there is {', '.join(f'{base}@{n}' for n in there)}" if there else ""
+            raise _nothing(tree, name, f"no shards such as '{base}-00000-of-{count or 8:05d}'{others}")
+        best = min(s.stems.index(base) for _, s in fitting)
+        families = Families(tree, [e for e, s in fitting if s.stems.index(base) == best])
+        families.refuse_several(tree.shown(name))
+        return self._sorted(families, check=True)
+
+    def _sorted(self, families: Families, *, check: bool) -> list[Entry]:
+        if check and not self.allow_missing:
+            families.refuse_incomplete()
+        return sorted(families.files, key=lambda e: natural_key(e.name))
+
+
+def _nothing(tree: Tree, name: str, text: str) -> FileNotFoundError:
+    return FileNotFoundError(errno.ENOENT, text, tree.shown(name))

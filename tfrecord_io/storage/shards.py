@@ -1,0 +1,116 @@
+"""What a file's name says: whether it is a TFRecord file, and which shard of which family."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tfrecord_io.compression import compression_suffixes
+
+RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tf_record", ".record", ".records", "_tfrecord")
+SIDECAR_SUFFIXES = (".index", ".idx", ".json", ".txt", ".pbtxt", ".classes", ".md5")
+
+_SHARD = re.compile(r"(?P<base>.+?)-(?P<index>[0-9]+)-of-(?P<count>[0-9]+)(?P<suffix>(?:\.[^-]*)?)", re.DOTALL)
+_EXTENSION = re.compile(r"\.[A-Za-z_]\w*$")
+_SPEC = re.compile(r"(?P<stem>.*[^/])@(?P<count>[0-9]+|\*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardName:
+    """A file name taken apart: ``base-00001-of-00008suffix``."""
+
+    base: str
+    index: int
+    count: int
+    suffix: str
+    count_text: str  # as it stands in the name
+
+    @property
+    def family(self) -> tuple[str, str]:
+        """What all shards of one dataset have in common, whatever their compression and count."""
+        return _less_compression(self.base), _less_compression(self.suffix)
+
+    @property
+    def stems(self) -> tuple[str, ...]:
+        """By which names a spec may mean this family, the most exact first: with and without its suffixes."""
+        whole = self.base + self.suffix
+        plain = "".join(self.family)
+        return tuple(dict.fromkeys((whole, plain, _less_record_suffix(plain))))
+
+    def sibling(self, index: int) -> str:
+        """Name of another shard of the family."""
+        width = len(self.count_text)
+        return f"{self.base}-{index:0{width}d}-of-{self.count_text}{self.suffix}"
+
+
+def parse_shard(name: str) -> ShardName | None:
+    """Take a file name (without directory) apart, None if it has no shard number.
+
+    TensorFlow's form ``train-00000-of-00008``, TFDS's ``mnist-train.tfrecord-00000-of-00008``, and with a
+    suffix behind, ``train-00000-of-00008.tfrecord``.
+    """
+    match = _SHARD.fullmatch(name)
+    if match is None:
+        return None
+    return ShardName(match["base"], int(match["index"]), int(match["count"]), match["suffix"], match["count"])
+
+
+def shard_name(base: str, index: int, count: int) -> str:
+    """Name shard `index` of `count` as TensorFlow does; in a directory the base is "part" and a suffix follows.
+
+    Examples
+    --------
+    >>> shard_name("out/train", 0, 8)
+    'out/train-00000-of-00008'
+    """
+    return f"{base}-{index:05d}-of-{count:05d}"
+
+
+def parse_spec(name: str) -> tuple[str, int | None] | None:
+    """Split ``train@8`` into ("train", 8) and ``train@*`` into ("train", None); None if it is no shard spec."""
+    match = _SPEC.fullmatch(name)
+    if match is None:
+        return None
+    return match["stem"], None if match["count"] == "*" else int(match["count"])
+
+
+def is_record_file(name: str) -> bool:
+    """Whether a file of this name (without directory) belongs to the TFRecord dataset that its directory is."""
+    if is_hidden(name) or is_sidecar(name):
+        return False
+    plain = _less_compression(name)
+    shard = parse_shard(plain)
+    if shard is not None:
+        plain = _less_compression(shard.base) + shard.suffix
+        if not shard.suffix and not _EXTENSION.search(plain):
+            return True  # "train-00000-of-00008", but not a checkpoint's "model.data-00000-of-00001"
+    return plain.lower().endswith(RECORD_SUFFIXES)
+
+
+def is_hidden(name: str) -> bool:
+    """Whether tools use such names for what is no data: ``_SUCCESS``, ``.part.tmp``."""
+    return name.startswith(("_", "."))
+
+
+def is_sidecar(name: str) -> bool:
+    """Whether the name is one of a file that stands beside data."""
+    return name.lower().endswith(SIDECAR_SUFFIXES)
+
+
+def natural_key(path: str) -> list[list[str | int]]:
+    """Sort key by which ``file9`` comes before ``file10``."""
+    return [[int(t) if i % 2 else t for i, t in enumerate(re.split("([0-9]+)", part))] for part in path.split("/")] + [[path]]
+
+
+def _less_compression(name: str) -> str:
+    for suffix in compression_suffixes():
+        if name.lower().endswith(suffix):
+            return name[: -len(suffix)]
+    return name
+
+
+def _less_record_suffix(name: str) -> str:
+    for suffix in RECORD_SUFFIXES:
+        if name.lower().endswith(suffix):
+            return name[: -len(suffix)]
+    return name

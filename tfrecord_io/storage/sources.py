@@ -1,0 +1,104 @@
+"""A file to read."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, field
+from typing import Any
+
+from tfrecord_io.compression import Raw
+from tfrecord_io.storage.trees import Entry, RemoteTree, Tree
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file to read: on disk, behind a URL, or an open binary file object.
+
+    Attributes
+    ----------
+    path : str
+        What people see: a local path or a URL; of a file object its name, or its class in ``<>``.
+    size : int or None
+        Bytes of the file when it was found, None where nobody knows.
+    local : bool
+        Whether it is a file of the operating system.
+    """
+
+    path: str
+    size: int | None
+    local: bool
+    _fs: Any = field(default=None, repr=False)
+    _name: str | None = field(default=None, repr=False)
+    _file: Any = field(default=None, repr=False)
+
+    def open(self) -> Raw:
+        """Open for reading from the start; a file object is read from where it stands, and close() leaves it open."""
+        if self._file is not None:
+            return BorrowedFile(self._file)
+        if self._fs is not None:
+            raw: Raw = self._fs.open(self._name, "rb")
+            return raw
+        return open(self.path, "rb", buffering=0)
+
+    @property
+    def is_file_object(self) -> bool:
+        return self._file is not None
+
+
+def source_of(tree: Tree, entry: Entry) -> Source:
+    """Make the source of a file that was found."""
+    if isinstance(tree, RemoteTree):
+        return Source(tree.shown(entry.name), entry.size, False, tree.fs, entry.name)
+    return Source(entry.name, entry.size, True)
+
+
+def source_of_file(file: Any) -> Source:
+    """Make a source of a binary file object.
+
+    Raises
+    ------
+    TypeError
+        The file is in text mode.
+    ValueError
+        It is not open for reading.
+    """
+    if isinstance(file, io.TextIOBase):
+        raise TypeError("the file is open in text mode; open it with mode 'rb'")
+    if hasattr(file, "readable") and not file.readable():
+        raise ValueError("the file is not open for reading")
+    name = getattr(file, "name", None)
+    return Source(name if isinstance(name, str) else f"<{type(file).__name__}>", None, False, _file=file)
+
+
+class BorrowedFile:
+    """A file object of somebody else: read, and not closed."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        if not hasattr(file, "readinto"):
+            self.readinto = self._readinto_by_read  # type: ignore[method-assign]
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        n: int | None = self._file.readinto(buffer)
+        return n
+
+    def _readinto_by_read(self, buffer: memoryview, /) -> int | None:
+        data = self._file.read(len(buffer))
+        if data is None:
+            return None
+        if isinstance(data, str):
+            raise TypeError("the file gives text; open it with mode 'rb'")
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seekable(self) -> bool:
+        return bool(getattr(self._file, "seekable", bool)())
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def seek(self, offset: int) -> int:
+        return int(self._file.seek(offset))
+
+    def close(self) -> None:
+        pass

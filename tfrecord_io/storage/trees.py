@@ -1,0 +1,188 @@
+"""Where files are: the local disk, without fsspec, or any filesystem that fsspec knows."""
+
+from __future__ import annotations
+
+import errno
+import glob
+import os
+import re
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import fsspec
+from fsspec.implementations.local import LocalFileSystem
+
+from tfrecord_io.errors import MissingDependencyError
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
+_LISTING_PAYS = 8  # so many names in one directory are looked up by listing it
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or a directory that is there."""
+
+    name: str  # in its tree
+    size: int | None
+    directory: bool
+
+    @property
+    def basename(self) -> str:
+        return self.name.rstrip("/").rpartition("/")[2]
+
+
+class Tree(Protocol):
+    """What path rules need to know of a filesystem."""
+
+    def entry(self, name: str) -> Entry | None:
+        """Look up one name; None if nothing is there."""
+        ...
+
+    def entries(self, names: Sequence[str]) -> list[Entry | None]: ...
+
+    def listing(self, directory: str) -> list[Entry]: ...
+
+    def glob(self, pattern: str) -> list[Entry]:
+        """Find what matches ``* ? [a-z] **``; leading directories that are there are taken literally."""
+        ...
+
+    def shown(self, name: str) -> str:
+        """What people call it: a local path or a URL."""
+        ...
+
+
+def locate(path: str | os.PathLike[str], storage_options: dict[str, Any] | None, filesystem: Any) -> tuple[Tree, str]:
+    """Find the tree that a path is in, and its name there.
+
+    Raises
+    ------
+    MissingDependencyError
+        The package for this kind of URL is not installed.
+    ValueError
+        The kind of URL is unknown, or `storage_options` are given for a local path.
+    """
+    text = os.fspath(path)
+    if isinstance(text, bytes):
+        raise TypeError("a path is str or PathLike, not bytes; data in memory is read as io.BytesIO(data)")
+    if filesystem is not None:
+        if storage_options:
+            raise ValueError("storage_options are for URLs; with filesystem= they have no effect")
+        fs = as_fsspec(filesystem)
+        return _tree(fs, fs._strip_protocol(text))
+    if _URL.match(text):
+        try:
+            return _tree(*fsspec.core.url_to_fs(text, **(storage_options or {})))
+        except ImportError as error:
+            raise MissingDependencyError(str(error), path=text) from error
+    if storage_options:
+        raise ValueError(f"storage_options are for URLs; '{text}' is a local path")
+    if text.startswith("~") and not os.path.lexists(text):
+        text = os.path.expanduser(text)
+    return LocalTree(), text
+
+
+def as_fsspec(filesystem: Any) -> Any:
+    """Take an fsspec filesystem as it is, and wrap one of pyarrow."""
+    if type(filesystem).__module__.partition(".")[0] == "pyarrow":
+        from fsspec.implementations.arrow import ArrowFSWrapper
+
+        return ArrowFSWrapper(filesystem)
+    if not isinstance(filesystem, fsspec.AbstractFileSystem):
+        raise TypeError(f"filesystem= takes one of fsspec or pyarrow.fs, not {type(filesystem).__name__}")
+    return filesystem
+
+
+def _tree(fs: Any, name: str) -> tuple[Tree, str]:
+    return (LocalTree(), name) if isinstance(fs, LocalFileSystem) else (RemoteTree(fs), name)
+
+
+def _literal_prefix(tree: Tree, pattern: str) -> int:
+    """Length of the longest run of leading directories that are there by these very names."""
+    for cut in reversed([m.start() for m in re.finditer("/", pattern)]):
+        prefix = pattern[:cut]
+        if not glob.has_magic(prefix):
+            return cut
+        if tree.entry(prefix) is not None:
+            return cut
+    return 0
+
+
+class LocalTree:
+    """Files of the operating system."""
+
+    def entry(self, name: str) -> Entry | None:
+        try:
+            return self._entry(name)
+        except OSError as error:
+            if error.errno in _ABSENT:
+                return None
+            raise
+
+    @staticmethod
+    def _entry(name: str) -> Entry:
+        status = os.stat(name)
+        return Entry(name, status.st_size if stat.S_ISREG(status.st_mode) else None, stat.S_ISDIR(status.st_mode))
+
+    def entries(self, names: Sequence[str]) -> list[Entry | None]:
+        return [self.entry(n) for n in names]
+
+    def listing(self, directory: str) -> list[Entry]:
+        return [self._entry(os.path.join(directory, n)) for n in os.listdir(directory or ".")]
+
+    def glob(self, pattern: str) -> list[Entry]:
+        cut = _literal_prefix(self, pattern)
+        return [self._entry(n) for n in glob.glob(glob.escape(pattern[:cut]) + pattern[cut:], recursive=True)]
+
+    def shown(self, name: str) -> str:
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteTree:
+    """Files of an fsspec filesystem. Its listings may be old ones: they are fetched anew."""
+
+    fs: Any
+
+    def entry(self, name: str) -> Entry | None:
+        self.fs.invalidate_cache(self.fs._parent(name))
+        return self._entry(name)
+
+    def _entry(self, name: str) -> Entry | None:
+        try:
+            return _from_info(self.fs.info(name))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def entries(self, names: Sequence[str]) -> list[Entry | None]:
+        """Look up many names: by a listing where many are in one directory, a request each would be slow."""
+        by_parent: dict[str, int] = {}
+        for name in names:
+            by_parent[self.fs._parent(name)] = by_parent.get(self.fs._parent(name), 0) + 1
+        known: dict[str, Entry] = {}
+        for parent, count in by_parent.items():
+            if count >= _LISTING_PAYS:
+                with suppress(OSError, NotImplementedError):  # a server that cannot list can still answer for each name
+                    known.update({e.name: e for e in self.listing(parent)})
+        return [known.get(n) or self.entry(n) for n in names]
+
+    def listing(self, directory: str) -> list[Entry]:
+        self.fs.invalidate_cache(directory)
+        found = [_from_info(i) for i in self.fs.ls(directory, detail=True)]
+        return [e for e in found if e.name.rstrip("/") != directory.rstrip("/")]  # S3's empty object for the directory itself
+
+    def glob(self, pattern: str) -> list[Entry]:
+        cut = _literal_prefix(self, pattern)
+        self.fs.invalidate_cache(pattern[:cut])
+        found = self.fs.glob(glob.escape(pattern[:cut]) + pattern[cut:], detail=True)
+        return [_from_info(i) for i in found.values()]
+
+    def shown(self, name: str) -> str:
+        return str(self.fs.unstrip_protocol(name))
+
+
+def _from_info(info: dict[str, Any]) -> Entry:
+    return Entry(info["name"], info.get("size"), info["type"] == "directory")

@@ -1,0 +1,145 @@
+"""Whether files are sound: every checksum, and that every record parses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tfrecord_io.engine.contract import Decoder, Fault, Plan
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import DecodeError, TFRecordError, printable
+from tfrecord_io.framing import RecordFile
+from tfrecord_io.options import MAX_RECORD_BYTES, RECORD_TYPES
+from tfrecord_io.schema.kinds import RecordType, Text
+from tfrecord_io.storage.paths import resolve_inputs
+from tfrecord_io.storage.sources import Source
+from tfrecord_io.tools.walk import Step, scan_step, walk
+
+_TYPES = {None: RecordType.DETECT, "example": RecordType.EXAMPLE, "sequence_example": RecordType.SEQUENCE_EXAMPLE}
+
+
+@dataclass(frozen=True, slots=True)
+class FileCheck:
+    """What `verify` found in one file."""
+
+    path: str
+    records: int  # intact ones: all, or those before the error
+    bytes: int  # of them, uncompressed
+    record_type: str  # what they were parsed as; "bytes": only framing was checked
+    error: TFRecordError | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        error = None if self.error is None else {"class": type(self.error).__name__, "message": str(self.error)}
+        return {"path": self.path, "records": self.records, "bytes": self.bytes, "record_type": self.record_type, "error": error}
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What `verify` found. ``str()`` is a sentence and a line for each bad file, `to_dict` is for programs."""
+
+    files: tuple[FileCheck, ...]
+
+    @property
+    def ok(self) -> bool:
+        return all(file.error is None for file in self.files)
+
+    @property
+    def records(self) -> int:
+        return sum(file.records for file in self.files)
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"ok": self.ok, "records": self.records, "bytes": self.bytes, "files": [file.to_dict() for file in self.files]}
+
+    def __str__(self) -> str:
+        bad = [file for file in self.files if file.error is not None]
+        files = printable(self.files[0].path) if len(self.files) == 1 else f"{len(self.files):,} files"
+        amount = f"{self.records:,} intact record{'' if self.records == 1 else 's'}, {self.bytes:,} bytes"
+        lines = [f"{files}: {f'{len(bad)} bad, ' if bad else 'good, '}{amount}"]
+        return "\n".join([*lines, *(f"{type(file.error).__name__}: {file.error}" for file in bad)])
+
+
+def verify(
+    path: Any,
+    *,
+    record_type: str | None = None,
+    compression: str | None = "infer",
+    max_record_bytes: int = MAX_RECORD_BYTES,
+    allow_missing_shards: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+) -> VerifyReport:
+    """Check every record of files; bad data is reported, not raised.
+
+    Parameters
+    ----------
+    path : str, os.PathLike, list or binary file object
+        As in `read_tfrecord`.
+    record_type : {"example", "sequence_example", "bytes"}, optional
+        What a record must be; "bytes" checks framing alone. Without it, records must parse as Examples or SequenceExamples.
+    compression, max_record_bytes, allow_missing_shards, storage_options, filesystem
+        As in `read_tfrecord`.
+
+    Returns
+    -------
+    VerifyReport
+        ``ok``, ``records``, ``bytes`` and a `FileCheck` per file, with the first error in it.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord")
+    >>> report = tfr.verify("three.tfrecord")
+    >>> report.ok, report.records
+    (True, 3)
+    """
+    if record_type is not None and record_type not in RECORD_TYPES:
+        raise ValueError(f"record_type={record_type!r}: expected None or one of {', '.join(map(repr, RECORD_TYPES))}")
+    sources = resolve_inputs(path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards)
+    return VerifyReport(tuple(_check(source, record_type, compression, max_record_bytes) for source in sources))
+
+
+def _check(source: Source, record_type: str | None, compression: str | None, max_record_bytes: int) -> FileCheck:
+    engine = get_engine()
+    decoder: Decoder | None = None
+    if record_type == "bytes":
+        step = scan_step(engine, check_crc=True, max_record_bytes=max_record_bytes)
+    else:
+        decoder = engine.decoder(Plan(text=Text.NO, record_type=_TYPES[record_type], max_record_bytes=max_record_bytes))
+        step = _parse_step(decoder)
+    records, size, error = _run(source, compression, step)
+    if error is None and decoder is not None and record_type is None and 0 < decoder.seen == decoder.foreign:
+        reason = "no record holds a feature: these are no Examples"
+        error = DecodeError(reason, path=source.path, records_intact=0, advice='other messages and plain bytes pass record_type="bytes"')
+        records = size = 0
+    parsed_as = "bytes" if decoder is None else "sequence_example" if decoder.sequence else "example"
+    return FileCheck(source.path, records, size, parsed_as, error)
+
+
+def _run(source: Source, compression: str | None, step: Step) -> tuple[int, int, TFRecordError | None]:
+    """Walk a file to its end or its first fault."""
+    try:
+        file = RecordFile(source, compression)
+    except TFRecordError as error:
+        return 0, 0, error
+    try:
+        return *walk(file, step), None
+    except TFRecordError as error:
+        return error.records_intact or 0, error.offset or 0, error
+    finally:
+        file.close()
+
+
+def _parse_step(decoder: Decoder) -> Step:
+    """The step that parses payloads, all of their values, and drops them."""
+
+    def step(data: Any, final: bool) -> tuple[int, int, Fault | None]:
+        progress = decoder.feed(data, final=final)
+        decoder.take()
+        return progress.records, progress.consumed, progress.fault
+
+    return step

@@ -1,0 +1,218 @@
+"""Writing: from anything that holds a table to one TFRecord file, whole or absent."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+
+from tfrecord_io.arrow.from_arrow import dictionaries, encode_columns
+from tfrecord_io.arrow.input import BatchSource, open_input
+from tfrecord_io.arrow.write_plan import WritePlan, plan_writing
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import EncodeError, SchemaError
+from tfrecord_io.options import MIB, WriteOptions
+from tfrecord_io.schema.embedded import embedded_schema, equal_types, field_bytes, pack
+from tfrecord_io.sink import FrameSink
+
+_SLICE_BYTES = 4 * MIB  # of Arrow data, what a thread encodes at a time
+_MOST_SLICES = 64
+
+
+@dataclass(frozen=True)
+class WriteReport:
+    """What was written.
+
+    Attributes
+    ----------
+    path : str
+    records : int
+    bytes : int
+        Of the file, compressed if it is.
+    compression : str or None
+    columns : tuple of str
+        Names of the input's columns.
+    rounded : dict of str to int
+        By float64 column: how many values float32 does not hold.
+    """
+
+    path: str
+    records: int
+    bytes: int
+    compression: str | None
+    columns: tuple[str, ...]
+    rounded: dict[str, int]
+
+
+class Writer:
+    """Writes tables to one file; made by `tfrecord_io.open_writer`.
+
+    A context manager: the file is published when the block ends, and not at all if it ends by an exception.
+
+    Attributes
+    ----------
+    report : WriteReport or None
+        After ``close()``.
+    """
+
+    def __init__(self, path: Any, schema: pa.Schema | None, options: WriteOptions) -> None:
+        self._options = options
+        self._engine = get_engine()
+        self._plan: WritePlan | None = None
+        self.report: WriteReport | None = None
+        self._rows = 0
+        self._as_bytes = options.record_type == "bytes"
+        if schema is not None:
+            self._compile(schema)
+        self._sink = FrameSink(
+            path,
+            compression=options.compression,
+            overwrite=options.overwrite,
+            storage_options=options.storage_options,
+            filesystem=options.filesystem,
+        )
+
+    def _compile(self, schema: pa.Schema) -> WritePlan:
+        options = self._options
+        if self._as_bytes and (len(schema) != 1 or not _is_binary(schema.field(0).type)):
+            raise EncodeError(
+                f"record_type='bytes' writes one binary column, got {', '.join(map(str, schema.types)) or 'none'}", advice="select the column"
+            )
+        float64 = options.float64
+        self._plan = plan_writing(schema, column_encoding=options.column_encoding, float64=float64)
+        return self._plan
+
+    def write(self, data: Any) -> None:
+        """Append all rows of `data`: anything that `tfrecord_io.write_tfrecord` takes.
+
+        Raises
+        ------
+        SchemaError
+            Its schema is not that of the data before it.
+        EncodeError
+            A value has no form in a record; ``record`` is its row.
+        """
+        if self._sink.closed:
+            raise ValueError("the writer is closed")
+        source = open_input(data, index=self._options.index, nan_to_null=self._options.nan_to_null)
+        plan = self._plan or self._compile(source.schema)
+        if not equal_types(plan.schema, source.schema):
+            raise SchemaError(
+                "the data's columns differ from those that the file was begun with",
+                expected=str(plan.schema.remove_metadata()),
+                got=str(source.schema.remove_metadata()),
+                advice="select and cast the columns first",
+            )
+        if self._as_bytes:
+            self._write_payloads(source)
+            return
+        threads = self._options.thread_count
+        pieces = (piece for batch in source for piece in _pieces(batch))
+        if threads == 1:
+            for piece in pieces:
+                self._put(self._encode(piece, self._rows, plan), piece)
+            return
+        with ThreadPoolExecutor(threads, thread_name_prefix="tfrecord_io") as pool:
+            self._write_parallel(pool, pieces, plan, threads)
+
+    def _write_parallel(self, pool: ThreadPoolExecutor, pieces: Iterator[pa.RecordBatch], plan: WritePlan, threads: int) -> None:
+        pending: deque[tuple[Future[list[Any]], pa.RecordBatch]] = deque()
+        row = self._rows
+        try:
+            for piece in pieces:
+                pending.append((pool.submit(self._encode, piece, row, plan), piece))
+                row += len(piece)
+                if len(pending) > threads:
+                    future, done = pending.popleft()
+                    self._put(future.result(), done)
+            while pending:
+                future, done = pending.popleft()
+                self._put(future.result(), done)
+        finally:
+            for future, _ in pending:
+                future.cancel()
+
+    def _encode(self, batch: pa.RecordBatch, row: int, plan: WritePlan) -> list[Any]:
+        columns = encode_columns(batch, plan, row_base=row)
+        prefix = b""
+        if row == 0 and self._options.embed_schema and len(batch):
+            prefix = field_bytes(pack(embedded_schema(plan.schema), dictionaries(batch, plan)))
+        framed, rows = self._engine.encode(columns, 0, len(batch), prefix=prefix)
+        if rows < len(batch):
+            raise EncodeError(
+                "the record would be over 2147483647 bytes, protobuf's limit", record=row + rows, advice="write its large columns as files of their own"
+            )
+        return [framed]
+
+    def _put(self, framed: list[Any], batch: pa.RecordBatch) -> None:
+        for part in framed:
+            self._sink.write(part)
+        self._rows += len(batch)
+
+    def _write_payloads(self, source: BatchSource) -> None:
+        for batch in source:
+            column = batch.column(0)
+            if column.null_count:
+                row = self._rows + column.is_null().index(True).as_py()
+                raise EncodeError("a null is no record", record=row, feature=batch.schema.names[0], advice="filter the nulls out")
+            for piece in _pieces(batch):
+                payloads = [memoryview(value.as_buffer()) for value in piece.column(0)]
+                self._put([self._engine.frame(payloads)], piece)
+
+    def close(self) -> None:
+        """Publish the file; one PrecisionWarning where float64 values were rounded."""
+        self._finish(stacklevel=3)
+
+    def _finish(self, stacklevel: int) -> None:
+        if self._sink.closed:
+            return
+        self._sink.commit()
+        plan = self._plan
+        rounded = {} if plan is None else dict(plan.rounding.counts)
+        columns = () if plan is None else tuple(plan.schema.names)
+        self.report = WriteReport(self._sink.path, self._rows, self._sink.bytes, self._sink.compression, columns, rounded)
+        if plan is not None and self._options.float64 is None:
+            plan.rounding.warn(stacklevel=stacklevel)
+
+    def discard(self) -> None:
+        """Give up: nothing is published."""
+        self._sink.discard()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None:
+            self._finish(stacklevel=3)
+        else:
+            self.discard()
+
+
+def _is_binary(type_: pa.DataType) -> bool:
+    return any(is_one(type_) for is_one in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view))
+
+
+def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Slices of a batch of about `_SLICE_BYTES` each: what one thread encodes at a time."""
+    count = min(_MOST_SLICES, max(1, -(-batch.nbytes // _SLICE_BYTES)))
+    rows = max(1, -(-len(batch) // count))
+    for at in range(0, len(batch), rows):
+        yield batch.slice(at, rows)
+
+
+def write(data: Any, path: Any, options: WriteOptions) -> WriteReport:
+    """Write one table to one file."""
+    writer = Writer(path, None, options)
+    try:
+        writer.write(data)
+    except BaseException:
+        writer.discard()
+        raise
+    writer._finish(stacklevel=4)
+    assert writer.report is not None
+    return writer.report
