@@ -1,1 +1,148 @@
+"""TFRecord files to and from Arrow, pandas and NumPy, fast and without TensorFlow.
+
+>>> import tfrecord_io as tfr
+>>> _ = tfr.write_tfrecord({"label": [1, 0], "name": ["cat", "dog"]}, "pets.tfrecord")
+>>> tfr.read_table("pets.tfrecord").column_names
+['label', 'name']
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from tfrecord_io.errors import (
+    CompressionError,
+    CorruptRecordError,
+    DecodeError,
+    EncodeError,
+    FeatureNotFoundError,
+    FeatureTypeError,
+    MissingDependencyError,
+    PrecisionWarning,
+    SchemaError,
+    SchemaWarning,
+    SlowEngineWarning,
+    StoppedEarlyWarning,
+    TFRecordError,
+    TruncatedRecordError,
+)
+
+if TYPE_CHECKING:
+    from tfrecord_io.adapters.pandas import register_pandas
+    from tfrecord_io.api import infer_schema, open_reader, open_writer, read_table, read_tfrecord, write_tfrecord
+    from tfrecord_io.engine.reference.messages import (
+        BytesList,
+        Example,
+        Feature,
+        FeatureList,
+        FeatureLists,
+        Features,
+        FloatList,
+        Int64List,
+        SequenceExample,
+    )
+    from tfrecord_io.example import bytes_feature, decode_example, encode_example, float_feature, int64_feature
+    from tfrecord_io.framing import RecordReader
+    from tfrecord_io.metadata import read_metadata
+    from tfrecord_io.reader import Reader
+    from tfrecord_io.schema.fields import Schema
+    from tfrecord_io.sink import RecordWriter
+    from tfrecord_io.tools.count import count_records
+    from tfrecord_io.tools.describe import describe
+    from tfrecord_io.tools.verify import verify
+    from tfrecord_io.versions import show_versions
+    from tfrecord_io.writer import Writer, WriteReport
+
 __version__ = "0.1.0"
+
+# Where each name lives; a module is imported when one of its names is first used.
+_HOMES = {
+    "adapters.pandas": ("register_pandas",),
+    "api": ("infer_schema", "open_reader", "open_writer", "read_table", "read_tfrecord", "write_tfrecord"),
+    "engine.reference.messages": (
+        "BytesList",
+        "Example",
+        "Feature",
+        "FeatureList",
+        "FeatureLists",
+        "Features",
+        "FloatList",
+        "Int64List",
+        "SequenceExample",
+    ),
+    "example": ("bytes_feature", "decode_example", "encode_example", "float_feature", "int64_feature"),
+    "framing": ("RecordReader",),
+    "metadata": ("read_metadata",),
+    "reader": ("Reader",),
+    "schema.fields": ("Schema",),
+    "sink": ("RecordWriter",),
+    "tools.count": ("count_records",),
+    "tools.describe": ("describe",),
+    "tools.verify": ("verify",),
+    "versions": ("show_versions",),
+    "writer": ("WriteReport", "Writer"),
+}
+_MODULES = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "BytesList",
+    "CompressionError",
+    "CorruptRecordError",
+    "DecodeError",
+    "EncodeError",
+    "Example",
+    "Feature",
+    "FeatureList",
+    "FeatureLists",
+    "FeatureNotFoundError",
+    "FeatureTypeError",
+    "Features",
+    "FloatList",
+    "Int64List",
+    "MissingDependencyError",
+    "PrecisionWarning",
+    "Reader",
+    "RecordReader",
+    "RecordWriter",
+    "Schema",
+    "SchemaError",
+    "SchemaWarning",
+    "SequenceExample",
+    "SlowEngineWarning",
+    "StoppedEarlyWarning",
+    "TFRecordError",
+    "TruncatedRecordError",
+    "WriteReport",
+    "Writer",
+    "bytes_feature",
+    "count_records",
+    "decode_example",
+    "describe",
+    "encode_example",
+    "float_feature",
+    "infer_schema",
+    "int64_feature",
+    "open_reader",
+    "open_writer",
+    "read_metadata",
+    "read_table",
+    "read_tfrecord",
+    "register_pandas",
+    "show_versions",
+    "verify",
+    "write_tfrecord",
+]
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

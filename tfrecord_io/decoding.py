@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from typing import Any
 
-from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, ColumnBuffers, Decoder, Engine, Fault, Frames, Plan
+from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, ColumnBuffers, Decoder, EmbeddedHook, Engine, Fault, Frames, Plan
 from tfrecord_io.engine.wording import to_error
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.framing import RecordFile
 from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.payloads import PayloadDecoder
 from tfrecord_io.storage.blocks import Block
 from tfrecord_io.storage.sources import Source
 
@@ -46,6 +47,12 @@ class Setup:
     plan: Plan
     on_embedded: Callable[[str, int, int, bytes], None]  # path, record, offset, content
     contradicts_sample: bool = False  # a misfit contradicts what was inferred, not what was declared
+    as_bytes: bool = False  # records are payloads, not messages
+
+    def decoder(self, on_embedded: EmbeddedHook) -> Decoder:
+        if self.as_bytes:
+            return PayloadDecoder(self.engine, self.plan.check_crc, self.plan.max_record_bytes)
+        return self.engine.decoder(self.plan, on_embedded)
 
 
 class Worker:
@@ -53,7 +60,7 @@ class Worker:
 
     def __init__(self, setup: Setup) -> None:
         self._setup = setup
-        self.decoder: Decoder = setup.engine.decoder(setup.plan, self._embedded)
+        self.decoder = setup.decoder(self._embedded)
         self._path = ""
         self._record = self._offset = self._seen = self._foreign = 0
 
@@ -156,24 +163,25 @@ class UnitReader:
             self.close()
         return worker.take(unit)
 
-    def units(self, threads: int, max_rows: int, max_bytes: int) -> Iterator[Unit]:
-        """All units from here on, in order; batches of so many rows and bytes end with one that says so."""
+    def units(self, threads: int, max_rows: int, max_bytes: int, rows: int = 0, size: int = 0) -> Iterator[Unit]:
+        """All units from here on, in order; batches of so many rows and bytes end with one that says so.
+
+        `rows` and `size` are those of the batch that units before have begun.
+        """
         if threads > 1:
-            yield from self._parallel(threads, max_rows, max_bytes)
+            yield from self._parallel(threads, max_rows, max_bytes, rows, size)
             return
         worker = self.worker()
-        rows = size = 0
         while (unit := self.read(worker, max_rows - rows, max_bytes - size)) is not None:
             yield unit
             rows, size = (0, 0) if unit.ends_batch else (rows + unit.rows, size + unit.payload_bytes)
 
-    def _parallel(self, threads: int, max_rows: int, max_bytes: int) -> Iterator[Unit]:
+    def _parallel(self, threads: int, max_rows: int, max_bytes: int, rows: int, size: int) -> Iterator[Unit]:
         workers: SimpleQueue[Worker] = SimpleQueue()
         for _ in range(threads):
             workers.put(self.worker())
         pending: deque[tuple[Future[Unit], RecordFile, Block | None]] = deque()
         self._fresh = True
-        rows = size = 0
         with ThreadPoolExecutor(threads, thread_name_prefix="tfrecord_io") as pool:
             try:
                 while True:

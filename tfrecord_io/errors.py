@@ -86,7 +86,8 @@ class TFRecordError(Exception):
             where.append(f"feature '{printable(self.feature)}'")
         text = ": ".join([*where, printable(self.reason, 600)])
         if self.records_intact:
-            text += f"; the {self.records_intact} records before it are intact"
+            count = self.records_intact
+            text += "; the record before it is intact" if count == 1 else f"; the {count} records before it are intact"
         if self.advice is not None:
             text += f"; {printable(self.advice, 400)}"
         return text[:_MESSAGE_LIMIT]

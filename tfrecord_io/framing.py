@@ -39,6 +39,7 @@ class RecordFile:
     def __init__(self, source: Source, compression: str | None = "infer", *, block_bytes: int = 4 << 20) -> None:
         self.path = source.path
         self._stream = open_source(source, compression)
+        self.compression = self._stream.compression
         self.blocks = BlockReader(self._stream, block_bytes)
 
     def error(self, fault: Fault, *, record: int, offset: int, data: Any = b"", contradicts_sample: bool = False) -> TFRecordError:

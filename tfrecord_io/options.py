@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 RECORD_TYPES = ("example", "sequence_example", "bytes")
 DTYPE_BACKENDS = (None, "numpy_nullable", "pyarrow")
@@ -21,7 +21,7 @@ MIB = 1 << 20
 class _Options:
     """What both option classes share: making them from keywords, and refusing what they do not know."""
 
-    _later: dict[str, object] = {}  # keyword -> its default: any other value is not built yet
+    _later: ClassVar[dict[str, object]] = {}  # keyword -> its default: any other value is not built yet
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any]) -> Self:
@@ -97,7 +97,7 @@ class ReadOptions(_Options):
     batch_size: int = 65_536
     batch_bytes: int = 64 * MIB
 
-    _later = {"filters": None, "schema_overrides": None}
+    _later: ClassVar[dict[str, object]] = {"filters": None, "schema_overrides": None}
 
     def __post_init__(self) -> None:
         self._refuse_later()
@@ -144,7 +144,7 @@ class WriteOptions(_Options):
     filesystem: Any = None
     progress: bool = False
 
-    _later = {"schema": None, "shards": None, "max_shard_bytes": None, "write_index": False}
+    _later: ClassVar[dict[str, object]] = {"shards": None, "max_shard_bytes": None, "write_index": False}
 
     def __post_init__(self) -> None:
         self._refuse_later()

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
+from tfrecord_io import payloads
 from tfrecord_io.arrow.plan import plan_columns
 from tfrecord_io.arrow.to_arrow import BatchBuilder, to_table
 from tfrecord_io.decoding import Setup, Unit, UnitReader
@@ -84,6 +85,7 @@ class Reader:
         self.fault: Exception | None = None
         self._seen = self._foreign = 0
         self._closed = self._started = False
+        self._begun = (0, 0)  # rows and bytes of the batch that the sample began
         self._units: Iterator[Unit] = iter(())
         self._open(None)
         self._batches = self._joined()
@@ -98,6 +100,9 @@ class Reader:
         setup = Setup(get_engine(), Plan(), judge.meet)
         self._reader = UnitReader(self._sources, self._options, setup)
         try:
+            if self._options.record_type == "bytes":
+                self._read_bytes()
+                return
             if obey and governing is None:
                 self._reader.peek()
             if declared is not None and declared != "infer":
@@ -128,6 +133,17 @@ class Reader:
             max_features=options.max_features,
             **given,
         )
+
+    def _read_bytes(self) -> None:
+        """Records as they are: nothing is parsed and no schema is looked for."""
+        if self._options.schema not in (None, "infer"):
+            raise ValueError('record_type="bytes" has one column of its own: schema= does not apply')
+        self._projection.check(payloads.SCHEMA.names)
+        plan = Plan(check_crc=self._options.check_crc, max_record_bytes=self._options.max_record_bytes)
+        self._reader.setup = replace(self._reader.setup, plan=plan, as_bytes=True)
+        self.report.schema_source = 'record_type="bytes"'
+        self._build(Schema.from_arrow(payloads.SCHEMA), {})
+        self._units = self._rest()
 
     def _govern(self, schema: Schema, dictionaries: Any, source: str) -> None:
         """Read under a schema that is known."""
@@ -176,12 +192,24 @@ class Reader:
             yield from self._reader.units(options.thread_count, self._batch_rows, self._batch_bytes)
             return
         worker = self._reader.worker()
-        rows, size = options.sample, _SAMPLE_BYTES
-        while rows > 0 and size > 0 and (unit := self._reader.read(worker, rows, size)) is not None:
+        left, left_bytes = options.sample, _SAMPLE_BYTES
+        rows = size = 0  # of the batch that is begun
+        while left > 0 and left_bytes > 0:
+            room, room_bytes = options.batch_size - rows, options.batch_bytes - size
+            unit = self._reader.read(worker, min(left, room), min(left_bytes, room_bytes))
+            if unit is None:
+                break
+            by_batch = room <= left if unit.rows == min(left, room) else room_bytes <= left_bytes
+            sample_ends = unit.ends_batch and not by_batch
+            unit.ends_batch &= by_batch
+            left, left_bytes = left - unit.rows, left_bytes - unit.payload_bytes
+            rows, size = rows + unit.rows, size + unit.payload_bytes
             yield unit
-            if unit.error is not None or unit.ends_batch:
-                return
-            rows, size = rows - unit.rows, size - unit.payload_bytes
+            if unit.error is not None or sample_ends:
+                break
+            if unit.ends_batch:
+                rows = size = 0
+        self._begun = rows, size
 
     def _after(self, sample: list[Unit], schema: pa.Schema) -> Iterator[Unit]:
         """The sample's units, then the rest under the schema that they gave."""
@@ -189,8 +217,6 @@ class Reader:
         whole = self._options.sample == "all"
         held = [unit for unit in sample if unit.rows or unit.error is not None]
         sample.clear()
-        if held and not whole:
-            held[-1].ends_batch = False  # the next rows join it
         while held:
             yield held.pop(0)
         if failed or whole:
@@ -202,7 +228,7 @@ class Reader:
         yield from self._rest()
 
     def _rest(self) -> Iterator[Unit]:
-        return self._reader.units(self._options.thread_count, self._batch_rows, self._batch_bytes)
+        return self._reader.units(self._options.thread_count, self._batch_rows, self._batch_bytes, *self._begun)
 
     @property
     def _batch_rows(self) -> int:
@@ -352,6 +378,11 @@ class Reader:
         except Exception as error:
             self.fault = error
             raise
+
+    @property
+    def is_one_whole_file(self) -> bool:
+        """Whether all rows of one file are read: only then its RangeIndex may be theirs."""
+        return len(self._sources) == 1 and self._options.offset == 0 and self._options.limit is None
 
     def close(self) -> None:
         """Close the files; reading is over."""

@@ -18,6 +18,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.options import MIB, WriteOptions
 from tfrecord_io.schema.embedded import embedded_schema, equal_types, field_bytes, pack
+from tfrecord_io.schema.fields import Schema
 from tfrecord_io.sink import FrameSink
 
 _SLICE_BYTES = 4 * MIB  # of Arrow data, what a thread encodes at a time
@@ -60,15 +61,16 @@ class Writer:
         After ``close()``.
     """
 
-    def __init__(self, path: Any, schema: pa.Schema | None, options: WriteOptions) -> None:
+    def __init__(self, path: Any, options: WriteOptions) -> None:
         self._options = options
         self._engine = get_engine()
         self._plan: WritePlan | None = None
         self.report: WriteReport | None = None
         self._rows = 0
         self._as_bytes = options.record_type == "bytes"
-        if schema is not None:
-            self._compile(schema)
+        self._schema = None if options.schema is None else Schema.parse(options.schema).to_arrow()
+        if self._schema is not None:
+            self._compile(self._schema)
         self._sink = FrameSink(
             path,
             compression=options.compression,
@@ -100,6 +102,8 @@ class Writer:
         if self._sink.closed:
             raise ValueError("the writer is closed")
         source = open_input(data, index=self._options.index, nan_to_null=self._options.nan_to_null)
+        if self._schema is not None:
+            source = conform(source, self._schema)
         plan = self._plan or self._compile(source.schema)
         if not equal_types(plan.schema, source.schema):
             raise SchemaError(
@@ -193,6 +197,31 @@ class Writer:
             self.discard()
 
 
+def conform(source: BatchSource, schema: pa.Schema) -> BatchSource:
+    """The columns of `schema`, in its order, cast to its types.
+
+    Raises
+    ------
+    SchemaError
+        The data lacks a column.
+    EncodeError
+        A value cannot be cast without loss.
+    """
+    for name in schema.names:
+        if name not in source.schema.names:
+            raise SchemaError("the schema names a column that the data does not have", feature=name, advice=f"it has: {', '.join(source.schema.names)}")
+    schema = schema if schema.metadata else schema.with_metadata(source.schema.metadata)
+
+    def cast() -> Iterator[pa.RecordBatch]:
+        for batch in source:
+            try:
+                yield batch.select(schema.names).cast(schema)
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+                raise EncodeError(f"a column cannot be cast to the schema's type: {error}", advice="cast it yourself, or change the schema") from error
+
+    return BatchSource(schema, cast(), source.rows)
+
+
 def _is_binary(type_: pa.DataType) -> bool:
     return any(is_one(type_) for is_one in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view))
 
@@ -207,7 +236,7 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def write(data: Any, path: Any, options: WriteOptions) -> WriteReport:
     """Write one table to one file."""
-    writer = Writer(path, None, options)
+    writer = Writer(path, options)
     try:
         writer.write(data)
     except BaseException:

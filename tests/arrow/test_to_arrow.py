@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from column_buffers import feature_list, lists, nothing, scalars
 from hypothesis import given
 from hypothesis import strategies as st
 
+from column_buffers import feature_list, lists, nothing, scalars
 from tfrecord_io.arrow.faults import RowFault
 from tfrecord_io.arrow.observe import observe, observe_all
 from tfrecord_io.arrow.physical import cut

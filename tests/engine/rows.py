@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,7 @@ def values_of(column: ColumnBuffers, row: int) -> list[Any] | None:
     first, last = (column.offsets[row], column.offsets[row + 1]) if column.layout == Layout.LIST else (row, row + 1)
     if column.kind == Kind.BYTES:
         cuts = column.value_offsets[first : last + 1]
-        return [column.values[a:b].tobytes() for a, b in zip(cuts[:-1], cuts[1:], strict=True)]
+        return [column.values[a:b].tobytes() for a, b in pairwise(cuts)]
     return [np.float32(v) if column.kind == Kind.FLOAT else int(v) for v in column.values[first:last]]
 
 

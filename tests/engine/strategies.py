@@ -218,6 +218,7 @@ def plans(draw: Draw) -> Plan:
         columns=columns,
         unknown=draw(st.sampled_from(["discover", "discover", "skip", "skip", "fault"])),
         select=None if chosen is None else chosen.__contains__,
+        ignored=draw(st.sampled_from([frozenset(), frozenset(), frozenset({"a", "steps"})])),
         text=draw(st.sampled_from([Text.TRACK, Text.TRACK, *Text])),
         record_type=draw(st.sampled_from(RecordType)),
         check_crc=draw(st.sampled_from([True, True, False])),

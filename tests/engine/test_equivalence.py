@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine.strategies import damaged, datasets, plans
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from engine.strategies import damaged, datasets, plans
 from tfrecord_io.engine.contract import ColumnBuffers, Engine, Fault, FaultCode, Plan
 from tfrecord_io.engine.reference import ENGINE as REFERENCE
 from tfrecord_io.engine.select import engines

@@ -41,8 +41,10 @@ def tree(request, tmp_path):
     else:
         fs = fsspec.filesystem("memory")
         fs.store.clear()
+        fs.pseudo_dirs[:] = [""]
         yield Tree("memory:///top", fs)
         fs.store.clear()
+        fs.pseudo_dirs[:] = [""]
 
 
 def shards(base, count, suffix=""):
@@ -106,7 +108,7 @@ def test_several_families_in_a_directory_are_refused_with_a_glob_for_each_that_w
     tree.make(*shards("mnist-train.tfrecord", 3), *shards("mnist-test.tfrecord", 1), *shards("x[1]", 2, ".tfrec"), "x1-00000-of-00002.tfrec")
     with pytest.raises(ValueError, match="families of shards; name one") as caught:
         tree.found("")
-    globs = [g for g in str(caught.value).split("'") if "-of-" in g]
+    globs = [g for g in str(caught.value).split("'") if "-*-of-" in g]
     assert len(globs) == 4
     sizes = [len(resolve_inputs(g, allow_missing_shards=True)) for g in globs]
     assert sorted(sizes) == [1, 1, 2, 3]
@@ -363,9 +365,9 @@ def test_filesystems_of_fsspec_and_pyarrow(tree, tmp_path):
     (source,) = resolve_inputs(str(tmp_path), filesystem=fs.LocalFileSystem())
     buffer = bytearray(5)
     assert source.open().readinto(memoryview(buffer)) == 3 and source.size == 3
-    tree.make("b.tfrecord")
-    (source,) = resolve_inputs(f"{tree.root}/*.tfrecord".removeprefix("memory://"), filesystem=tree.fs)
-    assert source.path == f"{tree.root}/{'b.tfrecord' if not source.local else os.path.basename(source.path)}"
+    tree.make("b.tfrec")
+    (source,) = resolve_inputs(f"{tree.root}/*.tfrec".removeprefix("memory://"), filesystem=tree.fs)
+    assert source.path == f"{tree.root}/b.tfrec"
     with pytest.raises(TypeError, match="filesystem= takes"):
         resolve_inputs("x", filesystem=3)
 

@@ -110,8 +110,26 @@ nb::tuple scan_block(const Input& data, size_t begin, int64_t max_records, bool 
   return nb::make_tuple(give_vector(std::move(found.starts)), give_vector(std::move(found.lengths)), found.consumed, fault_tuple(found.fault));
 }
 
+using Numbers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+nb::object gather_payloads(const Input& data, const Numbers& starts, const Numbers& lengths) {
+  Buffer out;
+  size_t at = 0;
+  {
+    nb::gil_scoped_release release;
+    out.reserve(data.size(), 0);
+    for (size_t i = 0; i < starts.size(); ++i) {
+      size_t length = static_cast<size_t>(lengths.data()[i]);
+      if (length != 0) std::memcpy(out.as<u8>() + at, data.data() + starts.data()[i], length);
+      at += length;
+    }
+    out.trim(at);
+  }
+  return give<u8>(std::move(out), at);
+}
+
 // `lengths`: of the payloads that stand in `data` one after the other.
-nb::object frame_payloads(const Input& data, const nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig>& lengths) {
+nb::object frame_payloads(const Input& data, const Numbers& lengths) {
   Buffer out;
   size_t at = 0, from = 0;
   {
@@ -188,6 +206,7 @@ NB_MODULE(_kernel, m) {
   m.def("crc32c_portable", &crc_portable, nb::arg("data"), nb::arg("value") = 0);
   m.def("decode_run", &run_of, nb::arg("data"), nb::arg("portable") = false);
   m.def("scan", &scan_block, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("check_crc"), nb::arg("max_record_bytes"), nb::arg("final"));
+  m.def("payloads", &gather_payloads, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"));
   m.def("frame", &frame_payloads, nb::arg("data"), nb::arg("lengths"));
   m.def("encode", &encode_rows, nb::arg("columns"), nb::arg("begin"), nb::arg("end"), nb::arg("prefix"), nb::arg("sequence"));
   nb::class_<Decoder>(m, "Decoder")

@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from tfrecord_io import __version__
+import tfrecord_io
 from tfrecord_io.cli.guard import BAD_DATA, GuardedGroup
 
 Command = Callable[..., Any]
 
 
 @click.group(cls=GuardedGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="tfr")
+@click.version_option(tfrecord_io.__version__, prog_name="tfr")
 def tfr() -> None:
     """Look into TFRecord files.
 
@@ -67,9 +67,7 @@ def print_json(value: Any) -> None:
 @click.option("-n", "limit", type=click.IntRange(min=0), default=5, show_default=True, help="How many records.")
 def head(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Show the first records."""
-    from tfrecord_io.reader import read_table
-
-    table = read_table(path, **options)
+    table = tfrecord_io.read_table(path, **options)
     if as_json:
         print_json(table.to_pylist())
     else:
@@ -83,10 +81,9 @@ def head(path: str | list[str], as_json: bool, **options: Any) -> None:
 @record_type
 def schema(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Show the columns and their types."""
-    from tfrecord_io.reader import open_reader
     from tfrecord_io.tools.summary import type_name
 
-    with open_reader(path, **options) as reader:
+    with tfrecord_io.open_reader(path, **options) as reader:
         found = reader.schema
     if as_json:
         print_json([{"name": field.name, "type": type_name(field.type)} for field in found])
@@ -100,9 +97,7 @@ def schema(path: str | list[str], as_json: bool, **options: Any) -> None:
 @inputs
 def count(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Count the records."""
-    from tfrecord_io.tools.count import count_records
-
-    records = count_records(path, **options)
+    records = tfrecord_io.count_records(path, **options)
     if as_json:
         print_json({"records": records})
     else:
@@ -114,9 +109,7 @@ def count(path: str | list[str], as_json: bool, **options: Any) -> None:
 @record_type
 def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Check every checksum, and that every record parses."""
-    from tfrecord_io.tools.verify import verify as check
-
-    report = check(path, **options)
+    report = tfrecord_io.verify(path, **options)
     if as_json:
         print_json(report.to_dict())
     else:
@@ -131,9 +124,7 @@ def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
 @columns
 def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Show types, missing values, ranges and lengths of all columns."""
-    from tfrecord_io.tools.describe import describe as look
-
-    description = look(path, **options)
+    description = tfrecord_io.describe(path, **options)
     if as_json:
         print_json(description.to_dict())
     else:

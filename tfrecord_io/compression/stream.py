@@ -31,6 +31,9 @@ class Stream(Protocol):
     offset: int
 
     @property
+    def compression(self) -> str | None: ...
+
+    @property
     def raw_offset(self) -> int: ...
 
     def readinto(self, buffer: memoryview, /) -> int: ...
@@ -130,6 +133,11 @@ class PlainStream:
         self.offset = 0
 
     @property
+    def compression(self) -> str | None:
+        """Name of the codec, None for plain."""
+        return None
+
+    @property
     def raw_offset(self) -> int:
         return self.offset
 
@@ -153,6 +161,11 @@ class DecompressedStream:
         self._member_begin: tuple[int, int] | None = None  # file offset, uncompressed offset
         self._error: Exception | None = None
         self._ended = False
+
+    @property
+    def compression(self) -> str | None:
+        """Name of the codec."""
+        return self._codec.name
 
     @property
     def raw_offset(self) -> int:

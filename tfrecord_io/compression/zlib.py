@@ -24,17 +24,19 @@ class Zlib(DeflateCodec):
         """Two bytes are no magic: one plain file in a thousand has them, and so has the text "x^2".
 
         Asked for as well: the window that everybody uses, and data that begins well. Zeros in the upper
-        half of a record's length (one may be damaged) are no beginning that a compressor makes.
+        half of a record's length (one may be damaged) are no beginning that a compressor makes, but for
+        a whole stream of a byte or none.
         """
         if len(head) < 2 or head[0] != 0x78 or not self.accepts(head):
             return False
-        if head[4:8].count(0) >= 3:
-            return False
+        member = self.decompressor()
         try:
-            self.decompressor().decompress(head[:512], 512)
+            member.decompress(head[:512], 1 << 20)
+            if not member.hungry:
+                member.decompress(b"", 1)
         except Damage:
             return False
-        return True
+        return member.eof or head[4:8].count(0) < 3
 
     def decompressor(self, *, exact: bool = False) -> ZlibDecompressor:
         return ZlibDecompressor(exact=exact)

@@ -195,6 +195,10 @@ class Engine(Protocol):
         """Find the records of `data`; `check_crc` is about payloads, lengths are always checked."""
         ...
 
+    def payloads(self, data: Any, frames: Frames) -> Array:
+        """The payloads of `data`, one behind the other, without their frames: a uint8 array."""
+        ...
+
     def frame(self, payloads: Sequence[Any]) -> bytes:
         """Put payloads into frames, one after the other."""
         ...

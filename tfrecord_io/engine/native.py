@@ -10,6 +10,7 @@ import numpy as np
 from tfrecord_io._native import _kernel
 from tfrecord_io.engine.contract import (
     MAX_RECORD_BYTES,
+    Array,
     ColumnBuffers,
     Decoder,
     EmbeddedHook,
@@ -146,6 +147,9 @@ class NativeEngine:
     ) -> tuple[Frames, Fault | None]:
         starts, lengths, consumed, raw = _kernel.scan(_as_array(data), begin, max_records, check_crc, max_record_bytes, final)
         return Frames(starts, lengths, consumed), _fault(raw)
+
+    def payloads(self, data: Any, frames: Frames) -> Array:
+        return _kernel.payloads(_as_array(data), frames.starts, frames.lengths)
 
     def frame(self, payloads: Sequence[Any]) -> bytes:
         lengths = np.fromiter((len(p) for p in payloads), np.int64, len(payloads))

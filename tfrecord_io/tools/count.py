@@ -53,7 +53,9 @@ def count_records(
     >>> tfr.count_records("three.tfrecord")
     3
     """
-    sources = resolve_inputs(path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards)
+    sources = resolve_inputs(
+        path, storage_options=dict(storage_options or {}), filesystem=filesystem, allow_missing_shards=allow_missing_shards
+    )
     step = scan_step(get_engine(), check_crc=check_crc, max_record_bytes=max_record_bytes)
     records = 0
     for source in sources:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from tfrecord_io.errors import printable
-from tfrecord_io.reader import open_reader
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.reader import Reader
 from tfrecord_io.tools.plain_table import plain_table
 from tfrecord_io.tools.summary import ColumnGatherer, ColumnSummary
 from tfrecord_io.tools.words import ranges, short
@@ -31,7 +30,7 @@ class Description:
         """One row of text a column, in the order of `HEADINGS`."""
         return [
             (
-                printable(c.name),
+                printable(c.name) or '""',
                 printable(c.type),
                 f"{c.nulls:,}",
                 ranges(c.minimum, c.maximum),
@@ -75,16 +74,11 @@ def describe(path: Any, **options: Any) -> Description:
     >>> tfr.describe("words.tfrecord").columns[0].maximum
     2
     """
-    gatherers: list[ColumnGatherer] = []
     records = 0
-    with open_reader(path, **{"sample": "all", **options}) as reader:
+    with Reader(path, ReadOptions.of({"sample": "all", **options})) as reader:
         gatherers = [ColumnGatherer(field.name, field.type) for field in reader.schema]
         for batch in reader:
             records += batch.num_rows
-            _add(gatherers, batch)
+            for gatherer, column in zip(gatherers, batch.columns, strict=True):
+                gatherer.add(column)
     return Description(records, tuple(g.summary() for g in gatherers))
-
-
-def _add(gatherers: list[ColumnGatherer], batch: pa.RecordBatch) -> None:
-    for gatherer, column in zip(gatherers, batch.columns, strict=True):
-        gatherer.add(column)

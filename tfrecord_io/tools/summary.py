@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 DISTINCT_LIMIT = 1000  # more distinct values than this are not counted on
+EXAMPLE_ROWS = 16  # an example is looked for among so many
 DISTINCT_BYTES = 64  # values longer than this on average are not told apart: images, blobs
 
 
@@ -31,7 +32,7 @@ class ColumnSummary:
     min_length: int | None = None
     max_length: int | None = None
     distinct: int | None = None  # None: not counted, or more than can be
-    example: Any = None  # the first value there is
+    example: Any = None  # an early value, not an empty one if there is another
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
@@ -65,8 +66,8 @@ class ColumnGatherer:
         present = array.drop_null()
         if not len(present):
             return
-        if self.example is None:
-            self.example = plain(present.slice(0, 1))[0].as_py()
+        if self.example is None or _is_empty(self.example):  # the next piece may show more
+            self.example = _example(present)
         values = plain(present)
         if is_list(values.type):  # the lengths of lists of texts are those of the lists
             self._add_lengths(pc.list_value_length(values))
@@ -131,6 +132,15 @@ class ColumnGatherer:
             distinct=len(self.distinct) if self.distinct else None,
             example=self.example,
         )
+
+
+def _example(present: pa.Array) -> Any:
+    values = plain(present.slice(0, EXAMPLE_ROWS)).to_pylist()
+    return next((v for v in values if not _is_empty(v)), values[0])
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, str | bytes | list) and not value
 
 
 def plain(array: pa.Array) -> pa.Array:

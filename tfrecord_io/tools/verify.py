@@ -99,7 +99,9 @@ def verify(
     """
     if record_type is not None and record_type not in RECORD_TYPES:
         raise ValueError(f"record_type={record_type!r}: expected None or one of {', '.join(map(repr, RECORD_TYPES))}")
-    sources = resolve_inputs(path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards)
+    sources = resolve_inputs(
+        path, storage_options=dict(storage_options or {}), filesystem=filesystem, allow_missing_shards=allow_missing_shards
+    )
     return VerifyReport(tuple(_check(source, record_type, compression, max_record_bytes) for source in sources))
 
 

@@ -53,8 +53,16 @@ def _short_bytes(value: bytes, width: int) -> str:
 
 
 def _short_list(value: list[Any] | tuple[Any, ...], width: int) -> str:
-    shown = ", ".join(short(v, width // 2) for v in value[:SHOWN_ITEMS])
-    return f"[{shown}]" if len(value) <= SHOWN_ITEMS else f"{len(value):,} values [{shown}, …]"
+    """The first values, as many as fit, and how many there are."""
+    shown: list[str] = []
+    for item in value[:SHOWN_ITEMS]:
+        text = short(item, width // 2)
+        if shown and sum(map(len, shown)) + len(text) > width:
+            break
+        shown.append(text)
+    if len(shown) < len(value):
+        return f"{len(value):,} values [{', '.join(shown)}, …]"
+    return f"[{', '.join(shown)}]"
 
 
 def _cut(text: str, width: int) -> str:

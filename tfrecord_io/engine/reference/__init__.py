@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ColumnBuffers, EmbeddedHook, Engine, Fault, Frames, Plan
+from tfrecord_io.engine.contract import Array, MAX_RECORD_BYTES, ColumnBuffers, EmbeddedHook, Engine, Fault, Frames, Plan
 from tfrecord_io.engine.reference import encoder, framing
 from tfrecord_io.engine.reference.decoder import ReferenceDecoder
 
@@ -32,6 +32,9 @@ class ReferenceEngine:
         final: bool = True,
     ) -> tuple[Frames, Fault | None]:
         return framing.scan(data, begin, max_records=max_records, check_crc=check_crc, max_record_bytes=max_record_bytes, final=final)
+
+    def payloads(self, data: Any, frames: Frames) -> Array:
+        return framing.payloads(data, frames)
 
     def frame(self, payloads: Sequence[Any]) -> bytes:
         return framing.frame(payloads)

@@ -109,28 +109,31 @@ class ReferenceDecoder:
         return None
 
     def _judge_names(self, found: dict[_Key, Column], record: Record) -> Fault | None:
-        if self._plan.unknown == "fault":
-            unknown = next((name for name, is_list in record.met if (name, is_list) not in self._columns and self._is_selected(name)), None)
-            return None if unknown is None else Fault(FaultCode.UNKNOWN_FEATURE, 0, 0, feature=unknown)
-        if self._plan.unknown == "skip":
-            return None
-        new = [key for key in dict.fromkeys(record.met) if key not in self._columns and key not in self._left_out]
+        new = self._new_names(record)
         total = len(self._columns) + len(self._left_out) + len(new)
         if new and total > self._plan.max_features:
             return Fault(FaultCode.TOO_MANY_FEATURES, 0, 0, feature=new[-1][0], expected=self._plan.max_features, got=total)
+        if self._plan.unknown == "fault":
+            unknown = next((name for name, _ in new if self._is_selected(name)), None)
+            return None if unknown is None else Fault(FaultCode.UNKNOWN_FEATURE, 0, 0, feature=unknown)
         for name, is_list in found:
             if (name, not is_list) in self._columns or (name, not is_list) in found:
                 return Fault(FaultCode.NAME_IN_BOTH, 0, 0, feature=name)
         return None
+
+    def _new_names(self, record: Record) -> list[_Key]:
+        if self._plan.unknown == "skip":
+            return []
+        known = {*self._columns, *self._left_out}
+        return [key for key in dict.fromkeys(record.met) if key not in known and key[0] not in self._plan.ignored]
 
     def _commit(self, record: Record, columns: dict[_Key, Column], payload_bytes: int) -> None:
         for column in columns.values():
             if len(column.rows) < self.rows:  # found just now: null in the rows before
                 column.rows = [None] * self.rows
             column.append(_row(column, record))
+        self._left_out.update(key for key in self._new_names(record) if key not in columns)
         self._columns = columns
-        if self._plan.unknown == "discover":
-            self._left_out.update(key for key in record.met if key not in columns)
         self.rows += 1
         self.value_bytes += payload_bytes
         self.sequence = self.sequence or record.is_sequence

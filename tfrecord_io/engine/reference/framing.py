@@ -119,6 +119,13 @@ def scan(
     return Frames(starts, lengths, at - begin), fault
 
 
+def payloads(data: Any, frames: Frames) -> Array:
+    """Join the payloads of `data`; see `contract.Engine.payloads`."""
+    view = byte_view(data)
+    parts = [view[start : start + length] for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True)]
+    return np.frombuffer(b"".join(parts), np.uint8)
+
+
 def frame(payloads: Sequence[Any]) -> bytes:
     """Put payloads into frames, one after the other."""
     return b"".join(_framed_parts(payloads))
