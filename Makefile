@@ -56,7 +56,12 @@ $(WHEELS)/.built: $(SOURCES) | $(VENV)/bin/python
 # $(call replace,environment): our wheel in place of an older one of the same version.
 # $(call install,environment,extra,other packages): what it and the extra need.
 replace = $(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall $(WHEELS)/*.whl
+# $(call bare,environment,packages): without what they need.
 install = $(1)/bin/python -m pip install --quiet --disable-pip-version-check $$(ls $(WHEELS)/*.whl)$(2) $(3)
+bare = $(1)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps $(2)
+
+# tfx-bsl comes bare: it wants Apache Beam and much of Google Cloud, 1 GB that its coders never import; this is what they do import.
+TENSORFLOW := tensorflow-cpu tensorflow-metadata 'protobuf<7'
 
 $(VENV)/bin/python $(CONFORMANCE)/bin/python $(BENCH)/bin/python:
 	$(PYTHON) -m venv $(@D:/bin=)
@@ -76,12 +81,14 @@ $(VENV)/.dev: $(VENV)/.test
 
 $(CONFORMANCE)/.installed: $(WHEELS)/.built | $(CONFORMANCE)/bin/python
 	$(call replace,$(CONFORMANCE))
-	$(call install,$(CONFORMANCE),[test],tensorflow-cpu tfx-bsl)
+	$(call install,$(CONFORMANCE),[test],$(TENSORFLOW))
+	$(call bare,$(CONFORMANCE),tfx-bsl)
 	touch $@
 
 $(BENCH)/.installed: $(WHEELS)/.built | $(BENCH)/bin/python
 	$(call replace,$(BENCH))
-	$(call install,$(BENCH),,tensorflow-cpu tfx-bsl tfrecord)
+	$(call install,$(BENCH),,$(TENSORFLOW) tfrecord)
+	$(call bare,$(BENCH),tfx-bsl)
 	touch $@
 
 # The tests compare the engines: without the kernel they would show nothing. The second build shows why it is missing.

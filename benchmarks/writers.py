@@ -133,6 +133,7 @@ class OursWriter(_Writer):
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
+        os.environ["TFRECORD_IO_ENGINE"] = "native"  # a missing kernel is an error here, not a slow table
         import tfrecord_io as tfr
 
         self.write = tfr.write_tfrecord

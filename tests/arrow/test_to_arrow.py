@@ -262,8 +262,10 @@ def test_more_or_fewer_values_than_the_fixed_size() -> None:
 def test_another_kind_or_count_than_declared() -> None:
     _, fault = faulty(scalars(FLOAT, [None, 1.0]), pa.int64())
     assert (fault.row, fault.expected, fault.got, fault.error) == (1, "INT64", "FLOAT", FeatureTypeError)
-    _, fault = faulty(lists(INT, [[1], [1, 2]]), pa.int64())
-    assert (fault.row, fault.expected, fault.got) == (1, 1, 2)
+    _, fault = faulty(lists(INT, [None, [1], [1, 2], []]), pa.int64())
+    assert (fault.row, fault.expected, fault.got) == (2, 1, 2)
+    _, fault = faulty(lists(BYTES, [[b"ab"], None, [b"c"], []]), pa.string())
+    assert (fault.row, fault.expected, fault.got) == (3, 1, 0)
     _, fault = faulty(scalars(INT, [None, 1]), pa.null())
     assert fault.row == 1
 

@@ -112,10 +112,13 @@ class CodecSuite(ABC):
         for cut in range(1, len(made)):
             out, error, stream = read(made[:cut], self.codec)
             assert out == self.decodable(made[:cut])
-            assert error is not None and error.offset == len(out)
-            assert f"byte {len(out)}:" in str(error) and f"byte {stream.raw_offset} of the compressed file" in str(error)
+            assert error is not None
+            assert error.offset == len(out)
+            assert f"byte {len(out)}:" in str(error)
+            assert f"byte {stream.raw_offset} of the compressed file" in str(error)
             assert cut - 10 <= stream.raw_offset <= cut
-            assert isinstance(error, OSError) and error.path == "file.tfrecord"
+            assert isinstance(error, OSError)
+            assert error.path == "file.tfrecord"
 
     @pytest.mark.fault(27)
     @pytest.mark.fault(28)
@@ -127,14 +130,16 @@ class CodecSuite(ABC):
             bad[-1 - bit // 8] ^= 1 << bit % 8
             out, error, _ = read(bytes(bad), self.codec)
             assert out == data
-            assert error is not None and "mismatch (stored" in str(error)
+            assert error is not None
+            assert "mismatch (stored" in str(error)
 
     def test_a_bad_trailer_in_the_middle_ends_the_file_there(self):
         first, second = records(40), records(40, seed=1)
         bad = bytearray(self.elsewhere(first))
         bad[-1] ^= 1
         out, error, _ = read(bytes(bad) + self.elsewhere(second), self.codec)
-        assert out == first and error is not None
+        assert out == first
+        assert error is not None
 
     @pytest.mark.parametrize("seekable", [True, False])
     def test_damaged_data_gives_the_bytes_before_the_damage(self, seekable):
@@ -159,7 +164,8 @@ class CodecSuite(ABC):
         made = self.elsewhere(data)
         out, error, stream = read(made + junk, self.codec)
         assert out == data
-        assert "junk after" in str(error) and stream.raw_offset == len(made)
+        assert "junk after" in str(error)
+        assert stream.raw_offset == len(made)
 
     @pytest.mark.fault(31)
     def test_a_bomb_is_streamed_in_bounded_memory(self):

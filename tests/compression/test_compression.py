@@ -13,10 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from compression.codec_suite import CodecSuite, read, records
 from tfrecord_io.compression import codec_for_path, get_codec, infer, is_record_header, open_decompressed, sniff
 from tfrecord_io.errors import CompressionError
-
-from compression.codec_suite import CodecSuite, read, records
 
 
 class TestGzip(CodecSuite):
@@ -48,7 +47,8 @@ class TestGzip(CodecSuite):
 
     def test_a_name_without_end_is_refused_and_not_kept(self):
         out, error, _ = read(b"\x1f\x8b\x08\x08" + bytes(6) + b"n" * (4 << 20), self.codec)
-        assert out == b"" and "over 1 MiB" in str(error)
+        assert out == b""
+        assert "over 1 MiB" in str(error)
 
     def test_zeros_behind_and_between_members_are_padding_as_for_gzip(self):
         made = gzip.compress(b"one") + bytes(700_000) + gzip.compress(b"two") + bytes(3)
@@ -57,7 +57,8 @@ class TestGzip(CodecSuite):
 
     def test_zeros_and_then_junk_are_an_error(self):
         out, error, _ = read(gzip.compress(b"one") + bytes(700_000) + b"junk", self.codec)
-        assert out == b"one" and "junk after" in str(error)
+        assert out == b"one"
+        assert "junk after" in str(error)
 
     def test_a_length_above_4_gib_is_compared_as_gzip_does(self):
         decompressor = self.codec.decompressor()
@@ -116,7 +117,8 @@ def record_header(length):
 @pytest.mark.parametrize("magic", [b"\x1f\x8b\x08\x00", b"\x78\x9c\x00\x00", b"\x78\x01\x01\x00", b"\x78\xda\xed\xc1", b"\x78\x5e"])
 def test_a_plain_file_whose_first_length_looks_like_a_magic_is_plain(magic):
     header = record_header(int.from_bytes(magic, "little"))
-    assert header.startswith(magic) and is_record_header(header)
+    assert header.startswith(magic)
+    assert is_record_header(header)
     assert sniff(header + b"payload") is None
     assert infer(header + b"payload", "a.tfrecord.gz") is None
 
@@ -160,7 +162,8 @@ def test_names():
         get_codec("bz2")
     with pytest.raises(TypeError):
         get_codec(3)
-    assert codec_for_path("gz") is None and codec_for_path("a.tfrecord") is None
+    assert codec_for_path("gz") is None
+    assert codec_for_path("a.tfrecord") is None
 
 
 def test_golden_files_of_tensorflow(data):
@@ -197,11 +200,13 @@ def test_a_failing_disk_is_an_error_with_the_offset_and_not_the_end(codec):
     made = gzip.compress(data) if codec else data
     stream = open_decompressed(Failing(made, 5000, OSError(errno.EIO, "Input/output error")), get_codec(codec), "a.tfrecord")
     out, buffer = b"", memoryview(bytearray(700))
-    with pytest.raises(OSError, match=r"Input/output error, at byte 5000.*a\.tfrecord") as caught:
+    with pytest.raises(OSError, match=r"Input/output error, at byte 5000.*a\.tfrecord") as caught:  # noqa: PT012
         while n := stream.readinto(buffer):
             out += bytes(buffer[:n])
-    assert caught.value.errno == errno.EIO and not isinstance(caught.value, CompressionError)
-    assert data.startswith(out) and len(out) >= 4000
+    assert caught.value.errno == errno.EIO
+    assert not isinstance(caught.value, CompressionError)
+    assert data.startswith(out)
+    assert len(out) >= 4000
 
 
 @pytest.mark.fault(61)

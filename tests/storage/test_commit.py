@@ -73,7 +73,7 @@ def test_the_target_is_old_until_commit(target):
 @pytest.mark.fault(69)
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit, GeneratorExit])
 def test_an_exception_in_the_block_publishes_nothing(target, error):
-    with pytest.raises(error), open_output(target) as out:
+    with pytest.raises(error), open_output(target) as out:  # noqa: PT012
         out.write(b"half")
         raise error
     assert target.read_bytes() == b"old"
@@ -137,7 +137,8 @@ def test_what_a_link_points_to_is_replaced(tmp_path):
         write(tmp_path / "link", text)
         assert (tmp_path / "link").is_symlink()
         assert (tmp_path / "data/a").read_bytes() == text
-        assert names(tmp_path) == ["data", "link"] and names(tmp_path / "data") == ["a"]
+        assert names(tmp_path) == ["data", "link"]
+        assert names(tmp_path / "data") == ["a"]
 
 
 def test_the_longest_name_can_be_written(tmp_path):
@@ -205,8 +206,10 @@ def test_of_many_writers_one_wins_whole(tmp_path, overwrite):
     for thread in threads:
         thread.join()
     data = (tmp_path / "a").read_bytes()
-    assert len(data) == 50_000 and len(set(data)) == 1
-    assert data[0] in wins and (len(wins) == 1 if overwrite is False else len(wins) == 8)
+    assert len(data) == 50_000
+    assert len(set(data)) == 1
+    assert data[0] in wins
+    assert len(wins) == 1 if overwrite is False else len(wins) == 8
     assert names(tmp_path) == ["a"]
 
 
@@ -262,7 +265,8 @@ def test_a_full_disk_or_a_size_limit_leaves_the_target(target):
     """
     subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 100_000
-    assert target.read_bytes() == b"old" and names(target.parent) == ["a.tfrecord"]
+    assert target.read_bytes() == b"old"
+    assert names(target.parent) == ["a.tfrecord"]
 
 
 @pytest.mark.fault(66)
@@ -275,7 +279,8 @@ def test_after_a_failed_write_nothing_can_be_published(target, monkeypatch):
     assert caught.value.errno == errno.ENOSPC
     with pytest.raises(ValueError, match="a write failed"):
         out.commit()
-    assert target.read_bytes() == b"old" and names(target.parent) == ["a.tfrecord"]
+    assert target.read_bytes() == b"old"
+    assert names(target.parent) == ["a.tfrecord"]
 
 
 @pytest.mark.fault(61)
@@ -293,7 +298,8 @@ def test_a_failing_commit_leaves_the_target(target, monkeypatch, call):
     with pytest.raises(OSError, match="Input/output error") as caught:
         write(target, b"new")
     assert caught.value.filename == str(target)
-    assert target.read_bytes() == b"old" and names(target.parent) == ["a.tfrecord"]
+    assert target.read_bytes() == b"old"
+    assert names(target.parent) == ["a.tfrecord"]
 
 
 @pytest.mark.fault(67)
@@ -336,7 +342,8 @@ def test_ctrl_c_during_a_long_write_leaves_the_target(target):
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
     assert b"KeyboardInterrupt" in process.communicate()[1]
-    assert target.read_bytes() == b"old" and names(target.parent) == ["a.tfrecord"]
+    assert target.read_bytes() == b"old"
+    assert names(target.parent) == ["a.tfrecord"]
 
 
 def test_devices_and_pipes_are_written_as_they_are(tmp_path):
@@ -349,7 +356,8 @@ def test_devices_and_pipes_are_written_as_they_are(tmp_path):
     reader.start()
     write(tmp_path / "pipe", b"data")
     reader.join()
-    assert got == [b"data"] and names(tmp_path) == ["pipe"]
+    assert got == [b"data"]
+    assert names(tmp_path) == ["pipe"]
 
 
 def test_standard_output_is_written_as_it_is(tmp_path):
@@ -383,7 +391,7 @@ def test_in_memory_filesystems_publish_at_commit_only():
     fs = fsspec.filesystem("memory")
     fs.store.clear()
     write("memory://box/a", b"one")
-    with pytest.raises(RuntimeError), open_output("memory://box/a") as out:
+    with pytest.raises(RuntimeError), open_output("memory://box/a") as out:  # noqa: PT012
         out.write(b"half")
         assert fs.cat_file("/box/a") == b"one"
         raise RuntimeError
@@ -397,9 +405,11 @@ def test_in_memory_filesystems_publish_at_commit_only():
 def test_pyarrow_filesystems_publish_at_commit_only(target):
     from pyarrow import fs
 
-    with pytest.raises(RuntimeError), open_output(str(target), filesystem=fs.LocalFileSystem()) as out:
+    with pytest.raises(RuntimeError), open_output(str(target), filesystem=fs.LocalFileSystem()) as out:  # noqa: PT012
         out.write(b"half")
         raise RuntimeError
-    assert target.read_bytes() == b"old" and names(target.parent) == ["a.tfrecord"]
+    assert target.read_bytes() == b"old"
+    assert names(target.parent) == ["a.tfrecord"]
     write(str(target), b"new", filesystem=fs.LocalFileSystem())
-    assert target.read_bytes() == b"new" and names(target.parent) == ["a.tfrecord"]
+    assert target.read_bytes() == b"new"
+    assert names(target.parent) == ["a.tfrecord"]

@@ -6,9 +6,8 @@ import json
 import pickle
 import sqlite3
 import struct
-import tarfile
-import zipfile
 import zlib
+from pathlib import Path
 
 import crc32c
 import numpy as np
@@ -116,7 +115,7 @@ def test_a_file_that_shrinks_is_an_error(tmp_path):
     buffer = memoryview(bytearray(2000))
     assert stream.readinto(buffer)
     path.write_bytes(PLAIN[:3000])
-    with pytest.raises(OSError, match=f"ended at byte 3000 of {len(PLAIN)}: it was cut while being read"):
+    with pytest.raises(OSError, match=f"ended at byte 3000 of {len(PLAIN)}: it was cut while being read"):  # noqa: PT012
         while stream.readinto(buffer):
             pass
 
@@ -125,7 +124,8 @@ def test_a_file_object_is_read_from_where_it_stands():
     for made in MADE.values():
         file = io.BytesIO(b"header" + made)
         file.seek(6)
-        assert read(file) == PLAIN and not file.closed
+        assert read(file) == PLAIN
+        assert not file.closed
 
 
 def files(folder):
@@ -141,12 +141,13 @@ def files(folder):
 
     by("a Parquet file", lambda p: pa.parquet.write_table(table, p))
     by("an Arrow IPC (Feather) file", lambda p: pa.feather.write_feather(table, p))
-    by("a Feather V1 file", lambda p: open(p, "wb").write(b"FEA1" + bytes(60)))
+    by("a Feather V1 file", lambda p: Path(p).write_bytes(b"FEA1" + bytes(60)))
     by("an ORC file", lambda p: pa.orc.write_table(table, p))
-    by("a NumPy .npy file", lambda p: np.save(open(p, "wb"), np.arange(3)))
-    by("a zip archive (.npz is one as well)", lambda p: np.savez(open(p, "wb"), x=np.arange(3)))
     by("a SQLite database", lambda p: sqlite3.connect(p).execute("create table t(x)"))
-    by("a tar archive", lambda p: tarfile.open(p, "w").close() or zipfile)
+    for name, save in (("a NumPy .npy file", np.save), ("a zip archive (.npz is one as well)", np.savez)):
+        buffer = io.BytesIO()
+        save(buffer, np.arange(3))
+        made[name] = buffer.getvalue()
     sink = pa.BufferOutputStream()
     pa.ipc.new_stream(sink, table.schema).close()
     made["an Arrow IPC stream"] = sink.getvalue().to_pybytes()
@@ -162,12 +163,11 @@ def files(folder):
 @pytest.mark.fault(17)
 def test_files_of_other_formats_are_named(tmp_path):
     made = files(tmp_path)
-    made.pop("a tar archive")  # an empty one has no header
     for name, data in made.items():
         assert looks_like(data) == name
 
 
-RIEGELI = bytes.fromhex("83af70d10d884a3f00000000000000004000000000000000" "91bac23c9287e1a90000000000000000e19f13c0e9b1c37273") + bytes(15)
+RIEGELI = bytes.fromhex("83af70d10d884a3f0000000000000000400000000000000091bac23c9287e1a90000000000000000e19f13c0e9b1c37273") + bytes(15)
 
 
 @pytest.mark.fault(14)
@@ -185,8 +185,12 @@ RIEGELI = bytes.fromhex("83af70d10d884a3f00000000000000004000000000000000" "91ba
         (b"\x28\xb5\x2f\xfd\x04\x58", "zstd data"),
         (b"BZh91AY&SY", "bzip2 data"),
         (b"\xfd7zXZ\0\0\4", "xz data"),
+        (bytes(257) + b"ustar\x0000", "a tar archive"),
         (b"RIFF\x24\0\0\0WAVEfmt ", "a WAV file"),
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12\n", "a Git LFS pointer: the data was not downloaded; run git lfs pull"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12\n",
+            "a Git LFS pointer: the data was not downloaded; run git lfs pull",
+        ),
         (b"<!DOCTYPE html>\n<html>", "an HTML page: an error page of a server perhaps"),
         (b"\n <HTML><head><title>404</title>", "an HTML page: an error page of a server perhaps"),
         (b'<?xml version="1.0"?><Error><Code>AccessDenied</Code>', "an XML document: an error message of a bucket perhaps"),

@@ -77,13 +77,14 @@ def test_an_exception_in_the_block_publishes_nothing_and_leaves_no_upload(fs, bu
     import gc
 
     url = f"s3://{bucket}/a.tfrecord"
-    with pytest.raises(error), open_output(url, storage_options=options) as out:
+    with pytest.raises(error), open_output(url, storage_options=options) as out:  # noqa: PT012
         out.write(data)
         raise error
     del out
     gc.collect()
     fs.invalidate_cache()
-    assert not fs.exists(url) and not uploads(fs, bucket)
+    assert not fs.exists(url)
+    assert not uploads(fs, bucket)
 
 
 @pytest.mark.fault(68)
@@ -95,7 +96,8 @@ def test_overwrite_false_refuses_a_file_that_came_meanwhile(fs, bucket, options,
     fs.pipe_file(url, b"theirs")
     with pytest.raises(FileExistsError, match="overwrite=True"):
         out.commit()
-    assert fs.cat_file(url) == b"theirs" and not uploads(fs, bucket)
+    assert fs.cat_file(url) == b"theirs"
+    assert not uploads(fs, bucket)
     with pytest.raises(FileExistsError):
         open_output(url, storage_options=options, overwrite=False)
     with open_output(url, storage_options=options) as out:
@@ -136,7 +138,7 @@ def test_a_file_replaced_while_read_is_an_error(fs, bucket, options):
     buffer = memoryview(bytearray(1 << 20))
     stream.readinto(buffer)
     fs.pipe_file(url, BIG[::-1])
-    with pytest.raises(OSError):
+    with pytest.raises(OSError):  # noqa: PT012
         while stream.readinto(buffer):
             pass
 

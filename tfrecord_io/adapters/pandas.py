@@ -53,7 +53,7 @@ def to_pandas(table: pa.Table, dtype_backend: str | None = None, *, whole_file: 
     stated = _stated(table.schema)
     held = set(table.column_names)
     index_fields = [name for name in dict.fromkeys(each for each in stated["index_columns"] if isinstance(each, str)) if name in held]
-    data = table.drop_columns(index_fields) if index_fields else table
+    data = table.select([name for name in table.column_names if name not in index_fields])
     frame = _frame(data, stated, dtype_backend)
     index = _stored_index(table.select(index_fields), stated, dtype_backend) if index_fields else _range(stated, table.num_rows, whole_file)
     if index is not None:
@@ -158,6 +158,8 @@ def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> p
     """The columns of a table as a frame with text labels and no index of its own."""
     import pandas as pd
 
+    if not table.num_columns:  # with new metadata a table without columns would lose its rows (pyarrow 26)
+        return pd.DataFrame(index=pd.RangeIndex(table.num_rows))
     mapper: Callable[[pa.DataType], Any] | None = None
     if backend == "pyarrow":
         mapper = pd.ArrowDtype

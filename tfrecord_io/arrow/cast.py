@@ -64,7 +64,7 @@ def _from_int64(type_: pa.DataType) -> Cast:
 
 def _narrowing(type_: pa.DataType) -> Callable[[Array], Array]:
     if t.is_boolean(type_):
-        return bitmap_of
+        return lambda values: bitmap_of(values.astype(bool))  # packing int64 is many times slower
     if type_.bit_width == 64:
         return lambda values: values
     dtype = np.dtype(f"i{type_.bit_width // 8}")  # keeps the low bits, so it serves unsigned types as well

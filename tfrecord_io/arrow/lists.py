@@ -12,7 +12,7 @@ from pyarrow import types as t
 from tfrecord_io.arrow.cast import Cast, checked_cast, raw_values, value_cast
 from tfrecord_io.arrow.faults import RowFault
 from tfrecord_io.arrow.physical import list_array, mask_of, variable_width
-from tfrecord_io.arrow.widen import widen
+from tfrecord_io.arrow.widen import first_valid, is_nothing, widen
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.schema.kinds import Kind, Layout
 from tfrecord_io.schema.types import RAW, Leaf, is_list_like, is_number
@@ -52,10 +52,10 @@ def feature_list_restore(type_: pa.DataType, step: Restore) -> Restore:
     """How a feature list becomes an array of the list `type_`, whose values are steps."""
 
     def restore(column: ColumnBuffers) -> pa.Array:
-        if column.layout is Layout.NULL:
+        if column.null_count == column.rows:
             return pa.nulls(column.rows, type_)
         if column.steps is None or column.offsets is None:
-            raise RowFault(max(column.first_row, 0), "it is a context feature, not a feature list", expected="a feature list")
+            raise RowFault(first_valid(column), "it is a context feature, not a feature list", expected="a feature list")
         try:
             values = step(column.steps)
         except RowFault as fault:
@@ -85,14 +85,13 @@ def _spread(values: pa.Array, mask: Array, size: int) -> pa.Array:
     """Make room for the values that the rows without any still take in a list of fixed size."""
     slots = np.repeat(mask, size)
     spread = values.take(pa.array(np.cumsum(slots) - 1, mask=~slots))
-    return pc.fill_null(spread, pa.scalar(0, spread.type)) if is_number(spread.type) else spread
+    return pc.fill_null(spread, pa.scalar(False if t.is_boolean(spread.type) else 0, spread.type)) if is_number(spread.type) else spread
 
 
 def _nothing(type_: pa.DataType) -> Restore:
     def restore(column: ColumnBuffers) -> pa.Array:
-        if column.layout is not Layout.NULL and column.null_count < column.rows:
-            row = int(mask_of(column.validity, column.rows).argmax())
-            raise RowFault(row, "a column of nulls met a value", expected="NONE", got=column.kind.name)
+        if not is_nothing(column):
+            raise RowFault(first_valid(column), "a column of nulls met a value", expected="NONE", got=column.kind.name)
         return pa.nulls(column.rows, type_)
 
     return restore

@@ -72,6 +72,7 @@ class BatchBuilder:
             arrays, fault = self._arrays(columns, rows)
             if fault is None:
                 return _batch(arrays, rows, self.schema), first
+            assert fault.row < rows  # or this would not end
             first, rows = fault, fault.row
             columns = {name: cut(column, 0, rows) for name, column in columns.items()}
 

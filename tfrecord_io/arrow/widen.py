@@ -29,13 +29,23 @@ def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
     """
     if column.layout is layout and column.kind is kind:
         return column
-    if column.layout is Layout.NULL or column.kind is Kind.NONE:
+    if is_nothing(column):
         return absent(column.name, column.rows, kind, layout)
     if column.kind is not kind:
-        raise RowFault(max(column.first_row, 0), "it has another kind", expected=kind.name, got=column.kind.name, error=FeatureTypeError)
+        raise RowFault(first_valid(column), "it has another kind", expected=kind.name, got=column.kind.name, error=FeatureTypeError)
     if column.layout is Layout.SCALAR:
         return _listed(column)
-    raise _not_one(column)
+    return _single(column)
+
+
+def is_nothing(column: ColumnBuffers) -> bool:
+    """Whether no row has a value, whatever kind and layout a plan has given the column."""
+    return column.null_count == column.rows or column.layout is Layout.NULL or column.kind is Kind.NONE
+
+
+def first_valid(column: ColumnBuffers) -> int:
+    """The first row that is not null."""
+    return int(mask_of(column.validity, column.rows).argmax())
 
 
 def absent(name: str, rows: int, kind: Kind, layout: Layout) -> ColumnBuffers:
@@ -69,12 +79,21 @@ def _listed(column: ColumnBuffers) -> ColumnBuffers:
     return wide
 
 
-def _not_one(column: ColumnBuffers) -> RowFault:
+def _single(column: ColumnBuffers) -> ColumnBuffers:
+    """LIST to SCALAR, where every row happens to have one value."""
     assert column.offsets is not None
+    assert column.values is not None
+    mask = mask_of(column.validity, column.rows)
     counts = np.diff(column.offsets)
-    bad = (counts != 1) & mask_of(column.validity, column.rows)
-    row = int(bad.argmax())
-    return RowFault(row, f"a scalar column met {counts[row]} values", expected=1, got=int(counts[row]))
+    if np.any(bad := (counts != 1) & mask):
+        row = int(bad.argmax())
+        raise RowFault(row, f"a scalar column met {counts[row]} values", expected=1, got=int(counts[row]))
+    narrow = replace(column, layout=Layout.SCALAR, offsets=None)
+    if column.value_offsets is not None:
+        narrow.value_offsets = column.value_offsets[column.offsets]
+    else:
+        narrow.values = expand(mask, column.values)
+    return narrow
 
 
 def expand(column_mask: Array, values: Array) -> Array:

@@ -11,7 +11,6 @@ import os
 from typing import Any
 
 from tfrecord_io.storage.commit_local import open_local
-from tfrecord_io.storage.commit_remote import open_remote
 from tfrecord_io.storage.output_file import FileObjectOutput, OutputFile
 from tfrecord_io.storage.trees import RemoteTree, locate
 
@@ -50,5 +49,7 @@ def open_output(
         raise TypeError(f"path is a str, a PathLike or a binary file object, not {type(path).__name__}")
     tree, name = locate(path, storage_options, filesystem)
     if isinstance(tree, RemoteTree):
+        from tfrecord_io.storage.commit_remote import open_remote  # imports fsspec
+
         return open_remote(tree, name, exclusive=overwrite is False)
     return open_local(name, exclusive=overwrite is False)

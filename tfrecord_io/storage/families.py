@@ -63,4 +63,3 @@ class Families:
             if other is not entry:
                 text = f"shard {shard.index} is there twice, also as '{other.basename}'; allow_missing_shards=True reads both"
                 raise FileNotFoundError(errno.ENOENT, text, self._tree.shown(entry.name))
-

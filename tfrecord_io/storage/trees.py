@@ -1,4 +1,7 @@
-"""Where files are: the local disk, without fsspec, or any filesystem that fsspec knows."""
+"""Where files are: the local disk, without fsspec, or any filesystem that fsspec knows.
+
+fsspec is imported when a URL or a filesystem is met: its import costs more than reading a small file.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
-
-import fsspec
-from fsspec.implementations.local import LocalFileSystem
 
 from tfrecord_io.errors import MissingDependencyError
 
@@ -74,6 +74,8 @@ def locate(path: str | os.PathLike[str], storage_options: dict[str, Any] | None,
         fs = as_fsspec(filesystem)
         return _tree(fs, fs._strip_protocol(text))
     if _URL.match(text):
+        import fsspec
+
         try:
             return _tree(*fsspec.core.url_to_fs(text, **(storage_options or {})))
         except ImportError as error:
@@ -91,12 +93,16 @@ def as_fsspec(filesystem: Any) -> Any:
         from fsspec.implementations.arrow import ArrowFSWrapper
 
         return ArrowFSWrapper(filesystem)
+    import fsspec
+
     if not isinstance(filesystem, fsspec.AbstractFileSystem):
         raise TypeError(f"filesystem= takes one of fsspec or pyarrow.fs, not {type(filesystem).__name__}")
     return filesystem
 
 
 def _tree(fs: Any, name: str) -> tuple[Tree, str]:
+    from fsspec.implementations.local import LocalFileSystem
+
     return (LocalTree(), name) if isinstance(fs, LocalFileSystem) else (RemoteTree(fs), name)
 
 
