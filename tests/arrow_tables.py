@@ -116,11 +116,21 @@ def struct_arrays(draw: st.DrawFn, rows: int, nulls: bool = True, lists: bool = 
 
 
 @st.composite
+def run_arrays(draw: st.DrawFn, rows: int) -> pa.Array:
+    """Run-ends over lists or structs."""
+    if not rows:
+        return draw(list_arrays(0))
+    ends = sorted({*draw(st.lists(st.integers(1, rows), max_size=3)), rows})
+    runs = draw(st.one_of(list_arrays(len(ends) + 1), struct_arrays(len(ends) + 1))).slice(1)
+    return pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), runs)
+
+
+@st.composite
 def columns(draw: st.DrawFn, rows: int) -> pa.Array:
     """An array of `rows` rows that may be a slice of a longer one."""
     before, after = draw(st.integers(0, 9)), draw(st.integers(0, 2))
     total = before + rows + after
-    array = draw(st.one_of(leaf_arrays(total), list_arrays(total), struct_arrays(total), st.just(pa.nulls(total))))
+    array = draw(st.one_of(leaf_arrays(total), list_arrays(total), struct_arrays(total), run_arrays(total), st.just(pa.nulls(total))))
     return array.slice(before, rows)
 
 

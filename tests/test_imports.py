@@ -18,6 +18,7 @@ import tfrecord_io as tfr
 FLOORS = {
     "errors": 0,
     "options": 0,
+    "keywords": 0,
     "_compat": 0,
     "schema": 1,
     "storage": 1,
@@ -40,6 +41,8 @@ FLOORS = {
     "tools": 4,
     "adapters": 5,
     "__init__": 6,
+    "api": 6,
+    "versions": 6,
     "cli": 6,
 }
 AT_ONCE = {"click", "crc32c", "fsspec", "google", "isal", "numpy", "pyarrow"}  # third parties a module may import at its top

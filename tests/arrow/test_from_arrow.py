@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from arrow_tables import batches
+from arrow_tables import LEAVES, batches
 from tfrecord_io.arrow.from_arrow import dictionaries, encode_columns
 from tfrecord_io.arrow.write_plan import plan_writing
 from tfrecord_io.engine.contract import ColumnBuffers
@@ -23,7 +23,7 @@ from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarni
 from tfrecord_io.schema.kinds import Kind, Layout
 from tfrecord_io.schema.types import Leaf, is_list_like
 
-ANY = settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+ANY = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 # --- what the buffers say, read by plain Python
@@ -48,6 +48,9 @@ def decoded(column: ColumnBuffers) -> list[Any]:
     expected = {Kind.BYTES: np.uint8, Kind.FLOAT: np.float32, Kind.INT64: np.int64}[column.kind]
     assert column.values.dtype == expected
     assert column.values.flags.c_contiguous
+    if column.kind == Kind.BYTES:
+        assert column.value_offsets[0] == 0
+        assert column.value_offsets[-1] == len(column.values)
     if column.layout == Layout.LIST:
         count = len(column.values) if column.kind != Kind.BYTES else len(column.value_offsets) - 1
         assert column.offsets[0] == 0
@@ -133,6 +136,21 @@ def test_every_form_of_arrow_is_written_as_its_values(batch: pa.RecordBatch) -> 
             found, wanted = decoded(column), expected_rows(array.to_pylist(), leaf)
             assert same(found, wanted), (leaf, found, wanted)
     assert not columns
+
+
+@pytest.mark.fault(52)
+@pytest.mark.parametrize(("type_", "values"), LEAVES, ids=[str(type_) for type_, _ in LEAVES])
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_every_type_in_every_slice(type_: pa.DataType, values: st.SearchStrategy[Any], data: st.DataObject) -> None:
+    rows = data.draw(st.lists(st.one_of(st.none(), values), min_size=12, max_size=12))
+    array = pa.array(rows, type_)
+    lists = pa.array([None if row is None else [row, row] for row in rows], pa.list_(type_))
+    for begin, count in [(0, 12), (1, 3), (9, 3), (8, 4), (12, 0)]:
+        batch = pa.record_batch([array, lists], names=["a", "l"]).slice(begin, count)
+        plan = plan_writing(batch.schema)
+        for column, leaf, part in zip(encode_columns(batch, plan), plan.leaves, batch.columns, strict=True):
+            assert same(decoded(column), expected_rows(part.to_pylist(), leaf))
 
 
 @ANY

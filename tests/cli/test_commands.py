@@ -60,8 +60,12 @@ def test_head_of_bytes(run, tmp_path: Path) -> None:
 
 
 def test_schema(run, words: Path) -> None:
-    assert "list<int64>" in run("schema", words).output
-    assert {"name": "word", "type": "string"} in json.loads(run("schema", "--json", words).stdout)
+    shown = run("schema", words).output
+    assert "4 columns, embedded" in shown
+    assert "list<int64>" in shown
+    found = json.loads(run("schema", "--json", words).stdout)
+    assert found["source"] == "embedded"
+    assert {"name": "word", "type": "string"} in found["fields"]
 
 
 def test_count(run, words: Path, data: Path) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from conformance.wire_forms import WireForms
+from conformance.wire_forms import WireForms, delimited
 
 SEEDS_PER_TEST = 20
 
@@ -72,6 +72,20 @@ def test_same_answer_to_mutated_records(engine: str, group: int, tfx_decode: Any
         if not any("\0" in name for name in ours.schema.names):  # tfx_bsl cuts names at NUL
             assert_same(ours, theirs, f"seed {seed}, payload {payload.hex()}")
     assert 5 < refused < 95  # the mutations reach both answers
+
+
+def test_a_length_of_more_than_five_bytes_is_refused_by_both(engine: str, tfx_decode: Any, write_records: Any, tmp_path: Path) -> None:
+    for size in range(1, 10):
+        payload = delimited(1, b"", padding=size - 1)
+        path = write_records(tmp_path / f"{size}.tfrecord", [payload])
+        if size <= 5:
+            assert tfx_decode([payload]).num_columns == 0
+            assert _read(path).num_rows == 1
+        else:
+            with pytest.raises(Exception, match="parse"):
+                tfx_decode([payload])
+            with pytest.raises(tfr.DecodeError):
+                _read(path)
 
 
 def test_two_kinds_in_one_feature_are_refused_by_both(engine: str, tf: Any, tfx_decode: Any, write_records: Any, tmp_path: Path) -> None:

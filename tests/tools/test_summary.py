@@ -78,6 +78,7 @@ def test_distinct_is_counted_up_to_a_limit() -> None:
 
 
 def test_type_names_are_short() -> None:
-    assert type_name(pa.dictionary(pa.int8(), pa.string(), ordered=True)) == "ordered category<string>"
+    assert type_name(pa.dictionary(pa.int8(), pa.string(), ordered=True)) == "ordered category"
+    assert type_name(pa.dictionary(pa.int8(), pa.int64())) == "category<int64>"
     assert type_name(pa.list_(pa.list_(pa.int8()))) == "list<list<int8>>"
     assert type_name(pa.fixed_shape_tensor(pa.float32(), [2, 3])) == "tensor<float>[2, 3]"

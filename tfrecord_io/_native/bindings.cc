@@ -60,7 +60,7 @@ nb::tuple column_tuple(Column& column) {
   if (filled) values = values_array(column);
   if (filled && column.kind == Kind::kBytes) value_offsets = give<int32_t>(std::move(column.value_offsets), static_cast<size_t>(column.value_count) + 1);
   if (column.steps) steps = column_tuple(*column.steps);
-  bool text = column.kind == Kind::kBytes && column.binary_row < 0;
+  bool text = column.kind == Kind::kBytes && column.text == Text::kTrack && column.binary_row < 0;
   return nb::make_tuple(static_cast<int>(column.kind), static_cast<int>(column.layout), column.rows, column.null_count, validity, offsets, value_offsets,
                         values, text, column.first_row, column.list_row, column.binary_row, steps);
 }

@@ -80,16 +80,18 @@ def head(path: str | list[str], as_json: bool, **options: Any) -> None:
 @inputs
 @record_type
 def schema(path: str | list[str], as_json: bool, **options: Any) -> None:
-    """Show the columns and their types."""
+    """Show the columns and their types, as the file says or as its first records show."""
     from tfrecord_io.tools.summary import type_name
 
     with tfrecord_io.open_reader(path, **options) as reader:
-        found = reader.schema
+        next(reader, None)  # damage in front of all records is an error, not a schema without columns
+        found, origin = reader.schema, reader.report.schema_source
     if as_json:
-        print_json([{"name": field.name, "type": type_name(field.type)} for field in found])
+        print_json({"source": origin, "fields": [{"name": field.name, "type": type_name(field.type)} for field in found]})
     else:
         from tfrecord_io.cli import tables
 
+        click.echo(f"{len(found):,} columns, {origin}")
         tables.show(tables.schema_table(found))
 
 

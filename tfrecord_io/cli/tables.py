@@ -35,7 +35,7 @@ def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
     kept = [i for i, _ in enumerate(headings) if not rows or any(row[i] for row in rows)]
     for i in kept:
         table.add_column(Text(headings[i]), justify="right" if headings[i] in NUMBERS else "left", overflow="fold")

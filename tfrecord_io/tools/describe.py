@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.errors import printable
+from tfrecord_io.keywords import explained
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.reader import Reader
 from tfrecord_io.tools.plain_table import plain_table
@@ -34,7 +35,7 @@ class Description:
                 printable(c.type),
                 f"{c.nulls:,}",
                 ranges(c.minimum, c.maximum),
-                "" if c.mean is None else short(c.mean),
+                "" if c.mean is None else f"{c.mean:.4g}",
                 ranges(c.min_length, c.max_length),
                 "" if c.distinct is None else f"{c.distinct:,}",
                 "" if c.example is None else short(c.example),
@@ -46,15 +47,14 @@ class Description:
 HEADINGS = ("column", "type", "nulls", "range", "mean", "length", "distinct", "example")
 
 
-def describe(path: Any, **options: Any) -> Description:
+@explained(ReadOptions)
+def describe(path: Any, **keywords: Any) -> Description:
     """Describe every column of the records.
 
     Parameters
     ----------
-    path : str, os.PathLike, list or binary file object
-        As in `read_tfrecord`.
-    **options
-        Keywords of `open_reader`: ``columns``, ``schema``, ``limit``, ``compression``, ``storage_options`` …
+    {path}
+    {keywords}
 
     Returns
     -------
@@ -75,7 +75,7 @@ def describe(path: Any, **options: Any) -> Description:
     2
     """
     records = 0
-    with Reader(path, ReadOptions.of({"sample": "all", **options})) as reader:
+    with Reader(path, ReadOptions.of({"sample": "all", **keywords})) as reader:
         gatherers = [ColumnGatherer(field.name, field.type) for field in reader.schema]
         for batch in reader:
             records += batch.num_rows

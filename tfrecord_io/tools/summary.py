@@ -182,10 +182,11 @@ def type_name(kind: pa.DataType) -> str:
     """Name a type in a few words.
 
     >>> type_name(pa.dictionary(pa.int8(), pa.string())), type_name(pa.list_(pa.float32()))
-    ('category<string>', 'list<float>')
+    ('category', 'list<float>')
     """
     if pa.types.is_dictionary(kind):
-        return f"{'ordered ' if kind.ordered else ''}category<{type_name(kind.value_type)}>"
+        values = "" if is_text(kind.value_type) else f"<{type_name(kind.value_type)}>"
+        return f"{'ordered ' if kind.ordered else ''}category{values}"
     if pa.types.is_fixed_size_list(kind):
         return f"list<{type_name(kind.value_type)}>[{kind.list_size}]"
     if is_list(kind):
