@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.adapters.pandas import to_pandas
 from tfrecord_io.keywords import explained
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.reader import Reader
@@ -54,10 +53,8 @@ def read_tfrecord(path: Any, *, dtype_backend: str | None = None, **keywords: An
     0      1  cat
     1      0  NaN
     """
-    options = ReadOptions.of(keywords)
-    with Reader(path, options, whole=True) as reader:
-        table = reader.read_all()
-        return to_pandas(table, dtype_backend, whole_file=reader.is_one_whole_file)
+    with Reader(path, ReadOptions.of(keywords), whole=True) as reader:
+        return reader.read_pandas(dtype_backend)
 
 
 @explained(ReadOptions, whole=True)

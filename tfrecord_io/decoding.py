@@ -181,6 +181,8 @@ class UnitReader:
         for _ in range(threads):
             workers.put(self.worker())
         pending: deque[tuple[Future[Unit], RecordFile, Block | None]] = deque()
+        if self._block is not None:  # its buffer is the reader's own, and will be used again
+            self._block = replace(self._block, data=self._block.data.copy())
         self._fresh = True
         with ThreadPoolExecutor(threads, thread_name_prefix="tfrecord_io") as pool:
             try:
@@ -305,9 +307,9 @@ class UnitReader:
             )
         except TFRecordError as error:
             return error
-        error = None if progress.fault is None else self._to_error(progress.fault)
+        misfit = None if progress.fault is None else self._to_error(progress.fault)
         self._moved(progress.records, progress.consumed)
-        return error
+        return misfit
 
     def _moved(self, records: int, consumed: int, *, skipped: bool = False) -> None:
         self._record += records

@@ -113,7 +113,9 @@ class RecordReader:
             raise NotImplementedError(f"on_error={on_error!r} is not built yet in this version")
         if on_error not in ("raise", "stop"):
             raise ValueError(f"on_error={on_error!r}: expected 'raise' or 'stop'")
-        sources = resolve_inputs(path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards)
+        sources = resolve_inputs(
+            path, storage_options=dict(storage_options or {}), filesystem=filesystem, allow_missing_shards=allow_missing_shards
+        )
         self._on_error = on_error
         self._open: RecordFile | None = None
         self._records = self._walk(sources, compression, check_crc, max_record_bytes)
@@ -125,7 +127,7 @@ class RecordReader:
             record = 0
             while (block := file.blocks.next_block()) is not None:
                 frames, fault = engine.scan(block.data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=block.final)
-                view = memoryview(block.data)
+                view = memoryview(block.data.data)
                 for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True):
                     yield bytes(view[start : start + length])
                 if fault is not None:

@@ -108,12 +108,13 @@ def merge(a: Governing, b: Governing) -> Governing:
     SchemaError
         A column has two types; both files are named.
     """
-    fields = {f.name: f for f in a.schema}
-    changed = False
+    theirs_too = set(b.schema.names)
+    fields = {f.name: f if f.name in theirs_too else f.with_nullable(True) for f in a.schema}  # null in the file that lacks it
+    changed = any(f.nullable != a.schema.field(f.name).nullable for f in fields.values())
     for theirs in b.schema:
         mine = fields.get(theirs.name)
         if mine is None or (pa.types.is_null(mine.type) and not pa.types.is_null(theirs.type)):
-            fields[theirs.name] = theirs
+            fields[theirs.name] = theirs.with_nullable(True)
             changed = True
         elif not pa.types.is_null(theirs.type) and not equal_types(pa.schema([mine]), pa.schema([theirs])):
             raise SchemaError(

@@ -21,21 +21,21 @@ def observe_units(units: Iterable[Unit]) -> dict[str, Observed]:
     """
     seen: dict[str, Observed] = {}
     for unit in units:
-        found = observe_all(unit.columns.values(), unit.path, unit.first_record, unit.file)
-        try:
-            seen = join_columns(seen, found)
-        except SchemaError as error:
-            _cut_before(unit, error)
-            found.pop(error.feature or "", None)
-            seen = join_columns(seen, found)
+        while True:
+            found = observe_all(unit.columns.values(), unit.path, unit.first_record, unit.file)
+            try:
+                seen = join_columns(seen, found)
+                break
+            except SchemaError as error:  # again without the rows from there on: an earlier one may contradict too
+                _cut_before(unit, error)
     return seen
 
 
 def _cut_before(unit: Unit, error: SchemaError) -> None:
-    """Keep the rows before the contradiction, in which its feature is null."""
+    """Keep the rows before the contradiction."""
     unit.error = error
-    unit.rows = (error.record or 0) - unit.first_record
-    unit.columns = {name: cut(column, 0, unit.rows) for name, column in unit.columns.items() if name != error.feature}
+    unit.rows = max(0, (error.record or 0) - unit.first_record)
+    unit.columns = {name: cut(column, 0, unit.rows) for name, column in unit.columns.items()}
 
 
 def inferred_schema(seen: dict[str, Observed], options: ReadOptions) -> pa.Schema:

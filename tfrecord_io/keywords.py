@@ -132,7 +132,11 @@ def explained(options: type[ReadOptions] | type[WriteOptions], *, whole: bool = 
         function.__doc__ = doc.replace("{path}", PATH).replace("{dtype_backend}", DTYPE_BACKEND).replace("{keywords}", listed)
         signature = inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        more = [inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default) for f in named if f.name not in signature.parameters]
+        more = [
+            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default)
+            for f in named
+            if f.name not in signature.parameters
+        ]
         function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
         return function
 

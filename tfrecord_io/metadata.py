@@ -80,7 +80,9 @@ def read_metadata(
     >>> found.schema_source, found.schema.names, found.files[0].compression
     ('embedded', ['n'], None)
     """
-    sources = resolve_inputs(path, storage_options=dict(storage_options or {}), filesystem=filesystem, allow_missing_shards=allow_missing_shards)
+    sources = resolve_inputs(
+        path, storage_options=dict(storage_options or {}), filesystem=filesystem, allow_missing_shards=allow_missing_shards
+    )
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
     files = []

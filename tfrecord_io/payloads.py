@@ -41,7 +41,9 @@ class PayloadDecoder:
         fitting = int(frames.lengths.cumsum().searchsorted(limit - self.value_bytes, side="right"))
         if fitting < len(frames.starts):
             records = max(fitting, 0 if self.rows else 1)
-            frames, fault = self._engine.scan(data, begin, max_records=records, check_crc=False, max_record_bytes=self._max_record_bytes, final=final)
+            frames, fault = self._engine.scan(
+                data, begin, max_records=records, check_crc=False, max_record_bytes=self._max_record_bytes, final=final
+            )
         self._values.append(self._engine.payloads(data, frames))
         self._lengths.append(frames.lengths)
         self.rows += len(frames.lengths)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 
 from tfrecord_io import payloads
 from tfrecord_io.arrow.plan import plan_columns
 from tfrecord_io.arrow.to_arrow import BatchBuilder, to_table
+from tfrecord_io.arrow.to_pandas import to_pandas
 from tfrecord_io.decoding import Setup, Unit, UnitReader
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.select import get_engine
@@ -22,10 +23,12 @@ from tfrecord_io.governing import EmbeddedSchemas, Governing, LateSchema
 from tfrecord_io.inference import inferred_schema, observe_units
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.schema.fields import Schema
-from tfrecord_io.schema.kinds import Layout, RecordType, Text
+from tfrecord_io.schema.kinds import RecordType, Text
 from tfrecord_io.schema.projection import Projection
 from tfrecord_io.storage.paths import resolve_inputs
-from tfrecord_io.storage.sources import Source
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _SAMPLE_BYTES = 16 * MIB
 _ALL_ROWS = 2**62
@@ -165,9 +168,7 @@ class Reader:
         """Decode a sample, fix the schema, and go on under it."""
         options = self._options
         text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
-        self._reader.setup = replace(
-            self._reader.setup, plan=self._plan(unknown="discover", select=self._met, text=text)
-        )
+        self._reader.setup = replace(self._reader.setup, plan=self._plan(unknown="discover", select=self._met, text=text))
         self._names: set[str] = set()
         sample = list(self._sample())
         seen = observe_units(sample)
@@ -244,7 +245,9 @@ class Reader:
         self.schema = self._builder.schema
         if self._path_column is not None:
             if self._path_column in self.schema.names:
-                raise SchemaError("include_file_paths names a column that is there already", feature=self._path_column, advice="pass another name")
+                raise SchemaError(
+                    "include_file_paths names a column that is there already", feature=self._path_column, advice="pass another name"
+                )
             self.schema = self.schema.append(pa.field(self._path_column, pa.string()))
 
     # Units to batches -----------------------------------------------------------------------------------------
@@ -367,6 +370,11 @@ class Reader:
                 if self._started:
                     raise _too_late(late) from None
                 self._restart(late)
+
+    def read_pandas(self, dtype_backend: str | None = None) -> pd.DataFrame:
+        """All rows that are left, as a DataFrame; see `tfrecord_io.read_tfrecord`."""
+        started = self._started
+        return to_pandas(self.read_all(), dtype_backend, whole_file=self.is_one_whole_file and not started)
 
     def _all(self) -> list[pa.RecordBatch]:
         if self._closed:

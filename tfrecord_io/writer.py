@@ -83,7 +83,8 @@ class Writer:
         options = self._options
         if self._as_bytes and (len(schema) != 1 or not _is_binary(schema.field(0).type)):
             raise EncodeError(
-                f"record_type='bytes' writes one binary column, got {', '.join(map(str, schema.types)) or 'none'}", advice="select the column"
+                f"record_type='bytes' writes one binary column, got {', '.join(map(str, schema.types)) or 'none'}",
+                advice="select the column",
             )
         float64 = options.float64
         self._plan = plan_writing(schema, column_encoding=options.column_encoding, float64=float64)
@@ -149,7 +150,9 @@ class Writer:
         framed, rows = self._engine.encode(columns, 0, len(batch), prefix=prefix)
         if rows < len(batch):
             raise EncodeError(
-                "the record would be over 2147483647 bytes, protobuf's limit", record=row + rows, advice="write its large columns as files of their own"
+                "the record would be over 2147483647 bytes, protobuf's limit",
+                record=row + rows,
+                advice="write its large columns as files of their own",
             )
         return [framed]
 
@@ -209,7 +212,9 @@ def conform(source: BatchSource, schema: pa.Schema) -> BatchSource:
     """
     for name in schema.names:
         if name not in source.schema.names:
-            raise SchemaError("the schema names a column that the data does not have", feature=name, advice=f"it has: {', '.join(source.schema.names)}")
+            raise SchemaError(
+                "the schema names a column that the data does not have", feature=name, advice=f"it has: {', '.join(source.schema.names)}"
+            )
     schema = schema if schema.metadata else schema.with_metadata(source.schema.metadata)
 
     def cast() -> Iterator[pa.RecordBatch]:
@@ -217,13 +222,17 @@ def conform(source: BatchSource, schema: pa.Schema) -> BatchSource:
             try:
                 yield batch.select(schema.names).cast(schema)
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise EncodeError(f"a column cannot be cast to the schema's type: {error}", advice="cast it yourself, or change the schema") from error
+                raise EncodeError(
+                    f"a column cannot be cast to the schema's type: {error}", advice="cast it yourself, or change the schema"
+                ) from error
 
     return BatchSource(schema, cast(), source.rows)
 
 
 def _is_binary(type_: pa.DataType) -> bool:
-    return any(is_one(type_) for is_one in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view))
+    return any(
+        is_one(type_) for is_one in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
+    )
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

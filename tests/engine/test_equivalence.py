@@ -83,7 +83,7 @@ def compare(plan: Plan, data: bytes, cuts: list[int], max_records: int = -1, max
         if mine and isinstance(mine, list) and isinstance(mine[0], ColumnBuffers):
             same_columns(mine, other)
         else:
-            assert mine == other
+            assert mine == other, f"{mine} and {other}"
 
 
 @needs_native

@@ -54,13 +54,13 @@ nb::object values_array(Column& column) {
 nb::tuple column_tuple(Column& column) {
   nb::object validity = nb::none(), offsets = nb::none(), value_offsets = nb::none(), values = nb::none(), steps = nb::none();
   size_t rows = static_cast<size_t>(column.rows);
-  if (column.null_count > 0) validity = give<u8>(std::move(column.validity), (rows + 7) / 8);
+  if (column.null_count > 0 && column.layout != Layout::kNull) validity = give<u8>(std::move(column.validity), (rows + 7) / 8);
   if (column.layout == Layout::kList) offsets = give<int32_t>(std::move(column.offsets), rows + 1);
   bool filled = column.kind != Kind::kNone && !column.steps;
   if (filled) values = values_array(column);
   if (filled && column.kind == Kind::kBytes) value_offsets = give<int32_t>(std::move(column.value_offsets), static_cast<size_t>(column.value_count) + 1);
   if (column.steps) steps = column_tuple(*column.steps);
-  bool text = column.kind == Kind::kBytes && column.text == Text::kTrack && column.binary_row < 0;
+  bool text = !column.steps && column.kind == Kind::kBytes && column.text == Text::kTrack && column.binary_row < 0;
   return nb::make_tuple(static_cast<int>(column.kind), static_cast<int>(column.layout), column.rows, column.null_count, validity, offsets, value_offsets,
                         values, text, column.first_row, column.list_row, column.binary_row, steps);
 }

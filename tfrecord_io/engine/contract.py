@@ -130,7 +130,7 @@ class ColumnBuffers:
     layout: Layout
     rows: int
     null_count: int = 0
-    validity: Array | None = None  # uint8 bitmap, least significant bit first; None: no nulls
+    validity: Array | None = None  # uint8 bitmap, least significant bit first; None: no nulls, or nothing else (NULL)
     offsets: Array | None = None  # int32 (or int64 into an encoder), rows + 1
     value_offsets: Array | None = None  # BYTES: the same, values + 1
     values: Array | None = None  # int64, float32, or uint8 (BYTES)
@@ -153,11 +153,30 @@ class Progress:
 class Decoder(Protocol):
     """Appends records to columns until they are taken. Used by one thread at a time."""
 
-    rows: int  # rows held
-    value_bytes: int  # payload bytes of the rows held
-    seen: int  # non-empty records met since the decoder was made
-    foreign: int  # those of them that hold unknown fields and no feature
-    sequence: bool  # a feature list was met (RecordType.DETECT), or the plan says so
+    @property
+    def rows(self) -> int:
+        """Rows held."""
+        ...
+
+    @property
+    def value_bytes(self) -> int:
+        """Payload bytes of the rows held."""
+        ...
+
+    @property
+    def seen(self) -> int:
+        """Non-empty records met since the decoder was made."""
+        ...
+
+    @property
+    def foreign(self) -> int:
+        """Those of them that hold unknown fields and no feature."""
+        ...
+
+    @property
+    def sequence(self) -> bool:
+        """A feature list was met (RecordType.DETECT), or the plan says so."""
+        ...
 
     def feed(self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True) -> Progress:
         """Decode the records of `data` from byte `begin` on.
@@ -190,7 +209,14 @@ class Engine(Protocol):
         ...
 
     def scan(
-        self, data: Any, begin: int = 0, *, max_records: int = -1, check_crc: bool = True, max_record_bytes: int = MAX_RECORD_BYTES, final: bool = True
+        self,
+        data: Any,
+        begin: int = 0,
+        *,
+        max_records: int = -1,
+        check_crc: bool = True,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+        final: bool = True,
     ) -> tuple[Frames, Fault | None]:
         """Find the records of `data`; `check_crc` is about payloads, lengths are always checked."""
         ...
@@ -205,7 +231,9 @@ class Engine(Protocol):
 
     def decoder(self, plan: Plan, on_embedded: EmbeddedHook | None = None) -> Decoder: ...
 
-    def encode(self, columns: Sequence[ColumnBuffers], begin: int, end: int, *, prefix: bytes = b"", sequence: bool = False) -> tuple[Any, int]:
+    def encode(
+        self, columns: Sequence[ColumnBuffers], begin: int, end: int, *, prefix: bytes = b"", sequence: bool = False
+    ) -> tuple[Any, int]:
         """Encode rows [begin, end) as framed records, feature order = column order.
 
         `prefix` is put in front of the first record's payload. Gives (buffer, rows encoded): fewer rows

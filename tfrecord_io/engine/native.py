@@ -39,9 +39,9 @@ def _fault(raw: tuple[Any, ...] | None, record: int = 0) -> Fault | None:
 
 
 def _column(name: str, raw: tuple[Any, ...]) -> ColumnBuffers:
-    kind, layout, rows, null_count, *arrays, text, first_row, list_row, binary_row, steps = raw
+    kind, layout, rows, null_count, *others, steps = raw
     inner = None if steps is None else _column(name, steps)
-    return ColumnBuffers(name, Kind(kind), Layout(layout), rows, null_count, *arrays, text, first_row, list_row, binary_row, inner)
+    return ColumnBuffers(name, Kind(kind), Layout(layout), rows, null_count, *others, inner)
 
 
 class NativeDecoder:

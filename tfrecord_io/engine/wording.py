@@ -6,7 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tfrecord_io.engine.contract import Fault, FaultCode
-from tfrecord_io.errors import CorruptRecordError, DecodeError, FeatureNotFoundError, FeatureTypeError, SchemaError, TFRecordError, TruncatedRecordError
+from tfrecord_io.errors import (
+    CorruptRecordError,
+    DecodeError,
+    FeatureNotFoundError,
+    FeatureTypeError,
+    SchemaError,
+    TFRecordError,
+    TruncatedRecordError,
+)
 from tfrecord_io.schema.kinds import Kind
 
 ON_ERROR = "see on_error="
@@ -89,7 +97,9 @@ _WORDS: dict[FaultCode, _Words] = {
     FaultCode.UNKNOWN_FEATURE: _Words(
         SchemaError, lambda f: "the schema does not name this feature", "pass on_new='ignore' to leave it out, or sample='all', or schema="
     ),
-    FaultCode.MISSING_FEATURE: _Words(FeatureNotFoundError, lambda f: "the schema requires this feature and the record has no value for it"),
+    FaultCode.MISSING_FEATURE: _Words(
+        FeatureNotFoundError, lambda f: "the schema requires this feature and the record has no value for it"
+    ),
     FaultCode.TOO_MANY_FEATURES: _Words(
         SchemaError, lambda f: f"more than max_features={f.expected} different feature names", "raise max_features= if they are meant"
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tfrecord_io.engine.contract import Array, MAX_RECORD_BYTES, ColumnBuffers, EmbeddedHook, Engine, Fault, Frames, Plan
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, ColumnBuffers, EmbeddedHook, Engine, Fault, Frames, Plan
 from tfrecord_io.engine.reference import encoder, framing
 from tfrecord_io.engine.reference.decoder import ReferenceDecoder
 

@@ -121,14 +121,14 @@ def _buffers(plan: PlanColumn, rows: Sequence[Cell | None]) -> ColumnBuffers:
     out.list_row = _first(rows, lambda cell: len(cell.values) != 1)
     if plan.layout == Layout.ANY:
         out.layout = Layout.NULL if out.first_row < 0 else Layout.SCALAR if out.list_row < 0 else Layout.LIST
-    if out.layout == Layout.NULL:
+    if out.layout == Layout.NULL:  # all null, which the layout says without a bitmap
         out.kind = Kind.NONE
         return out
     out.validity = _validity(rows)
     _fill_values(out, rows)
     if kind == Kind.BYTES and plan.text == Text.TRACK:
         out.binary_row = _first(rows, lambda cell: not all(is_text(value) for value in cell.values))
-    out.text = kind == Kind.BYTES and plan.text in (Text.TRACK, Text.STRICT) and out.binary_row < 0
+        out.text = out.binary_row < 0
     return out
 
 

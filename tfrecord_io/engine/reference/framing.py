@@ -13,7 +13,7 @@ from typing import Any
 import crc32c as _crc32c
 import numpy as np
 
-from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Fault, FaultCode, Frames
+from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Array, Fault, FaultCode, Frames
 
 _MASK_DELTA = 0xA282EAD8
 

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.adapters.pandas import register_pandas, to_pandas
+from tfrecord_io.adapters.pandas import register_pandas
+from tfrecord_io.arrow.to_pandas import to_pandas
 
 
 def restored(frame: pd.DataFrame, **options: Any) -> pd.DataFrame:

@@ -1,0 +1,30 @@
+"""The examples in docstrings run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import tfrecord_io
+
+MODULES = ["tfrecord_io", *(m.name for m in pkgutil.walk_packages(tfrecord_io.__path__, "tfrecord_io.") if not m.name.endswith("._kernel"))]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_module(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    assert doctest.testmod(importlib.import_module(name), optionflags=flags).failed == 0
+
+
+FUNCTIONS = [n for n in tfrecord_io.__all__ if inspect.isfunction(getattr(tfrecord_io, n))]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_public_call_has_an_example(name: str) -> None:
+    assert ">>> " in (getattr(tfrecord_io, name).__doc__ or ""), f"tfrecord_io.{name} shows no example"
