@@ -76,7 +76,8 @@ class EmbeddedSchemas:
         except EmbeddedSchemaUnreadable as error:
             if content not in self._known:
                 self._known.add(content)
-                text = f"{printable(path)}: record {record}: its embedded schema cannot be used ({error.reason}); types are inferred from the values"
+                where = f"{printable(path)}: record {record}"
+                text = f"{where}: its embedded schema cannot be used ({error.reason}); types are inferred from the values"
                 warnings.warn(text, SchemaWarning, stacklevel=2)
             return None
 

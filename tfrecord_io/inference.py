@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
 from tfrecord_io.arrow.observe import observe_all
 from tfrecord_io.arrow.physical import cut
 from tfrecord_io.decoding import Unit
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.schema.unify import Observed, arrow_schema, join_columns
+from tfrecord_io.schema.kinds import Kind, Layout
+from tfrecord_io.schema.unify import Observed, Where, arrow_schema, join, join_columns
 
 
 def observe_units(units: Iterable[Unit]) -> dict[str, Observed]:
@@ -28,7 +29,24 @@ def observe_units(units: Iterable[Unit]) -> dict[str, Observed]:
                 break
             except SchemaError as error:  # again without the rows from there on: an earlier one may contradict too
                 _cut_before(unit, error)
+        name_both(unit, seen)
     return seen
+
+
+def name_both(unit: Unit, seen: Mapping[str, Observed]) -> None:
+    """Where a record has another kind than those before it: make the unit's error one that names both records."""
+    error = unit.error
+    if not isinstance(error, (FeatureTypeError, SchemaError)) or str(error.got) not in Kind.__members__:
+        return
+    before = seen.get(error.feature or "")
+    if before is None or before.steps is not None:
+        return
+    here = Where(unit.path, error.record or 0, unit.file)
+    try:
+        join(error.feature or "", before, Observed(Kind[str(error.got)], Layout.LIST, first=here))
+    except SchemaError as both:
+        both.offset = error.offset
+        unit.error = both
 
 
 def _cut_before(unit: Unit, error: SchemaError) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -20,11 +20,12 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.engine.wording import OTHER_MESSAGE
 from tfrecord_io.errors import DecodeError, SchemaError, SchemaWarning, StoppedEarlyWarning, TFRecordError, printable
 from tfrecord_io.governing import EmbeddedSchemas, Governing, LateSchema
-from tfrecord_io.inference import inferred_schema, observe_units
+from tfrecord_io.inference import inferred_schema, name_both, observe_units
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.schema.fields import Schema
 from tfrecord_io.schema.kinds import RecordType, Text
 from tfrecord_io.schema.projection import Projection
+from tfrecord_io.schema.unify import Observed
 from tfrecord_io.storage.paths import resolve_inputs
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ class Reader:
         inferred = inferred_schema(seen, options)
         schema = pa.schema([inferred.field(name) for name in self._projection.order(inferred.names)])
         self._build(Schema.from_arrow(schema), {})
-        self._units = self._after(sample, schema)
+        self._units = self._after(sample, schema, seen)
 
     def _met(self, name: str) -> bool:
         self._names.add(name)
@@ -212,7 +213,7 @@ class Reader:
                 rows = size = 0
         self._begun = rows, size
 
-    def _after(self, sample: list[Unit], schema: pa.Schema) -> Iterator[Unit]:
+    def _after(self, sample: list[Unit], schema: pa.Schema, seen: Mapping[str, Observed]) -> Iterator[Unit]:
         """The sample's units, then the rest under the schema that they gave."""
         failed = bool(sample) and sample[-1].error is not None
         whole = self._options.sample == "all"
@@ -226,7 +227,9 @@ class Reader:
         unknown = "fault" if self._options.on_new == "raise" else "skip"
         plan = self._plan(columns=compiled.columns, unknown=unknown, select=self._projection, ignored=compiled.ignored)
         self._reader.setup = replace(self._reader.setup, plan=plan, contradicts_sample=True)
-        yield from self._rest()
+        for unit in self._rest():
+            name_both(unit, seen)
+            yield unit
 
     def _rest(self) -> Iterator[Unit]:
         return self._reader.units(self._options.thread_count, self._batch_rows, self._batch_bytes, *self._begun)

@@ -8,6 +8,6 @@ from tfrecord_io.engine.contract import Engine
 from tfrecord_io.engine.select import engines
 
 
-@pytest.fixture(params=engines(), ids=lambda engine: engine.name)
+@pytest.fixture(params=engines(), ids=lambda engine: engine.name, scope="session")
 def engine(request: pytest.FixtureRequest) -> Engine:
     return request.param

@@ -8,6 +8,7 @@
 
 #include "buffer.h"
 #include "fault.h"
+#include "wire.h"
 
 namespace tfr {
 
@@ -68,7 +69,7 @@ class Column {
   void append_value(const u8* data, size_t size) {
     value_offsets.reserve(static_cast<size_t>(value_count + 2) * 4, static_cast<size_t>(value_count + 1) * 4);
     values.reserve(static_cast<size_t>(data_bytes) + size, static_cast<size_t>(data_bytes));
-    if (size != 0) std::memcpy(values.as<u8>() + data_bytes, data, size);
+    copy_bytes(values.as<u8>() + data_bytes, data, size);
     data_bytes += static_cast<int64_t>(size);
     value_offsets.as<int32_t>()[++value_count] = static_cast<int32_t>(data_bytes);
   }

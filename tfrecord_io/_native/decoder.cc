@@ -90,7 +90,7 @@ Progress Decoder::feed(const u8* data, size_t size, size_t begin, int64_t max_re
 }
 
 bool Decoder::parse(const u8* p, const u8* end, Fault& fault) {
-  if (parse_fast(p, end)) {
+  if (!provisional_ && parse_fast(p, end)) {
     if (p < end) ++seen;
     return true;
   }
@@ -163,8 +163,7 @@ inline bool Decoder::append_known(Name& name, const u8* p) {
   }
   if (column.kind == Kind::kInt64) {
     uint64_t number = 0;
-    WireError error;
-    if (read_varint(value, value + size, &number, error) != value + size) return false;
+    if (!exact_varint(value, value + size, &number)) return false;
     column.append_int64(static_cast<int64_t>(number));
     return true;
   }

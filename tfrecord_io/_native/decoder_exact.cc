@@ -26,7 +26,10 @@ bool Decoder::parse_exact(const u8* p, const u8* end, Fault& fault) {
     fault.got = walk.error.got;
     return false;
   }
-  if (!ask_embedded(walk, fault) || !judge_record(walk, fault) || !ask_names(walk, fault)) return false;
+  if (!ask_embedded(walk, fault)) return false;
+  if (plan_.unknown == Unknown::kAsk && !ask_names(walk, fault)) return false;
+  if (!judge_record(walk, fault)) return false;
+  if (plan_.unknown == Unknown::kRefuse && !ask_names(walk, fault)) return false;
   if (record_type == RecordType::kDetect && walk.has_list) record_type = RecordType::kSequence;
   for (size_t i = 0; i < slots.size(); ++i)
     if (winners_[i] != nullptr) append_entry(slots[i], *winners_[i]);
@@ -47,23 +50,16 @@ bool Decoder::ask_embedded(Walk& walk, Fault& fault) {
 
 // Stops for an answer: are these features wanted?
 bool Decoder::ask_names(const Walk& walk, Fault& fault) {
-  if (plan_.unknown != Unknown::kAsk) return true;
-  new_names.clear();
+  std::vector<NewName> found;
   std::unordered_set<std::string> asked[2];
   for (const Entry& entry : walk.entries) {
     if (entry.name != nullptr) continue;
     std::string name = text_of(entry.key);
-    if (asked[entry.steps].insert(name).second) new_names.push_back({name, entry.steps});
+    if (asked[entry.steps].insert(name).second) found.push_back({name, entry.steps});
   }
-  if (new_names.empty()) return true;
-  size_t total = features_.size() + lists_.size() + new_names.size();
-  if (total > static_cast<size_t>(plan_.max_features)) {
-    blame(fault, Code::kTooManyFeatures, new_names.back().text);
-    fault.expected = plan_.max_features;
-    fault.got = static_cast<int64_t>(total);
-  } else {
-    fault.code = Code::kStopNewNames;
-  }
+  if (found.empty()) return true;
+  new_names = std::move(found);
+  fault.code = Code::kStopNewNames;
   return false;
 }
 
@@ -107,9 +103,16 @@ Code Decoder::judge_entry(const Slot& slot, const Entry* entry, Fault& fault) {
   return verdict;
 }
 
-// A name that this record brought must not stand in both of its maps' columns.
+// The names that this record brought: not too many, and none of a column in the other map.
 bool Decoder::judge_names(Fault& fault) {
   if (!provisional_) return true;
+  size_t total = features_.size() + lists_.size();
+  if (total > static_cast<size_t>(plan_.max_features)) {
+    blame(fault, Code::kTooManyFeatures, new_names.back().text);
+    fault.expected = plan_.max_features;
+    fault.got = static_cast<int64_t>(total);
+    return false;
+  }
   for (size_t i = provisional_slots_; i < slots.size(); ++i) {
     const std::string& name = slots[i].name;
     Name* other = (slots[i].steps ? features_ : lists_).find(reinterpret_cast<const u8*>(name.data()), name.size());

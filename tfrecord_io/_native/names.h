@@ -55,7 +55,9 @@ struct Name {
   int32_t column = -1;  // −1: left out
   Shape shape;
 
-  bool is(const u8* data, size_t size) const { return text.size() == size && std::memcmp(text.data(), data, size) == 0; }
+  bool is(const u8* data, size_t size) const {
+    return text.size() == size && same_bytes(reinterpret_cast<const u8*>(text.data()), data, size);
+  }
 };
 
 class Names {

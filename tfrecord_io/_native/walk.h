@@ -9,7 +9,8 @@
 namespace tfr {
 
 enum class RecordType : int { kExample = 1, kSequence = 2, kDetect = 3 };
-enum class Unknown : int { kAsk = 0, kSkip = 1 };  // features that have no name yet
+// Features that have no name yet: asked for before the record is judged, left out, or told behind all else.
+enum class Unknown : int { kAsk = 0, kSkip = 1, kRefuse = 2 };
 
 constexpr uint32_t kEmbeddedField = 21574;
 

@@ -84,6 +84,53 @@ inline const u8* read_size(const u8* p, const u8* end, size_t* size, WireError& 
 // Walks over the field whose tag was just read. `depth`: how many groups may still be opened.
 const u8* skip_field(const u8* p, const u8* end, uint32_t tag, int depth, WireError& error);
 
+inline uint64_t load64(const u8* p);
+inline uint32_t load32(const u8* p);
+
+// Equal bytes, without a call for the short names and values that most are.
+inline bool same_bytes(const u8* a, const u8* b, size_t size) {
+  if (size > 16) return std::memcmp(a, b, size) == 0;
+  if (size >= 8) return load64(a) == load64(b) && load64(a + size - 8) == load64(b + size - 8);
+  if (size >= 4) return load32(a) == load32(b) && load32(a + size - 4) == load32(b + size - 4);
+  for (size_t i = 0; i < size; ++i)
+    if (a[i] != b[i]) return false;
+  return true;
+}
+
+// The same for copies; the two do not overlap.
+inline void copy_bytes(u8* to, const u8* from, size_t size) {
+  if (size > 16) {
+    std::memcpy(to, from, size);
+  } else if (size >= 8) {
+    std::memcpy(to, from, 8);
+    std::memcpy(to + size - 8, from + size - 8, 8);
+  } else if (size >= 4) {
+    std::memcpy(to, from, 4);
+    std::memcpy(to + size - 4, from + size - 4, 4);
+  } else {
+    for (size_t i = 0; i < size; ++i) to[i] = from[i];
+  }
+}
+
+// The varint that is [p, end) exactly; false where it is not one. At least 8 bytes stand before `end`: a frame's header does.
+// Without a branch on the length, which is as random as the values.
+inline bool exact_varint(const u8* p, const u8* end, uint64_t* out) {
+  size_t size = static_cast<size_t>(end - p);
+  if (size - 1 >= 8) {
+    WireError error;
+    return size != 0 && read_varint(p, end, out, error) == end;
+  }
+  unsigned unused = static_cast<unsigned>(64 - 8 * size);
+  uint64_t word = load64(end - 8) >> unused;
+  uint64_t continued = (uint64_t{1} << (8 * (size - 1))) - 1;  // all bytes but the last say that more follow
+  if ((word & 0x8080808080808080u) != (continued & 0x8080808080808080u)) return false;
+  word &= 0x7f7f7f7f7f7f7f7fu;
+  word = ((word & 0x7f007f007f007f00u) >> 1) | (word & 0x007f007f007f007fu);
+  word = ((word & 0x3fff00003fff0000u) >> 2) | (word & 0x00003fff00003fffu);
+  *out = ((word & 0x0fffffff00000000u) >> 4) | (word & 0x000000000fffffffu);
+  return true;
+}
+
 inline uint64_t load64(const u8* p) {
   uint64_t word;
   std::memcpy(&word, p, 8);

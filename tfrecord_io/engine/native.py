@@ -22,7 +22,7 @@ from tfrecord_io.engine.contract import (
 )
 from tfrecord_io.schema.kinds import Kind, Layout
 
-_UNKNOWN = {"discover": 0, "skip": 1, "fault": 0}  # the kernel asks, or leaves out by itself
+_UNKNOWN = {"discover": 0, "skip": 1, "fault": 2}
 _STOP_NEW_NAMES, _STOP_EMBEDDED = 48, 49
 
 
@@ -39,9 +39,9 @@ def _fault(raw: tuple[Any, ...] | None, record: int = 0) -> Fault | None:
 
 
 def _column(name: str, raw: tuple[Any, ...]) -> ColumnBuffers:
-    kind, layout, rows, null_count, *others, steps = raw
+    kind, layout, steps = raw[0], raw[1], raw[-1]
     inner = None if steps is None else _column(name, steps)
-    return ColumnBuffers(name, Kind(kind), Layout(layout), rows, null_count, *others, inner)
+    return ColumnBuffers(name, Kind(kind), Layout(layout), *raw[2:-1], inner)
 
 
 class NativeDecoder:

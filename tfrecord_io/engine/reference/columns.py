@@ -107,7 +107,6 @@ def _steps_buffers(plan: PlanColumn, rows: Sequence[Any]) -> ColumnBuffers:
         null_count=sum(row is None for row in rows),
         validity=_validity(rows),
         offsets=_offsets([0 if row is None else len(row) for row in rows]),
-        text=steps.text,
         first_row=_first(rows, _cells),
         list_row=_first(rows, lambda row: len(row) != 1),
         steps=steps,

@@ -1,0 +1,235 @@
+"""Reading a whole: values, nulls and types, and which rows and columns are asked for."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from records import blobs, entry, example, field, floats, int64s, written
+
+GOLDEN = ["tutorial", "extremes", "ragged", "images", "empty"]
+KINDS = {"int64": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}
+
+
+def stated(cell: dict[str, Any] | None) -> tuple[str, list[Any]] | None:
+    """(kind, values) of a feature as a golden .json says it; None: no kind."""
+    if cell is None:
+        return None
+    ((kind, values),) = cell.items()
+    if kind == "bytes":
+        return kind, [base64.b64decode(v) for v in values]
+    if kind == "float":
+        return kind, [np.float32(v).tobytes() for v in values]
+    return kind, values
+
+
+def as_values(array: pa.ChunkedArray) -> list[Any]:
+    """Python values; floats as their four bytes, so that NaN and −0.0 count."""
+    array = array.combine_chunks()
+    if pa.types.is_float32(array.type):
+        return [None if v is None else np.float32(v).tobytes() for v in array.to_pylist()]
+    if pa.types.is_list(array.type) and pa.types.is_float32(array.type.value_type):
+        return [None if v is None else [np.float32(x).tobytes() for x in v] for v in array.to_pylist()]
+    return array.to_pylist()
+
+
+@pytest.mark.parametrize("name", [*GOLDEN, "tutorial_gzip", "tutorial_zlib"])
+def test_golden_files_read_as_tensorflow_reads_them(engine: str, data: Path, name: str) -> None:
+    path = next(p for p in data.iterdir() if p.name.startswith(f"{name}.tfrecord"))
+    rows = json.loads((data / f"{name.split('_')[0]}.json").read_text())
+    table = tfr.read_table(path, infer_text=False)
+    table.validate(full=True)
+    assert table.num_rows == len(rows)
+    assert table.column_names == sorted({name for row in rows for name in row})
+    for column in table.column_names:
+        cells = [stated(row.get(column)) for row in rows]
+        present = [cell for cell in cells if cell is not None]
+        scalar = all(len(values) == 1 for _, values in present)
+        value = KINDS[present[0][0]]
+        assert table.schema.field(column).type == (value if scalar else pa.list_(value))
+        expected = [None if cell is None else cell[1][0] if scalar else cell[1] for cell in cells]
+        assert as_values(table[column]) == expected
+
+
+@pytest.mark.parametrize("name", ["fashion", "bytes"])
+def test_golden_bytes_come_back_whole(engine: str, data: Path, name: str) -> None:
+    if name == "fashion":
+        arrays = np.load(data / "fashion.npz")
+        table = tfr.read_table(data / "fashion.tfrecord")
+        for column in ("image", "label"):
+            assert table[column].to_pylist() == [array.tobytes() for array in arrays[column]]
+        return
+    payloads = [base64.b64decode(text) for text in json.loads((data / "bytes.json").read_text())]
+    assert tfr.read_table(data / "bytes.tfrecord", record_type="bytes")["record"].to_pylist() == payloads
+    assert list(tfr.RecordReader(data / "bytes.tfrecord")) == payloads
+
+
+def test_text_is_string_and_other_bytes_are_binary(engine: str, tmp_path: Path) -> None:
+    plain, control, broken, surrogate = map(blobs, ("tab\tline\r\né".encode(), b"\x1b[0m", b"\xff", b"\xed\xa0\x80"))
+    rows = [example(plain=plain, control=control, broken=broken, surrogate=surrogate), example(plain=blobs(b""))]
+    path = written(tmp_path / "a", rows)
+    types = {f.name: f.type for f in tfr.read_table(path).schema}
+    assert types == {"broken": pa.binary(), "control": pa.binary(), "plain": pa.string(), "surrogate": pa.binary()}
+    assert tfr.read_table(path, infer_text=False).schema.field("plain").type == pa.binary()
+
+
+def test_stable_types_depend_on_the_kind_alone(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(b=blobs(b"x"), f=floats(1.0), i=int64s(1)), example()])
+    table = tfr.read_table(path, stable_types=True)
+    assert table.schema.types == [pa.list_(pa.binary()), pa.list_(pa.float32()), pa.list_(pa.int64())]
+    assert table.to_pylist() == [{"b": [b"x"], "f": [1.0], "i": [1]}, {"b": None, "f": None, "i": None}]
+
+
+def test_large_offsets(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(b=blobs(b"\xff"), l=int64s(1, 2), s=blobs(b"x", b"y"), t=blobs(b"t"))])
+    table = tfr.read_table(path, large_offsets=True)
+    assert table.schema.types == [pa.large_binary(), pa.large_list(pa.int64()), pa.large_list(pa.large_string()), pa.large_string()]
+    assert table.to_pylist() == [{"b": b"\xff", "l": [1, 2], "s": ["x", "y"], "t": "t"}]
+
+
+def test_absent_kindless_and_empty_differ(engine: str, tmp_path: Path) -> None:
+    kindless = field(1, entry("x", b""))
+    path = written(tmp_path / "a", [example(), kindless, example(x=field(3, b"")), example(x=int64s(1)), example(y=b"")])
+    table = tfr.read_table(path)
+    assert table["x"].to_pylist() == [None, None, [], [1], None]
+    assert table.schema.field("y").type == pa.null()
+    assert table["y"].null_count == 5
+
+
+def test_a_file_of_empty_records_has_rows_and_no_columns(engine: str, tmp_path: Path) -> None:
+    table = tfr.read_table(written(tmp_path / "a", [b""] * 3))
+    assert (table.num_rows, table.num_columns) == (3, 0)
+    assert len(tfr.read_tfrecord(tmp_path / "a")) == 3
+
+
+@pytest.mark.parametrize(
+    ("columns", "names"),
+    [
+        (["id", "a/b"], ["id", "a/b"]),
+        ("id", ["id"]),
+        (["img*"], ["img1", "img2"]),
+        (["*", "!img*"], ["[x]", "a/b", "id"]),
+        (["!id", "!img?"], ["[x]", "a/b"]),
+        (["[x]"], ["[x]"]),
+        (["img*", "!img1"], ["img2"]),
+        ([], []),
+    ],
+)
+def test_columns_are_names_globs_and_exclusions(engine: str, tmp_path: Path, columns: Any, names: list[str]) -> None:
+    one = {"id": int64s(1), "img1": blobs(b"\xff"), "img2": blobs(b"x"), "a/b": floats(1.0), "[x]": int64s(5)}
+    path = written(tmp_path / "a", [example(**one)] * 2)
+    for schema in (None, "infer", {name: "binary" if "img" in name else "float32" if "/" in name else "int64" for name in sorted(one)}):
+        table = tfr.read_table(path, columns=columns, schema=schema)
+        assert table.column_names == names
+        assert table.num_rows == 2
+
+
+@pytest.mark.parametrize("missing", [["nope"], ["id", "no*"], ["!nope"], ["*", "!no*"]])
+def test_a_column_that_matches_nothing_raises_and_says_what_there_is(engine: str, tmp_path: Path, missing: list[str]) -> None:
+    path = written(tmp_path / "a", [example(id=int64s(1))])
+    for schema in (None, {"id": pa.int64()}):
+        with pytest.raises(tfr.FeatureNotFoundError, match="there are: id"):
+            tfr.read_table(path, columns=missing, schema=schema)
+
+
+def test_a_column_left_out_is_never_parsed(engine: str, tmp_path: Path) -> None:
+    broken = field(1, field(1, field(1, b"bad") + field(2, b"\x1a\xff\xff")))
+    path = written(tmp_path / "a", [example(id=int64s(1)), example(id=int64s(2)) + broken])
+    assert tfr.read_table(path, columns=["id"], schema={"id": "int64"}).num_rows == 2
+    with pytest.raises(tfr.DecodeError):
+        tfr.read_table(path)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_types_are_exact_over_the_rows_returned(engine: str, tmp_path: Path, threads: int) -> None:
+    rows = [example(x=int64s(1, 2), t=blobs(b"\xff")), *(example(x=int64s(i), t=blobs(b"t")) for i in range(3)), example(new=floats(0.5))]
+    path = written(tmp_path / "a", rows)
+    assert tfr.read_table(path, threads=threads).schema.types == [pa.float32(), pa.binary(), pa.list_(pa.int64())]
+    some = tfr.read_table(path, offset=1, limit=3, threads=threads)
+    assert some.to_pylist() == [{"t": "t", "x": i} for i in range(3)]
+    assert tfr.read_table(path, offset=4, threads=threads).to_pylist() == [{"new": 0.5}]
+    for beyond in ({"offset": 5}, {"offset": 1000}, {"limit": 0}, {"offset": 2, "limit": 0}):
+        table = tfr.read_table(path, threads=threads, **beyond)
+        assert (table.num_rows, table.num_columns) == (0, 0)
+
+
+def test_offset_and_limit_count_over_all_files(engine: str, tmp_path: Path) -> None:
+    paths = [written(tmp_path / f"{f}.tfrecord", [example(n=int64s(10 * f + i)) for i in range(4)]) for f in range(3)]
+    everything = [10 * f + i for f in range(3) for i in range(4)]
+    for offset in range(14):
+        for limit in (None, 1, 3, 5, 20):
+            got = tfr.read_table(paths, offset=offset, limit=limit, threads=1 + offset % 3)
+            assert got.to_pydict().get("n", []) == everything[offset:][:limit]
+
+
+def test_a_limit_does_not_meet_damage_behind_it(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(i)) for i in range(3)])
+    path.write_bytes(path.read_bytes() + b"junk of some length")
+    assert tfr.read_table(path, limit=3)["x"].to_pylist() == [0, 1, 2]
+    with tfr.open_reader(path, limit=3) as reader:
+        assert reader.read_all().num_rows == 3
+
+
+def test_check_crc_false_reads_what_the_crc_condemns(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(5)), example(x=int64s(6))])
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    assert tfr.read_table(path, check_crc=False)["x"].to_pylist() == [5, 6]
+    with pytest.raises(tfr.CorruptRecordError):
+        tfr.read_table(path)
+
+
+def test_two_kinds_in_one_feature_name_both_records(engine: str, tmp_path: Path) -> None:
+    first = written(tmp_path / "one", [example(), example(x=int64s(1)), example(x=int64s(2))])
+    second = written(tmp_path / "two", [example(y=int64s(1)), example(x=floats(1.0))])
+    with pytest.raises(tfr.SchemaError) as caught:
+        tfr.read_table([first, second])
+    error = caught.value
+    assert (error.feature, error.record, error.path) == ("x", 1, str(second))
+    assert ("INT64" in str(error.expected), "FLOAT" in str(error.got)) == (True, True)
+    assert f"{first} record 1" in str(error)
+    assert f"{second} record 1" in str(error)
+    assert tfr.read_table([first, second], columns=["*", "!x"]).column_names == ["y"]
+    within = written(tmp_path / "three", [example(x=int64s(1)), example(), example(x=blobs(b"1"))])
+    with pytest.raises(tfr.SchemaError, match=r"record 0 .*record 2") as caught:
+        tfr.read_table(within)
+    assert caught.value.records_intact == 2
+
+
+def test_sequence_examples_are_refused_by_name(engine: str, data: Path) -> None:
+    with pytest.raises(NotImplementedError, match="SequenceExamples"):
+        tfr.read_table(data / "sequence.tfrecord")
+    with pytest.raises(NotImplementedError, match="SequenceExamples"):
+        tfr.open_reader(data / "sequence.tfrecord")
+    context = tfr.read_table(data / "sequence.tfrecord", record_type="example")
+    assert context.column_names == ["length", "locale"]
+    assert tfr.read_table(data / "sequence.tfrecord", record_type="bytes").num_rows == context.num_rows
+
+
+def test_pandas_types(engine: str, tmp_path: Path) -> None:
+    rows = [example(f=floats(1.5), i=int64s(1), n=int64s(1), s=blobs(b"a"), v=int64s(1, 2)), example(i=int64s(2), s=blobs(b"b"))]
+    path = written(tmp_path / "a", rows)
+    frame = tfr.read_tfrecord(path)
+    assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == {
+        "f": "float32",
+        "i": "int64",
+        "n": "Int64",
+        "s": "str",
+        "v": "object",
+    }
+    assert isinstance(frame.v[0], np.ndarray)
+    assert frame.v[1] is None
+    assert math.isnan(frame.f[1])
+    nullable = tfr.read_tfrecord(path, dtype_backend="numpy_nullable").dtypes
+    assert [str(nullable[name]) for name in "fins"] == ["Float32", "Int64", "Int64", "string"]
+    arrow = tfr.read_tfrecord(path, dtype_backend="pyarrow").dtypes
+    assert [arrow[name].pyarrow_dtype for name in "fv"] == [pa.float32(), pa.list_(pa.int64())]
