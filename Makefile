@@ -34,7 +34,7 @@ format: $(VENV)/.dev
 	$(VENV)/bin/ruff check --fix .
 
 wheel-test: $(VENV)/.dev
-	PYTHON=$(abspath $(VENV)/bin/python) JOBS=$(JOBS) bash .ci/wheel-test
+	PYTHON=$(abspath $(VENV)/bin/python) JOBS=$(JOBS) PYTEST_ARGS='$(PYTEST_ARGS)' bash .ci/wheel-test
 
 conformance: $(CONFORMANCE)/.installed
 	TFRECORD_IO_CONFORMANCE=1 $(CONFORMANCE)/bin/pytest tests/conformance $(PYTEST_ARGS)

@@ -193,13 +193,13 @@ class Failing(io.RawIOBase):
 
 
 def test_an_error_of_the_disk_comes_after_the_rows_before_it(engine: str) -> None:
-    content = framed(*(example(n=int64s(i)) for i in range(4)))
-    reader = tfr.open_reader(Failing(content[:-3]))
-    assert next(reader)["n"].to_pylist() == [0, 1, 2]
+    content = framed(*(example(n=int64s(i)) for i in range(100)))[:-3]
+    reader = tfr.open_reader(Failing(content))
+    assert next(reader)["n"].to_pylist() == list(range(99))
     with pytest.raises(OSError, match="the disk is gone"):
         next(reader)
-    reader = tfr.open_reader(Failing(content[:-3]))
-    with pytest.raises((pa.ArrowInvalid, OSError), match="the disk is gone"):
+    reader = tfr.open_reader(Failing(content))
+    with pytest.raises(pa.ArrowInvalid, match="the disk is gone"):
         pa.table(reader)
     assert isinstance(reader.fault, OSError)
 

@@ -139,10 +139,11 @@ class UnitReader:
         """A decoder for the setup as it is now."""
         return Worker(self.setup)
 
-    def read(self, worker: Worker, max_rows: int, max_bytes: int) -> Unit | None:
+    def read(self, worker: Worker, max_rows: int, max_bytes: int, *, begun: bool = False) -> Unit | None:
         """Decode up to so many rows and payload bytes of one file; None at the end of the files.
 
-        A unit that does not end a batch is short because its file ended.
+        A unit that does not end a batch is short because its file ended. A first record may be larger than `max_bytes`,
+        but not where the batch was `begun` by units before: then the unit has no rows and ends the batch.
         """
         if not self._load():
             return None
@@ -153,6 +154,9 @@ class UnitReader:
                 unit.error = self._error
                 break
             if self._block is not None:
+                if begun and not decoder.rows and self._next_length() > max_bytes:
+                    unit.ends_batch = True
+                    break
                 wanted = max_rows if self._left is None else min(max_rows, decoder.rows + self._left)
                 unit.error = self._feed(worker, wanted - decoder.rows, max_bytes)
                 unit.ends_batch = decoder.rows >= wanted or not self._rest_is_cut()
@@ -172,7 +176,7 @@ class UnitReader:
             yield from self._parallel(threads, max_rows, max_bytes, rows, size)
             return
         worker = self.worker()
-        while (unit := self.read(worker, max_rows - rows, max_bytes - size)) is not None:
+        while (unit := self.read(worker, max_rows - rows, max_bytes - size, begun=rows > 0)) is not None:
             yield unit
             rows, size = (0, 0) if unit.ends_batch else (rows + unit.rows, size + unit.payload_bytes)
 
@@ -190,7 +194,7 @@ class UnitReader:
                     while len(pending) <= threads and self._load():
                         file = self._file
                         assert file is not None
-                        job, whole = self._cut(max_rows - rows, max_bytes - size)
+                        job, whole = self._cut(max_rows - rows, max_bytes - size, begun=rows > 0)
                         unit = job.unit
                         rows, size = (0, 0) if unit.ends_batch else (rows + unit.rows, size + unit.payload_bytes)
                         pending.append((pool.submit(job.run, workers), file, whole))
@@ -209,8 +213,8 @@ class UnitReader:
                 for future, _, _ in pending:
                     future.cancel()
 
-    def _cut(self, max_rows: int, max_bytes: int) -> tuple[_Job, Block | None]:
-        """The next whole records of the block, for a thread; with the block itself once it is used up."""
+    def _cut(self, max_rows: int, max_bytes: int, *, begun: bool) -> tuple[_Job, Block | None]:
+        """The next whole records of the block, as `read` takes them, for a thread; with the block itself once it is used up."""
         unit = self._new_unit()
         if self._error is not None:
             unit.error, self._error = self._error, None
@@ -223,12 +227,12 @@ class UnitReader:
         rows, consumed = len(frames.starts), frames.consumed
         fitting = int(frames.lengths.cumsum().searchsorted(max_bytes, side="right"))
         if fitting < rows:
-            rows = max(fitting, 1)
-            consumed = int(frames.starts[rows - 1] + frames.lengths[rows - 1]) + FOOTER_BYTES
+            rows = max(fitting, 0 if begun else 1)
+            consumed = int(frames.starts[rows - 1] + frames.lengths[rows - 1]) + FOOTER_BYTES if rows else 0
         else:
             unit.error = None if fault is None else self._to_error(fault)
         unit.rows, unit.payload_bytes = rows, int(frames.lengths[:rows].sum())
-        unit.ends_batch = rows > 0 and (rows >= wanted or fitting < len(frames.starts))
+        unit.ends_batch = rows >= wanted or fitting < len(frames.starts)
         job = _Job(unit, block.data[begin : begin + consumed], block.start + begin, self.setup)
         self._moved(rows, consumed)
         if unit.error is not None:
@@ -338,7 +342,13 @@ class UnitReader:
         """Whether the block's rest is less than a record, so that decoding stopped for want of bytes."""
         assert self._block is not None
         rest = self._block.data[self._begin :]
-        return len(rest) < HEADER_BYTES or len(rest) < int.from_bytes(rest[:8].tobytes(), "little") + HEADER_BYTES + FOOTER_BYTES
+        return len(rest) < HEADER_BYTES or len(rest) < self._next_length() + HEADER_BYTES + FOOTER_BYTES
+
+    def _next_length(self) -> int:
+        """What the next record's header says its length is; −1 where it is cut."""
+        assert self._block is not None
+        header = self._block.data[self._begin : self._begin + HEADER_BYTES]
+        return -1 if len(header) < HEADER_BYTES else int.from_bytes(header[:8].tobytes(), "little")
 
 
 @dataclass(slots=True)

@@ -20,9 +20,12 @@ record's header in the uncompressed stream), ``feature``, ``reason``, ``expected
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
 
 _MESSAGE_LIMIT = 1024
+_PACKAGE = __name__.partition(".")[0]
 
 
 def printable(text: object, limit: int = 200) -> str:
@@ -152,3 +155,13 @@ class StoppedEarlyWarning(UserWarning):
 
 class SlowEngineWarning(UserWarning):
     """The compiled engine is missing: the reference engine runs, many times slower."""
+
+
+def warn(text: str, category: type[Warning]) -> None:
+    """Warn, pointing at the line outside of this package that called into it, however deep we are."""
+    level = 1
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        frame = frame.f_back
+        level += 1
+    warnings.warn(text, category, stacklevel=level)

@@ -6,7 +6,6 @@ the payload and its masked CRC32C, all little-endian.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -14,7 +13,7 @@ from typing import Any, Self
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Fault, FaultCode
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.engine.wording import to_error
-from tfrecord_io.errors import CorruptRecordError, StoppedEarlyWarning, TFRecordError
+from tfrecord_io.errors import CorruptRecordError, StoppedEarlyWarning, TFRecordError, warn
 from tfrecord_io.storage.blocks import BlockReader
 from tfrecord_io.storage.foreign import looks_like
 from tfrecord_io.storage.opening import open_source
@@ -134,7 +133,7 @@ class RecordReader:
                     error = file.error(fault, record=record, offset=block.start, data=block.data)
                     if self._on_error == "raise":
                         raise error
-                    warnings.warn(f"reading stopped early: {error}", StoppedEarlyWarning, stacklevel=3)
+                    warn(f"reading stopped early: {error}", StoppedEarlyWarning)
                     return
                 record += len(frames.starts)
                 file.blocks.consume(frames.consumed)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tfrecord_io.errors import SchemaError, SchemaWarning, printable
+from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equal_types, unpack
 
 
@@ -78,7 +77,7 @@ class EmbeddedSchemas:
                 self._known.add(content)
                 where = f"{printable(path)}: record {record}"
                 text = f"{where}: its embedded schema cannot be used ({error.reason}); types are inferred from the values"
-                warnings.warn(text, SchemaWarning, stacklevel=2)
+                warn(text, SchemaWarning)
             return None
 
     def _check(self, path: str, record: int, offset: int, embedded: Embedded) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
@@ -12,13 +11,14 @@ import pyarrow as pa
 
 from tfrecord_io import payloads
 from tfrecord_io.arrow.plan import plan_columns
+from tfrecord_io.arrow.stream import export_stream
 from tfrecord_io.arrow.to_arrow import BatchBuilder, to_table
 from tfrecord_io.arrow.to_pandas import to_pandas
 from tfrecord_io.decoding import Setup, Unit, UnitReader
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.engine.wording import OTHER_MESSAGE
-from tfrecord_io.errors import DecodeError, SchemaError, SchemaWarning, StoppedEarlyWarning, TFRecordError, printable
+from tfrecord_io.errors import DecodeError, SchemaError, SchemaWarning, StoppedEarlyWarning, TFRecordError, printable, warn
 from tfrecord_io.governing import EmbeddedSchemas, Governing, LateSchema
 from tfrecord_io.inference import inferred_schema, name_both, observe_units
 from tfrecord_io.options import MIB, ReadOptions
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 _SAMPLE_BYTES = 16 * MIB
 _ALL_ROWS = 2**62
 _WHOLE_BATCH_BYTES = 64 * MIB
+_MOST_BATCH_BYTES = 2**31 - 1  # offsets have 32 bits; a payload has no more values than bytes
 _RECORD_TYPES = {None: RecordType.DETECT, "example": RecordType.EXAMPLE, "sequence_example": RecordType.SEQUENCE_EXAMPLE}
 
 
@@ -88,7 +89,7 @@ class Reader:
         self.report = ReadReport()
         self.fault: Exception | None = None
         self._seen = self._foreign = 0
-        self._closed = self._started = False
+        self._closed = self._started = self._ended = False
         self._begun = (0, 0)  # rows and bytes of the batch that the sample began
         self._units: Iterator[Unit] = iter(())
         self._open(None)
@@ -123,9 +124,11 @@ class Reader:
 
     def _restart(self, late: LateSchema) -> None:
         self._reader.close()
+        self._seen = self._foreign = 0
+        self.report.records = self.report.bytes = self.report.files = 0
         if late.record > 0:
             text = f"{printable(late.governing.path)}: the embedded schema was found in record {late.record}, not in the first; it is used"
-            warnings.warn(text, SchemaWarning, stacklevel=2)
+            warn(text, SchemaWarning)
         self._open(late.governing)
 
     def _plan(self, **given: Any) -> Plan:
@@ -197,8 +200,8 @@ class Reader:
         left, left_bytes = options.sample, _SAMPLE_BYTES
         rows = size = 0  # of the batch that is begun
         while left > 0 and left_bytes > 0:
-            room, room_bytes = options.batch_size - rows, options.batch_bytes - size
-            unit = self._reader.read(worker, min(left, room), min(left_bytes, room_bytes))
+            room, room_bytes = self._batch_rows - rows, self._batch_bytes - size
+            unit = self._reader.read(worker, min(left, room), min(left_bytes, room_bytes), begun=rows > 0)
             if unit is None:
                 break
             by_batch = room <= left if unit.rows == min(left, room) else room_bytes <= left_bytes
@@ -240,7 +243,7 @@ class Reader:
 
     @property
     def _batch_bytes(self) -> int:
-        return _WHOLE_BATCH_BYTES if self._whole else self._options.batch_bytes
+        return _WHOLE_BATCH_BYTES if self._whole else min(self._options.batch_bytes, _MOST_BATCH_BYTES)
 
     def _build(self, schema: Schema, dictionaries: Any) -> None:
         self._builder = BatchBuilder(schema, dictionaries)
@@ -308,7 +311,7 @@ class Reader:
         if self._options.on_error == "raise":
             raise error
         self.report.stopped = str(error)
-        warnings.warn(f"reading stopped early: {error}", StoppedEarlyWarning, stacklevel=4)
+        warn(f"reading stopped early: {error}", StoppedEarlyWarning)
 
     def _joined(self) -> Iterator[pa.RecordBatch]:
         """Batches of the size asked for: those of small files are joined."""
@@ -332,6 +335,7 @@ class Reader:
     # What people call -----------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        self._refuse_used()
         return self
 
     def __next__(self) -> pa.RecordBatch:
@@ -349,13 +353,16 @@ class Reader:
         """
         if self._closed:
             raise ValueError("the reader is closed")
+        if self.fault is not None:
+            raise self.fault
         self._started = True
         try:
             return next(self._batches)
         except StopIteration:
+            self._ended = True
             raise
         except Exception as error:
-            self.fault = error
+            self._ended, self.fault = True, error
             raise
 
     def read_all(self) -> pa.Table:
@@ -380,15 +387,24 @@ class Reader:
         return to_pandas(self.read_all(), dtype_backend, whole_file=self.is_one_whole_file and not started)
 
     def _all(self) -> list[pa.RecordBatch]:
-        if self._closed:
-            raise ValueError("the reader is closed")
+        self._refuse_used()
         if self._started:
             return list(self)
         try:
-            return [batch for batch, _ in self._built()]
-        except Exception as error:
-            self.fault = error
+            batches = [batch for batch, _ in self._built() if len(batch)]
+        except LateSchema:
             raise
+        except Exception as error:
+            self._ended, self.fault = True, error
+            raise
+        self._started = self._ended = True
+        return batches
+
+    def _refuse_used(self) -> None:
+        if self._closed:
+            raise ValueError("the reader is closed")
+        if self._ended:
+            raise ValueError("the reader has been consumed; open it again")
 
     @property
     def is_one_whole_file(self) -> bool:
@@ -410,9 +426,10 @@ class Reader:
         return self.schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        self._refuse_used()
         if self._started:
-            raise ValueError("the reader has been consumed; open it again")
-        return pa.RecordBatchReader.from_batches(self.schema, iter(self)).__arrow_c_stream__(requested_schema)
+            raise ValueError("a part of the reader has been consumed; open it again")
+        return export_stream(self.schema, self, requested_schema)
 
 
 def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

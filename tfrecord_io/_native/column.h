@@ -56,6 +56,19 @@ class Column {
     if (has_validity) set_valid(row);
   }
 
+  // The same, where 16 bytes are readable at `data` though it may be shorter.
+  void append_short_bytes(const u8* data, size_t size) {
+    value_offsets.reserve(static_cast<size_t>(value_count + 2) * 4, static_cast<size_t>(value_count + 1) * 4);
+    values.reserve(static_cast<size_t>(data_bytes) + size + 16, static_cast<size_t>(data_bytes));
+    u8* to = values.as<u8>() + data_bytes;
+    std::memcpy(to, data, 16);
+    if (size > 16) std::memcpy(to + 16, data + 16, size - 16);
+    data_bytes += static_cast<int64_t>(size);
+    value_offsets.as<int32_t>()[++value_count] = static_cast<int32_t>(data_bytes);
+    int64_t row = rows++;
+    if (has_validity) set_valid(row);
+  }
+
   // List rows: reserve room behind `value_count`, write there, then close the row.
   int64_t* room_int64(size_t count) {
     values.reserve((static_cast<size_t>(value_count) + count) * 8, static_cast<size_t>(value_count) * 8);

@@ -141,35 +141,28 @@ inline Name* look_up(Names& names, size_t place, const FastEntry& entry) {
   return name;
 }
 
-// Where the only value of a scalar's Feature [p, end) starts.
-inline const u8* scalar_value(const Column& column, const u8* p, const u8* end) {
-  if (column.kind == Kind::kFloat) return end - 4;
-  if (column.kind == Kind::kInt64) return p + (p[2] == make_tag(1, kLen) ? 4 : 3);
-  return end - (column.data_bytes - column.scalar_start(column.rows - 1));
-}
-
 }  // namespace
 
-// Appends the entry at `p` where it starts as the name's last one did.
-inline bool Decoder::append_known(Name& name, const u8* p) {
+// Appends the entry at `p` if it has one value and its usual form. Gives its end, nullptr if it has not.
+inline const u8* Decoder::append_shaped(const Name& name, const u8* p, const u8* end) {
   Column& column = slots[static_cast<size_t>(name.column)].column;
-  if (column.layout != Layout::kScalar || column.rows != rows || static_cast<int>(column.kind) != name.shape.kind || !name.shape.matches(p))
-    return false;
-  const u8* value = p + name.shape.size;
-  size_t size = name.shape.value_size;
-  if (column.kind == Kind::kFloat) {
-    column.append_float(value);
-    return true;
-  }
+  const Shape& shape = name.shape;
+  size_t size = 0;
+  if (!shape.matches(p, &size) || column.rows != rows || column.layout != Layout::kScalar || static_cast<int>(column.kind) != shape.kind()) return nullptr;
+  const u8* value = p + shape.head();
+  if (static_cast<size_t>(end - value) < size) return nullptr;
   if (column.kind == Kind::kInt64) {
     uint64_t number = 0;
-    if (!exact_varint(value, value + size, &number)) return false;
+    if (!exact_varint(value, size, &number)) return nullptr;
     column.append_int64(static_cast<int64_t>(number));
-    return true;
+  } else if (column.kind == Kind::kFloat) {
+    if (size != 4) return nullptr;
+    column.append_float(value);
+  } else {
+    if (!is_short_ascii(value, size) && !text_fits(column, rows, value, size)) return nullptr;
+    column.append_short_bytes(value, size);
   }
-  if (!text_fits(column, rows, value, size)) return false;
-  column.append_bytes(value, size);
-  return true;
+  return value + size;
 }
 
 bool Decoder::skips(const FastEntry& entry) const { return plan_.unknown == Unknown::kSkip && is_utf8(entry.key, entry.key_size); }
@@ -178,11 +171,12 @@ bool Decoder::features_fast(const u8* p, const u8* end) {
   for (; p < end; ++feature_place_) {
     size_t place = feature_place_;
     Name* hint = place < features_.order.size() ? features_.order[place] : nullptr;
-    if (hint != nullptr && hint->shape.size != 0 && static_cast<size_t>(end - p) >= hint->shape.size + hint->shape.value_size &&
-        static_cast<size_t>(readable_end_ - p) >= Shape::kMost && append_known(*hint, p)) {
-      hint->shape.strikes = 0;
-      p += hint->shape.size + hint->shape.value_size;
-      continue;
+    if (hint != nullptr && hint->shape.known() && static_cast<size_t>(end - p) > hint->shape.head() &&
+        static_cast<size_t>(readable_end_ - p) >= Shape::kReach) {
+      if (const u8* next = append_shaped(*hint, p, end)) {
+        p = next;
+        continue;
+      }
     }
     FastEntry entry;
     if (!read_entry(p, end, entry)) return false;
@@ -192,10 +186,8 @@ bool Decoder::features_fast(const u8* p, const u8* end) {
       Column& column = slots[static_cast<size_t>(name->column)].column;
       Fast done = append_fast(column, rows, entry.value, entry.end);
       if (done == Fast::kDoubt) return false;
-      if (done == Fast::kDone && column.layout == Layout::kScalar) {
-        const u8* value = scalar_value(column, entry.value, entry.end);
-        name->shape.learn(p, static_cast<size_t>(value - p), static_cast<size_t>(entry.end - value), static_cast<int>(column.kind));
-      }
+      int kind = static_cast<int>(column.kind);
+      if (done == Fast::kDone && kind != name->shape.kind()) name->shape.learn(name->text, kind);
     }
     p = entry.end;
   }

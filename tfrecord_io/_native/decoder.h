@@ -75,7 +75,7 @@ class Decoder {
   bool features_fast(const u8* p, const u8* end);
   bool lists_fast(const u8* p, const u8* end);
   bool skips(const FastEntry& entry) const;
-  bool append_known(Name& name, const u8* entry);
+  const u8* append_shaped(const Name& name, const u8* p, const u8* end);
   bool steps_fast(Column& column, const u8* p, const u8* end);
   bool parse_exact(const u8* p, const u8* end, Fault& fault);
   bool ask_embedded(Walk& walk, Fault& fault);

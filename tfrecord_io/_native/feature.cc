@@ -18,6 +18,7 @@ inline const u8* exact_size(const u8* p, const u8* end) {
 }
 
 Fast int64_list(Column& column, const u8* p, const u8* end) {
+  WireError error;
   uint64_t value = 0;
   if (p == end) {
     if (column.layout == Layout::kScalar) return Fast::kDoubt;
@@ -25,7 +26,7 @@ Fast int64_list(Column& column, const u8* p, const u8* end) {
     return Fast::kDone;
   }
   if (*p == make_tag(1, kVarint)) {  // one value, not packed
-    if (!exact_varint(p + 1, end, &value)) return Fast::kDoubt;
+    if (read_varint(p + 1, end, &value, error) != end) return Fast::kDoubt;
   } else {
     if (*p != kItem || (p = exact_size(p + 1, end)) == nullptr) return Fast::kDoubt;
     if (column.layout == Layout::kList) {
@@ -35,7 +36,7 @@ Fast int64_list(Column& column, const u8* p, const u8* end) {
       column.close_list_row();
       return Fast::kDone;
     }
-    if (!exact_varint(p, end, &value)) return Fast::kDoubt;
+    if (read_varint(p, end, &value, error) != end) return Fast::kDoubt;
   }
   if (column.layout == Layout::kScalar) {
     column.append_int64(static_cast<int64_t>(value));

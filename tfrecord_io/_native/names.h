@@ -15,39 +15,65 @@
 
 namespace tfr {
 
-// How the last one-value Feature of a name looked on the wire up to its value: where the next one starts with
-// the same bytes, its name, kind and length are known without parsing.
-struct Shape {
-  static constexpr size_t kMost = 48;
-  alignas(16) u8 bytes[kMost] = {};
-  uint32_t size = 0;  // 0: none known
-  uint32_t value_size = 0;
-  int kind = 0;     // of the column when it was learnt
-  int strikes = 0;  // how often in a row it changed: a name whose length varies is not worth learning
+// How a map entry of one value looks on the wire up to that value: 0A Le 0A Lk key 12 Lv tag Ll 0A n, where the three
+// outer lengths follow from n as long as each has one byte. One comparison tells name, kind and all lengths.
+class Shape {
+ public:
+  static constexpr size_t kMost = 64;
+  static constexpr size_t kReach = kMost + 16;  // bytes that must be readable from the entry's first on
 
-  void learn(const u8* from, size_t length, size_t value, int its_kind) {
-    size = 0;
-    if (length > kMost || ++strikes > 32) return;
-    std::memcpy(bytes, from, length);
-    size = static_cast<uint32_t>(length);
-    value_size = static_cast<uint32_t>(value);
-    kind = its_kind;
+  bool known() const { return head_ != 0; }
+  size_t head() const { return head_; }
+  int kind() const { return kind_; }
+
+  void learn(const std::string& key, int kind) {
+    head_ = 0;
+    kind_ = kind;
+    size_t k = key.size(), head = k + 10;
+    if (head > kMost) return;
+    const u8 fixed[] = {make_tag(1, kLen), static_cast<u8>(k + 8), make_tag(1, kLen), static_cast<u8>(k)};
+    const u8 rest[] = {make_tag(2, kLen), 4, static_cast<u8>(make_tag(static_cast<uint32_t>(kind), kLen)), 2, make_tag(1, kLen), 0};
+    std::memset(base_, 0, kMost);
+    std::memset(varies_, 0, kMost);
+    std::memcpy(base_, fixed, 4);
+    std::memcpy(base_ + 4, key.data(), k);
+    std::memcpy(base_ + 4 + k, rest, 6);
+    for (size_t at : {size_t{1}, k + 5, k + 7, k + 9}) varies_[at] = 0xff;
+    head_ = head;
+    beyond_ = head == 64 ? 0 : ~uint64_t{0} << head;
   }
 
-  // kMost bytes must be readable at p.
-  bool matches(const u8* p) const {
+  // Does the entry at p look like this? kReach bytes must be readable there. n: bytes of the value.
+  bool matches(const u8* p, size_t* n) const {
+    u8 size = p[head_ - 1];
+    *n = size;
 #if defined(__SSE2__)
-    uint64_t equal = 0;
-    for (int i = 0; i < 3; ++i) {
-      __m128i mine = _mm_load_si128(reinterpret_cast<const __m128i*>(bytes + 16 * i));
-      __m128i theirs = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16 * i));
-      equal |= static_cast<uint64_t>(static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(mine, theirs)))) << (16 * i);
-    }
-    return size != 0 && (~equal & ((uint64_t{1} << size) - 1)) == 0;
+    __m128i more = _mm_set1_epi8(static_cast<char>(size));
+    uint64_t equal = compare(p, 0, more) | compare(p, 16, more) << 16;
+    if (head_ > 32) equal |= compare(p, 32, more) << 32 | compare(p, 48, more) << 48;
+    return (equal | beyond_) == ~uint64_t{0};
 #else
-    return size != 0 && std::memcmp(bytes, p, size) == 0;
+    for (size_t i = 0; i < head_; ++i)
+      if (p[i] != static_cast<u8>(base_[i] + (varies_[i] & size))) return false;
+    return true;
 #endif
   }
+
+ private:
+#if defined(__SSE2__)
+  uint64_t compare(const u8* p, size_t at, __m128i more) const {
+    __m128i varies = _mm_load_si128(reinterpret_cast<const __m128i*>(varies_ + at));
+    __m128i expected = _mm_add_epi8(_mm_load_si128(reinterpret_cast<const __m128i*>(base_ + at)), _mm_and_si128(varies, more));
+    __m128i found = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + at));
+    return static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(expected, found)));
+  }
+#endif
+
+  alignas(16) u8 base_[kMost] = {};
+  alignas(16) u8 varies_[kMost] = {};
+  size_t head_ = 0;  // 0: none
+  uint64_t beyond_ = 0;  // bits of the bytes behind the head
+  int kind_ = 0;
 };
 
 struct Name {

@@ -110,12 +110,12 @@ class ReferenceDecoder:
 
     def _judge_names(self, found: dict[_Key, Column], record: Record) -> Fault | None:
         new = self._new_names(record)
+        unknown = next((name for name, _ in new if self._plan.unknown == "fault" and self._is_selected(name)), None)
+        if unknown is not None:
+            return Fault(FaultCode.UNKNOWN_FEATURE, 0, 0, feature=unknown)
         total = len(self._columns) + len(self._left_out) + len(new)
         if new and total > self._plan.max_features:
             return Fault(FaultCode.TOO_MANY_FEATURES, 0, 0, feature=new[-1][0], expected=self._plan.max_features, got=total)
-        if self._plan.unknown == "fault":
-            unknown = next((name for name, _ in new if self._is_selected(name)), None)
-            return None if unknown is None else Fault(FaultCode.UNKNOWN_FEATURE, 0, 0, feature=unknown)
         for name, is_list in found:
             if (name, not is_list) in self._columns or (name, not is_list) in found:
                 return Fault(FaultCode.NAME_IN_BOTH, 0, 0, feature=name)
