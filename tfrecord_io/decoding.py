@@ -11,10 +11,12 @@ from typing import Any
 
 from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, ColumnBuffers, Decoder, EmbeddedHook, Engine, Fault, Frames, Plan
 from tfrecord_io.engine.wording import to_error
-from tfrecord_io.errors import TFRecordError
+from tfrecord_io.errors import FeatureTypeError, SchemaError, TFRecordError
 from tfrecord_io.framing import RecordFile
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.payloads import PayloadDecoder
+from tfrecord_io.schema.kinds import Kind
+from tfrecord_io.schema.unify import Where, contradiction
 from tfrecord_io.storage.blocks import Block
 from tfrecord_io.storage.sources import Source
 
@@ -79,7 +81,19 @@ class Worker:
         unit.sequence = decoder.sequence
         self._seen, self._foreign = decoder.seen, decoder.foreign
         unit.columns = {column.name: column for column in decoder.take()}
+        if isinstance(unit.error, FeatureTypeError) and self._setup.plan.unknown == "discover":
+            unit.error = _contradiction(unit, unit.error)
         return unit
+
+
+def _contradiction(unit: Unit, error: FeatureTypeError) -> SchemaError:
+    """Nobody declared the feature's kind: an earlier record of the unit, to be named, has another one."""
+    name = error.feature or ""
+    before = Where(unit.path, unit.first_record + unit.columns[name].first_row, unit.file)
+    after = Where(unit.path, unit.first_record + unit.rows, unit.file)
+    found = contradiction(name, before, Kind[str(error.expected)].words, after, Kind[str(error.got)].words)
+    found.offset = error.offset
+    return found
 
 
 class UnitReader:
@@ -380,8 +394,7 @@ class _Job:
                     )
             except TFRecordError as error:
                 later = error
-            worker.take(unit)
             unit.error, unit.ends_batch = later, ends_batch
-            return unit
+            return worker.take(unit)
         finally:
             workers.put(worker)

@@ -19,7 +19,6 @@ from tfrecord_io.schema.kinds import Kind
 
 ON_ERROR = "see on_error="
 OTHER_MESSAGE = 'if these records are other messages or plain bytes, pass record_type="bytes"'
-_KINDS = {Kind.NONE: "no values", Kind.BYTES: "a BytesList", Kind.FLOAT: "a FloatList", Kind.INT64: "an Int64List"}
 
 
 def _crc(what: str) -> Callable[[Fault], str]:
@@ -41,11 +40,6 @@ def _wire(what: str) -> Callable[[Fault], str]:
         return f"the payload is no valid protobuf message: {what.format(fault=fault)}{at}"
 
     return reason
-
-
-def kind_text(kind: int) -> str:
-    """A kind in words, as messages name it."""
-    return _KINDS[Kind(kind)]
 
 
 @dataclass(frozen=True)
@@ -86,7 +80,7 @@ _WORDS: dict[FaultCode, _Words] = {
     FaultCode.WIRE: _Words(DecodeError, _wire("protobuf refuses it"), OTHER_MESSAGE),
     FaultCode.KIND: _Words(
         FeatureTypeError,
-        lambda f: f"expected {_KINDS[Kind(f.expected)]}, got {_KINDS[Kind(f.got)]}",
+        lambda f: f"expected {Kind(f.expected).words}, got {Kind(f.got).words}",
         "pass a schema that fits the records, or leave the feature out",
     ),
     FaultCode.VALUE_COUNT: _Words(

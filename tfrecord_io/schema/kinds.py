@@ -14,6 +14,16 @@ class Kind(IntEnum):
     INT64 = 3
 
 
+    @property
+    def words(self) -> str:
+        """As messages name it.
+
+        >>> Kind.INT64.words
+        'an Int64List'
+        """
+        return ("no values", "a BytesList", "a FloatList", "an Int64List")[self]
+
+
 class Layout(IntEnum):
     """How many values a row of a column has."""
 

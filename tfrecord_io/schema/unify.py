@@ -141,7 +141,7 @@ def arrow_schema(
 
 def _join_kind(name: str, a: Observed, b: Observed) -> Kind:
     if a.kind is not b.kind and Kind.NONE not in (a.kind, b.kind):
-        raise _conflict(name, a, b, f"a {a.kind.name} feature", f"a {b.kind.name} feature")
+        raise _conflict(name, a, b, a.kind.words, b.kind.words)
     return max(a.kind, b.kind)
 
 
@@ -164,6 +164,11 @@ def _form(seen: Observed) -> str:
 def _conflict(name: str, a: Observed, b: Observed, is_a: str, is_b: str) -> SchemaError:
     sides = [(a.first or Where(None, -1), is_a), (b.first or Where(None, -1), is_b)]
     (before, expected), (after, got) = sorted(sides, key=lambda side: side[0].order())
+    return contradiction(name, before, expected, after, got)
+
+
+def contradiction(name: str, before: Where, expected: str, after: Where, got: str) -> SchemaError:
+    """The error for a column that is one thing in one record and another in a later one; both are named."""
     return SchemaError(
         f"it is {expected} in {before} and {got} in {after}",
         path=after.path,
