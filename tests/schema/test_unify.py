@@ -67,7 +67,7 @@ def test_two_kinds_name_both_records() -> None:
         with pytest.raises(SchemaError) as caught:
             join("x", one, other)
         text = str(caught.value)
-        assert "INT64 feature in a.tfrecord record 3 and a FloatList in b.tfrecord record 1" in text
+        assert "it is an Int64List in a.tfrecord record 3 and a FloatList in b.tfrecord record 1" in text
         assert (caught.value.path, caught.value.record, caught.value.feature) == ("b.tfrecord", 1, "x")
 
 
