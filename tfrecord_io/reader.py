@@ -226,7 +226,7 @@ class Reader:
             yield held.pop(0)
         if failed or whole:
             return
-        compiled = plan_columns(schema, text=Text.STRICT)
+        compiled = plan_columns(schema, text=Text.STRICT, steps={name for name, what in seen.items() if what.steps is not None})
         unknown = "fault" if self._options.on_new == "raise" else "skip"
         plan = self._plan(columns=compiled.columns, unknown=unknown, select=self._projection, ignored=compiled.ignored)
         self._reader.setup = replace(self._reader.setup, plan=plan, contradicts_sample=True)
@@ -259,15 +259,10 @@ class Reader:
     # Units to batches -----------------------------------------------------------------------------------------
 
     def _check_record_type(self, units: list[Unit]) -> None:
-        """Refuse records that hold no feature at all, and SequenceExamples, which are to come."""
+        """Refuse records of which none holds a feature."""
         for unit in units:
             self._seen += unit.seen
             self._foreign += unit.foreign
-            if unit.sequence:
-                raise NotImplementedError(
-                    f"{printable(unit.path)}: its records are SequenceExamples, which this version does not read yet; "
-                    'record_type="example" reads their context features, record_type="bytes" the records as they are'
-                )
         if self._options.record_type is None and self._seen and self._seen == self._foreign:
             raise DecodeError(
                 "the records are no tf.train.Example: none of them holds a feature",
