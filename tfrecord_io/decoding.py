@@ -3,97 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from queue import SimpleQueue
-from typing import Any
 
-from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, ColumnBuffers, Decoder, EmbeddedHook, Engine, Fault, Frames, Plan
-from tfrecord_io.engine.wording import to_error
-from tfrecord_io.errors import FeatureTypeError, SchemaError, TFRecordError
+from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, Fault, Frames, Plan
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.framing import RecordFile
 from tfrecord_io.options import MIB, ReadOptions
-from tfrecord_io.payloads import PayloadDecoder
-from tfrecord_io.schema.kinds import Kind
-from tfrecord_io.schema.unify import Where, contradiction
 from tfrecord_io.storage.blocks import Block
 from tfrecord_io.storage.sources import Source
+from tfrecord_io.units import Job, Setup, Unit, Worker
 
 _BLOCK_BYTES = 4 * MIB
 _SMALL_BLOCK_BYTES = MIB // 4  # for a look at the first records
-
-
-@dataclass(slots=True)
-class Unit:
-    """Decoded rows: a run of records of one file."""
-
-    path: str
-    file: int  # number of the file in the order of reading
-    first_record: int  # index in its file
-    rows: int
-    columns: dict[str, ColumnBuffers]
-    error: Exception | None = None  # what stopped the reading behind these rows
-    ends_batch: bool = False
-    payload_bytes: int = 0
-    seen: int = 0  # non-empty records,
-    foreign: int = 0  # and those of them without a feature (engine/contract.py)
-    sequence: bool = False
-
-
-@dataclass(slots=True)
-class Setup:
-    """What decoders are made with; changed only between units."""
-
-    engine: Engine
-    plan: Plan
-    on_embedded: Callable[[str, int, int, bytes], None]  # path, record, offset, content
-    contradicts_sample: bool = False  # a misfit contradicts what was inferred, not what was declared
-    as_bytes: bool = False  # records are payloads, not messages
-
-    def decoder(self, on_embedded: EmbeddedHook) -> Decoder:
-        if self.as_bytes:
-            return PayloadDecoder(self.engine, self.plan.check_crc, self.plan.max_record_bytes)
-        return self.engine.decoder(self.plan, on_embedded)
-
-
-class Worker:
-    """A decoder and where its data comes from: used by one thread at a time."""
-
-    def __init__(self, setup: Setup) -> None:
-        self._setup = setup
-        self.decoder = setup.decoder(self._embedded)
-        self._path = ""
-        self._record = self._offset = self._seen = self._foreign = 0
-
-    def locate(self, path: str, record: int, offset: int) -> None:
-        """The next data's first record and byte."""
-        self._path, self._record, self._offset = path, record, offset
-
-    def _embedded(self, record: int, offset: int, content: bytes) -> None:
-        self._setup.on_embedded(self._path, self._record + record, self._offset + offset, content)
-
-    def take(self, unit: Unit) -> Unit:
-        """Fill in the columns held and their counts."""
-        decoder = self.decoder
-        unit.rows, unit.payload_bytes = decoder.rows, decoder.value_bytes
-        unit.seen, unit.foreign = decoder.seen - self._seen, decoder.foreign - self._foreign
-        unit.sequence = decoder.sequence
-        self._seen, self._foreign = decoder.seen, decoder.foreign
-        unit.columns = {column.name: column for column in decoder.take()}
-        if isinstance(unit.error, FeatureTypeError) and self._setup.plan.unknown == "discover":
-            unit.error = _contradiction(unit, unit.error)
-        return unit
-
-
-def _contradiction(unit: Unit, error: FeatureTypeError) -> SchemaError:
-    """Nobody declared the feature's kind: an earlier record of the unit, to be named, has another one."""
-    name = error.feature or ""
-    before = Where(unit.path, unit.first_record + unit.columns[name].first_row, unit.file)
-    after = Where(unit.path, unit.first_record + unit.rows, unit.file)
-    found = contradiction(name, before, Kind[str(error.expected)].words, after, Kind[str(error.got)].words)
-    found.offset = error.offset
-    return found
 
 
 class UnitReader:
@@ -227,13 +151,13 @@ class UnitReader:
                 for future, _, _ in pending:
                     future.cancel()
 
-    def _cut(self, max_rows: int, max_bytes: int, *, begun: bool) -> tuple[_Job, Block | None]:
+    def _cut(self, max_rows: int, max_bytes: int, *, begun: bool) -> tuple[Job, Block | None]:
         """The next whole records of the block, as `read` takes them, for a thread; with the block itself once it is used up."""
         unit = self._new_unit()
         if self._error is not None:
             unit.error, self._error = self._error, None
             self.close()
-            return _Job(unit, None, 0, self.setup), None
+            return Job(unit, None, 0, self.setup), None
         assert self._block is not None
         block, begin = self._block, self._begin
         wanted = max_rows if self._left is None else min(max_rows, self._left)
@@ -247,7 +171,7 @@ class UnitReader:
             unit.error = None if fault is None else self._to_error(fault)
         unit.rows, unit.payload_bytes = rows, int(frames.lengths[:rows].sum())
         unit.ends_batch = rows >= wanted or fitting < len(frames.starts)
-        job = _Job(unit, block.data[begin : begin + consumed], block.start + begin, self.setup)
+        job = Job(unit, block.data[begin : begin + consumed], block.start + begin, self.setup)
         self._moved(rows, consumed)
         if unit.error is not None:
             self.close()
@@ -363,38 +287,3 @@ class UnitReader:
         assert self._block is not None
         header = self._block.data[self._begin : self._begin + HEADER_BYTES]
         return -1 if len(header) < HEADER_BYTES else int.from_bytes(header[:8].tobytes(), "little")
-
-
-@dataclass(slots=True)
-class _Job:
-    """Whole records for a thread to decode into `unit`."""
-
-    unit: Unit
-    data: Any  # uint8 array, or None: there is only an error to tell
-    offset: int  # of its first byte in the uncompressed file
-    setup: Setup
-
-    def run(self, workers: SimpleQueue[Worker]) -> Unit:
-        unit = self.unit
-        if self.data is None:
-            return unit
-        worker = workers.get()
-        try:
-            worker.locate(unit.path, unit.first_record, self.offset)
-            ends_batch, later = unit.ends_batch, unit.error
-            try:
-                progress = worker.decoder.feed(self.data)
-                if progress.fault is not None:
-                    later = to_error(
-                        progress.fault,
-                        path=unit.path,
-                        record=unit.first_record,
-                        offset=self.offset,
-                        contradicts_sample=self.setup.contradicts_sample,
-                    )
-            except TFRecordError as error:
-                later = error
-            unit.error, unit.ends_batch = later, ends_batch
-            return worker.take(unit)
-        finally:
-            workers.put(worker)

@@ -8,11 +8,11 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.observe import observe_all
 from tfrecord_io.arrow.physical import cut
-from tfrecord_io.decoding import Unit
 from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.schema.kinds import Kind, Layout
 from tfrecord_io.schema.unify import Observed, Where, arrow_schema, join, join_columns
+from tfrecord_io.units import Unit
 
 
 def observe_units(units: Iterable[Unit]) -> dict[str, Observed]:

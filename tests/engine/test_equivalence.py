@@ -18,7 +18,7 @@ from tfrecord_io.schema.kinds import Kind, Layout, RecordType
 
 NATIVE = next((e for e in engines() if e.name == "native"), None)
 needs_native = pytest.mark.skipif(NATIVE is None, reason="the native engine is not built: nothing to compare with the reference")
-many = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+many = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
 def same_columns(ours: list[ColumnBuffers], theirs: list[ColumnBuffers]) -> None:

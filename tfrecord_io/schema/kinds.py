@@ -13,7 +13,6 @@ class Kind(IntEnum):
     FLOAT = 2
     INT64 = 3
 
-
     @property
     def words(self) -> str:
         """As messages name it.

@@ -18,12 +18,24 @@ _SCALARS = {name: getattr(_PROTO, f"TYPE_{name.upper()}") for name in ("bool", "
 _ENUMS: dict[str, dict[str, int]] = {
     "FeatureType": {"TYPE_UNKNOWN": 0, "BYTES": 1, "INT": 2, "FLOAT": 3, "STRUCT": 4},
     "LifecycleStage": {
-        **{"UNKNOWN_STAGE": 0, "PLANNED": 1, "ALPHA": 2, "BETA": 3, "PRODUCTION": 4, "DEPRECATED": 5, "DEBUG_ONLY": 6},
-        **{"DISABLED": 7, "VALIDATION_DERIVED": 9},
+        "UNKNOWN_STAGE": 0,
+        "PLANNED": 1,
+        "ALPHA": 2,
+        "BETA": 3,
+        "PRODUCTION": 4,
+        "DEPRECATED": 5,
+        "DEBUG_ONLY": 6,
+        "DISABLED": 7,
+        "VALIDATION_DERIVED": 9,
     },
     "StringDomain.Categorical": {"CATEGORICAL_UNSPECIFIED": 0, "CATEGORICAL_YES": 1, "CATEGORICAL_NO": 2},
     "TimeDomain.IntegerTimeFormat": {
-        **{"FORMAT_UNKNOWN": 0, "UNIX_SECONDS": 1, "UNIX_MILLISECONDS": 2, "UNIX_MICROSECONDS": 3, "UNIX_NANOSECONDS": 4, "UNIX_DAYS": 5},
+        "FORMAT_UNKNOWN": 0,
+        "UNIX_SECONDS": 1,
+        "UNIX_MILLISECONDS": 2,
+        "UNIX_MICROSECONDS": 3,
+        "UNIX_NANOSECONDS": 4,
+        "UNIX_DAYS": 5,
     },
     "TensorRepresentation.RowPartitionDType": {"UNSPECIFIED": 0, "INT64": 1, "INT32": 2},
 }

@@ -1,0 +1,238 @@
+"""One reading of files: which schema governs it, and the units that come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from tfrecord_io import payloads
+from tfrecord_io.arrow.plan import plan_columns
+from tfrecord_io.arrow.to_arrow import BatchBuilder
+from tfrecord_io.decoding import UnitReader
+from tfrecord_io.engine.contract import Plan
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.engine.wording import OTHER_MESSAGE
+from tfrecord_io.errors import DecodeError, SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.governing import EmbeddedSchemas, Governing, LateSchema
+from tfrecord_io.inference import inferred_schema, name_both, observe_units
+from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.schema.fields import Schema
+from tfrecord_io.schema.kinds import RecordType, Text
+from tfrecord_io.schema.projection import Projection
+from tfrecord_io.schema.unify import Observed
+from tfrecord_io.storage.paths import resolve_inputs
+from tfrecord_io.units import Setup, Unit
+
+_SAMPLE_BYTES = 16 * MIB
+_ALL_ROWS = 2**62
+_WHOLE_BATCH_BYTES = 64 * MIB
+_MOST_BATCH_BYTES = 2**31 - 1  # offsets have 32 bits; a payload has no more values than bytes
+_RECORD_TYPES = {None: RecordType.DETECT, "example": RecordType.EXAMPLE, "sequence_example": RecordType.SEQUENCE_EXAMPLE}
+
+
+class Session:
+    """From paths and options to a schema and decoded units.
+
+    The schema is, first hit wins: ``schema=``, what the files carry, what their values show.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of the batches to be built.
+    schema_source : str
+        "schema=", "embedded", "inferred" or 'record_type="bytes"'.
+    units : iterator of Unit
+    builder : BatchBuilder
+    """
+
+    def __init__(self, path: Any, options: ReadOptions, *, whole: bool = False) -> None:
+        self._options = replace(options, sample="all") if whole else options
+        self._whole = whole
+        self.sources = resolve_inputs(
+            path,
+            storage_options=dict(options.storage_options or {}),
+            filesystem=options.filesystem,
+            allow_missing_shards=options.allow_missing_shards,
+        )
+        self._projection = Projection(options.columns)
+        self._begun = (0, 0)  # rows and bytes of the batch that the sample began
+        self._seen = self._foreign = 0
+        self._open(None)
+
+    def _open(self, governing: Governing | None) -> None:
+        """Find the schema and get ready to read under it; again, where a file turns out to say more."""
+        declared = self._options.schema
+        obey = declared is None
+        self.schema_source = "inferred"
+        judge = EmbeddedSchemas(obey, governing)
+        setup = Setup(get_engine(), Plan(), judge.meet)
+        self.reader = UnitReader(self.sources, self._options, setup)
+        try:
+            if self._options.record_type == "bytes":
+                self._read_bytes()
+                return
+            if obey and governing is None:
+                self.reader.peek()
+            if declared is not None and declared != "infer":
+                self._govern(Schema.parse(declared), {}, "schema=")
+            elif governing is not None:
+                self._govern(Schema.parse(governing.schema), governing.dictionaries, "embedded")
+            else:
+                self._infer()
+        except LateSchema as late:
+            self.restart(late)
+        except BaseException:
+            self.reader.close()
+            raise
+
+    def restart(self, late: LateSchema) -> None:
+        """Begin anew under an embedded schema that says more."""
+        self.reader.close()
+        self._seen = self._foreign = 0
+        if late.record > 0:
+            text = f"{printable(late.governing.path)}: the embedded schema was found in record {late.record}, not in the first; it is used"
+            warn(text, SchemaWarning)
+        self._open(late.governing)
+
+    def _plan(self, **given: Any) -> Plan:
+        options = self._options
+        return Plan(
+            record_type=_RECORD_TYPES[options.record_type],
+            check_crc=options.check_crc,
+            max_record_bytes=options.max_record_bytes,
+            max_features=options.max_features,
+            **given,
+        )
+
+    def _read_bytes(self) -> None:
+        """Records as they are: nothing is parsed and no schema is looked for."""
+        if self._options.schema not in (None, "infer"):
+            raise ValueError('record_type="bytes" has one column of its own: schema= does not apply')
+        self._projection.check(payloads.SCHEMA.names)
+        plan = Plan(check_crc=self._options.check_crc, max_record_bytes=self._options.max_record_bytes)
+        self.reader.setup = replace(self.reader.setup, plan=plan, as_bytes=True)
+        self.schema_source = 'record_type="bytes"'
+        self._build(Schema.from_arrow(payloads.SCHEMA), {})
+        self.units = self._rest()
+
+    def _govern(self, schema: Schema, dictionaries: Any, source: str) -> None:
+        """Read under a schema that is known."""
+        self.schema_source = source
+        self._projection.check(schema.names)
+        chosen = schema.select(self._projection.order(schema.names))
+        compiled = plan_columns(chosen)
+        if source == "schema=":
+            plan = self._plan(columns=compiled.columns, unknown="skip", ignored=compiled.ignored)
+        else:
+            everything = plan_columns(schema)
+            left_out = everything.ignored | {c.name for c in everything.columns} - {c.name for c in compiled.columns}
+            plan = self._plan(columns=compiled.columns, unknown="fault", ignored=frozenset(left_out))
+        self.reader.setup = replace(self.reader.setup, plan=plan)
+        self._build(chosen, dictionaries)
+        self.units = self._rest()
+
+    def _infer(self) -> None:
+        """Decode a sample, fix the schema, and go on under it."""
+        options = self._options
+        text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
+        self.reader.setup = replace(self.reader.setup, plan=self._plan(unknown="discover", select=self._met, text=text))
+        self._names: set[str] = set()
+        sample = list(self._sample())
+        seen = observe_units(sample)
+        failed = next((at for at, unit in enumerate(sample) if unit.error is not None), None)
+        if failed is not None:
+            sample = sample[: failed + 1]
+        else:
+            self._projection.check(self._names)
+        self.check_record_type(sample)
+        inferred = inferred_schema(seen, options)
+        schema = pa.schema([inferred.field(name) for name in self._projection.order(inferred.names)])
+        self._build(Schema.from_arrow(schema), {})
+        self.units = self._after(sample, schema, seen)
+
+    def _met(self, name: str) -> bool:
+        self._names.add(name)
+        return self._projection(name)
+
+    def _sample(self) -> Iterator[Unit]:
+        options = self._options
+        if options.sample == "all":
+            yield from self.reader.units(options.thread_count, self._batch_rows, self._batch_bytes)
+            return
+        worker = self.reader.worker()
+        left, left_bytes = options.sample, _SAMPLE_BYTES
+        rows = size = 0  # of the batch that is begun
+        while left > 0 and left_bytes > 0:
+            room, room_bytes = self._batch_rows - rows, self._batch_bytes - size
+            unit = self.reader.read(worker, min(left, room), min(left_bytes, room_bytes), begun=rows > 0)
+            if unit is None:
+                break
+            by_batch = room <= left if unit.rows == min(left, room) else room_bytes <= left_bytes
+            sample_ends = unit.ends_batch and not by_batch
+            unit.ends_batch &= by_batch
+            left, left_bytes = left - unit.rows, left_bytes - unit.payload_bytes
+            rows, size = rows + unit.rows, size + unit.payload_bytes
+            yield unit
+            if unit.error is not None or sample_ends:
+                break
+            if unit.ends_batch:
+                rows = size = 0
+        self._begun = rows, size
+
+    def _after(self, sample: list[Unit], schema: pa.Schema, seen: Mapping[str, Observed]) -> Iterator[Unit]:
+        """The sample's units, then the rest under the schema that they gave."""
+        failed = bool(sample) and sample[-1].error is not None
+        whole = self._options.sample == "all"
+        held = [unit for unit in sample if unit.rows or unit.error is not None]
+        sample.clear()
+        while held:
+            yield held.pop(0)
+        if failed or whole:
+            return
+        compiled = plan_columns(schema, text=Text.STRICT, steps={name for name, what in seen.items() if what.steps is not None})
+        unknown = "fault" if self._options.on_new == "raise" else "skip"
+        plan = self._plan(columns=compiled.columns, unknown=unknown, select=self._projection, ignored=compiled.ignored)
+        self.reader.setup = replace(self.reader.setup, plan=plan, contradicts_sample=True)
+        for unit in self._rest():
+            name_both(unit, seen)
+            yield unit
+
+    def _rest(self) -> Iterator[Unit]:
+        return self.reader.units(self._options.thread_count, self._batch_rows, self._batch_bytes, *self._begun)
+
+    @property
+    def _batch_rows(self) -> int:
+        return _ALL_ROWS if self._whole else self._options.batch_size
+
+    @property
+    def _batch_bytes(self) -> int:
+        return _WHOLE_BATCH_BYTES if self._whole else min(self._options.batch_bytes, _MOST_BATCH_BYTES)
+
+    def _build(self, schema: Schema, dictionaries: Any) -> None:
+        self.builder = BatchBuilder(schema, dictionaries)
+        self._path_column = self._options.include_file_paths
+        self.schema = self.builder.schema
+        if self._path_column is not None:
+            if self._path_column in self.schema.names:
+                raise SchemaError(
+                    "include_file_paths names a column that is there already", feature=self._path_column, advice="pass another name"
+                )
+            self.schema = self.schema.append(pa.field(self._path_column, pa.string()))
+
+    def check_record_type(self, units: list[Unit]) -> None:
+        """Refuse records of which none holds a feature."""
+        for unit in units:
+            self._seen += unit.seen
+            self._foreign += unit.foreign
+        if self._options.record_type is None and self._seen and self._seen == self._foreign:
+            raise DecodeError(
+                "the records are no tf.train.Example: none of them holds a feature",
+                path=self.sources[0].path,
+                record=0,
+                expected="Example",
+                got="another message",
+                advice=OTHER_MESSAGE,
+            )
