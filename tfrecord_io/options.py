@@ -152,8 +152,6 @@ class WriteOptions(_Options):
         _one_of("float64", self.float64, FLOAT64)
         for name, encoding in (self.column_encoding or {}).items():
             _one_of(f"column_encoding[{name!r}]", encoding, ENCODINGS)
-        if self.record_type == "sequence_example":
-            raise NotImplementedError("record_type='sequence_example' is not built yet in this version")
         _thread_count(self.threads)
 
     @property

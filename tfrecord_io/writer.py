@@ -68,6 +68,7 @@ class Writer:
         self.report: WriteReport | None = None
         self._rows = 0
         self._as_bytes = options.record_type == "bytes"
+        self._sequence = options.record_type == "sequence_example"
         self._schema = None if options.schema is None else Schema.parse(options.schema).to_arrow()
         if self._schema is not None:
             self._compile(self._schema)
@@ -87,7 +88,7 @@ class Writer:
                 advice="select the column",
             )
         float64 = options.float64
-        self._plan = plan_writing(schema, column_encoding=options.column_encoding, float64=float64)
+        self._plan = plan_writing(schema, column_encoding=options.column_encoding, float64=float64, sequence=self._sequence)
         return self._plan
 
     def write(self, data: Any) -> None:
@@ -147,7 +148,7 @@ class Writer:
         prefix = b""
         if row == 0 and self._options.embed_schema and len(batch):
             prefix = field_bytes(pack(embedded_schema(plan.schema), dictionaries(batch, plan)))
-        framed, rows = self._engine.encode(columns, 0, len(batch), prefix=prefix)
+        framed, rows = self._engine.encode(columns, 0, len(batch), prefix=prefix, sequence=self._sequence)
         if rows < len(batch):
             raise EncodeError(
                 "the record would be over 2147483647 bytes, protobuf's limit",

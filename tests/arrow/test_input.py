@@ -171,7 +171,6 @@ def test_nan_inside_an_array_is_a_value() -> None:
         [object()],
         [[1], "x"],
     ],
-    ids=str,
 )
 def test_mixed_objects_name_their_column(cells: list[Any]) -> None:
     with pytest.raises(EncodeError) as caught:

@@ -71,6 +71,14 @@ def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows
     return _descend(array, Rows(feature, base, len(array)))
 
 
+def cut_steps(array: pa.Array, feature: str, base: int = 0) -> tuple[Rows, pa.Array]:
+    """The outer lists of a feature list: its rows, cut by ``offsets`` into steps, and the array of all steps."""
+    values, rows = _cut(*_unwrap(array, Rows(feature, base, len(array))))
+    if rows.index is not None:
+        values = values.take(pa.array(rows.index))
+    return replace(rows, index=None), values
+
+
 def _descend(array: pa.Array, rows: Rows) -> Iterator[tuple[Rows, pa.Array]]:
     array, rows = _unwrap(array, rows)
     if t.is_struct(array.type):

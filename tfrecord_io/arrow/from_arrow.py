@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.flatten import Rows, flatten
+from tfrecord_io.arrow.flatten import Rows, cut_steps, flatten
 from tfrecord_io.arrow.values import bytes_values, float32_values, int64_values, raw_values
 from tfrecord_io.arrow.write_plan import WritePlan
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -41,10 +42,26 @@ def encode_columns(batch: pa.RecordBatch, plan: WritePlan, *, row_base: int = 0)
         A value has no form in a record; ``feature`` and ``record`` say which.
     """
     columns: list[ColumnBuffers] = []
-    for name, parts, array in zip(plan.schema.names, plan.columns, batch.columns, strict=True):
+    for name, parts, in_steps, array in zip(plan.schema.names, plan.columns, plan.in_steps, batch.columns, strict=True):
+        if in_steps:
+            columns.extend(_encode_steps(parts, array, name, row_base, plan))
+            continue
         for leaf, (rows, values) in zip(parts, flatten(array, name, row_base), strict=True):
             columns.extend(_encode_leaf(leaf, rows, values, plan))
     return columns
+
+
+def _encode_steps(parts: tuple[Leaf, ...], array: pa.Array, name: str, row_base: int, plan: WritePlan) -> Iterator[ColumnBuffers]:
+    """A feature list: its steps are the rows of an inner column; a null step has no kind."""
+    rows, steps = cut_steps(array, name, row_base)
+    try:
+        for leaf, (inner, values) in zip(parts, flatten(steps, name), strict=True):
+            found = list(_encode_leaf(leaf, inner, values, plan)) or [ColumnBuffers(leaf.feature, Kind.NONE, Layout.NULL, inner.count)]
+            for step in found:
+                yield replace(_column(step.name, step.kind, rows, None, offsets=rows.offsets), layout=Layout.LIST, steps=step)
+    except EncodeError as error:
+        error.record = None if error.record is None else rows.row_of(error.record)  # it counted steps
+        raise
 
 
 def _encode_leaf(leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan) -> Iterator[ColumnBuffers]:
@@ -88,7 +105,7 @@ def _encode_raw(leaf: Leaf, rows: Rows, values: pa.Array) -> Iterator[ColumnBuff
 
 
 def _column(
-    name: str, kind: Kind, rows: Rows, values: Array, *, offsets: Array | None = None, value_offsets: Array | None = None
+    name: str, kind: Kind, rows: Rows, values: Array | None, *, offsets: Array | None = None, value_offsets: Array | None = None
 ) -> ColumnBuffers:
     nulls = 0 if rows.valid is None else rows.count - int(np.count_nonzero(rows.valid))
     return ColumnBuffers(
@@ -100,7 +117,7 @@ def _column(
         validity=np.packbits(rows.valid, bitorder="little") if rows.valid is not None and nulls else None,
         offsets=offsets,
         value_offsets=value_offsets,
-        values=np.ascontiguousarray(values),
+        values=None if values is None else np.ascontiguousarray(values),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable
-from tfrecord_io.schema.types import RAW, Leaf, UnsupportedType, encoding_of, is_list_like, leaves, relist, value_type, with_encoding
+from tfrecord_io.schema.types import RAW, Leaf, UnsupportedType, encoding_of, is_list_like, leaves, relist, step_of, value_type, with_encoding
 
 _NAMES_IN_WARNING = 10
 
@@ -48,7 +48,9 @@ class WritePlan:
     schema : pyarrow.Schema
         The input's, each field's metadata saying how it is encoded; see ``schema.embedded.embedded_schema``.
     columns : tuple of tuple of Leaf
-        The leaves of each column, in order.
+        The leaves of each column, in order; of a feature list those of one step.
+    in_steps : tuple of bool
+        Which columns are feature lists.
     float64 : str or None
         What a float64 value gets that is written as a float: None, "round" or "error".
     rounding : Rounding
@@ -57,6 +59,7 @@ class WritePlan:
 
     schema: pa.Schema
     columns: tuple[tuple[Leaf, ...], ...]
+    in_steps: tuple[bool, ...]
     float64: str | None = None
     rounding: Rounding = field(default_factory=Rounding)
 
@@ -66,7 +69,9 @@ class WritePlan:
         return (leaf for column in self.columns for leaf in column)
 
 
-def plan_writing(schema: pa.Schema, *, column_encoding: Mapping[str, str] | None = None, float64: str | None = None) -> WritePlan:
+def plan_writing(
+    schema: pa.Schema, *, column_encoding: Mapping[str, str] | None = None, float64: str | None = None, sequence: bool = False
+) -> WritePlan:
     """Decide how each column of `schema` is written.
 
     Parameters
@@ -77,6 +82,9 @@ def plan_writing(schema: pa.Schema, *, column_encoding: Mapping[str, str] | None
         "raw" or "list" by column or feature name; the name of a struct column means all of its children.
     float64 : None, "round", "error" or "raw"
         "raw" writes every float64 column raw for which neither `column_encoding` nor its metadata says otherwise.
+
+    sequence : bool
+        For SequenceExamples: lists of lists, and lists whose field says so, become feature lists.
 
     Raises
     ------
@@ -92,13 +100,15 @@ def plan_writing(schema: pa.Schema, *, column_encoding: Mapping[str, str] | None
         fields = [_annotate(column, column.name, asked, None, float64 == RAW) for column in schema]
         if asked:
             raise FeatureNotFoundError("column_encoding names a column that the data does not have", feature=next(iter(asked)))
-        columns = tuple(tuple(leaves(column)) for column in fields)
+        steps = [step_of(column) if sequence else None for column in fields]
+        columns = tuple(tuple(leaves(step or column)) for step, column in zip(steps, fields, strict=True))
     except UnsupportedType as error:
         raise EncodeError(error.reason, feature=error.feature, advice=error.advice) from None
     except UnicodeDecodeError as error:
         raise EncodeError("a column's name is not UTF-8", advice="rename it") from error
     _refuse_collisions(fields, columns)
-    return WritePlan(pa.schema(fields, metadata=schema.metadata), columns, None if float64 == RAW else float64)
+    in_steps = tuple(step is not None for step in steps)
+    return WritePlan(pa.schema(fields, metadata=schema.metadata), columns, in_steps, None if float64 == RAW else float64)
 
 
 def _annotate(field: pa.Field, feature: str, asked: dict[str, str], above: str | None, raw_float64: bool) -> pa.Field:

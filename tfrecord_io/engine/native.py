@@ -39,9 +39,11 @@ def _fault(raw: tuple[Any, ...] | None, record: int = 0) -> Fault | None:
 
 
 def _column(name: str, raw: tuple[Any, ...]) -> ColumnBuffers:
-    kind, layout, steps = raw[0], raw[1], raw[-1]
-    inner = None if steps is None else _column(name, steps)
-    return ColumnBuffers(name, Kind(kind), Layout(layout), *raw[2:-1], inner)
+    column = ColumnBuffers(name, Kind(raw[0]), Layout(raw[1]), raw[2])
+    column.null_count, column.validity, column.offsets, column.value_offsets, column.values = raw[3:8]
+    column.text, column.first_row, column.list_row, column.binary_row = raw[8:12]
+    column.steps = None if raw[12] is None else _column(name, raw[12])
+    return column
 
 
 class NativeDecoder:
@@ -149,11 +151,11 @@ class NativeEngine:
         return Frames(starts, lengths, consumed), _fault(raw)
 
     def payloads(self, data: Any, frames: Frames) -> Array:
-        return _kernel.payloads(_as_array(data), frames.starts, frames.lengths)
+        return np.asarray(_kernel.payloads(_as_array(data), frames.starts, frames.lengths))
 
     def frame(self, payloads: Sequence[Any]) -> bytes:
         lengths = np.fromiter((len(p) for p in payloads), np.int64, len(payloads))
-        return _kernel.frame(_as_array(b"".join(payloads)), lengths).tobytes()
+        return np.asarray(_kernel.frame(_as_array(b"".join(payloads)), lengths)).tobytes()
 
     def decoder(self, plan: Plan, on_embedded: EmbeddedHook | None = None) -> Decoder:
         return NativeDecoder(plan, on_embedded)

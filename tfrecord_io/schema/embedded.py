@@ -19,7 +19,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.types import EXTENSIONS, Leaf, UnsupportedType, is_list_like, leaves, plain_type, relist
+from tfrecord_io.schema.types import EXTENSIONS, Leaf, UnsupportedType, is_list_like, leaves, plain_type, relist, step_of
 
 FIELD = 21574
 MAGIC = b"TFRA"
@@ -157,7 +157,9 @@ def dictionary_at(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
 
 def has_dictionary(type: pa.DataType) -> bool:
     """Whether a leaf of this type holds a dictionary."""
-    return bool(t.is_dictionary(type.value_type if is_list_like(type) else type))
+    while is_list_like(type):
+        type = type.value_type
+    return bool(t.is_dictionary(type))
 
 
 def unpack(content: bytes) -> Embedded:
@@ -208,7 +210,7 @@ def _read_stream(stream: bytes) -> Embedded:
         batch.validate(full=True)
     metadata = {key: value.replace(_TAMED_NAME, _EXTENSION_NAME) for key, value in (tamed.metadata or {}).items()}
     schema = pa.schema([_restore(column) for column in tamed], metadata=metadata or None)
-    parts = [leaves(column) for column in schema]
+    parts = [leaves(step_of(column) or column) for column in schema]
     names = [name for column in parts for leaf in column for name in (leaf.feature, *leaf.companions)]
     if len(set(names)) < len(names) or not schema.equals(embedded_schema(schema)):
         raise EmbeddedSchemaUnreadable("the embedded schema has types or names that are never written")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError
@@ -18,6 +20,7 @@ _SYNONYMS: dict[str, pa.DataType] = {
     "datetime": pa.timestamp("us"),
     "date": pa.date32(),
 }
+_EXTENSIONS: dict[str, Callable[[], pa.DataType]] = {"uuid": pa.uuid, "json": pa.json_, "bool8": pa.bool8}
 _LISTS: dict[str, Callable[[pa.DataType], pa.DataType]] = {"list": pa.list_, "large_list": pa.large_list}
 _DEEPEST = 16
 
@@ -25,6 +28,10 @@ _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns),\s*(?:tz=)?([^\]]+)\]")
 _BINARY = re.compile(r"(?:fixed_size_)?binary[\[(](\d+)[\])]")
 _DECIMAL = re.compile(r"decimal(32|64|128|256)\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])>", re.DOTALL)
+_TENSOR = re.compile(r"tensor<(.+)>\[([\d\s,]*)\]")
+_ARROW_TENSOR = re.compile(r"extension<arrow\.fixed_shape_tensor\[value_type=([^<>=]+), shape=\[([\d,]*)\]\]>")
+_EXTENSION = re.compile(r"extension<arrow\.(uuid|json|bool8)>")
+_NOT_NULL = " not null"
 _NESTED = re.compile(r"(list|large_list|fixed_size_list|struct)<(.*)>(?:\[(\d+)\])?", re.DOTALL)
 
 
@@ -46,6 +53,41 @@ def type_from_name(name: str) -> pa.DataType:
     return _parse(name, name, _DEEPEST)
 
 
+def type_name(type_: pa.DataType) -> str:
+    """The name of an Arrow type, as `type_from_name` reads it and people like to.
+
+    >>> type_name(pa.list_(pa.fixed_shape_tensor(pa.float32(), [2, 3])))
+    'list<item: tensor<float>[2,3]>'
+    """
+    return _ARROW_TENSOR.sub(r"tensor<\1>[\2]", str(type_))
+
+
+def type_of(kind: Any) -> pa.DataType:
+    """The Arrow type that a type, its name or a dtype of NumPy or TensorFlow stands for.
+
+    Raises
+    ------
+    SchemaError
+        A name or dtype that is no type.
+    TypeError
+        `kind` is nothing of the kind.
+    """
+    if isinstance(kind, pa.DataType):
+        return kind
+    if isinstance(kind, str):
+        return type_from_name(kind)
+    kind = getattr(kind, "as_numpy_dtype", kind)  # tf.DType
+    if isinstance(kind, np.dtype) or (isinstance(kind, type) and issubclass(kind, np.generic)):
+        dtype = np.dtype(kind)
+        if dtype.kind in "OS":
+            return pa.binary()
+        try:
+            return pa.from_numpy_dtype(dtype)
+        except pa.ArrowNotImplementedError as error:
+            raise SchemaError(f"the dtype {dtype} has no Arrow type", got=str(dtype)) from error
+    raise TypeError(f"a type is a pyarrow type, its name or a NumPy dtype, not {type(kind).__name__}")
+
+
 def _parse(text: str, whole: str, depth: int) -> pa.DataType:
     text = text.strip()
     if depth == 0:
@@ -65,6 +107,10 @@ def _parametric(text: str, whole: str, depth: int) -> pa.DataType | None:
         return pa.binary(int(m[1]))
     if m := _DECIMAL.fullmatch(text):
         return getattr(pa, f"decimal{m[1]}")(int(m[2]), int(m[3]))
+    if m := _TENSOR.fullmatch(text) or _ARROW_TENSOR.fullmatch(text):
+        return pa.fixed_shape_tensor(_parse(m[1], whole, depth - 1), [int(axis) for axis in m[2].split(",") if axis.strip()])
+    if m := _EXTENSION.fullmatch(text):
+        return _EXTENSIONS[m[1]]()
     if m := _DICTIONARY.fullmatch(text):
         return pa.dictionary(_parse(m[2], whole, depth - 1), _parse(m[1], whole, depth - 1), m[3] == "1")
     return None
@@ -77,7 +123,7 @@ def _nested(match: re.Match[str], whole: str, depth: int) -> pa.DataType:
     if outer == "fixed_size_list" and size is None:
         inner, _, size = inner.rpartition(",")
     name, sep, value = inner.partition(":")
-    type_ = _parse(value if sep and re.fullmatch(r"\s*\w+\s*", name) else inner, whole, depth - 1)
+    type_ = _item(value if sep and re.fullmatch(r"\s*\w+\s*", name) else inner, whole, depth)
     if size is None and outer in _LISTS:
         return _LISTS[outer](type_)
     if size is None or outer == "large_list" or not size.strip().isdigit():
@@ -85,11 +131,19 @@ def _nested(match: re.Match[str], whole: str, depth: int) -> pa.DataType:
     return pa.list_(type_, int(size))
 
 
-def _named(part: str, whole: str, depth: int) -> tuple[str, pa.DataType]:
+def _item(text: str, whole: str, depth: int) -> pa.DataType | pa.Field:
+    """What a list is of: a type, or a field where the values are never null."""
+    bare = text.rstrip().removesuffix(_NOT_NULL)
+    type_ = _parse(bare, whole, depth - 1)
+    return type_ if bare == text.rstrip() else pa.field("item", type_, nullable=False)
+
+
+def _named(part: str, whole: str, depth: int) -> tuple[str, pa.DataType, bool]:
     name, sep, value = part.partition(":")
     if not sep:
         raise _unknown(whole)
-    return name.strip(), _parse(value, whole, depth - 1)
+    bare = value.rstrip().removesuffix(_NOT_NULL)
+    return name.strip(), _parse(bare, whole, depth - 1), bare == value.rstrip()
 
 
 def _split(text: str) -> list[str]:

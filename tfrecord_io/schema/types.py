@@ -15,10 +15,13 @@ from pyarrow import types as t
 from tfrecord_io.schema.kinds import Kind, Layout
 
 ENCODING_KEY = b"tfrecord_io.encoding"  # field metadata; absent means LIST
+PART_KEY = b"tfrecord_io.part"  # field metadata: the part of a SequenceExample that a list column stands in
+FEATURE_LIST = "feature_list"
 LIST = "list"  # the values as they are
 RAW = "raw"  # the values' bytes, C order, little-endian, beside companions
 TENSOR_PROTO = "tensor_proto"
-ENCODINGS = (LIST, RAW, TENSOR_PROTO)
+BY_WIRE = "wire"  # of a declared tensor: bytes are RAW, numbers are LIST, as a record has it
+ENCODINGS = (LIST, RAW, TENSOR_PROTO, BY_WIRE)
 
 # The extension types that are written as their storage and restored; see also schema.embedded.
 EXTENSIONS = ("arrow.bool8", "arrow.json", "arrow.uuid")
@@ -85,6 +88,26 @@ def with_encoding(field: pa.Field, encoding: str | None) -> pa.Field:
     return field.with_metadata(metadata or None)
 
 
+def step_of(field: pa.Field) -> pa.Field | None:
+    """The field of one step, where a column is a feature list of a SequenceExample: lists of lists, or lists marked so.
+
+    Raises
+    ------
+    UnsupportedType
+        The steps are structs.
+    """
+    type = _off_run_ends(field.type)
+    if not is_list_like(type):
+        return None
+    marked = (field.metadata or {}).get(PART_KEY) == FEATURE_LIST.encode()
+    step = _off_run_ends(type.value_type)
+    if not marked and not is_list_like(step):
+        return None
+    if t.is_struct(step.value_type if is_list_like(step) else step):
+        raise UnsupportedType(field.name, f"a feature list of structs ({field.type}) has no form in a record", "make its fields columns of their own")
+    return field.with_type(type.value_type)
+
+
 def leaves(field: pa.Field) -> list[Leaf]:
     """Say what a column is written as.
 
@@ -136,7 +159,7 @@ def _collect(field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.Dat
 
 
 def _is_raw(encoding: str, type: pa.DataType, feature: str) -> bool:
-    if encoding == LIST:
+    if encoding in (LIST, BY_WIRE):
         return False
     if encoding == TENSOR_PROTO:
         raise NotImplementedError('the column encoding "tensor_proto" is not built yet')
@@ -208,6 +231,11 @@ def _is_view(type: pa.DataType) -> bool:
 def is_number(type: pa.DataType) -> bool:
     """Whether values of `type` are plain NumPy numbers, so that "raw" applies."""
     return bool(t.is_boolean(type) or t.is_integer(type) or t.is_floating(type))
+
+
+def is_tensor(type: pa.DataType) -> bool:
+    """Whether `type` is Arrow's extension type of tensors of one shape."""
+    return isinstance(type, pa.BaseExtensionType) and type.extension_name == _TENSORS[0]
 
 
 def is_list_like(type: pa.DataType) -> bool:

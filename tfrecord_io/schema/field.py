@@ -1,0 +1,231 @@
+"""One field of a schema: a column, the feature it is read from, and what a record without it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.schema.jsons import DEFECTS, dumps, from_plain, loads, to_plain
+from tfrecord_io.schema.names import type_name
+from tfrecord_io.schema.shapes import Shape, as_shape, check_shape, shape_of, size_of
+from tfrecord_io.schema.types import ENCODING_KEY, ENCODINGS, LIST, encoding_of, is_list_like, is_tensor
+
+# Keys in the metadata of a pa.Field, each only where it says something that name and type do not.
+FEATURE_KEY = b"tfrecord_io.feature"  # the feature's name, where it is not the column's
+PART_KEY = b"tfrecord_io.part"
+SHAPE_KEY = b"tfrecord_io.shape"  # JSON: numbers, null for a free axis
+DEFAULT_KEY = b"tfrecord_io.default"  # JSON
+
+CONTEXT = "context"
+FEATURE_LIST = "feature_list"
+PARTS = (CONTEXT, FEATURE_LIST)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Field:
+    """One column and the feature that it is read from.
+
+    Parameters
+    ----------
+    column : str
+        Name of the column. The field makers leave it empty: the key in a Schema's dict gives it.
+    type : pa.DataType
+        Type of the column.
+    feature : str, optional
+        Name of the feature in the records; the column's name if not given.
+    encoding : {"list", "raw", "wire", "tensor_proto"}
+        "list": values are values; "raw": the bytes of an array; "wire": bytes are raw, numbers are values, whichever a
+        record has; "tensor_proto": a serialized TensorProto.
+    required : bool
+        A record without the feature is an error. In Arrow: a field that is not nullable.
+    default : object, optional
+        Stands where the feature is absent or has no kind. None: null. For a fixed number of values it is all of them
+        (nested as the shape is, or flat) or one that stands for each.
+    shape : tuple of int or None, optional
+        Of a value, of a feature list that of one step; None (or −1) is a free axis. Types of fixed size say it
+        themselves. Of a list it is checked by count; of text and binary it only tells what the bytes decode to.
+    part : {"context", "feature_list"}, optional
+        Where a SequenceExample has it; an Example is all context. Lists of lists and lists of tensors are feature
+        lists if nothing is said.
+    metadata : mapping of bytes to bytes
+        Metadata of the Arrow field; no part of equality.
+
+    Examples
+    --------
+    >>> Field("label", pa.int32())
+    Field(label: int32)
+    """
+
+    column: str
+    type: pa.DataType
+    feature: str = None  # type: ignore[assignment]  # always a str once made
+    encoding: str = LIST
+    required: bool = False
+    default: Any = None
+    metadata: Mapping[bytes, bytes] = field(default_factory=dict)
+    shape: Shape | None = None
+    part: str = None  # type: ignore[assignment]  # always one of PARTS once made
+
+    def __post_init__(self) -> None:
+        if self.feature is None:
+            object.__setattr__(self, "feature", self.column)
+        if self.encoding not in ENCODINGS:
+            raise SchemaError(f"there is no encoding {self.encoding!r}", feature=self.feature, expected=ENCODINGS, got=self.encoding)
+        self._settle_part()
+        self._settle_shape()
+        if self.default is not None:
+            self._settle_default()
+        object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
+
+    def _settle_part(self) -> None:
+        if self.part is None:
+            object.__setattr__(self, "part", _usual_part(self.type))
+        if self.part not in PARTS:
+            raise SchemaError(f"there is no part {self.part!r}", feature=self.feature, expected=PARTS, got=self.part)
+        if self.part == FEATURE_LIST and not is_list_like(self.type):
+            raise SchemaError(
+                f"a feature list is a list of its steps, not {type_name(self.type)}", feature=self.feature, advice="make it of sequence()"
+            )
+
+    def _settle_shape(self) -> None:
+        """The shape that the type says, and else the one given, if the type may have it."""
+        said = shape_of(self.value)
+        try:
+            given = None if self.shape is None else as_shape(self.shape)
+            if given is not None:
+                check_shape(given, self.value)
+        except ValueError as error:
+            raise SchemaError(str(error), feature=self.feature, expected=said, got=self.shape) from None
+        shape = said if given is None else given
+        object.__setattr__(self, "shape", None if shape == () and not is_list_like(self.value) else shape)
+
+    def _settle_default(self) -> None:
+        default = self.default.tolist() if isinstance(self.default, np.ndarray | np.generic) else self.default
+        if self.part == CONTEXT and self.shape is not None and isinstance(default, list | tuple):
+            default = list(_flat(default))
+        object.__setattr__(self, "default", default)
+        try:
+            self.default_array()
+            to_plain(default)
+        except DEFECTS as error:
+            reason = f"the default {printable(repr(default))} is no {type_name(self.type)}"
+            raise SchemaError(reason, feature=self.feature, expected=str(self.type), got=default) from error
+
+    @property
+    def value(self) -> pa.DataType:
+        """Type of a row's value; of a feature list that of one step."""
+        return self.type.value_type if self.part == FEATURE_LIST else self.type
+
+    def default_array(self) -> pa.Array:
+        """The default as an array of one row; of a dictionary column its plain value."""
+        type_ = self.type.value_type if t.is_dictionary(self.type) else self.type
+        storage = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
+        default = self.default
+        if t.is_fixed_size_list(storage) and not isinstance(default, list | tuple):
+            default = [default] * storage.list_size
+        array = pa.array([default], storage)
+        return pa.ExtensionArray.from_storage(type_, array) if isinstance(type_, pa.BaseExtensionType) else array
+
+    def _key(self) -> tuple[Any, ...]:
+        """What two equal fields share; the default as text, for 0, False and 0.0 are three defaults and NaN is one."""
+        default = None if self.default is None else dumps(to_plain(self.default))
+        return self.column, self.type, self.feature, self.encoding, self.required, default, self.shape, self.part
+
+    def __eq__(self, other: object) -> bool:
+        return self._key() == other._key() if isinstance(other, Field) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash((self.column, self.feature, self.encoding, self.required, self.shape, self.part))
+
+    def __repr__(self) -> str:
+        text = "".join(f", {k} {v}".rstrip() for k, v in self.notes().items())
+        return f"Field({printable(self.column)}: {type_name(self.type)}{text})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, (self.to_arrow(), self.default)
+
+    def notes(self) -> dict[str, str]:
+        """What the field has besides a name and a type, in words."""
+        notes = {}
+        if self.part == FEATURE_LIST:
+            notes["feature list"] = ""
+        if self.feature != self.column:
+            notes["feature"] = printable(self.feature)
+        if self.encoding != LIST:
+            notes["encoding"] = self.encoding
+        if self.shape != shape_of(self.value):
+            notes["shape"] = str(self.shape)
+        if self.required:
+            notes["required"] = ""
+        if self.default is not None:
+            notes["default"] = printable(repr(self.default))
+        return notes
+
+    def named(self, column: str) -> Field:
+        """The same field as column `column`; the feature goes along unless it was named on its own."""
+        return replace(self, column=column, feature=column if self.feature == self.column else self.feature)
+
+    @classmethod
+    def from_arrow(cls, source: pa.Field) -> Field:
+        """The field that a pa.Field describes; one that is not nullable is required.
+
+        Raises
+        ------
+        SchemaError
+            Its metadata says what no field can be.
+        """
+        metadata = dict(source.metadata or {})
+        metadata.pop(ENCODING_KEY, None)
+        feature = metadata.pop(FEATURE_KEY, source.name.encode()).decode("utf-8", "replace")
+        part = metadata.pop(PART_KEY, b"").decode("utf-8", "replace") or None
+        try:
+            shape = loads(metadata.pop(SHAPE_KEY, b"null"))
+            default = from_plain(loads(metadata.pop(DEFAULT_KEY, b"null")))
+        except DEFECTS as error:
+            raise SchemaError("its metadata is damaged: tfrecord_io.shape, tfrecord_io.default", feature=feature) from error
+        encoding = encoding_of(source) or LIST
+        return cls(source.name, source.type, feature, encoding, not source.nullable, default, metadata, shape, part)  # type: ignore[arg-type]
+
+    def to_arrow(self) -> pa.Field:
+        """The pa.Field of this; what has no place in one goes into its metadata."""
+        metadata = dict(self.metadata)
+        if self.feature != self.column:
+            metadata[FEATURE_KEY] = self.feature.encode()
+        if self.encoding != LIST:
+            metadata[ENCODING_KEY] = self.encoding.encode()
+        if self.part != _usual_part(self.type):
+            metadata[PART_KEY] = self.part.encode()
+        if self.shape != shape_of(self.value):
+            metadata[SHAPE_KEY] = dumps(self.shape).encode()
+        if self.default is not None:
+            metadata[DEFAULT_KEY] = dumps(to_plain(self.default)).encode()
+        return pa.field(self.column, self.type, nullable=not self.required, metadata=metadata or None)
+
+    @property
+    def size(self) -> int | None:
+        """How many values a value (or step) has, where that is fixed."""
+        return None if self.shape is None else size_of(self.shape)
+
+
+def _usual_part(type_: pa.DataType) -> str:
+    return FEATURE_LIST if is_list_like(type_) and (is_list_like(type_.value_type) or is_tensor(type_.value_type)) else CONTEXT
+
+
+def _flat(values: Any) -> Iterator[Any]:
+    """The values of nested lists; bytes are values."""
+    for value in values:
+        if isinstance(value, list | tuple):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def _unpickle(source: pa.Field, default: Any) -> Field:
+    return replace(Field.from_arrow(source), default=default)

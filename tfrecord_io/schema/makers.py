@@ -1,0 +1,191 @@
+"""Field makers: the words in which a schema is written by hand.
+
+Each gives a field without a name; the key under which it stands in a Schema's dict is its column and, unless
+``feature=`` says another, its feature.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.schema.field import FEATURE_LIST, Field
+from tfrecord_io.schema.names import type_name, type_of
+from tfrecord_io.schema.shapes import as_shape, fixed_part, size_of
+from tfrecord_io.schema.types import BY_WIRE, LIST, is_list_like, is_number, is_tensor
+
+
+def scalar(type: Any, *, default: Any = None, required: bool = False, feature: str | None = None, encoding: str = LIST) -> Field:
+    """A column of single values.
+
+    Parameters
+    ----------
+    type : pa.DataType, str or dtype
+        Arrow's, NumPy's or TensorFlow's, or a name: "int32", "bool", "timestamp[us]". No list.
+    default : object, optional
+        Where the feature is absent or has no kind; None: null.
+    required : bool
+        Absent is an error, unless there is a default.
+    feature : str, optional
+        Its name in the records, where that is not the column's.
+    encoding : {"list", "raw"}
+        "raw": each value is the bytes of a number.
+
+    Examples
+    --------
+    >>> from tfrecord_io.schema.fields import Schema
+    >>> Schema({"label": scalar("int32", default=0), "price": scalar("float32", feature="PRICE")})
+    Schema of 2 columns
+      label  int32  default 0
+      price  float  feature PRICE
+    """
+    type_ = type_of(type)
+    if is_list_like(type_) or is_tensor(type_):
+        raise SchemaError(f"{type_name(type_)} is no type of single values", got=str(type_), advice="use list_() or tensor()")
+    return _field(type_, feature, encoding, required, default)
+
+
+def list_(
+    type: Any,
+    length: int | None = None,
+    *,
+    default: Any = None,
+    required: bool = False,
+    feature: str | None = None,
+    encoding: str = LIST,
+) -> Field:
+    """A column of lists.
+
+    Parameters
+    ----------
+    type : pa.DataType, str or dtype
+        Of one value.
+    length : int, optional
+        How many values each record has; another number is a DecodeError. The column is a fixed_size_list.
+    default, required, feature, encoding
+        As in `scalar`; ``encoding="raw"``: a list is the bytes of an array.
+
+    Examples
+    --------
+    >>> list_("float32", 3)
+    Field(: fixed_size_list<item: float>[3])
+    """
+    value = type_of(type)
+    try:
+        whole = pa.list_(value) if length is None else pa.list_(value, size_of(as_shape(length)))
+    except (ValueError, TypeError) as error:
+        raise SchemaError(f"{length!r} is no number of values", expected="a number", got=length) from error
+    return _field(whole, feature, encoding, required, default)
+
+
+def text(*, default: str | None = None, required: bool = False, feature: str | None = None) -> Field:
+    """A column of text; bytes that are not UTF-8 are a DecodeError.
+
+    >>> text(default="?")
+    Field(: string, default '?')
+    """
+    return _field(pa.string(), feature, LIST, required, default)
+
+
+def bytes_(*, default: bytes | None = None, required: bool = False, feature: str | None = None) -> Field:
+    """A column of bytes.
+
+    >>> bytes_(required=True)
+    Field(: binary, required)
+    """
+    return _field(pa.binary(), feature, LIST, required, default)
+
+
+def image(shape: Any = None, *, default: bytes | None = None, required: bool = False, feature: str | None = None) -> Field:
+    """A column of encoded images (PNG, JPEG, …): bytes, which are not decoded.
+
+    Parameters
+    ----------
+    shape : sequence of int or None, optional
+        Of the decoded image, for those who decode it: (height, width, channels).
+    default, required, feature
+        As in `scalar`.
+
+    Examples
+    --------
+    >>> image((None, None, 3))
+    Field(: binary, shape (None, None, 3))
+    """
+    return _field(pa.binary(), feature, LIST, required, default, shape)
+
+
+def tensor(
+    dtype: Any, shape: Any, *, default: Any = None, required: bool = False, feature: str | None = None, encoding: str = BY_WIRE
+) -> Field:
+    """A column of arrays.
+
+    Parameters
+    ----------
+    dtype : pa.DataType, str or dtype
+        Of one value: a number or bool; or bytes or text, of which a record has as many values.
+    shape : sequence of int or None
+        None or −1 is a free axis. Without one the column is a fixed_shape_tensor; with one free axis it is lists of the
+        values in C order, whose number says how long that axis is; with more it cannot be read yet.
+    default : object, optional
+        An array of that shape, or one value that stands for each.
+    required, feature
+        As in `scalar`.
+    encoding : {"wire", "raw", "list"}
+        "wire": bytes are decoded raw (C order, little-endian) and number lists are reshaped, as a record has it; the
+        others take one of the two only.
+
+    Examples
+    --------
+    >>> tensor("uint8", (28, 28))
+    Field(: tensor<uint8>[28,28], encoding wire)
+    """
+    value = type_of(dtype)
+    try:
+        axes = as_shape(shape)
+    except ValueError as error:
+        raise SchemaError(str(error), got=shape) from None
+    if not is_number(value):
+        if not (t.is_binary(value) or t.is_string(value)):
+            raise SchemaError(f"there are no tensors of {type_name(value)}", got=str(value), advice="use a number, bool, bytes or text")
+        encoding = LIST if encoding == BY_WIRE else encoding
+    if not axes:
+        return _field(value, feature, encoding, required, default)
+    if size_of(axes) is None:
+        whole = pa.list_(value)
+    else:
+        whole = pa.fixed_shape_tensor(value, axes) if is_number(value) else pa.list_(value, fixed_part(axes))
+    return _field(whole, feature, encoding, required, default, axes)
+
+
+def sequence(item: Any, *, default: Any = None, required: bool = False, feature: str | None = None) -> Field:
+    """A column read from a feature list of a SequenceExample.
+
+    Parameters
+    ----------
+    item : Field, pa.DataType, str or dtype
+        One step: what a field maker gives, or a type. Its encoding and shape count, its name and default do not.
+    default : list, optional
+        Where the feature list is absent; None: null.
+    required, feature
+        As in `scalar`.
+
+    Examples
+    --------
+    >>> sequence("int64")
+    Field(: list<item: int64>, feature list)
+    >>> sequence(tensor("float32", (None, 2)))
+    Field(: list<item: list<item: float>>, feature list, encoding wire, shape (None, 2))
+    """
+    step = item if isinstance(item, Field) else Field("", type_of(item))
+    if step.part == FEATURE_LIST:
+        raise SchemaError("a step of a feature list is no feature list itself", got=repr(step))
+    return _field(pa.list_(step.type), feature, step.encoding, required, default, step.shape, FEATURE_LIST)
+
+
+def _field(
+    type_: pa.DataType, feature: str | None, encoding: str, required: bool, default: Any, shape: Any = None, part: str | None = None
+) -> Field:
+    return Field("", type_, feature, encoding, required, default, {}, shape, part)  # type: ignore[arg-type]

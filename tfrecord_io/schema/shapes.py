@@ -1,0 +1,85 @@
+"""Declared shapes: of tensors, and of lists with a fixed number of values; None is a free axis."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.schema.types import is_list_like, is_tensor
+
+Shape = tuple[int | None, ...]
+
+_MOST = 2**31 - 1  # values in one record: no payload has more bytes
+
+
+def as_shape(source: Any) -> Shape:
+    """A shape from numbers, None and −1, from one number, or from TensorFlow's TensorShape.
+
+    Raises
+    ------
+    ValueError
+        It is none, or has more values than a record can hold.
+
+    Examples
+    --------
+    >>> as_shape([28, -1])
+    (28, None)
+    """
+    if hasattr(source, "as_list"):  # tf.TensorShape
+        source = source.as_list()
+    if hasattr(source, "__index__"):
+        source = (source,)
+    if isinstance(source, str | bytes):
+        raise ValueError(f"{source!r} is no shape")
+    try:
+        axes = tuple(None if axis is None or operator.index(axis) == -1 else operator.index(axis) for axis in source)
+    except TypeError:
+        raise ValueError(f"{source!r} is no shape") from None
+    if any(axis is not None and axis < 0 for axis in axes):
+        raise ValueError(f"the shape {axes} has a negative axis")
+    if fixed_part(axes) > _MOST:
+        raise ValueError(f"the shape {axes} has more values than a record can hold")
+    return axes
+
+
+def fixed_part(shape: Shape) -> int:
+    """The product of the axes that are fixed: what the number of values is a multiple of.
+
+    >>> fixed_part((None, 2, 3))
+    6
+    """
+    product = 1
+    for axis in shape:
+        product *= 1 if axis is None else axis
+    return product
+
+
+def size_of(shape: Shape) -> int | None:
+    """The number of values, None where an axis is free."""
+    return None if None in shape else fixed_part(shape)
+
+
+def shape_of(type_: pa.DataType) -> Shape | None:
+    """The shape that a type of fixed size says itself."""
+    if is_tensor(type_):
+        return tuple(type_.shape)
+    return (type_.list_size,) if t.is_fixed_size_list(type_) else None
+
+
+def check_shape(shape: Shape, type_: pa.DataType) -> None:
+    """Raise ValueError where values of `type_` cannot have `shape`."""
+    if is_tensor(type_):
+        if shape != tuple(type_.shape):
+            raise ValueError(f"the shape {shape} is not that of the type, {tuple(type_.shape)}")
+    elif t.is_fixed_size_list(type_):
+        if size_of(shape) != type_.list_size:
+            raise ValueError(f"the shape {shape} does not have the {type_.list_size} values of the type")
+    elif not is_list_like(type_) and not _is_bytes(type_) and shape != ():
+        raise ValueError(f"a single value has no shape {shape}")
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    return bool(t.is_binary(type_) or t.is_large_binary(type_) or t.is_string(type_) or t.is_large_string(type_))
