@@ -19,7 +19,7 @@ from engine.strategies import datasets
 from records import blobs, example, field, floats, framed, int64s, written
 from tfrecord_io import decoding
 
-law = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+law = settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 NAMES = ["a", "b", "ключ"]
 VALUES = {
     "a": st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3).map(lambda v: int64s(*v) or field(3, b"")),
@@ -68,7 +68,7 @@ def test_threads_blocks_and_engines_do_not_change_what_is_read(native_engine: No
     with on_disk(contents) as paths:
         expected = outcome(paths, threads=1)
         assert isinstance(expected, tuple)
-        for engine, size, threads in [("native", 64, 1), ("native", 64, 3), ("native", 200, 2), ("reference", 64, 2), ("reference", 4096, 1)]:
+        for engine, size, threads in [("native", 64, 1), ("native", 100, 3), ("reference", 64, 2)]:
             with engine_of(engine), blocks_of(size):
                 assert outcome(paths, threads=threads) == expected
                 with tfr.open_reader(paths, sample="all", batch_size=2, threads=threads) as reader:

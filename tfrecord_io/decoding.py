@@ -195,13 +195,11 @@ class UnitReader:
                 self.files += 1
                 self._record = 0
             self._refill()
-            if self._skip:
-                self._pass_over()
         self.close()
         return False
 
     def _refill(self) -> None:
-        """The next block of the file, or the end of the file."""
+        """The next block of the file without the records that `offset` leaves out, or the end of the file."""
         assert self._file is not None
         blocks = self._file.blocks
         if self._block is not None:
@@ -218,6 +216,8 @@ class UnitReader:
         if self._block is None:
             self._file.close()
             self._file = None
+        elif self._skip:
+            self._pass_over()
 
     def _pass_over(self) -> None:
         """Leave out the records that `offset` says: by their lengths, unread."""

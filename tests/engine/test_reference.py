@@ -206,6 +206,13 @@ def test_a_feature_list_that_parses_makes_it_a_sequence(engine: Engine) -> None:
     assert decoder.feed(engine.frame([ONE + field(2, b"\xff")])).fault is not None
 
 
+def test_a_field_2_that_is_no_feature_list_leaves_no_column(engine: Engine) -> None:
+    broken_inside = ONE + field(2, entry("w", b"\x0a\x01\x0c"))
+    decoder = engine.decoder(Plan(record_type=RecordType.DETECT))
+    assert decoder.feed(engine.frame([broken_inside, example(w=int64s(1))])).fault is None
+    assert [(c.name, c.steps is not None) for c in decoder.take()] == [("b", False), ("w", False)]
+
+
 def test_one_name_in_both_maps_is_a_fault(engine: Engine) -> None:
     both = sequence_example({"b": int64s(1)}, {"b": [int64s(1)]})
     assert fault_of(engine, [both], Plan(record_type=RecordType.DETECT)).code == FaultCode.NAME_IN_BOTH

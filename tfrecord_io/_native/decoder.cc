@@ -39,6 +39,7 @@ void Decoder::add_name(const std::string& text, bool steps, bool wanted, bool pr
     provisional_features_ = features_.size();
     provisional_lists_ = lists_.size();
   }
+  if (!provisional) ++left_out_;
   (steps ? lists_ : features_).add(text, wanted ? static_cast<int32_t>(slots.size()) : -1);
   if (!wanted) return;
   ColumnPlan column;
@@ -97,6 +98,7 @@ bool Decoder::parse(const u8* p, const u8* end, Fault& fault) {
   take_back();
   bool good = parse_exact(p, end, fault);
   if (good) provisional_ = false;
+  if (good || fault.code < Code::kStopNewNames) is_example_ = false;
   if (!good && fault.code < Code::kStopNewNames) {
     take_back();
     drop_provisional();

@@ -95,6 +95,8 @@ class Decoder {
   std::vector<const Entry*> winners_;          // by column: the entry that counts
   bool embedded_accepted_ = false;
   bool any_required_ = false;
+  bool is_example_ = false;  // kDetect: the record at hand is no SequenceExample
+  size_t left_out_ = 0;      // names that are known and not counted as met
   // Names asked for by the record at hand: forgotten if it turns out faulty.
   size_t provisional_slots_ = 0, provisional_features_ = 0, provisional_lists_ = 0;
   bool provisional_ = false;

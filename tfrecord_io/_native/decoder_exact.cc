@@ -19,7 +19,13 @@ void blame(Fault& fault, Code code, const std::string& feature) {
 
 bool Decoder::parse_exact(const u8* p, const u8* end, Fault& fault) {
   Walk walk(features_, lists_);
-  if (!walk.run(p, end, record_type)) {
+  bool walked = walk.run(p, end, is_example_ ? RecordType::kExample : record_type);
+  if (walk.fell_back && provisional_) {  // it looked like a SequenceExample until its lists' names were known
+    is_example_ = true;
+    drop_provisional();
+    return parse_exact(p, end, fault);
+  }
+  if (!walked) {
     fault.code = walk.error.code;
     fault.byte = walk.error.at - p;
     fault.expected = walk.error.expected;
@@ -30,7 +36,7 @@ bool Decoder::parse_exact(const u8* p, const u8* end, Fault& fault) {
   if (plan_.unknown == Unknown::kAsk && !ask_names(walk, fault)) return false;
   if (!judge_record(walk, fault)) return false;
   if (plan_.unknown == Unknown::kRefuse && !ask_names(walk, fault)) return false;
-  if (record_type == RecordType::kDetect && walk.has_list) record_type = RecordType::kSequence;
+  if (record_type == RecordType::kDetect && walk.has_list && !walk.fell_back) record_type = RecordType::kSequence;
   for (size_t i = 0; i < slots.size(); ++i)
     if (winners_[i] != nullptr) append_entry(slots[i], *winners_[i]);
   if (p < end) {
@@ -106,7 +112,7 @@ Code Decoder::judge_entry(const Slot& slot, const Entry* entry, Fault& fault) {
 // The names that this record brought: not too many, and none of a column in the other map.
 bool Decoder::judge_names(Fault& fault) {
   if (!provisional_) return true;
-  size_t total = features_.size() + lists_.size();
+  size_t total = features_.size() + lists_.size() - left_out_;
   if (total > static_cast<size_t>(plan_.max_features)) {
     blame(fault, Code::kTooManyFeatures, new_names.back().text);
     fault.expected = plan_.max_features;

@@ -38,6 +38,7 @@ bool Walk::run(const u8* p, const u8* end, RecordType type) {
   embedded.clear();
   has_feature = has_unknown = has_list = false;
   error = WireError();
+  fell_back = true;
   return record(p, end, false);  // field 2 is an unknown field of an Example
 }
 

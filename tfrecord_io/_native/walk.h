@@ -33,6 +33,7 @@ class Walk {
   WireError error;
   bool has_feature = false;  // some entry has a key or a value
   bool has_unknown = false;
+  bool fell_back = false;  // kDetect: what did not parse as a SequenceExample was walked as an Example
   bool has_list = false;  // some entry of the feature lists has a key or a value
 
  private:

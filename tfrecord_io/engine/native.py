@@ -35,6 +35,8 @@ def _fault(raw: tuple[Any, ...] | None, record: int = 0) -> Fault | None:
         return None
     code, at, offset, byte, feature, expected, got = raw
     name = None if feature is None else feature.decode("utf-8", "replace")
+    if code == FaultCode.LENGTH_TOO_LARGE:
+        got %= 2**64  # the kernel's numbers are signed
     return Fault(FaultCode(code), record + at, offset, byte, name, expected, got)
 
 
@@ -154,7 +156,7 @@ class NativeEngine:
         return np.asarray(_kernel.payloads(_as_array(data), frames.starts, frames.lengths))
 
     def frame(self, payloads: Sequence[Any]) -> bytes:
-        lengths = np.fromiter((len(p) for p in payloads), np.int64, len(payloads))
+        lengths = np.fromiter((memoryview(p).nbytes for p in payloads), np.int64, len(payloads))
         return np.asarray(_kernel.frame(_as_array(b"".join(payloads)), lengths)).tobytes()
 
     def decoder(self, plan: Plan, on_embedded: EmbeddedHook | None = None) -> Decoder:

@@ -3,103 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.schema.names import type_from_name
-from tfrecord_io.schema.types import ENCODING_KEY, ENCODINGS, LIST, encoding_of
+from tfrecord_io.schema.field import CONTEXT, DEFAULT_KEY, FEATURE_KEY, FEATURE_LIST, PART_KEY, SHAPE_KEY, Field
+from tfrecord_io.schema.names import type_name, type_of
 
-FEATURE_KEY = b"tfrecord_io.feature"  # in the metadata of a pa.Field: the feature's name, where it is not the column's
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """One column and the feature that it is read from.
-
-    Parameters
-    ----------
-    column : str
-        Name of the column.
-    type : pa.DataType
-        Type of the column.
-    feature : str, optional
-        Name of the feature in the records; the column's name if not given.
-    encoding : {"list", "raw", "tensor_proto"}
-        "list": values are values; "raw": the bytes of an array; "tensor_proto": a serialized TensorProto.
-    required : bool
-        A record without the feature is an error. In Arrow: a field that is not nullable.
-    default : object, optional
-        Stands where the feature is absent or has no kind. None: null. pa.Schema has no place for it.
-    metadata : mapping of bytes to bytes
-        Metadata of the Arrow field; no part of equality.
-
-    Examples
-    --------
-    >>> Field("label", pa.int32())
-    Field(label: int32)
-    """
-
-    column: str
-    type: pa.DataType
-    feature: str = None  # type: ignore[assignment]  # always a str once made
-    encoding: str = LIST
-    required: bool = False
-    default: Any = None
-    metadata: Mapping[bytes, bytes] = field(default_factory=dict, compare=False)
-
-    def __post_init__(self) -> None:
-        if self.feature is None:
-            object.__setattr__(self, "feature", self.column)
-        if self.encoding not in ENCODINGS:
-            raise SchemaError(f"there is no encoding {self.encoding!r}", feature=self.feature, expected=ENCODINGS, got=self.encoding)
-        if isinstance(self.default, np.ndarray | np.generic):
-            object.__setattr__(self, "default", self.default.tolist())
-        if self.default is not None:
-            self._check_default()
-        object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
-
-    def _check_default(self) -> None:
-        try:
-            pa.array([self.default], _value_type(self.type))
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            reason = f"the default {printable(repr(self.default))} is no {self.type}"
-            raise SchemaError(reason, feature=self.feature, expected=str(self.type), got=self.default) from error
-
-    def __repr__(self) -> str:
-        notes = "".join(f", {k} {v}" for k, v in _notes(self).items())
-        return f"Field({printable(self.column)}: {self.type}{notes})"
-
-    def __hash__(self) -> int:
-        return hash((self.column, self.type, self.feature, self.encoding, self.required))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle_field, (self.to_arrow(), self.default)
-
-    def named(self, column: str) -> Field:
-        """The same field as column `column`; the feature goes along unless it was named on its own."""
-        return replace(self, column=column, feature=column if self.feature == self.column else self.feature)
-
-    @classmethod
-    def from_arrow(cls, source: pa.Field) -> Field:
-        """The field that a pa.Field describes; one that is not nullable is required."""
-        metadata = dict(source.metadata or {})
-        metadata.pop(ENCODING_KEY, None)
-        feature = metadata.pop(FEATURE_KEY, source.name.encode()).decode("utf-8", "replace")
-        return cls(source.name, source.type, feature, encoding_of(source) or LIST, not source.nullable, metadata=metadata)
-
-    def to_arrow(self) -> pa.Field:
-        """The pa.Field of this; encoding and a feature name of its own go into its metadata."""
-        metadata = dict(self.metadata)
-        if self.feature != self.column:
-            metadata[FEATURE_KEY] = self.feature.encode()
-        if self.encoding != LIST:
-            metadata[ENCODING_KEY] = self.encoding.encode()
-        return pa.field(self.column, self.type, nullable=not self.required, metadata=metadata or None)
+__all__ = ["CONTEXT", "DEFAULT_KEY", "FEATURE_KEY", "FEATURE_LIST", "PART_KEY", "SHAPE_KEY", "Field", "Schema"]
 
 
 class Schema:
@@ -107,15 +20,25 @@ class Schema:
 
     Parameters
     ----------
-    fields : iterable of Field
+    fields : Schema, pa.Schema, mapping, or iterable of Field
+        A mapping has names of columns as keys, and as values what the field makers give, Arrow types, dtypes or type
+        names, mixed as you like.
     metadata : mapping of bytes to bytes, optional
         Metadata of the Arrow schema (pandas keeps its index there); no part of equality.
 
+    Raises
+    ------
+    SchemaError
+        A name is no type, or a column stands twice.
+    TypeError
+        `fields` is nothing of the kind.
+
     Examples
     --------
-    >>> Schema.parse({"label": "int32", "tokens": "list<int64>"})
+    >>> from tfrecord_io.schema.makers import scalar
+    >>> Schema({"label": scalar("int32", required=True), "tokens": "list<int64>"})
     Schema of 2 columns
-      label   int32
+      label   int32              required
       tokens  list<item: int64>
     """
 
@@ -125,13 +48,13 @@ class Schema:
     _by_name: dict[str, Field]
 
     def __init__(self, fields: Any = (), metadata: Mapping[bytes, bytes] | None = None) -> None:
-        made = tuple(fields)
+        made, own = _fields(fields)
         by_name = {f.column: f for f in made}
         if len(by_name) != len(made):
             twice = next(f.column for f in made if by_name[f.column] is not f)
             raise SchemaError("a schema names this column twice", feature=twice)
         object.__setattr__(self, "fields", made)
-        object.__setattr__(self, "metadata", MappingProxyType(dict(metadata or {})))
+        object.__setattr__(self, "metadata", MappingProxyType(dict(own if metadata is None else metadata)))
         object.__setattr__(self, "_by_name", by_name)
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -152,26 +75,122 @@ class Schema:
         SchemaError
             A name is no type, or a column stands twice.
         TypeError
-            `source` is nothing of the kind.
+            `source` is nothing of the kind; an iterable of fields is for the class itself.
         """
         if isinstance(source, Schema):
             return source
-        if isinstance(source, pa.Schema):
-            return cls.from_arrow(source)
-        if isinstance(source, Mapping):
-            return cls(_field(name, kind) for name, kind in source.items())
-        if hasattr(source, "__arrow_c_schema__"):
-            return cls.from_arrow(pa.schema(source))
+        if isinstance(source, pa.Schema | Mapping) or hasattr(source, "__arrow_c_schema__"):
+            return cls(source)
         raise TypeError(f"a schema is a Schema, a pyarrow.Schema or a dict of names and types, not {type(source).__name__}")
+
+    # To and from other forms ----------------------------------------------------------------------------------
 
     @classmethod
     def from_arrow(cls, source: pa.Schema) -> Schema:
-        """The Schema of the columns of a pa.Schema."""
+        """The Schema of the columns of a pa.Schema, with all that `to_arrow` has put into its metadata."""
         return cls((Field.from_arrow(f) for f in source), source.metadata)
 
     def to_arrow(self) -> pa.Schema:
-        """The pa.Schema that a table read by this schema has."""
+        """The pa.Schema of a table read by this schema; `from_arrow` gives this schema back."""
         return pa.schema([f.to_arrow() for f in self.fields], metadata=dict(self.metadata) or None)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Schema:
+        """The Schema that `to_json` has written.
+
+        Raises
+        ------
+        SchemaError
+            The text is nothing of the kind.
+        """
+        from tfrecord_io.schema.documents import schema_of
+
+        return schema_of(text)
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The schema as JSON text; `from_json` reads it.
+
+        Examples
+        --------
+        >>> print(Schema({"label": "int32"}).to_json())
+        {
+          "version": 1,
+          "fields": [
+            {
+              "column": "label",
+              "type": "int32"
+            }
+          ]
+        }
+        """
+        from tfrecord_io.schema.documents import text_of
+
+        return text_of(self, indent)
+
+    def to_python(self) -> str:
+        """Source code that makes this schema, ready to paste.
+
+        Examples
+        --------
+        >>> print(Schema({"label": "int32"}).to_python())
+        import tfrecord_io as tfr
+        <BLANKLINE>
+        schema = tfr.Schema({
+            "label": "int32",
+        })
+        """
+        from tfrecord_io.schema.source import source_of
+
+        return source_of(self)
+
+    @classmethod
+    def from_feature_description(cls, description: Mapping[str, Any], sequence_features: Mapping[str, Any] | None = None) -> Schema:
+        """The Schema of what TensorFlow's parsing would give.
+
+        Parameters
+        ----------
+        description : mapping of str to feature
+            As for ``tf.io.parse_example``, of TensorFlow's own objects or of `tfrecord_io`'s lookalikes.
+        sequence_features : mapping of str to feature, optional
+            As for ``tf.io.parse_sequence_example``, where `description` is its context_features.
+
+        Raises
+        ------
+        SchemaError
+            A dtype that is not int64, float32 or string, or a feature that is no feature description.
+
+        Examples
+        --------
+        >>> from tfrecord_io.schema.features import FixedLenFeature, VarLenFeature
+        >>> Schema.from_feature_description({"label": FixedLenFeature([], "int64", 0), "words": VarLenFeature("string")})
+        Schema of 2 columns
+          label  int64               default 0
+          words  list<item: binary>
+        """
+        from tfrecord_io.schema.description import schema_of
+
+        return schema_of(description, sequence_features)
+
+    def to_feature_description(self, part: str = CONTEXT) -> dict[str, Any]:
+        """The feature description of this schema, by the names of features, of `tfrecord_io`'s lookalikes.
+
+        What may be null and has no default is a VarLenFeature: TensorFlow has no nulls.
+
+        Parameters
+        ----------
+        part : {"context", "feature_list"}
+            Of an Example, or of the context of a SequenceExample; or of its feature lists.
+
+        Examples
+        --------
+        >>> Schema({"label": "int32"}).to_feature_description()
+        {'label': VarLenFeature(dtype='int64')}
+        """
+        from tfrecord_io.schema.description import description_of
+
+        return description_of(self, part)
+
+    # As a sequence and a mapping ------------------------------------------------------------------------------
 
     @property
     def names(self) -> list[str]:
@@ -206,49 +225,49 @@ class Schema:
 
     def __repr__(self) -> str:
         names = [printable(f.column) for f in self.fields]
-        types = [str(f.type) for f in self.fields]
-        notes = [", ".join(f"{k} {v}" if v else k for k, v in _notes(f).items()) for f in self.fields]
+        types = [type_name(f.type) for f in self.fields]
+        notes = [", ".join(f"{k} {v}".rstrip() for k, v in f.notes().items()) for f in self.fields]
         wide, wider = max(map(len, names), default=0), max(map(len, types), default=0)
         rows = [f"  {n:{wide}}  {t:{wider}}  {note}".rstrip() for n, t, note in zip(names, types, notes, strict=True)]
         return "\n".join([f"Schema of {len(self)} column{'' if len(self) == 1 else 's'}", *rows])
 
 
-def _notes(f: Field) -> dict[str, str]:
-    """What a field has besides a name and a type."""
-    notes = {}
-    if f.feature != f.column:
-        notes["feature"] = printable(f.feature)
-    if f.encoding != LIST:
-        notes["encoding"] = f.encoding
-    if f.required:
-        notes["required"] = ""
-    if f.default is not None:
-        notes["default"] = printable(repr(f.default))
-    return notes
+def _fields(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes, bytes]]:
+    """Fields and metadata of whatever a Schema is made of."""
+    if isinstance(source, Schema):
+        return source.fields, source.metadata
+    if isinstance(source, Mapping):
+        return tuple(field_of(name, kind) for name, kind in source.items()), {}
+    if not isinstance(source, pa.Schema) and hasattr(source, "__arrow_c_schema__"):
+        source = pa.schema(source)
+    if isinstance(source, pa.Schema):
+        return tuple(Field.from_arrow(f) for f in source), source.metadata or {}
+    made = tuple(source)
+    if not all(isinstance(f, Field) for f in made):
+        raise TypeError("a schema is made of fields, or of a dict of names and types")
+    return made, {}
 
 
-def _field(name: str, kind: Any) -> Field:
+def field_of(name: str, kind: Any) -> Field:
+    """The field of a column: from a field, an Arrow type or field, a type's name or a dtype.
+
+    Raises
+    ------
+    SchemaError
+        A name that is no type.
+    TypeError
+        `kind` is nothing of the kind.
+    """
     if not isinstance(name, str):
         raise TypeError(f"a column's name is a str, not {type(name).__name__}")
     if isinstance(kind, Field):
         return kind.named(name)
-    if isinstance(kind, pa.DataType):
-        return Field(name, kind)
-    if isinstance(kind, str):
-        return Field(name, type_from_name(kind))
     if isinstance(kind, pa.Field):
         return Field.from_arrow(kind).named(name)
-    if isinstance(kind, np.dtype) or (isinstance(kind, type) and issubclass(kind, np.generic)):
-        return Field(name, pa.from_numpy_dtype(kind))
-    raise TypeError(f"the type of column '{printable(name)}' is a field, a pyarrow type or a type's name, not {type(kind).__name__}")
-
-
-def _value_type(type_: pa.DataType) -> pa.DataType:
-    return type_.value_type if pa.types.is_dictionary(type_) else type_
-
-
-def _unpickle_field(source: pa.Field, default: Any) -> Field:
-    return replace(Field.from_arrow(source), default=default)
+    try:
+        return Field(name, type_of(kind))
+    except TypeError as error:
+        raise TypeError(f"column '{printable(name)}': {error}") from None
 
 
 def _unpickle(fields: tuple[Field, ...], metadata: dict[bytes, bytes]) -> Schema:

@@ -34,8 +34,8 @@ class Projection:
         self._wanted = {e for e in self._entries if not e.startswith("!")}
         unwanted = [e[1:] for e in self._entries if e.startswith("!")]
         self._unwanted = set(unwanted)
-        self._patterns = [_pattern(e) for e in self._wanted if _is_glob(e)]
-        self._unwanted_patterns = [_pattern(e) for e in unwanted if _is_glob(e)]
+        self._patterns = [_pattern(e) for e in self._wanted if is_glob(e)]
+        self._unwanted_patterns = [_pattern(e) for e in unwanted if is_glob(e)]
         self._all_but = bool(unwanted) and not self._wanted
 
     def __call__(self, name: str) -> bool:
@@ -61,7 +61,7 @@ class Projection:
         there = set(names)
         for entry in self._entries:
             bare = entry.removeprefix("!")
-            if entry in there or bare in there or (_is_glob(bare) and any(_pattern(bare).match(n) for n in there)):
+            if entry in there or bare in there or (is_glob(bare) and any(_pattern(bare).match(n) for n in there)):
                 continue
             listed = ", ".join(sorted(there)[:20]) or "none"
             raise FeatureNotFoundError(f"columns names '{entry}', and no feature matches", feature=bare, advice=f"there are: {listed}")
@@ -75,8 +75,14 @@ class Projection:
         return sorted(chosen, key=lambda name: place.get(name, len(place)))
 
 
-def _is_glob(entry: str) -> bool:
+def is_glob(entry: str) -> bool:
+    """Whether an entry is a pattern."""
     return any(c in entry for c in "*?[")
+
+
+def matches(glob: str, name: str) -> bool:
+    """Whether the whole name fits the pattern."""
+    return _pattern(glob).match(name) is not None
 
 
 def _pattern(glob: str) -> re.Pattern[str]:
