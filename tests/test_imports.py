@@ -40,6 +40,7 @@ FLOORS = {
     "writer": 4,
     "inference": 4,
     "metadata": 4,
+    "parse_example": 4,
     "tools": 4,
     "adapters": 5,
     "__init__": 6,

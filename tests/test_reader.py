@@ -195,7 +195,7 @@ def test_two_kinds_in_one_feature_name_both_records(engine: str, tmp_path: Path)
         tfr.read_table([first, second])
     error = caught.value
     assert (error.feature, error.record, error.path) == ("x", 1, str(second))
-    assert ("INT64" in str(error.expected), "FLOAT" in str(error.got)) == (True, True)
+    assert (error.expected, error.got) == ("an Int64List", "a FloatList")
     assert f"{first} record 1" in str(error)
     assert f"{second} record 1" in str(error)
     assert tfr.read_table([first, second], columns=["*", "!x"]).column_names == ["y"]
@@ -205,11 +205,7 @@ def test_two_kinds_in_one_feature_name_both_records(engine: str, tmp_path: Path)
     assert caught.value.records_intact == 2
 
 
-def test_sequence_examples_are_refused_by_name(engine: str, data: Path) -> None:
-    with pytest.raises(NotImplementedError, match="SequenceExamples"):
-        tfr.read_table(data / "sequence.tfrecord")
-    with pytest.raises(NotImplementedError, match="SequenceExamples"):
-        tfr.open_reader(data / "sequence.tfrecord")
+def test_an_explicit_record_type_is_obeyed(engine: str, data: Path) -> None:
     context = tfr.read_table(data / "sequence.tfrecord", record_type="example")
     assert context.column_names == ["length", "locale"]
     assert tfr.read_table(data / "sequence.tfrecord", record_type="bytes").num_rows == context.num_rows

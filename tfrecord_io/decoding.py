@@ -44,6 +44,7 @@ class UnitReader:
         self._skip = options.offset
         self._left = options.limit  # rows that may still be read
         self._error: Exception | None = None  # to be told behind the rows before it
+        self._last_bytes = 0  # payload bytes of the last unit that a limit ended
         self._fresh = False  # each block has a buffer of its own
 
     def close(self) -> None:
@@ -87,6 +88,7 @@ class UnitReader:
             return None
         unit = self._new_unit()
         decoder = worker.decoder
+        decoder.expect(min(max_bytes, self._to_come()))
         while self._file is not None:
             if self._error is not None:
                 unit.error = self._error
@@ -103,7 +105,18 @@ class UnitReader:
             self._refill()
         if unit.error is not None:
             self.close()
-        return worker.take(unit)
+        worker.take(unit)
+        self._last_bytes = unit.payload_bytes if unit.ends_batch else 0
+        return unit
+
+    def _to_come(self) -> int:
+        """Payload bytes that the next unit will have at most, as far as one knows: 0 if one does not."""
+        assert self._file is not None
+        size = self._sources[self.files - 1].size
+        if size is None or self._file.compression is not None:
+            return self._last_bytes
+        left = size - (0 if self._block is None else self._block.start + self._begin)
+        return min(left, self._last_bytes * 5 // 4) if self._last_bytes else left
 
     def units(self, threads: int, max_rows: int, max_bytes: int, rows: int = 0, size: int = 0) -> Iterator[Unit]:
         """All units from here on, in order; batches of so many rows and bytes end with one that says so.

@@ -21,6 +21,7 @@ from tfrecord_io.storage.paths import resolve_inputs
 from tfrecord_io.storage.sources import Source
 
 _HEAD_BYTES = 4096  # enough to see what a file is
+_LEAST_HEAD_BYTES = 4  # fewer may as well be a record's length that was cut
 
 
 class RecordFile:
@@ -45,7 +46,7 @@ class RecordFile:
         """The exception for a fault in a call on `data`, whose first byte is byte `offset` and first record `record` of the file."""
         if fault.code in (FaultCode.LENGTH_CRC, FaultCode.TRUNCATED_HEADER) and offset + fault.offset == 0:
             seen = bytes(memoryview(data)[:_HEAD_BYTES])
-            kind = looks_like(seen)
+            kind = looks_like(seen) if len(seen) >= _LEAST_HEAD_BYTES else None
             if kind is not None:
                 reason = f"not TFRecord: looks like {kind}"
                 return CorruptRecordError(reason, path=self.path, record=0, offset=0, expected="TFRecord", got=kind, records_intact=0)

@@ -39,13 +39,15 @@ def name_both(unit: Unit, seen: Mapping[str, Observed]) -> None:
     if not isinstance(error, (FeatureTypeError, SchemaError)) or str(error.got) not in Kind.__members__:
         return
     before = seen.get(error.feature or "")
-    if before is None or before.steps is not None:
+    if before is None:
         return
     here = Where(unit.path, error.record or 0, unit.file)
+    found = Observed(Kind[str(error.got)], Layout.LIST, first=here)
+    if before.steps is not None:
+        found = Observed(layout=Layout.LIST, first=here, steps=found)
     try:
-        join(error.feature or "", before, Observed(Kind[str(error.got)], Layout.LIST, first=here))
+        join(error.feature or "", before, found)
     except SchemaError as both:
-        both.offset = error.offset
         unit.error = both
 
 

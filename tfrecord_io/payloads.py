@@ -33,6 +33,9 @@ class PayloadDecoder:
         self._values: list[Array] = []
         self._lengths: list[Array] = []
 
+    def expect(self, payload_bytes: int) -> None:
+        """Nothing is set aside beforehand."""
+
     def feed(self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True) -> Progress:
         limit = _MOST_BYTES if max_bytes < 0 else min(max_bytes, _MOST_BYTES)
         frames, fault = self._engine.scan(

@@ -9,10 +9,8 @@ from typing import Any
 
 from tfrecord_io.engine.contract import ColumnBuffers, Decoder, EmbeddedHook, Engine, Plan
 from tfrecord_io.engine.wording import to_error
-from tfrecord_io.errors import FeatureTypeError, SchemaError, TFRecordError
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.payloads import PayloadDecoder
-from tfrecord_io.schema.kinds import Kind
-from tfrecord_io.schema.unify import Where, contradiction
 
 
 @dataclass(slots=True)
@@ -72,19 +70,7 @@ class Worker:
         unit.sequence = decoder.sequence
         self._seen, self._foreign = decoder.seen, decoder.foreign
         unit.columns = {column.name: column for column in decoder.take()}
-        if isinstance(unit.error, FeatureTypeError) and self._setup.plan.unknown == "discover":
-            unit.error = _contradiction(unit, unit.error)
         return unit
-
-
-def _contradiction(unit: Unit, error: FeatureTypeError) -> SchemaError:
-    """Nobody declared the feature's kind: an earlier record of the unit, to be named, has another one."""
-    name = error.feature or ""
-    before = Where(unit.path, unit.first_record + unit.columns[name].first_row, unit.file)
-    after = Where(unit.path, unit.first_record + unit.rows, unit.file)
-    found = contradiction(name, before, Kind[str(error.expected)].words, after, Kind[str(error.got)].words)
-    found.offset = error.offset
-    return found
 
 
 @dataclass(slots=True)
@@ -104,6 +90,7 @@ class Job:
         try:
             worker.locate(unit.path, unit.first_record, self.offset)
             ends_batch, later = unit.ends_batch, unit.error
+            worker.decoder.expect(len(self.data))
             try:
                 progress = worker.decoder.feed(self.data)
                 if progress.fault is not None:

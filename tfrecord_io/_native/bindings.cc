@@ -228,6 +228,7 @@ NB_MODULE(_kernel, m) {
              for (const Span& span : decoder.embedded) found.append(nb::bytes(reinterpret_cast<const char*>(span.begin), static_cast<size_t>(span.end - span.begin)));
              return found;
            })
+      .def("expect", [](Decoder& decoder, int64_t payload_bytes) { decoder.arena.expected = payload_bytes; })
       .def("accept_embedded", &Decoder::accept_embedded)
       .def_ro("rows", &Decoder::rows)
       .def_ro("value_bytes", &Decoder::value_bytes)

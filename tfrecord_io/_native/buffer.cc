@@ -1,5 +1,6 @@
 #include "buffer.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -13,67 +14,141 @@ namespace {
 
 constexpr size_t kAlignment = 64;
 constexpr size_t kPage = 4096;
-constexpr size_t kMapFrom = size_t{1} << 20;   // below, the heap is cheaper than a system call
-constexpr size_t kHugeFrom = size_t{4} << 20;  // below, a huge page wastes more than it saves
+constexpr size_t kHugePage = size_t{2} << 20;
+constexpr size_t kChunk = size_t{16} << 20;
+constexpr size_t kShareFrom = size_t{64} << 10;   // smaller buffers come from the heap
+constexpr size_t kMapFrom = size_t{4} << 20;      // larger ones have huge pages of their own
+constexpr int64_t kForecastFrom = int64_t{1} << 18;  // payload bytes before which nothing is foretold
 
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-uint8_t* allocate(size_t bytes) {
-  void* data = std::aligned_alloc(kAlignment, round_up(bytes, kAlignment));
-  if (data == nullptr) throw std::bad_alloc();
-  return static_cast<uint8_t*>(data);
+#ifdef __linux__
+uint8_t* map_pages(size_t bytes) {
+  void* data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return data == MAP_FAILED ? nullptr : static_cast<uint8_t*>(data);
 }
+
+// Starts at a huge page's boundary.
+uint8_t* map_chunk(size_t bytes) {
+  uint8_t* data = map_pages(bytes + kHugePage);
+  if (data == nullptr) return nullptr;
+  uint8_t* aligned = reinterpret_cast<uint8_t*>(round_up(reinterpret_cast<size_t>(data), kHugePage));
+  size_t before = static_cast<size_t>(aligned - data);
+  if (before != 0) munmap(data, before);
+  munmap(aligned + bytes, kHugePage - before);
+  madvise(aligned, bytes, MADV_HUGEPAGE);
+  return aligned;
+}
+#endif
 
 }  // namespace
 
-Buffer::~Buffer() { release(); }
+void Chunk::release() {
+  if (users.fetch_sub(1) != 1) return;
+#ifdef __linux__
+  munmap(data, size);
+#endif
+  delete this;
+}
+
+void Arena::close() {
+  if (chunk_ != nullptr) chunk_->release();
+  chunk_ = nullptr;
+  begin_ = 0;
+}
+
+uint8_t* Arena::allocate([[maybe_unused]] size_t bytes, [[maybe_unused]] Chunk** chunk) {
+#ifdef __linux__
+  bytes = round_up(bytes, kAlignment);
+  if (chunk_ == nullptr || chunk_->size - begin_ < bytes) {
+    close();
+    uint8_t* data = map_chunk(kChunk);
+    if (data == nullptr) return nullptr;
+    chunk_ = new Chunk{data, kChunk};
+  }
+  uint8_t* found = chunk_->data + begin_;
+  begin_ += bytes;
+  chunk_->users.fetch_add(1);
+  *chunk = chunk_;
+  return found;
+#else
+  return nullptr;
+#endif
+}
+
+size_t Arena::forecast(size_t used) const {
+  if (done < kForecastFrom || expected <= done) return 0;
+  return static_cast<size_t>(static_cast<double>(used) * static_cast<double>(expected) / static_cast<double>(done) * 1.05) + 64;
+}
 
 void Buffer::release() {
-  if (data_ == nullptr) return;
+  if (chunk_ != nullptr) {
+    chunk_->release();
 #ifdef __linux__
-  if (mapped_) {
+  } else if (mapped_) {
     munmap(data_, capacity_);
-    return;
-  }
 #endif
-  std::free(data_);
+  } else {
+    std::free(data_);
+  }
+}
+
+void Buffer::replace(uint8_t* fresh, size_t capacity, size_t used, Chunk* chunk) {
+  if (used != 0) std::memcpy(fresh, data_, used);
+  release();
+  data_ = fresh;
+  capacity_ = capacity;
+  chunk_ = chunk;
+  mapped_ = false;
+}
+
+bool Buffer::grow_in_arena(size_t wanted, size_t used) {
+  Chunk* chunk = nullptr;
+  uint8_t* fresh = arena_->allocate(wanted, &chunk);
+  if (fresh == nullptr) return false;
+  replace(fresh, wanted, used, chunk);
+  return true;
+}
+
+bool Buffer::grow_mapped([[maybe_unused]] size_t wanted, [[maybe_unused]] size_t used) {
+#ifdef __linux__
+  wanted = round_up(wanted, kHugePage);
+  if (mapped_) {
+    void* moved = mremap(data_, capacity_, wanted, MREMAP_MAYMOVE);
+    if (moved == MAP_FAILED) return false;
+    data_ = static_cast<uint8_t*>(moved);
+    capacity_ = wanted;
+    madvise(data_, wanted, MADV_HUGEPAGE);
+    return true;
+  }
+  uint8_t* fresh = map_chunk(wanted);
+  if (fresh == nullptr) return false;
+  replace(fresh, wanted, used, nullptr);
+  mapped_ = true;
+  return true;
+#else
+  return false;
+#endif
 }
 
 void Buffer::grow(size_t bytes, size_t used) {
-  size_t wanted = bytes < 256 ? 256 : bytes;
-  if (wanted < capacity_ * 2) wanted = capacity_ * 2;
-#ifdef __linux__
-  if (wanted >= kMapFrom) {
-    wanted = round_up(wanted, kPage);
-    void* fresh;
-    if (mapped_) {
-      fresh = mremap(data_, capacity_, wanted, MREMAP_MAYMOVE);
-    } else {
-      fresh = mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    }
-    if (fresh == MAP_FAILED) throw std::bad_alloc();
-    if (wanted >= kHugeFrom) madvise(fresh, wanted, MADV_HUGEPAGE);
-    if (!mapped_) {
-      if (used != 0) std::memcpy(fresh, data_, used);
-      std::free(data_);
-    }
-    data_ = static_cast<uint8_t*>(fresh);
-    capacity_ = wanted;
-    mapped_ = true;
-    return;
-  }
-#endif
-  uint8_t* fresh = allocate(wanted);
-  if (used != 0) std::memcpy(fresh, data_, used);
-  std::free(data_);
-  data_ = fresh;
-  capacity_ = round_up(wanted, kAlignment);
+  size_t wanted = std::max({bytes, capacity_ * 2, size_t{256}});
+  if (arena_ != nullptr) wanted = std::max(wanted, arena_->forecast(used));
+  if (wanted >= kMapFrom && grow_mapped(wanted, used)) return;
+  if (wanted >= kShareFrom && wanted < kMapFrom && arena_ != nullptr && grow_in_arena(wanted, used)) return;
+  if (mapped_) throw std::bad_alloc();
+  wanted = round_up(wanted, kAlignment);
+  void* fresh = std::aligned_alloc(kAlignment, wanted);
+  if (fresh == nullptr) throw std::bad_alloc();
+  replace(static_cast<uint8_t*>(fresh), wanted, used, nullptr);
 }
 
 void Buffer::trim(size_t bytes) {
+  arena_ = nullptr;
+  if (chunk_ != nullptr) return;  // the rest of it was never touched
 #ifdef __linux__
   if (mapped_) {
-    size_t kept = round_up(bytes == 0 ? 1 : bytes, kPage);
+    size_t kept = round_up(std::max(bytes, size_t{1}), kPage);
     if (kept < capacity_) {
       munmap(data_ + kept, capacity_ - kept);
       capacity_ = kept;
@@ -81,11 +156,10 @@ void Buffer::trim(size_t bytes) {
     return;
   }
 #endif
-  if (capacity_ > 4096 && bytes < capacity_ / 2) {
-    Buffer smaller;
-    smaller.grow(bytes, 0);
-    if (bytes != 0) std::memcpy(smaller.data_, data_, bytes);
-    swap(smaller);
+  if (capacity_ > kPage && bytes < capacity_ / 2) {
+    size_t kept = round_up(std::max(bytes, size_t{1}), kAlignment);
+    void* smaller = std::aligned_alloc(kAlignment, kept);
+    if (smaller != nullptr) replace(static_cast<uint8_t*>(smaller), kept, bytes, nullptr);
   }
 }
 

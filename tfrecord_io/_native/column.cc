@@ -1,5 +1,7 @@
 #include "column.h"
 
+#include <algorithm>
+
 namespace tfr {
 namespace {
 
@@ -11,12 +13,13 @@ bool is_valid(const Column& column, int64_t row) {
 
 }  // namespace
 
-Column::Column(const ColumnPlan& plan) : plan_kind(plan.kind), plan_layout(plan.layout), text(plan.text), required(plan.required) {
+Column::Column(const ColumnPlan& plan, Arena* arena)
+    : plan_kind(plan.kind), plan_layout(plan.layout), text(plan.text), required(plan.required), arena_(arena) {
   if (plan.steps) {
     ColumnPlan step = plan;
     step.steps = false;
     step.required = false;
-    steps = std::make_unique<Column>(step);
+    steps = std::make_unique<Column>(step, arena);
   }
   reset();
 }
@@ -27,13 +30,15 @@ void Column::reset() {
   rows = null_count = value_count = data_bytes = 0;
   first_row = list_row = binary_row = -1;
   layout = steps ? Layout::kList : plan_layout == Layout::kList ? Layout::kList : Layout::kScalar;
-  validity = Buffer();
-  offsets = Buffer();
-  value_offsets = Buffer();
-  values = Buffer();
+  validity = Buffer(arena_);
+  offsets = Buffer(arena_);
+  value_offsets = Buffer(arena_);
+  values = Buffer(arena_);
+  room_ = 0;
+  settle();
   if (steps) steps->reset();
   if (layout == Layout::kList) {
-    offsets.reserve(last_offsets_ + 4, 0);
+    offsets.reserve(4, 0);
     offsets.as<int32_t>()[0] = 0;
   }
 }
@@ -41,15 +46,27 @@ void Column::reset() {
 void Column::start(Kind k) {
   kind = k;
   first_row = rows;
-  if (last_values_ != 0) values.reserve(last_values_, 0);
   if (k == Kind::kBytes) {
-    value_offsets.reserve(last_value_offsets_ + 4, 0);
+    value_offsets.reserve(4, 0);
     value_offsets.as<int32_t>()[0] = 0;
   }
-  if (layout == Layout::kScalar) {  // slots for the nulls before the first value
-    value_count = 0;
-    append_null_slots(rows);
+  if (layout == Layout::kScalar) append_null_slots(rows, 0);  // the nulls before the first value
+  room_ = 0;
+  settle();
+}
+
+void Column::grow_scalar() {
+  size_t old = static_cast<size_t>(rows), need = old + 1;
+  if (kind == Kind::kBytes) {
+    value_offsets.reserve((need + 1) * 4, (old + 1) * 4);
+    room_ = static_cast<int64_t>(value_offsets.capacity() / 4) - 1;
+  } else {
+    values.reserve(need * width(), old * width());
+    room_ = static_cast<int64_t>(values.capacity() / width());
   }
+  if (!has_validity) return;
+  validity.reserve(bitmap_bytes(rows + 1), bitmap_bytes(rows));
+  room_ = std::min(room_, static_cast<int64_t>(validity.capacity()) * 8);
 }
 
 void Column::make_validity() {
@@ -58,10 +75,11 @@ void Column::make_validity() {
   if (whole != 0) std::memset(validity.as<u8>(), 0xff, whole);
   if (rows & 7) validity.as<u8>()[whole - 1] = static_cast<u8>((1u << (rows & 7)) - 1);
   has_validity = true;
+  room_ = 0;
 }
 
-void Column::append_null_slots(int64_t count) {
-  size_t old = static_cast<size_t>(value_count), extra = static_cast<size_t>(count);
+void Column::append_null_slots(int64_t count, int64_t behind) {
+  size_t old = static_cast<size_t>(behind), extra = static_cast<size_t>(count);
   if (kind == Kind::kBytes) {
     value_offsets.reserve((old + extra + 1) * 4, (old + 1) * 4);
     for (size_t i = 1; i <= extra; ++i) value_offsets.as<int32_t>()[old + i] = static_cast<int32_t>(data_bytes);
@@ -69,7 +87,6 @@ void Column::append_null_slots(int64_t count) {
     values.reserve((old + extra) * width(), old * width());
     std::memset(values.as<u8>() + old * width(), 0, extra * width());
   }
-  value_count += count;
 }
 
 void Column::fill_nulls(int64_t row) {
@@ -86,7 +103,7 @@ void Column::fill_nulls(int64_t row) {
     int32_t at = offsets.as<int32_t>()[rows];
     for (int64_t i = rows + 1; i <= row; ++i) offsets.as<int32_t>()[i] = at;
   } else if (kind != Kind::kNone) {
-    append_null_slots(count);
+    append_null_slots(count, rows);
   }
   null_count += count;
   rows = row;
@@ -102,7 +119,7 @@ void Column::close_list_row() {
 }
 
 void Column::become_list() {
-  Buffer fresh;
+  Buffer fresh(arena_);
   fresh.reserve(static_cast<size_t>(rows + 1) * 4 + 4096, 0);
   int32_t* at = fresh.as<int32_t>();
   int32_t count = 0;
@@ -119,6 +136,7 @@ void Column::become_list() {
   value_count = count;
   offsets = std::move(fresh);
   layout = Layout::kList;
+  settle();
 }
 
 // A list in which every row turned out to have one value: the rows that had others were taken back.
@@ -134,8 +152,8 @@ void Column::become_scalar() {
     if (kind == Kind::kFloat) values.as<uint32_t>()[row] = valid ? values.as<uint32_t>()[source] : 0;
     if (kind == Kind::kBytes) value_offsets.as<int32_t>()[row] = valid ? value_offsets.as<int32_t>()[source] : value_offsets.as<int32_t>()[row + 1];
   }
-  value_count = rows;
   layout = Layout::kScalar;
+  settle();
 }
 
 void Column::drop_kind() {
@@ -143,6 +161,8 @@ void Column::drop_kind() {
   first_row = -1;
   value_count = data_bytes = 0;
   if (plan_layout != Layout::kList && !steps) layout = Layout::kScalar;
+  room_ = 0;
+  settle();
 }
 
 void Column::truncate(int64_t row) {
@@ -163,10 +183,8 @@ void Column::truncate(int64_t row) {
     } else {
       value_count = kept;
     }
-  } else {
-    value_count = row;
   }
-  if (kind == Kind::kBytes) data_bytes = value_offsets.as<int32_t>()[value_count];
+  if (kind == Kind::kBytes) data_bytes = value_offsets.as<int32_t>()[layout == Layout::kList ? value_count : row];
   rows = row;
 }
 
@@ -185,12 +203,11 @@ void Column::finish(int64_t total_rows) {
   } else if (plan_layout == Layout::kAny && layout == Layout::kList && list_row < 0) {
     become_scalar();
   }
-  last_offsets_ = layout == Layout::kList ? static_cast<size_t>(rows + 1) * 4 : 0;
-  last_value_offsets_ = kind == Kind::kBytes ? static_cast<size_t>(value_count + 1) * 4 : 0;
-  last_values_ = kind == Kind::kBytes ? static_cast<size_t>(data_bytes) : static_cast<size_t>(value_count) * width();
-  offsets.trim(last_offsets_);
-  value_offsets.trim(last_value_offsets_);
-  values.trim(last_values_);
+  if (layout == Layout::kScalar) value_count = rows;
+  size_t value_bytes = kind == Kind::kBytes ? static_cast<size_t>(data_bytes) : static_cast<size_t>(value_count) * width();
+  offsets.trim(layout == Layout::kList ? static_cast<size_t>(rows + 1) * 4 : 0);
+  value_offsets.trim(kind == Kind::kBytes ? static_cast<size_t>(value_count + 1) * 4 : 0);
+  values.trim(kind == Kind::kNone ? 0 : value_bytes);
   validity.trim(bitmap_bytes(rows));
 }
 

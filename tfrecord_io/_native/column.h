@@ -28,7 +28,8 @@ struct ColumnPlan {
 
 class Column {
  public:
-  explicit Column(const ColumnPlan& plan);
+  // Its buffers grow in `arena`, which outlives it.
+  Column(const ColumnPlan& plan, Arena* arena);
 
   // May a row of this kind be appended?
   bool accepts(Kind k) const {
@@ -43,30 +44,26 @@ class Column {
 
   // Scalar rows, for a column of the kind with layout kScalar and `rows` rows.
   void append_int64(int64_t value) {
-    int64_t row = begin_scalar(8);
+    int64_t row = begin_scalar();
     values.as<int64_t>()[row] = value;
   }
   void append_float(const u8* bits) {
-    int64_t row = begin_scalar(4);
+    int64_t row = begin_scalar();
     std::memcpy(values.as<u8>() + row * 4, bits, 4);
   }
   void append_bytes(const u8* data, size_t size) {
-    append_value(data, size);
-    int64_t row = rows++;
-    if (has_validity) set_valid(row);
+    values.reserve(static_cast<size_t>(data_bytes) + size, static_cast<size_t>(data_bytes));
+    copy_bytes(values.as<u8>() + data_bytes, data, size);
+    end_bytes(size);
   }
 
   // The same, where 16 bytes are readable at `data` though it may be shorter.
   void append_short_bytes(const u8* data, size_t size) {
-    value_offsets.reserve(static_cast<size_t>(value_count + 2) * 4, static_cast<size_t>(value_count + 1) * 4);
     values.reserve(static_cast<size_t>(data_bytes) + size + 16, static_cast<size_t>(data_bytes));
     u8* to = values.as<u8>() + data_bytes;
     std::memcpy(to, data, 16);
     if (size > 16) std::memcpy(to + 16, data + 16, size - 16);
-    data_bytes += static_cast<int64_t>(size);
-    value_offsets.as<int32_t>()[++value_count] = static_cast<int32_t>(data_bytes);
-    int64_t row = rows++;
-    if (has_validity) set_valid(row);
+    end_bytes(size);
   }
 
   // List rows: reserve room behind `value_count`, write there, then close the row.
@@ -94,7 +91,7 @@ class Column {
   void truncate(int64_t row);
   // The layout that was promised (or found), then memory no larger than needed.
   void finish(int64_t total_rows);
-  // Empty again; the next batch starts with the room that this one took.
+  // Empty again.
   void reset();
 
   int64_t scalar_start(int64_t row) const { return value_offsets.as<int32_t>()[row]; }
@@ -105,7 +102,8 @@ class Column {
   Text text;
   bool required;
 
-  // The rows. For kBytes `value_count` counts slots of value_offsets, else items of values; scalar: = rows.
+  // The rows. `value_count` counts the values of a list column; of scalars there is one a row, from finish() on.
+  Kind scalar_kind = Kind::kNone;  // the kind while the layout is kScalar
   Kind kind = Kind::kNone;
   Layout layout = Layout::kAny;
   bool has_validity = false;
@@ -120,27 +118,38 @@ class Column {
   std::unique_ptr<Column> steps;  // of a feature list: one row a step; `offsets` count them
 
  private:
-  int64_t begin_scalar(size_t width) {
+  int64_t begin_scalar() {
+    if (rows >= room_) grow_scalar();
     int64_t row = rows++;
-    value_count = rows;
-    values.reserve(static_cast<size_t>(rows) * width, static_cast<size_t>(row) * width);
-    if (has_validity) set_valid(row);
+    if (has_validity) mark_valid(row);
     return row;
+  }
+  void end_bytes(size_t size) {
+    data_bytes += static_cast<int64_t>(size);
+    int64_t row = begin_scalar();
+    value_offsets.as<int32_t>()[row + 1] = static_cast<int32_t>(data_bytes);
+  }
+  void grow_scalar();
+  // Sets scalar_kind, after a change of kind or layout.
+  void settle() { scalar_kind = layout == Layout::kScalar ? kind : Kind::kNone; }
+  void mark_valid(int64_t row) {
+    u8* bits = validity.as<u8>() + (row >> 3);
+    if ((row & 7) == 0) *bits = 0;
+    *bits |= static_cast<u8>(1u << (row & 7));
   }
   void set_valid(int64_t row) {
     size_t byte = static_cast<size_t>(row >> 3);
     validity.reserve(byte + 1, byte);
-    u8* bits = validity.as<u8>() + byte;
-    if ((row & 7) == 0) *bits = 0;
-    *bits |= static_cast<u8>(1u << (row & 7));
+    mark_valid(row);
   }
   void make_validity();
-  void append_null_slots(int64_t count);
+  void append_null_slots(int64_t count, int64_t behind);
   void drop_kind();
   void become_scalar();
   size_t width() const { return kind == Kind::kInt64 ? 8 : kind == Kind::kFloat ? 4 : 1; }
 
-  size_t last_values_ = 0, last_offsets_ = 0, last_value_offsets_ = 0;  // bytes of the batch before
+  int64_t room_ = 0;  // scalar rows that fit without growing
+  Arena* arena_;
 };
 
 }  // namespace tfr

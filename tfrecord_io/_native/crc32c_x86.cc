@@ -55,32 +55,29 @@ __attribute__((target("sse4.2,pclmul"))) inline uint64_t three_lanes(uint64_t cr
   return crc;
 }
 
-// The last `size` < 8 bytes in one instruction, as their number is hard to predict: zeros before the message leave a CRC
-// of 0 as it is, so they fill the word up from below.
-__attribute__((target("sse4.2,pclmul"))) inline uint32_t last_bytes(uint64_t crc, const uint8_t* data, size_t size) {
-  uint64_t word = 0;
-  if (size & 4) {
-    uint32_t part;
-    std::memcpy(&part, data + (size & 3), 4);
-    word = static_cast<uint64_t>(part) << (8 * (size & 3));
-  }
-  if (size & 2) word |= static_cast<uint64_t>(data[size & 1] | data[(size & 1) + 1] << 8) << (8 * (size & 1));
-  if (size & 1) word |= data[0];
-  uint64_t bits = 8 * size, unused = 64 - bits;
+// The last `size` < 8 bytes before `end` without a branch, as their number is hard to predict; 8 bytes are readable before
+// `end`. Zeros before a message leave a CRC of 0 as it is, so they fill the word up from below.
+__attribute__((target("sse4.2,pclmul"))) inline uint32_t last_bytes(uint64_t crc, const uint8_t* end, size_t size) {
+  uint64_t bits = 8 * size, half = (64 - bits) / 2, other = 64 - bits - half;  // in two steps: by 64 at once is no shift
+  uint64_t word = load64(end - 8) >> half >> other;
   uint64_t taken = (word ^ crc) & ((uint64_t{1} << bits) - 1);
-  uint64_t shifted = taken << (unused / 2) << (unused - unused / 2);  // in two steps: 64 at once is no shift
-  return static_cast<uint32_t>(_mm_crc32_u64(0, shifted) ^ crc >> bits);
+  return static_cast<uint32_t>(_mm_crc32_u64(0, taken << half << other) ^ crc >> bits);
 }
 
 __attribute__((target("sse4.2,pclmul"))) uint32_t sse42(uint32_t value, const uint8_t* data, size_t size) {
+  const uint8_t* begin = data;
   uint64_t crc = static_cast<uint32_t>(~value);
   if (size >= 3 * 64) {
     crc = three_lanes<4096>(crc, data, size);
     crc = three_lanes<512>(crc, data, size);
     crc = three_lanes<64>(crc, data, size);
   }
+  if (size < 8 && data == begin) {
+    for (; size > 0; ++data, --size) crc = _mm_crc32_u8(static_cast<uint32_t>(crc), *data);
+    return ~static_cast<uint32_t>(crc);
+  }
   for (; size >= 8; data += 8, size -= 8) crc = _mm_crc32_u64(crc, load64(data));
-  return ~last_bytes(static_cast<uint32_t>(crc), data, size);
+  return ~last_bytes(static_cast<uint32_t>(crc), data + size, size);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "crc32c.h"
 #include "frame.h"
+#include "run.h"
 #include "text.h"
 
 namespace tfr {
@@ -24,10 +25,9 @@ inline bool read_entry(const u8* p, const u8* end, FastEntry& entry) {
 }  // namespace
 
 Decoder::Decoder(DecoderPlan plan) : record_type(plan.record_type), plan_(std::move(plan)) {
-  slots.reserve(plan_.columns.size());
   for (const ColumnPlan& column : plan_.columns) {
-    (column.steps ? lists_ : features_).add(column.name, static_cast<int32_t>(slots.size()));
-    slots.push_back({column.name, column.steps, Column(column)});
+    slots.push_back({column.name, column.steps, Column(column, &arena)});
+    (column.steps ? lists_ : features_).add(column.name, static_cast<int32_t>(slots.size()) - 1, &slots.back().column);
     any_required_ |= column.required;
   }
 }
@@ -40,13 +40,17 @@ void Decoder::add_name(const std::string& text, bool steps, bool wanted, bool pr
     provisional_lists_ = lists_.size();
   }
   if (!provisional) ++left_out_;
-  (steps ? lists_ : features_).add(text, wanted ? static_cast<int32_t>(slots.size()) : -1);
-  if (!wanted) return;
+  Names& names = steps ? lists_ : features_;
+  if (!wanted) {
+    names.add(text, -1, nullptr);
+    return;
+  }
   ColumnPlan column;
   column.name = text;
   column.text = plan_.text;
   column.steps = steps;
-  slots.push_back({text, steps, Column(column)});
+  slots.push_back({text, steps, Column(column, &arena)});
+  names.add(text, static_cast<int32_t>(slots.size()) - 1, &slots.back().column);
 }
 
 void Decoder::drop_provisional() {
@@ -80,6 +84,7 @@ Progress Decoder::feed(const u8* data, size_t size, size_t begin, int64_t max_re
       ++done.records;
       ++rows;
       value_bytes += header.length;
+      arena.done = value_bytes;
       continue;
     }
     fault.record = done.records;
@@ -145,51 +150,26 @@ inline Name* look_up(Names& names, size_t place, const FastEntry& entry) {
 
 }  // namespace
 
-// Appends the entry at `p` if it has one value and its usual form. Gives its end, nullptr if it has not.
-inline const u8* Decoder::append_shaped(const Name& name, const u8* p, const u8* end) {
-  Column& column = slots[static_cast<size_t>(name.column)].column;
-  const Shape& shape = name.shape;
-  size_t size = 0;
-  if (!shape.matches(p, &size) || column.rows != rows || column.layout != Layout::kScalar || static_cast<int>(column.kind) != shape.kind()) return nullptr;
-  const u8* value = p + shape.head();
-  if (static_cast<size_t>(end - value) < size) return nullptr;
-  if (column.kind == Kind::kInt64) {
-    uint64_t number = 0;
-    if (!exact_varint(value, size, &number)) return nullptr;
-    column.append_int64(static_cast<int64_t>(number));
-  } else if (column.kind == Kind::kFloat) {
-    if (size != 4) return nullptr;
-    column.append_float(value);
-  } else {
-    if (!is_short_ascii(value, size) && !text_fits(column, rows, value, size)) return nullptr;
-    column.append_short_bytes(value, size);
-  }
-  return value + size;
-}
-
 bool Decoder::skips(const FastEntry& entry) const { return plan_.unknown == Unknown::kSkip && is_utf8(entry.key, entry.key_size); }
 
 bool Decoder::features_fast(const u8* p, const u8* end) {
+  std::vector<Name*>& order = features_.order;
+  const u8* last = readable_end_ - Shape::kReach;
   for (; p < end; ++feature_place_) {
-    size_t place = feature_place_;
-    Name* hint = place < features_.order.size() ? features_.order[place] : nullptr;
-    if (hint != nullptr && hint->shape.known() && static_cast<size_t>(end - p) > hint->shape.head() &&
-        static_cast<size_t>(readable_end_ - p) >= Shape::kReach) {
-      if (const u8* next = append_shaped(*hint, p, end)) {
-        p = next;
-        continue;
-      }
+    if (feature_place_ < order.size() && p < last) {
+      Name** hint = order.data() + feature_place_;
+      p = append_run(hint, order.data() + order.size(), p, end < last ? end : last, end, rows);
+      feature_place_ = static_cast<size_t>(hint - order.data());
+      if (p >= end) return true;
     }
     FastEntry entry;
     if (!read_entry(p, end, entry)) return false;
-    Name* name = look_up(features_, place, entry);
+    Name* name = look_up(features_, feature_place_, entry);
     if (name == nullptr && !skips(entry)) return false;
     if (name != nullptr && name->column >= 0) {
-      Column& column = slots[static_cast<size_t>(name->column)].column;
-      Fast done = append_fast(column, rows, entry.value, entry.end);
+      Fast done = append_fast(*name->target, rows, entry.value, entry.end);
       if (done == Fast::kDoubt) return false;
-      int kind = static_cast<int>(column.kind);
-      if (done == Fast::kDone && kind != name->shape.kind()) name->shape.learn(name->text, kind);
+      if (done == Fast::kDone && name->target->kind != name->shape.kind()) name->shape.learn(name->text, name->target->kind);
     }
     p = entry.end;
   }
@@ -202,7 +182,7 @@ bool Decoder::lists_fast(const u8* p, const u8* end) {
     if (!read_entry(p, end, entry)) return false;
     Name* name = look_up(lists_, list_place_, entry);
     if (name == nullptr && !skips(entry)) return false;
-    if (name != nullptr && name->column >= 0 && !steps_fast(slots[static_cast<size_t>(name->column)].column, entry.value, entry.end)) return false;
+    if (name != nullptr && name->column >= 0 && !steps_fast(*name->target, entry.value, entry.end)) return false;
     p = entry.end;
   }
   return true;
@@ -235,6 +215,8 @@ void Decoder::finish() {
 }
 
 void Decoder::reset() {
+  arena.close();
+  arena.done = 0;
   for (Slot& slot : slots) slot.column.reset();
   rows = value_bytes = 0;
 }

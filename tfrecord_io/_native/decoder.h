@@ -2,6 +2,7 @@
 // in the cache.
 #pragma once
 
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -62,7 +63,8 @@ class Decoder {
     bool steps;
     Column column;
   };
-  std::vector<Slot> slots;
+  Arena arena;
+  std::deque<Slot> slots;  // places stay
   int64_t rows = 0;
   int64_t value_bytes = 0;
   int64_t seen = 0;
@@ -75,7 +77,6 @@ class Decoder {
   bool features_fast(const u8* p, const u8* end);
   bool lists_fast(const u8* p, const u8* end);
   bool skips(const FastEntry& entry) const;
-  const u8* append_shaped(const Name& name, const u8* p, const u8* end);
   bool steps_fast(Column& column, const u8* p, const u8* end);
   bool parse_exact(const u8* p, const u8* end, Fault& fault);
   bool ask_embedded(Walk& walk, Fault& fault);

@@ -6,12 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "column.h"
 #include "fault.h"
 #include "wire.h"
-
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
 
 namespace tfr {
 
@@ -20,21 +17,21 @@ namespace tfr {
 class Shape {
  public:
   static constexpr size_t kMost = 64;
-  static constexpr size_t kReach = kMost + 16;  // bytes that must be readable from the entry's first on
+  static constexpr size_t kReach = kMost + 16;  // bytes from the entry's first on that a look at it may load
 
-  bool known() const { return head_ != 0; }
   size_t head() const { return head_; }
-  int kind() const { return kind_; }
+  uint64_t beyond() const { return beyond_; }
+  const u8* base() const { return base_; }
+  const u8* varies() const { return varies_; }
+  Kind kind() const { return kind_; }
 
-  void learn(const std::string& key, int kind) {
-    head_ = 0;
+  void learn(const std::string& key, Kind kind) {
+    *this = Shape();
     kind_ = kind;
     size_t k = key.size(), head = k + 10;
     if (head > kMost) return;
     const u8 fixed[] = {make_tag(1, kLen), static_cast<u8>(k + 8), make_tag(1, kLen), static_cast<u8>(k)};
     const u8 rest[] = {make_tag(2, kLen), 4, static_cast<u8>(make_tag(static_cast<uint32_t>(kind), kLen)), 2, make_tag(1, kLen), 0};
-    std::memset(base_, 0, kMost);
-    std::memset(varies_, 0, kMost);
     std::memcpy(base_, fixed, 4);
     std::memcpy(base_ + 4, key.data(), k);
     std::memcpy(base_ + 4 + k, rest, 6);
@@ -43,42 +40,18 @@ class Shape {
     beyond_ = head == 64 ? 0 : ~uint64_t{0} << head;
   }
 
-  // Does the entry at p look like this? kReach bytes must be readable there. n: bytes of the value.
-  bool matches(const u8* p, size_t* n) const {
-    u8 size = p[head_ - 1];
-    *n = size;
-#if defined(__SSE2__)
-    __m128i more = _mm_set1_epi8(static_cast<char>(size));
-    uint64_t equal = compare(p, 0, more) | compare(p, 16, more) << 16;
-    if (head_ > 32) equal |= compare(p, 32, more) << 32 | compare(p, 48, more) << 48;
-    return (equal | beyond_) == ~uint64_t{0};
-#else
-    for (size_t i = 0; i < head_; ++i)
-      if (p[i] != static_cast<u8>(base_[i] + (varies_[i] & size))) return false;
-    return true;
-#endif
-  }
-
  private:
-#if defined(__SSE2__)
-  uint64_t compare(const u8* p, size_t at, __m128i more) const {
-    __m128i varies = _mm_load_si128(reinterpret_cast<const __m128i*>(varies_ + at));
-    __m128i expected = _mm_add_epi8(_mm_load_si128(reinterpret_cast<const __m128i*>(base_ + at)), _mm_and_si128(varies, more));
-    __m128i found = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p + at));
-    return static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(expected, found)));
-  }
-#endif
-
-  alignas(16) u8 base_[kMost] = {};
-  alignas(16) u8 varies_[kMost] = {};
-  size_t head_ = 0;  // 0: none
+  alignas(32) u8 base_[kMost] = {};    // what stands there where n is 0
+  alignas(32) u8 varies_[kMost] = {};  // 0xff where n is added
+  size_t head_ = 1;  // bytes before the value; 1 with an empty base: nothing looks like this
   uint64_t beyond_ = 0;  // bits of the bytes behind the head
-  int kind_ = 0;
+  Kind kind_ = Kind::kNone;
 };
 
 struct Name {
   std::string text;
-  int32_t column = -1;  // −1: left out
+  int32_t column = -1;       // −1: left out
+  Column* target = nullptr;  // that column
   Shape shape;
 
   bool is(const u8* data, size_t size) const {
@@ -98,8 +71,8 @@ class Names {
     }
   }
 
-  void add(std::string text, int32_t column) {
-    names_.push_back({std::move(text), column, {}});
+  void add(std::string text, int32_t column, Column* target) {
+    names_.push_back({std::move(text), column, target, {}});
     if (names_.size() * 2 > slots_.size()) {
       slots_.assign(slots_.size() * 2, -1);
       for (size_t n = 0; n < names_.size(); ++n) place(static_cast<int32_t>(n));

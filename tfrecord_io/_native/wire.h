@@ -112,30 +112,6 @@ inline void copy_bytes(u8* to, const u8* from, size_t size) {
   }
 }
 
-// The 7-bit groups of eight bytes, put together.
-inline uint64_t join_groups(uint64_t word) {
-  word &= 0x7f7f7f7f7f7f7f7fu;
-  word = ((word & 0x7f007f007f007f00u) >> 1) | (word & 0x007f007f007f007fu);
-  word = ((word & 0x3fff00003fff0000u) >> 2) | (word & 0x00003fff00003fffu);
-  return ((word & 0x0fffffff00000000u) >> 4) | (word & 0x000000000fffffffu);
-}
-
-constexpr uint64_t kMoreBits = 0x8080808080808080u;
-
-// The varint of exactly `size` bytes at p, where 16 bytes are readable; false where it is not one.
-// Without a branch on the size, which is as random as the values.
-inline bool exact_varint(const u8* p, size_t size, uint64_t* out) {
-  if (size - 1 >= 10) return false;
-  uint64_t low_unused = size < 8 ? 64 - 8 * size : 0, high_size = size > 8 ? size - 8 : 0;
-  uint64_t low = load64(p) << low_unused >> low_unused;
-  uint64_t high = (p[8] | static_cast<uint64_t>(p[9]) << 8) & ((uint64_t{1} << (8 * high_size)) - 1);
-  uint64_t more_low = kMoreBits >> (low_unused + (high_size == 0 ? 8 : 0)) % 64;
-  if (low_unused == 56) more_low = 0;
-  uint64_t more_high = high_size == 2 ? 0x80 : 0;
-  *out = join_groups(low) | (high & 0x7f) << 56 | (high >> 8) << 63;
-  return (((low & kMoreBits) ^ more_low) | ((high & 0x8080) ^ more_high)) == 0;
-}
-
 inline uint64_t load64(const u8* p) {
   uint64_t word;
   std::memcpy(&word, p, 8);

@@ -90,9 +90,11 @@ def assemble(assembly: Assembly, parts: list[pa.Array]) -> pa.Array:
     """
     stored = parts[0]
     mask = np.asarray(stored.is_valid()) & ~_sentinels(assembly, stored)
-    present = pa.array(mask)
+    if not mask.all():
+        present = pa.array(mask)
+        parts = [part.filter(present) for part in parts]
     try:
-        values, levels = _Work.of(assembly, [part.filter(present) for part in parts]).run()
+        values, levels = _Work.of(assembly, parts).run()
         return _nest(assembly, mask, values, levels)
     except _InPresent as fault:
         fault.fault.row = int(np.flatnonzero(mask)[fault.fault.row])
@@ -144,9 +146,9 @@ class _Work:
         if not a.sequence:
             shapes = self._shapes(self.counts, self.counts * 0 + 1)
             return values, _axes(a, self.counts, shapes)
-        size = max(a.item_size, 1)
-        _refuse(self.counts % size != 0, f"the number of values is no multiple of {size}", expected=size)
-        items = self.counts // size
+        size = a.item_size
+        _refuse(self.counts % size != 0 if size else self.counts != 0, f"the number of values is no multiple of {size}", expected=size)
+        items = self.counts // size if size else self.counts
         return values, self._lists(items) + _axes(a, np.full(int(items.sum()), size), None)
 
     def _of_bytes(self) -> tuple[pa.Array, list[_Level]]:
@@ -221,16 +223,18 @@ def _axes(a: Assembly, counts: Array, shapes: Array | None) -> list[_Level]:
     """The levels of the axes of items that have so many values each."""
     if None not in a.shape:
         _refuse(counts != a.item_size, f"the shape {a.shape} has {a.item_size} values", expected=a.item_size)
-        return [_Level(size, None) for size in a.shape]
+        if 0 not in a.shape:
+            return [_Level(size, None) for size in a.shape]
+        shapes = np.broadcast_to(np.array(a.shape, np.int64), (len(counts), len(a.shape)))
     if shapes is None:
         rest = a.item_size
         _refuse((counts % rest != 0) if rest else counts != 0, f"the number of values is no multiple of {rest}", expected=rest)
         free = counts // rest if rest else counts
         shapes = np.stack([free if axis is None else np.full(len(counts), axis) for axis in a.shape], axis=1)
-    before = np.cumprod(np.concatenate([np.ones((len(shapes), 1), np.int64), shapes], axis=1), axis=1)[:, :-1]
+    before = np.cumprod(np.concatenate([np.ones((len(shapes), 1)), shapes], axis=1), axis=1)[:, :-1]  # floats cannot overflow
     too_many = np.any(before > np.maximum(counts, _MOST_EMPTY)[:, None], axis=1)
     _refuse(too_many, "an array without values has too many rows", expected=_MOST_EMPTY)
-    return [_Level(size, np.repeat(shapes[:, at], before[:, at])) for at, size in enumerate(a.shape)]
+    return [_Level(size, np.repeat(shapes[:, at], before[:, at].astype(np.int64))) for at, size in enumerate(a.shape)]
 
 
 def _nest(a: Assembly, mask: Array, values: pa.Array, levels: list[_Level]) -> pa.Array:
@@ -257,7 +261,7 @@ def _nest(a: Assembly, mask: Array, values: pa.Array, levels: list[_Level]) -> p
 def _wrapped(type_: pa.DataType, level: _Level, values: pa.Array) -> pa.Array:
     if t.is_fixed_size_list(type_):
         size = type_.list_size
-        rows = len(values) // size if size else 0 if level.lengths is None else len(level.lengths)
+        rows = len(values) // size if level.lengths is None else len(level.lengths)
         return pa.Array.from_buffers(type_, rows, [None], 0, children=[values])
     assert level.lengths is not None
     return list_array(type_, len(level.lengths), 0, None, _offsets(level.lengths), values)

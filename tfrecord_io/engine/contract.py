@@ -178,6 +178,10 @@ class Decoder(Protocol):
         """A feature list was met (RecordType.DETECT), or the plan says so."""
         ...
 
+    def expect(self, payload_bytes: int) -> None:
+        """Say how many payload bytes the rows until the next `take` will have, as far as one knows: a hint for memory."""
+        ...
+
     def feed(self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True) -> Progress:
         """Decode the records of `data` from byte `begin` on.
 

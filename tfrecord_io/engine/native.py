@@ -80,6 +80,9 @@ class NativeDecoder:
     def sequence(self) -> bool:
         return self._kernel.sequence
 
+    def expect(self, payload_bytes: int) -> None:
+        self._kernel.expect(payload_bytes)
+
     def feed(self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True) -> Progress:
         block = _as_array(data)
         records, at = 0, begin

@@ -48,7 +48,7 @@ class Assembly:
     labels : tuple of str, optional
         Values are indices into these; −1 is no label.
     sentinel : bool
-        The least value of the type, in each place of an item, stands for null (TFDS's ``optional=True``).
+        A row of nothing but the least value of the type is null (TFDS's ``optional=True``); for signed numbers only.
 
     Examples
     --------
@@ -79,7 +79,8 @@ class Assembly:
             raise SchemaError("lists in lists need lengths for each level but the outermost", feature=self.values)
         if any(name is None and not size for name, size in zip(self.lengths, self.sequence[1:], strict=True)):
             raise SchemaError("a list inside a list needs a length, or a feature with lengths", feature=self.values)
-        if self.shape_feature is None and free > (0 if self.sequence and self.encoding == VALUES else 1):
+        of_values_in_lists = bool(self.sequence) and self.encoding == VALUES  # where the items end, only their size says
+        if free > (0 if of_values_in_lists else 1 if self.shape_feature is None else len(self.shape)):
             raise SchemaError("no feature says how long the free axes are", feature=self.values, got=self.shape)
         if self.encoding != VALUES and not is_number(self.value_type):
             raise SchemaError(f"{self.encoding!r} bytes are arrays of numbers, not of {self.dtype}", feature=self.values)

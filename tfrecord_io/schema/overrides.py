@@ -33,7 +33,8 @@ def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) 
 
     Examples
     --------
-    >>> apply_overrides(pa.schema({"box/x": pa.float32(), "box/y": pa.float32(), "id": pa.int64()}), {"box/*": "list<float>", "id": "int32"})
+    >>> inferred = pa.schema({"box/x": pa.float32(), "box/y": pa.float32(), "id": pa.int64()})
+    >>> apply_overrides(inferred, {"box/*": "list<float>", "id": "int32"})
     Schema of 3 columns
       box/x  list<item: float>
       box/y  list<item: float>

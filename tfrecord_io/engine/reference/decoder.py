@@ -32,6 +32,9 @@ class ReferenceDecoder:
         self.foreign = 0
         self.sequence = plan.record_type == RecordType.SEQUENCE_EXAMPLE
 
+    def expect(self, payload_bytes: int) -> None:
+        """Python's memory grows as it must; see `contract.Decoder.expect`."""
+
     def feed(self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True) -> Progress:
         """Decode the records of `data` from byte `begin` on; see `contract.Decoder.feed`."""
         view = byte_view(data)

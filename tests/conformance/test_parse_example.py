@@ -1,0 +1,242 @@
+"""Our parse_example and TensorFlow's agree: values, dtypes, shapes, and whether they fail."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conformance.wire_forms import WireForms
+from records import blobs, entry, example, field, floats, int64s
+from tfrecord_io.errors import DecodeError, TFRecordError
+from tfrecord_io.parse_example import parse_example
+from tfrecord_io.tensor.composite import RaggedTensor, SparseTensor
+
+SEEDS_PER_TEST = 60
+DTYPES = ["int64", "float32", "string"]
+INTS = [0, 1, -1, 300, -(2**63), 2**63 - 1]
+FLOATS = [0.0, -0.0, 1.5, float("inf"), float("nan"), 1e-45, 3.25]
+TEXTS = [b"", b"a", b"\x00\xff\x00", "größe".encode(), b"x" * 40]
+
+
+class Case:
+    """A random feature description for TensorFlow, and records for it.
+
+    Attributes
+    ----------
+    broken : bool
+        Some record has row partitions or sparse indices that do not fit: TensorFlow may give a broken tensor, we refuse.
+    """
+
+    def __init__(self, tf: Any, seed: int) -> None:
+        self.tf = tf
+        self.random = random.Random(seed)
+        self.broken = False
+        self.description: dict[str, Any] = {}
+        self._writers: list[Any] = []
+        for at in range(self.random.randint(1, 3)):
+            make = self.random.choice([self._fixed, self._fixed, self._blocks, self._varying, self._ragged, self._rows, self._sparse])
+            make(f"f{at}")
+        self.records = [self._record() for _ in range(self.random.choice([0, 1, 1, 2, 3, 5]))]
+
+    # descriptions
+
+    def _fixed(self, name: str) -> None:
+        dtype = self.random.choice(DTYPES)
+        shape = self.random.choice([[], [], [1], [2], [3], [2, 2], [1, 3, 1], [0]])
+        size = int(np.prod(shape))
+        default = self._values(dtype, size) if self.random.random() < 0.6 else None
+        if default is not None and shape == []:
+            default = default[0]
+        self.description[name] = self.tf.io.FixedLenFeature(shape, dtype, default)
+        self._add(name, dtype, lambda: size if self.random.random() < 0.95 else self.random.randint(0, 4))
+
+    def _blocks(self, name: str) -> None:
+        dtype = self.random.choice(DTYPES)
+        shape = self.random.choice([[], [], [1], [2], [2, 3]])
+        size = int(np.prod(shape))
+        default = self._values(dtype, 1)[0] if self.random.random() < 0.5 else None
+        self.description[name] = self.tf.io.FixedLenSequenceFeature(shape, dtype, True, default)
+        self._add(name, dtype, lambda: size * self.random.randint(0, 3) + (self.random.random() < 0.04))
+
+    def _varying(self, name: str) -> None:
+        dtype = self.random.choice(DTYPES)
+        self.description[name] = self.tf.io.VarLenFeature(dtype)
+        self._add(name, dtype, lambda: self.random.randint(0, 4))
+
+    def _ragged(self, name: str) -> None:
+        dtype = self.random.choice(DTYPES)
+        self.description[name] = self.tf.io.RaggedFeature(dtype, row_splits_dtype=self.random.choice(["int32", "int64"]))
+        self._add(name, dtype, lambda: self.random.randint(0, 4))
+
+    def _rows(self, name: str) -> None:
+        ragged = self.tf.io.RaggedFeature
+        dtype = self.random.choice(DTYPES)
+        partitions = []
+        for at in range(self.random.randint(1, 3)):
+            kind = self.random.choice(["RowSplits", "RowLengths", "RowStarts", "RowLimits", "ValueRowIds", "UniformRowLength"])
+            said = self.random.randint(1, 2) if kind == "UniformRowLength" else f"{name}/rows{at}"
+            partitions.append(getattr(ragged, kind)(said))
+        validate = self.random.choice([True, False])
+        values = self.random.choice([None, f"{name}/values"])
+        self.description[name] = ragged(dtype, values, partitions, self.random.choice(["int32", "int64"]), validate)
+        self._writers.append(lambda: self._partitioned(values or name, dtype, partitions))
+
+    def _sparse(self, name: str) -> None:
+        dtype = self.random.choice(DTYPES)
+        size = [self.random.randint(1, 5) for _ in range(self.random.randint(1, 3))]
+        keys = [f"{name}/at{axis}" for axis in range(len(size))]
+        one = len(size) == 1 and self.random.random() < 0.5
+        already = self.random.random() < 0.3
+        self.description[name] = self.tf.io.SparseFeature(
+            keys[0] if one else keys, f"{name}/values", dtype, size[0] if one else size, already_sorted=already
+        )
+        self._writers.append(lambda: self._scattered(name, dtype, keys, size))
+
+    # records
+
+    def _values(self, dtype: str, count: int) -> list[Any]:
+        return self.random.choices({"int64": INTS, "float32": FLOATS, "string": TEXTS}[dtype], k=count)
+
+    def _feature(self, dtype: str, values: list[Any]) -> bytes:
+        if not values:  # the kind is set
+            return field({"string": 1, "float32": 2, "int64": 3}[dtype], b"")
+        return {"int64": int64s, "float32": floats, "string": blobs}[dtype](*values)
+
+    def _add(self, name: str, dtype: str, count: Any) -> None:
+        def write() -> dict[str, bytes]:
+            chance = self.random.random()
+            if chance < 0.08:
+                return {}
+            if chance < 0.14:
+                return {name: b""}
+            kind = self.random.choice(DTYPES) if self.random.random() < 0.03 else dtype
+            return {name: self._feature(kind, self._values(kind, count()))}
+
+        self._writers.append(write)
+
+    def _partitioned(self, name: str, dtype: str, partitions: list[Any]) -> dict[str, bytes]:
+        """Rows in rows that fit, seldom spoiled."""
+        written: dict[str, bytes] = {}
+        items = self.random.randint(0, 3) if self.random.random() < 0.9 else 0
+        for partition in partitions:
+            lengths = [self.random.randint(0, 3) for _ in range(items)]
+            kind = type(partition).__name__
+            if kind == "UniformRowLength":
+                items *= partition.length
+                continue
+            if kind == "ValueRowIds" and lengths and not lengths[-1]:  # rows behind the last value cannot be said
+                lengths[-1] = 1
+            said = self._said(kind, lengths)
+            if self.random.random() < 0.05:
+                said = self._spoiled(said)
+            if said or self.random.random() < 0.5:
+                written[partition.key] = self._feature("int64", said)
+            items = sum(lengths)
+        values = self._values(dtype, items)
+        if values or self.random.random() < 0.5:
+            written[name] = self._feature(dtype, values)
+        return written
+
+    @staticmethod
+    def _said(kind: str, lengths: list[int]) -> list[int]:
+        limits = np.cumsum([0, *lengths]).tolist()
+        return {
+            "RowSplits": limits,
+            "RowLengths": lengths,
+            "RowStarts": limits[:-1],
+            "RowLimits": limits[1:],
+            "ValueRowIds": np.repeat(np.arange(len(lengths)), lengths).tolist(),
+        }[kind]
+
+    def _spoiled(self, said: list[int]) -> list[int]:
+        self.broken = True
+        said = list(said)
+        if said and self.random.random() < 0.7:
+            said[self.random.randrange(len(said))] += self.random.choice([-7, 7, 2**40])
+            return said
+        return [*said, self.random.choice([-1, 90, 2**62])]
+
+    def _scattered(self, name: str, dtype: str, keys: list[str], size: list[int]) -> dict[str, bytes]:
+        places = [list(at) for at in np.ndindex(*size)]
+        chosen = self.random.sample(places, self.random.randint(0, min(4, len(places))))
+        if chosen and self.random.random() < 0.04:
+            self.broken = True
+            self.random.choice(chosen)[0] = self.random.choice([-1, 5, 2**40])
+        values = self._values(dtype, len(chosen))
+        if self.random.random() < 0.04:
+            self.broken = True
+            values = [*values, *self._values(dtype, 1)]
+        written = {key: self._feature("int64", [at[axis] for at in chosen]) for axis, key in enumerate(keys)}
+        return written | {f"{name}/values": self._feature(dtype, values)}
+
+    def _record(self) -> bytes:
+        features: dict[str, bytes] = {"other": int64s(1)}
+        for write in self._writers:
+            features |= write()
+        names = list(features)
+        self.random.shuffle(names)
+        return example(**{}) if not names else field(1, b"".join(entry(name, features[name]) for name in names))
+
+
+def as_numpy(tf: Any, found: Any) -> Any:
+    """TensorFlow's tensors as ours."""
+    if isinstance(found, tf.sparse.SparseTensor):
+        return SparseTensor(found.indices.numpy(), found.values.numpy(), found.dense_shape.numpy())
+    if isinstance(found, tf.RaggedTensor):
+        return RaggedTensor(found.flat_values.numpy(), tuple(each.numpy() for each in found.nested_row_splits))
+    return found.numpy()
+
+
+def assert_same(ours: Any, theirs: Any, where: str) -> None:
+    assert type(ours) is type(theirs) or not isinstance(theirs, tuple), where
+    if isinstance(theirs, tuple):
+        assert len(ours) == len(theirs), where
+        for mine, other in zip(ours, theirs, strict=True):
+            assert_same(mine, other, where)
+        return
+    assert isinstance(ours, bytes) == isinstance(theirs, bytes), where
+    mine, other = np.asarray(ours, object if isinstance(ours, bytes) else None), np.asarray(theirs, object if isinstance(ours, bytes) else None)
+    assert mine.shape == other.shape, where
+    assert mine.dtype == other.dtype, where
+    if mine.dtype == np.float32:
+        mine, other = mine.view(np.uint32), other.view(np.uint32)
+    assert mine.tolist() == other.tolist(), where
+
+
+def answer(parse: Any) -> Any:
+    """What a call gives, or the error."""
+    try:
+        return parse()
+    except Exception as error:  # TensorFlow has many classes for it
+        return error
+
+
+def check(tf: Any, case: Case, records: Any, parse: Any, where: str) -> bool:
+    """Compare the two; whether they gave values."""
+    ours = answer(lambda: parse_example(records, case.description))
+    theirs = answer(lambda: {name: as_numpy(tf, found) for name, found in parse(records, case.description).items()})
+    assert not isinstance(ours, Exception) or isinstance(ours, TFRecordError), f"{where}: {ours!r}"
+    if case.broken and isinstance(ours, DecodeError):
+        return False
+    assert isinstance(ours, Exception) == isinstance(theirs, Exception), f"{where}: ours {ours!r}, TensorFlow's {theirs!r}"
+    if isinstance(ours, Exception):
+        return False
+    assert set(ours) == set(theirs), where
+    for name in theirs:
+        assert_same(ours[name], theirs[name], f"{where}, {name}: {case.description[name]}, ours {ours[name]!r}, theirs {theirs[name]!r}")
+    return True
+
+
+@pytest.mark.parametrize("group", range(10))
+def test_same_answer_to_random_descriptions(engine: str, group: int, tf: Any) -> None:
+    read = 0
+    for seed in range(group * SEEDS_PER_TEST, (group + 1) * SEEDS_PER_TEST):
+        case = Case(tf, seed)
+        batch = np.array(case.records, object)
+        read += check(tf, case, batch, lambda r, d: tf.io.parse_example(tf.constant(r, tf.string), d), f"seed {seed}, {case.description}")
+        for at, record in enumerate(case.records[:2]):
+            check(tf, case, record, tf.io.parse_single_example, f"seed {seed}, record {at}, {case.description}")
+    assert SEEDS_PER_TEST * 0.3 < read < SEEDS_PER_TEST  # both answers are reached

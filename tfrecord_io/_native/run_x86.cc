@@ -1,0 +1,81 @@
+// append_run with AVX2 and BMI2: an entry's head is one comparison, a varint one extraction.
+#include "run.h"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+#include <immintrin.h>
+
+#include "feature.h"
+
+// From here on code is made for these instructions; what the headers above brought was not.
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2"))), apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx2,bmi,bmi2")
+#endif
+
+namespace tfr {
+namespace {
+
+inline uint32_t compare(const Shape& shape, const u8* p, size_t at, __m256i more) {
+  __m256i varies = _mm256_load_si256(reinterpret_cast<const __m256i*>(shape.varies() + at));
+  __m256i base = _mm256_load_si256(reinterpret_cast<const __m256i*>(shape.base() + at));
+  __m256i expected = _mm256_add_epi8(base, _mm256_and_si256(varies, more));
+  __m256i found = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + at));
+  return static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(expected, found)));
+}
+
+inline bool looks_like(const Shape& shape, const u8* p, size_t n) {
+  __m256i more = _mm256_set1_epi8(static_cast<char>(n));
+  uint64_t equal = compare(shape, p, 0, more) | shape.beyond();
+  if (shape.head() > 32) equal |= static_cast<uint64_t>(compare(shape, p, 32, more)) << 32;
+  return equal == ~uint64_t{0};
+}
+
+// Without a branch on n, which is as random as the values.
+inline bool exact_number(const u8* p, size_t n, uint64_t* out) {
+  constexpr uint64_t kGroups = 0x7f7f7f7f7f7f7f7fu, kMore = 0x8080808080808080u;
+  if (n - 1 >= 10) return false;
+  unsigned bits = static_cast<unsigned>(8 * n), high_bits = bits > 64 ? bits - 64 : 0;
+  uint64_t low = _bzhi_u64(load64(p), bits);
+  uint64_t high = _bzhi_u64(static_cast<uint64_t>(p[8]) | static_cast<uint64_t>(p[9]) << 8, high_bits);
+  uint64_t wrong = ((low & kMore) ^ _bzhi_u64(kMore, bits - 8)) | ((high & 0x8080) ^ (high_bits & 16) << 3);
+  *out = _pext_u64(low, kGroups) | (high & 0x7f) << 56 | (high >> 8) << 63;
+  return wrong == 0;
+}
+
+// Printable ASCII of at most 16 bytes.
+inline bool surely_text(const u8* p, size_t n) {
+  __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  __m128i printable = _mm_and_si128(_mm_cmpgt_epi8(bytes, _mm_set1_epi8(0x1f)), _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x7f)));
+  return n <= 16 && (~static_cast<unsigned>(_mm_movemask_epi8(printable)) & ((1u << n) - 1)) == 0;
+}
+
+#include "run_loop.inc"
+
+}  // namespace
+}  // namespace tfr
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+namespace tfr {
+
+AppendRun append_run_x86() {
+  __builtin_cpu_init();
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") ? run : nullptr;
+}
+
+}  // namespace tfr
+
+#else
+
+namespace tfr {
+AppendRun append_run_x86() { return nullptr; }
+}  // namespace tfr
+
+#endif

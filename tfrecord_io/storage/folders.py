@@ -1,0 +1,44 @@
+"""Small files that describe the records beside them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from tfrecord_io.storage.sources import source_of
+from tfrecord_io.storage.trees import locate
+
+
+class Folder:
+    """A directory, on disk or behind a URL, whose small files are read whole.
+
+    Parameters
+    ----------
+    path : str or PathLike
+    storage_options, filesystem
+        For fsspec.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], storage_options: dict[str, Any] | None = None, filesystem: Any = None) -> None:
+        self._tree, self._name = locate(path, storage_options, filesystem)
+
+    def shown(self, name: str) -> str:
+        """What people call a file of it."""
+        return self._tree.shown(self._join(name))
+
+    def read(self, name: str) -> bytes | None:
+        """All bytes of a file; None if there is no such file."""
+        entry = self._tree.entry(self._join(name))
+        if entry is None or entry.directory:
+            return None
+        raw = source_of(self._tree, entry).open()
+        try:
+            parts = []
+            while n := raw.readinto(buffer := memoryview(bytearray(1 << 16))):
+                parts.append(bytes(buffer[:n]))
+            return b"".join(parts)
+        finally:
+            raw.close()
+
+    def _join(self, name: str) -> str:
+        return f"{self._name.rstrip('/')}/{name}" if self._name.rstrip("/") else f"{self._name}{name}"
