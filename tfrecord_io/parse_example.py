@@ -92,6 +92,8 @@ def parse_example(records: Any, description: Mapping[str, Any]) -> dict[str, Par
 
 def _made(makers: Mapping[str, Callable[[Batch, bool], Parsed]], batch: Batch, single: bool) -> dict[str, Parsed]:
     """What the makers give; else the first record's fault."""
+    if single and batch.fault is not None:
+        raise batch.fault
     found, faults = {}, [] if batch.fault is None else [batch.fault]
     for name, make in makers.items():
         try:
@@ -190,18 +192,17 @@ def _as_values(name: str, dtype: str, given: Any) -> Array:
 
 def _fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Batch, single: bool) -> Parsed:
     held = batch.columns[name]
-    size = fixed_part(feature.shape)
+    size, records = fixed_part(feature.shape), len(held.counts)
     if default is None and not held.present.all():
         record = int((~held.present).argmax())
         raise FeatureNotFoundError("the record has no value for it, and it has no default", record=record, feature=name)
     _refuse_counts(name, held, held.present & (held.counts != size), size)
-    if default is None:
-        rows = held.values.reshape(-1, size) if size else np.zeros((len(held.counts), 0), held.values.dtype)
-    else:
-        rows = np.empty((len(held.counts), size), held.values.dtype)
+    rows = held.values
+    if default is not None and not held.present.all():
+        rows = np.empty((records, size), held.values.dtype)
         rows[held.present] = held.values.reshape(-1, size)
         rows[~held.present] = default
-    whole = rows.reshape(-1, *feature.shape)
+    whole = rows.reshape(records, *feature.shape)
     return whole[0] if single else whole
 
 
@@ -210,13 +211,13 @@ def _blocks(name: str, feature: FixedLenSequenceFeature, default: Array, batch: 
     size = fixed_part(feature.shape)
     _refuse_counts(name, held, held.counts % size != 0, f"a multiple of {size}")
     if single:
-        return held.values.reshape(-1, *feature.shape)
-    longest = int(held.counts.max(initial=0))
-    padded = np.empty((len(held.counts), longest), held.values.dtype)
+        return held.values.reshape(len(held.values) // size, *feature.shape)
+    records, longest = len(held.counts), int(held.counts.max(initial=0))
+    padded = np.empty((records, longest), held.values.dtype)
     there = np.arange(longest) < held.counts[:, None]
     padded[there] = held.values
     padded[~there] = default[0]
-    return padded.reshape(-1, longest // size, *feature.shape)
+    return padded.reshape(records, longest // size, *feature.shape)
 
 
 def _varying(name: str, batch: Batch, single: bool) -> SparseTensor:

@@ -47,7 +47,7 @@ class Case:
         dtype = self.random.choice(DTYPES)
         shape = self.random.choice([[], [], [1], [2], [3], [2, 2], [1, 3, 1], [0]])
         size = int(np.prod(shape))
-        default = self._values(dtype, size) if self.random.random() < 0.6 else None
+        default = self._default(dtype, size) if self.random.random() < 0.6 else None
         if default is not None and shape == []:
             default = default[0]
         self.description[name] = self.tf.io.FixedLenFeature(shape, dtype, default)
@@ -57,7 +57,7 @@ class Case:
         dtype = self.random.choice(DTYPES)
         shape = self.random.choice([[], [], [1], [2], [2, 3]])
         size = int(np.prod(shape))
-        default = self._values(dtype, 1)[0] if self.random.random() < 0.5 else None
+        default = self._default(dtype, 1)[0] if self.random.random() < 0.5 else None
         self.description[name] = self.tf.io.FixedLenSequenceFeature(shape, dtype, True, default)
         self._add(name, dtype, lambda: size * self.random.randint(0, 3) + (self.random.random() < 0.04))
 
@@ -99,6 +99,10 @@ class Case:
 
     def _values(self, dtype: str, count: int) -> list[Any]:
         return self.random.choices({"int64": INTS, "float32": FLOATS, "string": TEXTS}[dtype], k=count)
+
+    def _default(self, dtype: str, count: int) -> list[Any]:
+        """Values without −0.0, of which TensorFlow makes 0.0 in a default."""
+        return [0.0 if value == 0.0 and dtype == "float32" else value for value in self._values(dtype, count)]
 
     def _feature(self, dtype: str, values: list[Any]) -> bytes:
         if not values:  # the kind is set

@@ -131,7 +131,7 @@ def described(directory: Path, features: dict[str, Any]) -> Path:
 def test_oldest_form_has_plain_content(tmp_path: Path) -> None:
     """The form in the docstring of FeatureConnector.to_json: no proto_cls, numbers as numbers, null for a free axis."""
     features = {
-        "input": {"type": f"{MODULE}.image_feature.Image", "content": {"shape": [None, None, 3], "dtype": "uint8", "encoding_format": "png"}},
+        "input": {"type": f"{MODULE}.image_feature.Image", "content": {"shape": [None, None, 3], "dtype": "uint8"}},
         "target": {"type": f"{MODULE}.class_label_feature.ClassLabel", "content": {"num_classes": 10}},
         "ids": {"type": f"{MODULE}.text_feature.Text", "content": {"use_encoder": True}},
         "steps": {

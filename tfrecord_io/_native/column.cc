@@ -85,7 +85,7 @@ void Column::append_null_slots(int64_t count, int64_t behind) {
     for (size_t i = 1; i <= extra; ++i) value_offsets.as<int32_t>()[old + i] = static_cast<int32_t>(data_bytes);
   } else {
     values.reserve((old + extra) * width(), old * width());
-    std::memset(values.as<u8>() + old * width(), 0, extra * width());
+    if (extra != 0) std::memset(values.as<u8>() + old * width(), 0, extra * width());
   }
 }
 

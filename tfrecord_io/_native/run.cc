@@ -1,5 +1,6 @@
 #include "run.h"
 
+#include "cpu.h"
 #include "feature.h"
 
 namespace tfr {
@@ -21,6 +22,7 @@ inline bool surely_text(const u8*, size_t) { return false; }
 #include "run_loop.inc"
 
 AppendRun choose() {
+  if (!use_fast_paths()) return append_run_portable;
   if (AppendRun fast = append_run_x86()) return fast;
   return append_run_portable;
 }

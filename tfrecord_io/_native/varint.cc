@@ -1,11 +1,13 @@
 #include "varint.h"
 
+#include "cpu.h"
 #include "wire.h"
 
 namespace tfr {
 namespace {
 
 DecodeRun choose() {
+  if (!use_fast_paths()) return decode_run_portable;
   if (DecodeRun fast = decode_run_x86()) return fast;
   return decode_run_portable;
 }

@@ -63,7 +63,8 @@ def _values(type_: pa.DataType, data: Array, counts: Array) -> pa.Array:
     if pa.types.is_boolean(type_):
         if np.any(bad := data > 1):
             at = int(bad.argmax())
-            raise RowFault(int(np.cumsum(counts).searchsorted(at, side="right")), f"{data[at]} is no bool", expected="bool", got=int(data[at]))
+            item = int(np.cumsum(counts).searchsorted(at, side="right"))
+            raise RowFault(item, f"{data[at]} is no bool", expected="bool", got=int(data[at]))
         return fixed_width(type_, len(data), 0, None, bitmap_of(data))
     width = type_.bit_width // 8
     if data.ctypes.data % width:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from tfrecord_io.errors import SchemaError, printable
@@ -75,6 +75,6 @@ def as_ours(source: Any, classes: Mapping[str, type[Any]]) -> Any:
     if isinstance(source, class_):
         return source
     try:
-        return class_(**{name: getattr(source, name) for name in class_.__dataclass_fields__})
+        return class_(**{name: getattr(source, name) for name in (f.name for f in fields(class_))})
     except AttributeError as error:
         raise SchemaError(f"{printable(repr(source))} is no {class_.__name__}: {error}") from error

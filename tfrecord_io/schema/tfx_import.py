@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,20 +18,14 @@ from tfrecord_io.schema.makers import tensor
 from tfrecord_io.schema.names import type_name
 from tfrecord_io.schema.shapes import Shape
 from tfrecord_io.schema.tfx_messages import BYTES, CATEGORICAL_YES, FLOAT, INT, STRUCT, TIME_UNITS, UNIX_DAYS, UNUSED_STAGES
+from tfrecord_io.schema.tfx_words import INTEGERS, feature_of
 from tfrecord_io.schema.types import is_number
 
 SEQUENCE = "##SEQUENCE##"  # the STRUCT feature that tfx_bsl puts feature lists into
 TAG = "tfrecord_io "  # an annotation's tag that starts so holds the field, where TFX's words do not say all of it
-SPARSE_KEY = b"tfrecord_io.tfx.sparse"  # in the metadata of the values' field: the SparseTensor, as text
+SPARSE_KEY = b"tfrecord_io.tfx.sparse"  # in the metadata of the values' field: JSON of the sparse tensor
 
-INTEGERS = {
-    (-(2**7), 2**7 - 1): pa.int8(),
-    (-(2**15), 2**15 - 1): pa.int16(),
-    (-(2**31), 2**31 - 1): pa.int32(),
-    (0, 2**8 - 1): pa.uint8(),
-    (0, 2**16 - 1): pa.uint16(),
-    (0, 2**32 - 1): pa.uint32(),
-}
+_Found = dict[tuple[str, str], Field]  # by part and feature
 _TEXT_DOMAINS = {"string_domain", "natural_language_domain", "url_domain", "mid_domain", "time_domain", "bool_domain"}
 
 
@@ -59,7 +54,7 @@ class Import:
         SchemaError
             A feature is described in a way that no record can be.
         """
-        found: dict[tuple[str, str], Field] = {}
+        found: _Found = {}
         for feature in self._message.feature:
             for made in self._of_feature(feature):
                 found[made.part, made.feature] = made
@@ -67,7 +62,8 @@ class Import:
         self._represent(found)
         for sparse in self._message.sparse_feature:
             if _in_use(sparse):
-                self._sparse(found, [each.name for each in sparse.index_feature], sparse.value_feature.name, sparse.dense_shape, sparse.is_sorted)
+                names = [each.name for each in sparse.index_feature]
+                self._sparse(found, sparse.name, names, sparse.value_feature.name, sparse.dense_shape, sparse.is_sorted)
         for assembly in assembled:
             for feature_name, _ in list(assembly.parts())[1:]:
                 found.pop((CONTEXT, feature_name), None)
@@ -105,7 +101,7 @@ class Import:
 
     def _value_type(self, feature: Any) -> pa.DataType:
         which = feature.WhichOneof("domain_info")
-        domain = None if which is None else getattr(feature, which)
+        domain: Any = None if which is None else getattr(feature, which)
         if which == "domain":
             which, domain = self._domains.get(feature.domain, (None, None))
         if feature.type == INT:
@@ -120,14 +116,14 @@ class Import:
 
     # ---- tensors
 
-    def _represent(self, found: dict[tuple[str, str], Field]) -> None:
+    def _represent(self, found: _Found) -> None:
         """Let the tensor representations say what the columns are; a feature of several tensors is the first one's."""
         group = self._message.tensor_representation_group
         if self._group not in group:
             if self._group:
                 raise SchemaError(f"the schema has no tensor_representation_group {self._group!r}", expected=sorted(group))
             return
-        claimed: set[str] = set()
+        claimed: set[tuple[str, str]] = set()
         representations: Mapping[str, Any] = group[self._group].tensor_representation
         for name in sorted(representations):
             which = representations[name].WhichOneof("kind")
@@ -135,32 +131,35 @@ class Import:
                 continue
             kind = getattr(representations[name], which)
             if which == "sparse_tensor":
-                self._sparse(found, list(kind.index_column_names), kind.value_column_name, kind.dense_shape, kind.already_sorted)
+                names = list(kind.index_column_names)
+                self._sparse(found, name, names, kind.value_column_name, kind.dense_shape, kind.already_sorted)
                 continue
             path = list(kind.feature_path.step) if which == "ragged_tensor" else [kind.column_name]
-            if path[:1] == [SEQUENCE] and not kind.partition:  # feature lists are ragged as they are
-                continue
-            key = (CONTEXT, path[0] if len(path) == 1 else "/".join(path))
-            if key not in found or len(path) > 1:
+            part, path = (FEATURE_LIST, path[1:]) if path[:1] == [SEQUENCE] else (CONTEXT, path)
+            key = (part, "/".join(path))
+            if key not in found:
                 raise SchemaError(f"the tensor {name!r} is made of a feature that the schema does not have", feature=key[1])
-            if key[1] in claimed:
+            if part == FEATURE_LIST and kind.partition:
+                raise SchemaError(f"the tensor {name!r} cuts the steps of a feature list into rows, which is not read", feature=key[1])
+            if key in claimed:
                 continue
-            claimed.add(key[1])
-            made = _RESHAPE[which](found[key], kind)
+            claimed.add(key)
+            made = found[key] if part == FEATURE_LIST else _RESHAPE[which](found[key], kind)  # feature lists are ragged as they are
             found[key] = replace(made, column=name, feature=key[1])
             for used in _used(kind) if which == "ragged_tensor" else ():
                 found.pop((CONTEXT, used), None)
 
-    def _sparse(self, found: dict[tuple[str, str], Field], indices: list[str], values: str, shape: Any, is_sorted: bool) -> None:
+    @staticmethod
+    def _sparse(found: _Found, tensor_name: str, indices: list[str], values: str, shape: Any, is_sorted: bool) -> None:
         """Indices and values are lists; what makes a sparse tensor of them goes along with the values."""
         for name in (*indices, values):
             made = found.get((CONTEXT, name))
             if made is None:
-                raise SchemaError("a sparse feature is made of it, and the schema does not have it", feature=name)
+                raise SchemaError(f"the sparse tensor {tensor_name!r} is made of it, and the schema does not have it", feature=name)
             found[CONTEXT, name] = _as_list(made)
         made = found[CONTEXT, values]
-        note = {"index": indices, "shape": list(_sizes(shape)), "sorted": is_sorted}
-        found[CONTEXT, values] = replace(made, metadata={**made.metadata, SPARSE_KEY: repr(note).encode()})
+        note = {"name": tensor_name, "index": indices, "shape": list(_sizes(shape)), "sorted": is_sorted}
+        found[CONTEXT, values] = replace(made, metadata={**made.metadata, SPARSE_KEY: json.dumps(note).encode()})
 
 
 def _in_use(feature: Any) -> bool:
@@ -227,7 +226,8 @@ def _value_of(field: Field) -> pa.DataType:
 
 
 def _as_list(field: Field, _: Any = None) -> Field:
-    return Field(field.column, pa.list_(_value_of(field)), field.feature, required=field.required, metadata=field.metadata)
+    type_ = pa.list_(_value_of(field))
+    return Field(field.column, type_, field.feature, required=field.required, metadata=field.metadata, part=CONTEXT)
 
 
 def _as_dense(field: Field, kind: Any) -> Field:
@@ -241,7 +241,7 @@ def _as_dense(field: Field, kind: Any) -> Field:
         default = default.decode("utf-8", "replace")
     if t.is_boolean(_value_of(field)):
         default = bool(default)
-    return replace(shaped, default=default, metadata=field.metadata)
+    return replace(shaped, default=default, required=field.required, metadata=field.metadata)
 
 
 def _as_ragged(field: Field, kind: Any) -> Field:
@@ -257,7 +257,11 @@ def _as_ragged(field: Field, kind: Any) -> Field:
     return made.field(field.column, required=field.required)
 
 
-_RESHAPE = {"dense_tensor": _as_dense, "varlen_sparse_tensor": _as_list, "ragged_tensor": _as_ragged}
+_RESHAPE: dict[str, Callable[[Field, Any], Field]] = {
+    "dense_tensor": _as_dense,
+    "varlen_sparse_tensor": _as_list,
+    "ragged_tensor": _as_ragged,
+}
 
 
 def _used(kind: Any) -> list[str]:
@@ -266,8 +270,6 @@ def _used(kind: Any) -> list[str]:
 
 def _tagged(feature: Any, part: str) -> Field | None:
     """The field in the feature's tag, if the feature still is what that field is written as."""
-    from tfrecord_io.schema.tfx_export import feature_of
-
     for tag in feature.annotation.tag:
         if not tag.startswith(TAG):
             continue

@@ -132,7 +132,7 @@ def make_builder(builder_name, features, examples):
     class Builder(tfds.core.GeneratorBasedBuilder):
         name = builder_name
         VERSION = tfds.core.Version("1.0.0")
-        RELEASE_NOTES = {"1.0.0": "first"}
+        RELEASE_NOTES = {"1.0.0": "first"}  # noqa: RUF012
         pkg_dir_path = epath.Path(HERE)  # or it takes this file for a package
 
         def _info(self):
