@@ -202,14 +202,23 @@ class UnitReader:
             if self._file is None:
                 if self.files == len(self._sources):
                     break
-                few = self._options.limit is not None and self._options.limit <= 1000
-                block_bytes = _SMALL_BLOCK_BYTES if few else _BLOCK_BYTES
-                self._file = RecordFile(self._sources[self.files], self._options.compression, block_bytes=block_bytes)
+                source = self._sources[self.files]
+                self._file = RecordFile(source, self._options.compression, block_bytes=self._block_bytes(source))
                 self.files += 1
                 self._record = 0
             self._refill()
         self.close()
         return False
+
+    def _block_bytes(self, source: Source) -> int:
+        """Size of a file's blocks: small for a look at its start, for threads large, as long as each has several."""
+        options = self._options
+        if options.limit is not None and options.limit <= 1000:
+            return _SMALL_BLOCK_BYTES
+        if options.thread_count == 1:
+            return _BLOCK_BYTES
+        share = (source.size or 0) // (4 * options.thread_count)
+        return min(max(share, _BLOCK_BYTES // 4), 4 * _BLOCK_BYTES)
 
     def _refill(self) -> None:
         """The next block of the file without the records that `offset` leaves out, or the end of the file."""

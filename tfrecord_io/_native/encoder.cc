@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "frame.h"
+#include "names.h"
 
 namespace tfr {
 namespace {
@@ -96,6 +97,32 @@ u8* put_cell(u8* out, const Source& source, int64_t row, const CellSize& size) {
   return out;
 }
 
+constexpr size_t kShortEntry = 129;  // tag, length and up to 127 bytes: every length has one byte
+constexpr size_t kLong = kShortEntry;
+
+// Bytes of the only value of a scalar's cell.
+inline size_t value_size(const Source& source, int64_t row) {
+  if (source.kind == Kind::kFloat) return 4;
+  if (source.kind == Kind::kInt64) return varint_size(reinterpret_cast<const uint64_t*>(source.values)[row]);
+  return static_cast<size_t>(source.value_offsets[row + 1] - source.value_offsets[row]);
+}
+
+// An entry of one value of n bytes, by its shape; Shape::kMost bytes may be written over.
+inline u8* put_short(u8* out, const Shape& shape, const Source& source, int64_t row, size_t n) {
+  std::memcpy(out, shape.base(), Shape::kMost);
+  u8 more = static_cast<u8>(n);
+  size_t head = shape.head();
+  for (size_t at : {size_t{1}, head - 5, head - 3, head - 1}) out[at] = static_cast<u8>(out[at] + more);
+  out += head;
+  if (source.kind == Kind::kInt64) return put_varint(out, reinterpret_cast<const uint64_t*>(source.values)[row]);
+  if (source.kind == Kind::kFloat) {
+    std::memcpy(out, source.values + row * 4, 4);
+  } else {
+    copy_bytes(out, source.values + source.value_offsets[row], n);
+  }
+  return out + n;
+}
+
 class Encoder {
  public:
   Encoder(const std::vector<Source>& sources, const std::vector<int>& columns, bool sequence)
@@ -105,7 +132,8 @@ class Encoder {
       std::string key(1, static_cast<char>(kItem));
       u8 length[10];
       key.append(reinterpret_cast<char*>(length), static_cast<size_t>(put_varint(length, source.name.size()) - length));
-      columns_.push_back({&source, key + source.name});
+      columns_.push_back({&source, key + source.name, {}});
+      if (source.layout == Layout::kScalar && source.steps < 0) columns_.back().shape.learn(source.name, source.kind);
     }
   }
 
@@ -123,6 +151,13 @@ class Encoder {
         value = measure_steps(source, row);
       } else {
         if (is_null(source, row)) continue;
+        size_t head = columns_[c].shape.head(), one = head > 1 ? value_size(source, row) : kLong;
+        if (head + one <= kShortEntry) {
+          cells_[c] = {one, 0, 0};
+          entry_sizes_[c] = head - 2 + one;
+          context_ += head + one;
+          continue;
+        }
         cells_[c] = measure_cell(source, row);
         value = cells_[c].feature;
       }
@@ -137,6 +172,10 @@ class Encoder {
     out = put_header(out, kItem, context_);
     for (size_t c = 0; c < columns_.size(); ++c) {
       if (entry_sizes_[c] == 0 || columns_[c].source->steps >= 0) continue;
+      if (cells_[c].feature == 0) {
+        out = put_short(out, columns_[c].shape, *columns_[c].source, row, cells_[c].content);
+        continue;
+      }
       out = put_cell(put_entry(out, c, cells_[c].feature), *columns_[c].source, row, cells_[c]);
     }
     if (!sequence_ || !has_lists_) return out;
@@ -153,6 +192,7 @@ class Encoder {
   struct ColumnKey {
     const Source* source;
     std::string key;  // the key field of the map entry
+    Shape shape;      // of an entry with one short value
   };
 
   u8* put_entry(u8* out, size_t c, size_t value) {
@@ -197,7 +237,7 @@ Encoded encode(const std::vector<Source>& sources, const std::vector<int>& colum
     size_t before = row == begin ? prefix.size() : 0;
     size_t length = before + encoder.measure(row);
     if (length > kMostPayload) break;
-    done.buffer.reserve(done.size + kFrameBytes + length, done.size);
+    done.buffer.reserve(done.size + kFrameBytes + length + Shape::kMost, done.size);
     u8* frame = done.buffer.as<u8>() + done.size;
     u8* payload = frame + kHeaderBytes;
     encoder.put(put_bytes(payload, reinterpret_cast<const u8*>(prefix.data()), before), row);

@@ -74,7 +74,7 @@ def wrap(type_: pa.DataType, rows: int, nulls: int, validity: Array | None, offs
     counts = np.diff(offsets)
     if np.any(bad := (counts != size) & mask):
         row = int(bad.argmax())
-        raise RowFault(row, f"a row has {size} values, this one has {counts[row]}", expected=size, got=int(counts[row]))
+        raise RowFault(row, f"expected {size} values, got {counts[row]}", expected=size, got=int(counts[row]))
     if nulls:
         values = _spread(values, mask, size)
     buffers = [pa.py_buffer(validity) if nulls and validity is not None else None]

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.engine.contract import PlanColumn
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.fields import Field, Schema
-from tfrecord_io.schema.kinds import Kind, Text
-from tfrecord_io.schema.types import Leaf, UnsupportedType, is_list_like, leaves, value_type
+from tfrecord_io.schema.fields import FEATURE_LIST, Field, Schema
+from tfrecord_io.schema.kinds import Kind, Layout, Text
+from tfrecord_io.schema.types import BY_WIRE, LIST, Leaf, UnsupportedType, is_list_like, is_tensor, leaves, value_type, with_encoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +49,37 @@ def plan_columns(schema: Schema | pa.Schema, *, text: Text = Text.UTF8, steps: C
     columns: dict[str, PlanColumn] = {}
     ignored: set[str] = set()
     for field in Schema.parse(schema):
-        in_steps = is_feature_list(field.type) or field.feature in steps
+        in_steps = field.part == FEATURE_LIST or field.feature in steps
         for leaf in field_leaves(field, in_steps):
             if leaf.feature in columns:
                 raise SchemaError("two columns of the schema are read from it", feature=leaf.feature)
             required = field.required and field.default is None and not leaf.path
-            columns[leaf.feature] = PlanColumn(leaf.feature, leaf.kind, leaf.layout, _text(leaf, text), required, in_steps)
+            kind, layout = (Kind.NONE, Layout.ANY) if leaf.encoding == BY_WIRE else (leaf.kind, leaf.layout)
+            columns[leaf.feature] = PlanColumn(leaf.feature, kind, layout, _text(leaf, text), required, in_steps)
             ignored.update(leaf.companions)
     return CompiledPlan(tuple(columns.values()), frozenset(ignored - columns.keys()))
 
 
 def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
-    """The leaves of a field, named as its feature; of a feature list those of one step."""
-    arrow = field.to_arrow()
+    """The leaves of a field, named as its feature; of a feature list those of one step, of a tensor that of its storage."""
     type_ = handed_type(field.type)
     if in_steps and is_list_like(type_):
         type_ = type_.value_type
+        if t.is_struct(type_):
+            raise SchemaError("a step of a feature list is no struct", feature=field.feature, advice="make its fields feature lists")
+    if is_tensor(type_):
+        type_ = type_.storage_type
+    _refuse_free_axes(field)
     try:
-        return leaves(pa.field(field.feature, type_, metadata=arrow.metadata))
+        found = leaves(with_encoding(pa.field(field.feature, type_), LIST if field.encoding == BY_WIRE else field.encoding))
     except UnsupportedType as error:
         raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), advice=error.advice) from error
+    return [replace(leaf, encoding=BY_WIRE) for leaf in found] if field.encoding == BY_WIRE else found
 
 
-def is_feature_list(type_: pa.DataType) -> bool:
-    """Whether only a feature list holds such values: lists of lists."""
-    return is_list_like(type_) and is_list_like(type_.value_type)
+def _refuse_free_axes(field: Field) -> None:
+    if is_list_like(field.value) and (field.shape or ()).count(None) > 1:
+        raise NotImplementedError(f"column {field.column!r}: only one free axis of {field.shape} is read in this version")
 
 
 def handed_type(type_: pa.DataType) -> pa.DataType:

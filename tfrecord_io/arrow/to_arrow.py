@@ -11,15 +11,16 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.faults import RowFault
-from tfrecord_io.arrow.lists import Restore, feature_list_restore, leaf_restore
+from tfrecord_io.arrow.lists import Restore, feature_list_restore
 from tfrecord_io.arrow.nested import Path, assemble, has_struct
 from tfrecord_io.arrow.physical import cut
-from tfrecord_io.arrow.plan import field_leaves, handed_type, is_feature_list
+from tfrecord_io.arrow.plan import field_leaves, handed_type
+from tfrecord_io.arrow.tensors import value_restore
 from tfrecord_io.arrow.widen import absent
 from tfrecord_io.engine.contract import ColumnBuffers
-from tfrecord_io.schema.fields import Field, Schema
+from tfrecord_io.schema.fields import FEATURE_LIST, Field, Schema
 from tfrecord_io.schema.kinds import Kind, Layout
-from tfrecord_io.schema.types import Leaf, is_list_like
+from tfrecord_io.schema.types import BY_WIRE, LIST, Leaf, is_list_like
 
 Columns = Mapping[str, ColumnBuffers]
 Dictionaries = Mapping[str, pa.Array]
@@ -52,13 +53,13 @@ class BatchBuilder:
     Attributes
     ----------
     schema : pa.Schema
-        Of the batches: the given one without views and run-ends.
+        Of the batches: the given one without views and run-ends, and without what only told how to read.
     """
 
     def __init__(self, schema: Schema | pa.Schema, dictionaries: Dictionaries | None = None) -> None:
         parsed = Schema.parse(schema)
         fields = [replace(f, type=handed_type(f.type)) for f in parsed]
-        self.schema = Schema(fields, parsed.metadata).to_arrow()
+        self.schema = Schema(map(_as_read, fields), parsed.metadata).to_arrow()
         self._columns = [_compile(f, dictionaries or {}) for f in fields]
 
     def batch(self, columns: Columns, rows: int) -> tuple[pa.RecordBatch, RowFault | None]:
@@ -106,18 +107,18 @@ def _compile(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int
     restore = _structs(field, dictionaries) if has_struct(field.type) else _plain(field, dictionaries)
     if field.default is None:
         return restore
-    default = _default(field)
+    default = field.default_array()
     return lambda columns, rows: fill(restore(columns, rows), default)
 
 
 def _plain(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int], pa.Array]:
     dictionary = dictionaries.get(field.feature)
-    whole = None if is_feature_list(field.type) else _leaf(field_leaves(field)[0], dictionary)
+    whole = None if field.part == FEATURE_LIST else _leaf(field, field_leaves(field)[0], field.type, dictionary)
     if not is_list_like(field.type):
         assert whole is not None
         return whole.array
     step = field_leaves(field, in_steps=True)[0]
-    as_steps = _Leaf(step, feature_list_restore(field.type, leaf_restore(step, dictionary)))
+    as_steps = _Leaf(step, feature_list_restore(field.type, _leaf(field, step, field.type.value_type, dictionary).restore))
 
     def restore(columns: Columns, rows: int) -> pa.Array:
         column = columns.get(field.feature)
@@ -128,7 +129,7 @@ def _plain(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int],
 
 
 def _structs(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int], pa.Array]:
-    leaves = [_leaf(leaf, dictionaries.get(leaf.feature)) for leaf in field_leaves(field)]
+    leaves = [_leaf(field, leaf, leaf.type, dictionaries.get(leaf.feature)) for leaf in field_leaves(field)]
 
     def restore(columns: Columns, rows: int) -> pa.Array:
         arrays: dict[Path, pa.Array] = {each.leaf.path: each.array(columns, rows) for each in leaves}
@@ -141,13 +142,13 @@ def _structs(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int
     return restore
 
 
-def _leaf(leaf: Leaf, dictionary: pa.Array | None) -> _Leaf:
-    return _Leaf(leaf, leaf_restore(leaf, dictionary))
+def _leaf(field: Field, leaf: Leaf, type_: pa.DataType, dictionary: pa.Array | None) -> _Leaf:
+    return _Leaf(leaf, value_restore(leaf, type_, field.shape, dictionary))
 
 
-def _default(field: Field) -> pa.Array:
-    type_ = handed_type(field.type)
-    return pa.array([field.default], type_.value_type if t.is_dictionary(type_) else type_)
+def _as_read(field: Field) -> Field:
+    """The field of a column that has been read: whoever writes it again means this column's name and these values."""
+    return replace(field, feature=field.column, default=None, encoding=LIST if field.encoding == BY_WIRE else field.encoding)
 
 
 def fill(array: pa.Array, default: pa.Array) -> pa.Array:

@@ -11,7 +11,18 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable
-from tfrecord_io.schema.types import RAW, Leaf, UnsupportedType, encoding_of, is_list_like, leaves, relist, step_of, value_type, with_encoding
+from tfrecord_io.schema.types import (
+    RAW,
+    Leaf,
+    UnsupportedType,
+    encoding_of,
+    is_list_like,
+    leaves,
+    relist,
+    step_of,
+    value_type,
+    with_encoding,
+)
 
 _NAMES_IN_WARNING = 10
 

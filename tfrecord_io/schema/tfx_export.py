@@ -15,7 +15,7 @@ from tfrecord_io.schema.field import CONTEXT, FEATURE_LIST, Field
 from tfrecord_io.schema.fields import Schema
 from tfrecord_io.schema.tfx_import import SEQUENCE, SPARSE_KEY, TAG, Import
 from tfrecord_io.schema.tfx_messages import STRUCT, SchemaMessage
-from tfrecord_io.schema.tfx_words import feature_of
+from tfrecord_io.schema.tfx_words import feature_of, set_shape
 from tfrecord_io.schema.types import RAW, TENSOR_PROTO, is_list_like
 
 
@@ -90,8 +90,7 @@ def _represent(field: Field, message: Any) -> None:
         if None not in shape and (_one_default(field) is not None or (len(shape) > 1 and not field.required)):
             dense = _representation(message, field.column).dense_tensor
             dense.column_name = field.feature
-            dense.shape.SetInParent()
-            dense.shape.dim.extend([{"size": size} for size in shape])
+            set_shape(dense.shape, shape)
             _set_default(dense.default_value, _one_default(field))
 
 
@@ -135,6 +134,6 @@ def _sparse(message: Any, field: Field) -> None:
     sparse = _representation(message, note["name"]).sparse_tensor
     sparse.value_column_name = field.feature
     sparse.index_column_names.extend(note["index"])
-    sparse.dense_shape.dim.extend([{"size": -1 if size is None else size} for size in note["shape"]])
+    set_shape(sparse.dense_shape, note["shape"])
     if note["sorted"]:
         sparse.already_sorted = True

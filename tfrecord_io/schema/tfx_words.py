@@ -11,6 +11,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.assembly import assembly_of
 from tfrecord_io.schema.field import CONTEXT, FEATURE_LIST, Field
 from tfrecord_io.schema.kinds import Kind
+from tfrecord_io.schema.shapes import Shape
 from tfrecord_io.schema.tfx_messages import BYTES, CATEGORICAL_YES, FLOAT, INT, TIME_UNITS, UNIX_DAYS, FeatureMessage
 from tfrecord_io.schema.types import RAW, TENSOR_PROTO, UnsupportedType, is_list_like, kind_of
 
@@ -54,11 +55,17 @@ def feature_of(field: Field) -> Any:
     elif field.shape is None or None in field.shape:
         made.value_count.min = 0
     elif field.required:
-        made.shape.SetInParent()
-        made.shape.dim.extend([{"size": size} for size in field.shape])
+        set_shape(made.shape, field.shape)
     else:
         made.value_count.min = made.value_count.max = field.size
     return made
+
+
+def set_shape(target: Any, shape: Shape) -> None:
+    """Fill a FixedShape; −1 stands for a free axis."""
+    target.SetInParent()
+    for size in shape:
+        target.dim.add(size=-1 if size is None else size)
 
 
 def _value_type(field: Field) -> pa.DataType:

@@ -66,7 +66,7 @@ class Leaf:
     @property
     def companions(self) -> tuple[str, ...]:
         """Names of the features written beside this one: shape (INT64, LIST) and dtype (BYTES, SCALAR)."""
-        return companions(self.feature) if self.encoding == RAW else ()
+        return companions(self.feature) if self.encoding in (RAW, BY_WIRE) else ()
 
 
 def companions(feature: str) -> tuple[str, str]:
