@@ -19,7 +19,7 @@ from engine.strategies import datasets
 from records import blobs, example, field, floats, framed, int64s, written
 from tfrecord_io import decoding
 
-law = settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+law = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 NAMES = ["a", "b", "ключ"]
 VALUES = {
     "a": st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3).map(lambda v: int64s(*v) or field(3, b"")),

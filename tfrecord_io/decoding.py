@@ -94,6 +94,8 @@ class UnitReader:
                 unit.error = self._error
                 break
             if self._block is not None:
+                if not decoder.rows:
+                    unit.first_record = self._record  # a refill may have passed over some
                 if begun and not decoder.rows and self._next_length() > max_bytes:
                     unit.ends_batch = True
                     break

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance.wire_forms import WireForms
 from records import blobs, entry, example, field, floats, int64s
 from tfrecord_io.errors import DecodeError, TFRecordError
 from tfrecord_io.parse_example import parse_example
@@ -182,7 +181,7 @@ class Case:
             features |= write()
         names = list(features)
         self.random.shuffle(names)
-        return example(**{}) if not names else field(1, b"".join(entry(name, features[name]) for name in names))
+        return example() if not names else field(1, b"".join(entry(name, features[name]) for name in names))
 
 
 def as_numpy(tf: Any, found: Any) -> Any:

@@ -74,6 +74,7 @@ class Assembly:
         self._check()
 
     def _check(self) -> None:
+        value = self.value_type
         free = self.shape.count(None)
         if len(self.lengths) != max(len(self.sequence) - 1, 0):
             raise SchemaError("lists in lists need lengths for each level but the outermost", feature=self.values)
@@ -82,7 +83,7 @@ class Assembly:
         of_values_in_lists = bool(self.sequence) and self.encoding == VALUES  # where the items end, only their size says
         if free > (0 if of_values_in_lists else 1 if self.shape_feature is None else len(self.shape)):
             raise SchemaError("no feature says how long the free axes are", feature=self.values, got=self.shape)
-        if self.encoding != VALUES and not is_number(self.value_type):
+        if self.encoding != VALUES and not is_number(value):
             raise SchemaError(f"{self.encoding!r} bytes are arrays of numbers, not of {self.dtype}", feature=self.values)
 
     @property

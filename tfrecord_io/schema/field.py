@@ -78,6 +78,8 @@ class Field:
             object.__setattr__(self, "feature", self.column)
         if self.encoding not in ENCODINGS:
             raise SchemaError(f"there is no encoding {self.encoding!r}", feature=self.feature, expected=ENCODINGS, got=self.encoding)
+        if self.required and t.is_null(self.type):
+            raise SchemaError("a column of nulls cannot be required", feature=self.feature)
         self._settle_part()
         self._settle_shape()
         if self.default is not None:

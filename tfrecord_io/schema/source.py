@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
@@ -20,6 +22,8 @@ from tfrecord_io.schema.shapes import shape_of
 from tfrecord_io.schema.types import BY_WIRE, LIST, is_list_like, is_tensor
 
 _MODULE = "tfr"
+_OUR_WORDS = {"<item: ": "<", "halffloat": "float16", "float": "float32", "double": "float64"}
+_ARROWS_WORDS = re.compile(r"<item: |\bhalffloat\b|\bfloat\b|\bdouble\b")
 
 
 @dataclass(frozen=True)
@@ -58,9 +62,8 @@ def _expression(f: Field) -> str:
 
 def _plain_name(f: Field) -> str | None:
     """The name of its type, where that says all about the field."""
-    name = type_name(f.type)
     try:
-        return name if field_of(f.column, type_from_name(name)) == f else None
+        return name if field_of(f.column, type_from_name(name := _name(f.type))) == f else None
     except SchemaError:
         return None
 
@@ -92,11 +95,13 @@ def _encoded(f: Field, keywords: dict[str, Any], usual: str) -> dict[str, Any]:
     return keywords if f.encoding == usual else {**keywords, "encoding": f.encoding}
 
 
-def _name(type_: Any) -> str:
-    name = type_name(type_)
-    if type_from_name(name) != type_:
-        raise SchemaError("no name says all about the type", got=name)
-    return name
+def _name(type_: pa.DataType) -> str:
+    """Its name as people write it; SchemaError where none says all about it."""
+    exact = type_name(type_)
+    for name in (_ARROWS_WORDS.sub(lambda word: _OUR_WORDS[word[0]], exact), exact):
+        if type_from_name(name) == type_:
+            return name
+    raise SchemaError("no name says all about the type", got=exact)
 
 
 def _literal(value: Any) -> str:

@@ -87,7 +87,7 @@ def from_tfx(
     path = None
     if isinstance(source, bytes | bytearray | memoryview):
         content = bytes(source)
-    elif isinstance(source, str) and "{" in source:
+    elif isinstance(source, str) and ("{" in source or not source.strip()):
         content = source.encode()
     else:
         path = os.fspath(source)

@@ -18,12 +18,12 @@ from tfrecord_io.schema.makers import tensor
 from tfrecord_io.schema.names import type_name
 from tfrecord_io.schema.shapes import Shape
 from tfrecord_io.schema.tfx_messages import BYTES, CATEGORICAL_YES, FLOAT, INT, STRUCT, TIME_UNITS, UNIX_DAYS, UNUSED_STAGES
+from tfrecord_io.schema.tfx_tensors import SPARSE_KEY, representation_of
 from tfrecord_io.schema.tfx_words import INTEGERS, feature_of
 from tfrecord_io.schema.types import is_number
 
 SEQUENCE = "##SEQUENCE##"  # the STRUCT feature that tfx_bsl puts feature lists into
 TAG = "tfrecord_io "  # an annotation's tag that starts so holds the field, where TFX's words do not say all of it
-SPARSE_KEY = b"tfrecord_io.tfx.sparse"  # in the metadata of the values' field: JSON of the sparse tensor
 
 _Found = dict[tuple[str, str], Field]  # by part and feature
 _TEXT_DOMAINS = {"string_domain", "natural_language_domain", "url_domain", "mid_domain", "time_domain", "bool_domain"}
@@ -84,7 +84,7 @@ class Import:
         return _tagged(feature, part) or self._by_words(feature, part)
 
     def _by_words(self, feature: Any, part: str) -> Field:
-        required = feature.presence.min_fraction >= 1 or feature.group_presence.required
+        required = bool(feature.type) and (feature.presence.min_fraction >= 1 or feature.group_presence.required)
         if feature.type == STRUCT:
             if part == FEATURE_LIST:
                 raise SchemaError("a step of a feature list is no STRUCT", feature=feature.name)
@@ -144,10 +144,17 @@ class Import:
             if key in claimed:
                 continue
             claimed.add(key)
-            made = found[key] if part == FEATURE_LIST else _RESHAPE[which](found[key], kind)  # feature lists are ragged as they are
-            found[key] = replace(made, column=name, feature=key[1])
+            found[key] = replace(self._reshaped(found[key], representations[name]), column=name, feature=key[1])
             for used in _used(kind) if which == "ragged_tensor" else ():
                 found.pop((CONTEXT, used), None)
+
+    @staticmethod
+    def _reshaped(field: Field, representation: Any) -> Field:
+        known = representation_of(field)  # of a field that stood in a tag
+        if field.part == FEATURE_LIST or (known is not None and known[1] == representation):  # feature lists are ragged as they are
+            return field
+        which = representation.WhichOneof("kind")
+        return _RESHAPE[which](field, getattr(representation, which))
 
     @staticmethod
     def _sparse(found: _Found, tensor_name: str, indices: list[str], values: str, shape: Any, is_sorted: bool) -> None:

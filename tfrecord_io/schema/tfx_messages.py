@@ -173,6 +173,7 @@ _pool.AddSerializedFile(_file().SerializeToString())
 
 SchemaMessage = message_factory.GetMessageClass(_pool.FindMessageTypeByName(f"{_PACKAGE}.Schema"))
 FeatureMessage = message_factory.GetMessageClass(_pool.FindMessageTypeByName(f"{_PACKAGE}.Feature"))
+RepresentationMessage = message_factory.GetMessageClass(_pool.FindMessageTypeByName(f"{_PACKAGE}.TensorRepresentation"))
 
 BYTES, INT, FLOAT, STRUCT = (_ENUMS["FeatureType"][name] for name in ("BYTES", "INT", "FLOAT", "STRUCT"))
 CATEGORICAL_YES = _ENUMS["StringDomain.Categorical"]["CATEGORICAL_YES"]

@@ -1,0 +1,155 @@
+"""tensorflow_metadata reads the TFX schemas that we write, and TensorFlow parses by them what we read by them."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.schema import tfx_messages
+from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.fields import Schema
+from tfrecord_io.schema.makers import bytes_, list_, scalar, sequence, tensor, text
+from tfrecord_io.schema.tfx import from_tfx, to_tfx
+
+DATA = Path(__file__).parent.parent / "data" / "tfx"
+
+
+@pytest.fixture(scope="session")
+def schema_pb2(conformance: None) -> Any:
+    return importlib.import_module("tensorflow_metadata.proto.v0.schema_pb2")
+
+
+@pytest.fixture(scope="session")
+def representations(conformance: None) -> Any:
+    return importlib.import_module("tfx_bsl.tfxio.tensor_representation_util")
+
+
+def parsed(schema_pb2: Any, text: str) -> Any:
+    from google.protobuf import text_format
+
+    return text_format.Parse(text, schema_pb2.Schema())
+
+
+WRITTEN = Schema(
+    {
+        "age": scalar("uint8", required=True),
+        "count": scalar("int64", default=-1),
+        "flag": scalar("bool"),
+        "word": text(default="größe"),
+        "photo": bytes_(required=True),
+        "when": scalar("timestamp[us]"),
+        "color": scalar("dictionary<values=string, indices=int32, ordered=0>"),
+        "box": list_("float32", 4, required=True),
+        "maybe": list_("float32", 2, default=0.5),
+        "tags": list_("string"),
+        "patch": tensor("float32", (2, 3), required=True),
+        "steps": sequence("int64"),
+    }
+)
+
+
+def fields_of(descriptor: Any) -> dict[str, Any]:
+    """Number, type and number of values of each field of a message, the messages inside by their name."""
+    found = {}
+    for field in descriptor.fields:
+        inner = field.message_type or field.enum_type
+        group = field.containing_oneof.name if field.containing_oneof else None
+        found[field.name] = (field.number, field.type, field.is_repeated, inner.full_name if inner else None, group)
+    return found
+
+
+def test_our_messages_are_a_part_of_theirs(schema_pb2: Any) -> None:
+    pool = importlib.import_module("google.protobuf.descriptor_pool").Default()
+    package = "tensorflow.metadata.v0"
+    for name in tfx_messages._MESSAGES:
+        if name == "Anything":
+            continue
+        ours = fields_of(tfx_messages._pool.FindMessageTypeByName(f"{package}.{name}"))
+        theirs = fields_of(pool.FindMessageTypeByName(f"{package}.{name}"))
+        for field, described in ours.items():
+            empty = described[3] == f"{package}.Anything"
+            assert described[:3] == theirs[field][:3], (name, field)
+            assert described[4] == theirs[field][4], (name, field)
+            assert empty or described[3] == theirs[field][3], (name, field)
+    for name, values in tfx_messages._ENUMS.items():
+        theirs = pool.FindEnumTypeByName(f"{package}.{name}")
+        assert values == {value.name: value.number for value in theirs.values}, name
+
+
+def test_tensorflow_metadata_reads_what_we_write(schema_pb2: Any) -> None:
+    message = parsed(schema_pb2, to_tfx(WRITTEN))
+    by_name = {feature.name: feature for feature in message.feature}
+    assert by_name["age"].type == schema_pb2.INT
+    assert (by_name["age"].int_domain.min, by_name["age"].int_domain.max) == (0, 255)
+    assert by_name["age"].presence.min_fraction == 1
+    assert by_name["flag"].HasField("bool_domain")
+    assert by_name["when"].time_domain.integer_format == schema_pb2.TimeDomain.UNIX_MICROSECONDS
+    assert [dim.size for dim in by_name["patch"].shape.dim] == [2, 3]
+    assert by_name["##SEQUENCE##"].struct_domain.feature[0].name == "steps"
+    assert from_tfx(message.SerializeToString()) == WRITTEN
+
+
+@pytest.mark.parametrize("name", ["schema", "tensors", "sequence"])
+def test_what_theirs_became_is_theirs_again(schema_pb2: Any, name: str) -> None:
+    schema = from_tfx(DATA / f"{name}.pb")
+    message = parsed(schema_pb2, to_tfx(schema))
+    again = from_tfx(message.SerializeToString())
+    flat = [field for field in schema if not pa.types.is_struct(field.type)]
+    assert [again[field.column] for field in flat] == flat
+
+
+def test_tensorflow_parses_by_the_schema_as_we_do(
+    engine: str, tf: Any, schema_pb2: Any, representations: Any, tmp_path: Path
+) -> None:
+    """The feature description that tfx_bsl makes of our schema, on records that we wrote."""
+    names = ["age", "count", "word", "box", "maybe", "tags", "photo"]
+    schema = WRITTEN.select(names)
+    table = pa.table(
+        {
+            "age": pa.array([1, 255], pa.uint8()),
+            "count": pa.array([5, None], pa.int64()),
+            "word": pa.array([None, "a"], pa.string()),
+            "box": pa.array([[1, 2, 3, 4]] * 2, pa.list_(pa.float32(), 4)),
+            "maybe": pa.array([None, [1, 2]], pa.list_(pa.float32(), 2)),
+            "tags": pa.array([["x", "y"], []], pa.list_(pa.string())),
+            "photo": pa.array([b"\0", b""], pa.binary()),
+        }
+    )
+    path = str(tmp_path / "a.tfrecord")
+    tfr.write_tfrecord(table, path, embed_schema=False)
+    message = parsed(schema_pb2, to_tfx(schema))
+    types = {feature.name: feature.type for feature in message.feature}
+    description = {
+        name: representations.CreateTfExampleParserConfig(tensor, types[name])
+        for name, tensor in representations.InferTensorRepresentationsFromMixedSchema(message).items()
+    }
+    assert set(description) == set(names)
+    theirs = tf.io.parse_example([record.numpy() for record in tf.data.TFRecordDataset(path)], description)
+    ours = tfr.read_table(path, schema=from_tfx(to_tfx(schema)))
+    for name in ("age", "count", "box", "maybe", "photo"):
+        assert ours[name].to_pylist() == theirs[name].numpy().tolist()
+    assert [word.encode() for word in ours["word"].to_pylist()] == theirs["word"].numpy().tolist()
+    assert [tag.encode() for row in ours["tags"].to_pylist() for tag in row] == theirs["tags"].values.numpy().tolist()
+
+
+def test_steps_come_as_tfx_bsl_decodes_them(engine: str, tf: Any, schema_pb2: Any, tmp_path: Path) -> None:
+    coder = importlib.import_module("tfx_bsl.coders.sequence_example_coder")
+    schema = Schema([Field("id", pa.int64()), sequence(list_("float32")).named("steps")])
+    record = tf.train.SequenceExample()
+    record.context.feature["id"].int64_list.value.append(7)
+    for step in ([1.0, 2.0], []):
+        record.feature_lists.feature_list["steps"].feature.add().float_list.value.extend(step)
+    payload = record.SerializeToString()
+    message = parsed(schema_pb2, to_tfx(schema))
+    decoder = coder.SequenceExamplesToRecordBatchDecoder("##SEQUENCE##", message.SerializeToString())
+    theirs = decoder.DecodeBatch([payload]).to_pydict()
+    with tf.io.TFRecordWriter(str(tmp_path / "a.tfrecord")) as writer:
+        writer.write(payload)
+    ours = tfr.read_table(tmp_path / "a.tfrecord", schema=from_tfx(message.SerializeToString()), record_type="sequence_example")
+    assert theirs == {"id": [[7]], "##SEQUENCE##": [{"steps": ours["steps"].to_pylist()[0]}]}
+    assert ours["id"].to_pylist() == [7]

@@ -1,0 +1,140 @@
+"""Records as bytes: what is written is read, whatever the bytes, the compression and the blocks."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tempfile
+import zlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from records import framed, written
+
+payloads = st.lists(st.binary(max_size=200) | st.sampled_from([b"", bytes(5000)]), max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(payloads=payloads, suffix=st.sampled_from(["", ".gz", ".zlib"]))
+def test_what_is_written_is_read(payloads: list[bytes], suffix: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "a.tfrecord" + suffix)
+        with tfr.RecordWriter(path) as writer:
+            for payload in payloads:
+                writer.write(payload)
+        content = Path(path).read_bytes()
+        plain = gzip.decompress(content) if suffix == ".gz" else zlib.decompress(content) if suffix else content
+        assert plain == framed(*payloads)
+        with tfr.RecordReader(path) as reader:
+            assert list(reader) == payloads
+
+
+def test_each_engine_frames_alike(engine: str, tmp_path: Path) -> None:
+    values = [b"", b"x", bytes(range(256)) * 9]
+    with tfr.RecordWriter(tmp_path / "a") as writer:
+        for value in values:
+            writer.write(value)
+    assert (tmp_path / "a").read_bytes() == framed(*values)
+    assert list(tfr.RecordReader(tmp_path / "a")) == values
+
+
+def test_records_are_copies_of_their_own(engine: str, tmp_path: Path) -> None:
+    values = [bytes([i]) * 1000 for i in range(200)]
+    path = written(tmp_path / "a", values * 40)  # more than a block
+    reader = tfr.RecordReader(path)
+    held = [next(reader) for _ in range(3)]
+    rest = list(reader)
+    assert all(type(record) is bytes for record in rest)
+    assert held + rest == values * 40
+
+
+def test_a_writer_copies_what_it_is_given(engine: str, tmp_path: Path) -> None:
+    buffer = bytearray(b"first")
+    with tfr.RecordWriter(tmp_path / "a") as writer:
+        writer.write(buffer)
+        buffer[:] = b"other"
+        writer.write(memoryview(buffer)[1:3])
+        with pytest.raises(TypeError, match="encode"):
+            writer.write("text")
+        with pytest.raises(TypeError):
+            writer.write(5)
+    assert list(tfr.RecordReader(tmp_path / "a")) == [b"first", b"th"]
+
+
+def test_an_exception_in_the_block_leaves_what_was_there(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [b"old"])
+    with pytest.raises(RuntimeError, match="mine"), tfr.RecordWriter(path) as writer:  # noqa: PT012
+        writer.write(b"new" * 1_000_000)
+        writer.flush()
+        assert list(tfr.RecordReader(path)) == [b"old"]
+        raise RuntimeError("mine")
+    assert list(tfr.RecordReader(path)) == [b"old"]
+    assert os.listdir(tmp_path) == ["a"]
+    with pytest.raises(ValueError, match="closed"):
+        writer.write(b"late")
+
+
+def test_overwrite_false_refuses_a_file_that_is_there(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [b"old"])
+    with pytest.raises(FileExistsError), tfr.RecordWriter(path, overwrite=False) as writer:
+        writer.write(b"new")
+    assert list(tfr.RecordReader(path)) == [b"old"]
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_many_files_and_file_objects(engine: str, tmp_path: Path) -> None:
+    for i in range(3):
+        written(tmp_path / f"{i}.tfrecord", [b"%d" % i] * i)
+    assert list(tfr.RecordReader(tmp_path)) == [b"1", b"2", b"2"]
+    assert list(tfr.RecordReader(f"{tmp_path}/*.tfrecord")) == [b"1", b"2", b"2"]
+    file = io.BytesIO()
+    with tfr.RecordWriter(file) as writer:
+        writer.write(b"in memory")
+    assert not file.closed
+    assert file.getvalue() == framed(b"in memory")
+    file.seek(0)
+    assert list(tfr.RecordReader(file)) == [b"in memory"]
+
+
+def test_damage_comes_after_the_records_before_it(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [b"a", b"b", b"c"])
+    content = bytearray(path.read_bytes())
+    content[17 + 12] ^= 1
+    path.write_bytes(content)
+    reader = tfr.RecordReader(path)
+    assert next(reader) == b"a"
+    with pytest.raises(tfr.CorruptRecordError, match="payload CRC mismatch") as caught:
+        next(reader)
+    assert (caught.value.record, caught.value.offset, caught.value.records_intact) == (1, 17, 1)
+    with pytest.warns(tfr.StoppedEarlyWarning) as warned:
+        assert list(tfr.RecordReader(path, on_error="stop")) == [b"a"]
+    assert warned[0].filename == __file__
+    assert list(tfr.RecordReader(path, check_crc=False)) == [b"a", bytes([content[29]]), b"c"]
+
+
+def test_a_closed_reader_gives_no_more(engine: str, tmp_path: Path) -> None:
+    reader = tfr.RecordReader(written(tmp_path / "a", [b"a", b"b"]))
+    next(reader)
+    reader.close()
+    assert list(reader) == []
+
+
+def test_options_are_checked_at_the_door(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [b"abc"])
+    with pytest.raises(NotImplementedError):
+        tfr.RecordReader(path, on_error="skip")
+    with pytest.raises(ValueError, match="on_error"):
+        tfr.RecordReader(path, on_error="ignore")
+    with pytest.raises(FileNotFoundError, match="gone"):
+        tfr.RecordReader(tmp_path / "gone")
+    with pytest.raises(ValueError, match="compression"):
+        list(tfr.RecordReader(path, compression="lzma2"))
+    with pytest.raises(tfr.CorruptRecordError, match="max_record_bytes"):
+        list(tfr.RecordReader(path, max_record_bytes=2))
+    with pytest.raises(TypeError):
+        tfr.RecordReader(path, columns=["a"])

@@ -1,0 +1,181 @@
+"""Reading by a schema that is given: columns, order, casts, what is missing and what misfits."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from records import blobs, example, floats, int64s, written
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    rows = [
+        example(i=int64s(1), f=floats(0.5), s=blobs(b"a"), v=int64s(1, 2)),
+        example(i=int64s(0), s=blobs(b"b"), v=b""),
+        example(f=floats(1.5), i=int64s(1), v=int64s(3, 4)),
+    ]
+    return written(tmp_path / "a", rows)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        pa.schema([("s", pa.string()), ("i", pa.int8())]),
+        {"s": pa.string(), "i": pa.int8()},
+        {"s": "string", "i": "int8"},
+        tfr.Schema.parse({"s": "string", "i": "int8"}),
+    ],
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_schema_says_columns_order_and_types(engine: str, path: Path, schema: Any, threads: int) -> None:
+    table = tfr.read_table(path, schema=schema, threads=threads)
+    assert table.schema == pa.schema([("s", pa.string()), ("i", pa.int8())])
+    assert table.to_pydict() == {"s": ["a", "b", None], "i": [1, 0, 1]}
+    with tfr.open_reader(path, schema=schema, threads=threads) as reader:
+        assert reader.report.schema_source == "schema="
+        assert reader.read_all() == table
+
+
+def test_a_column_that_no_record_has_is_null(engine: str, path: Path) -> None:
+    table = tfr.read_table(path, schema={"gone": "int64", "i": "int64", "lists": pa.list_(pa.string())})
+    assert table["gone"].null_count == table["lists"].null_count == 3
+    assert table.schema.types == [pa.int64(), pa.int64(), pa.list_(pa.string())]
+
+
+def test_columns_select_from_a_schema(engine: str, path: Path) -> None:
+    schema = {"i": "int64", "gone": "int64", "s": "string"}
+    assert tfr.read_table(path, schema=schema, columns=["s", "i"]).column_names == ["s", "i"]
+    assert tfr.read_table(path, schema=schema, columns=["!s"]).column_names == ["i", "gone"]
+    with pytest.raises(tfr.FeatureNotFoundError, match="'v'"):
+        tfr.read_table(path, schema=schema, columns=["v"])
+
+
+def test_values_are_cast_to_the_types_declared(engine: str, path: Path) -> None:
+    schema = {
+        "i": pa.bool_(),
+        "f": pa.float64(),
+        "s": pa.dictionary(pa.int8(), pa.string()),
+        "v": pa.list_(pa.timestamp("s", "UTC"), 2),
+    }
+    table = tfr.read_table(path, schema=schema)
+    assert table.schema.types == list(schema.values())
+    assert table["i"].to_pylist() == [True, False, True]
+    assert table["f"].to_pylist() == [0.5, None, 1.5]
+    assert table["s"].to_pylist() == ["a", "b", None]
+    assert table["v"].to_pylist()[0] == [dt.datetime.fromtimestamp(n, dt.UTC) for n in (1, 2)]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize(
+    ("type_", "bad"), [("int8", 128), ("uint8", -1), ("uint64", -1), ("bool", 2), ("int32", 2**31), ("time32[s]", 86_400)]
+)
+def test_a_value_out_of_range_names_record_and_feature(engine: str, tmp_path: Path, type_: str, bad: int, threads: int) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(1))] * 3 + [example(x=int64s(bad))] + [example(x=int64s(0))])
+    kind = pa.time32("s") if type_.startswith("time") else type_
+    with pytest.raises(tfr.DecodeError, match=rf"record 3\b.*feature 'x'.*{bad}") as caught:
+        tfr.read_table(path, schema={"x": kind}, threads=threads)
+    error = caught.value
+    assert (error.path, error.record, error.feature, error.records_intact) == (str(path), 3, "x", 3)
+    reader = tfr.open_reader(path, schema={"x": kind}, threads=threads)
+    assert len(next(reader)) == 3
+    with pytest.raises(tfr.DecodeError):
+        next(reader)
+    with pytest.warns(tfr.StoppedEarlyWarning):
+        assert tfr.read_table(path, schema={"x": kind}, threads=threads, on_error="stop").num_rows == 3
+
+
+@pytest.mark.fault(43)
+@pytest.mark.parametrize("kind", ["float32", "string", pa.list_(pa.binary())])
+def test_another_kind_than_declared_is_a_feature_type_error(engine: str, tmp_path: Path, kind: Any) -> None:
+    path = written(tmp_path / "a", [example(), example(x=int64s(1))])
+    with pytest.raises(tfr.FeatureTypeError) as caught:
+        tfr.read_table(path, schema={"x": kind})
+    error = caught.value
+    assert (error.feature, error.record, error.got, error.records_intact) == ("x", 1, "INT64", 1)
+    assert error.expected in ("FLOAT", "BYTES")
+    assert isinstance(error, TypeError)
+
+
+def test_more_than_one_value_for_a_scalar_says_to_declare_a_list(engine: str, tmp_path: Path) -> None:
+    for values, count in ((int64s(1, 2), 2), (b"\x1a\x00", 0)):
+        path = written(tmp_path / "a", [example(x=int64s(1)), example(x=values)])
+        with pytest.raises(tfr.DecodeError, match=r"expected exactly 1 value.*list") as caught:
+            tfr.read_table(path, schema={"x": "int64"})
+        assert (caught.value.record, caught.value.expected, caught.value.got) == (1, 1, count)
+
+
+@pytest.mark.fault(48)
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_more_or_fewer_values_than_a_fixed_size(engine: str, tmp_path: Path, count: int) -> None:
+    rows = [example(x=int64s(1, 2)), example(), example(x=int64s(*range(count)) or b"\x1a\x00")]
+    path = written(tmp_path / "a", rows)
+    with pytest.raises(tfr.DecodeError) as caught:
+        tfr.read_table(path, schema={"x": pa.list_(pa.int64(), 2)})
+    error = caught.value
+    assert (error.feature, error.record, error.expected, error.got, error.records_intact) == ("x", 2, 2, count, 2)
+
+
+@pytest.mark.fault(44)
+def test_absent_and_kindless_are_null_and_an_error_where_required(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(1)), example(x=b""), example()])
+    assert tfr.read_table(path, schema={"x": "int64"})["x"].to_pylist() == [1, None, None]
+    assert tfr.read_table(path)["x"].to_pylist() == [1, None, None]
+    with pytest.raises(tfr.FeatureNotFoundError) as caught:
+        tfr.read_table(path, schema=pa.schema([pa.field("x", pa.int64(), nullable=False)]))
+    assert (caught.value.feature, caught.value.record, caught.value.records_intact) == ("x", 1, 1)
+    assert isinstance(caught.value, KeyError)
+    assert "record 1" in str(caught.value)
+
+
+def test_bytes_that_are_no_utf8_for_a_declared_string(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(x=blobs(b"\x1b[0m")), example(x=blobs(b"\xff"))])
+    assert tfr.read_table(path, schema={"x": "string"}, limit=1)["x"].to_pylist() == ["\x1b[0m"]
+    with pytest.raises(tfr.DecodeError, match="UTF-8") as caught:
+        tfr.read_table(path, schema={"x": "string"})
+    assert (caught.value.feature, caught.value.record) == ("x", 1)
+    assert tfr.read_table(path, schema={"x": "binary"})["x"].to_pylist() == [b"\x1b[0m", b"\xff"]
+
+
+@pytest.mark.fault(51)
+def test_raw_bytes_of_another_length_than_their_dtype_and_shape(engine: str, tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    tfr.write_tfrecord({"x": [1.5, 2.5]}, path, float64="raw", embed_schema=False)
+    plain = tfr.read_table(path, schema="infer")
+    assert set(plain.column_names) >= {"x"}
+    raw = pa.schema([pa.field("x", pa.float64(), metadata={"tfrecord_io.encoding": "raw"})])
+    assert tfr.read_table(path, schema=raw)["x"].to_pylist() == [1.5, 2.5]
+    short = written(tmp_path / "b", [example(x=blobs(bytes(8))), example(x=blobs(bytes(7)))])
+    with pytest.raises(tfr.DecodeError, match="7") as caught:
+        tfr.read_table(short, schema=raw)
+    assert (caught.value.feature, caught.value.record, caught.value.records_intact) == ("x", 1, 1)
+
+
+def test_what_is_no_schema_is_refused_at_the_door(engine: str, path: Path) -> None:
+    for schema, error in (([("i", "int64")], TypeError), ("int64", TypeError), ({"i": 5}, TypeError), ({"i": "int65"}, tfr.SchemaError)):
+        with pytest.raises(error):
+            tfr.read_table(path, schema=schema)
+    with pytest.raises(ValueError, match="record_type"):
+        tfr.read_table(path, schema={"i": "int64"}, record_type="bytes")
+
+
+def test_infer_schema_is_what_reading_would_give(engine: str, path: Path) -> None:
+    assert tfr.infer_schema(path) == tfr.read_table(path, schema="infer").schema
+    assert tfr.infer_schema(path, columns=["i"]).names == ["i"]
+    assert tfr.infer_schema(path, limit=1).field("v").type == pa.list_(pa.int64())
+
+
+def test_read_metadata(engine: str, path: Path, tmp_path: Path) -> None:
+    found = tfr.read_metadata(path)
+    assert (found.schema_source, found.schema.names) == ("inferred", ["f", "i", "s", "v"])
+    assert (found.bytes, found.records) == (path.stat().st_size, None)
+    tfr.write_tfrecord({"n": [1, 2]}, tmp_path / "n.tfrecord.gz")
+    found = tfr.read_metadata(tmp_path / "n.tfrecord.gz")
+    assert (found.schema_source, found.files[0].compression) == ("embedded", "gzip")
+    with pytest.raises(FileNotFoundError):
+        tfr.read_metadata(tmp_path / "gone")
