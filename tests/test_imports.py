@@ -35,6 +35,7 @@ FLOORS = {
     "units": 4,
     "decoding": 4,
     "session": 4,
+    "beside": 4,
     "governing": 4,
     "reader": 4,
     "writer": 4,

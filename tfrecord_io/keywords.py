@@ -27,7 +27,7 @@ READ = {
     features are ignored. Without it the schema that the file carries governs, else types are inferred from the values;
     "infer" passes over what files carry.""",
     "schema_overrides": """dict, optional
-    Not built yet.""",
+    Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``); the rest as without it.""",
     "stable_types": """bool, default False
     Infer lists and binary always, so that a type depends on the kind alone.""",
     "infer_text": """bool, default True

@@ -97,7 +97,7 @@ class ReadOptions(_Options):
     batch_size: int = 65_536
     batch_bytes: int = 64 * MIB
 
-    _later: ClassVar[dict[str, object]] = {"filters": None, "schema_overrides": None}
+    _later: ClassVar[dict[str, object]] = {"filters": None}
 
     def __post_init__(self) -> None:
         self._refuse_later()

@@ -89,11 +89,13 @@ class Reader:
             if self._options.include_file_paths is not None:
                 batch = batch.append_column(self.schema.field(self._options.include_file_paths), pa.repeat(unit.path, len(batch)))
             self.report.records += len(batch)
+            session.count(unit, len(batch))
             self.report.bytes, self.report.files = session.reader.bytes, session.reader.files
             yield batch, unit.ends_batch
             if error is not None:
                 self._stop(error)
                 return
+        session.check_counts()
 
     def _stop(self, error: Exception) -> None:
         if isinstance(error, TFRecordError):

@@ -9,8 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io import payloads
+from tfrecord_io.arrow.assembling import Assembler, AssemblingBuilder
 from tfrecord_io.arrow.plan import plan_columns
 from tfrecord_io.arrow.to_arrow import BatchBuilder
+from tfrecord_io.beside import Beside, find_beside
 from tfrecord_io.decoding import UnitReader
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.select import get_engine
@@ -21,6 +23,7 @@ from tfrecord_io.inference import inferred_schema, name_both, observe_units
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.schema.fields import Schema
 from tfrecord_io.schema.kinds import RecordType, Text
+from tfrecord_io.schema.overrides import apply_overrides
 from tfrecord_io.schema.projection import Projection
 from tfrecord_io.schema.unify import Observed
 from tfrecord_io.storage.paths import resolve_inputs
@@ -43,7 +46,7 @@ class Session:
     schema : pyarrow.Schema
         Of the batches to be built.
     schema_source : str
-        "schema=", "embedded", "inferred" or 'record_type="bytes"'.
+        "schema=", "embedded", "features.json", "inferred" or 'record_type="bytes"'.
     units : iterator of Unit
     builder : BatchBuilder
     """
@@ -60,6 +63,8 @@ class Session:
         self._projection = Projection(options.columns)
         self._begun = (0, 0)  # rows and bytes of the batch that the sample began
         self._seen = self._foreign = 0
+        self.builder: BatchBuilder | AssemblingBuilder
+        self.beside: Beside | None = None
         self._open(None)
 
     def _open(self, governing: Governing | None) -> None:
@@ -76,10 +81,13 @@ class Session:
                 return
             if obey and governing is None:
                 self.reader.peek()
-            if declared is not None and declared != "infer":
+            if declared is not None and not isinstance(declared, str):
                 self._govern(Schema.parse(declared), {}, "schema=")
             elif governing is not None:
                 self._govern(Schema.parse(governing.schema), governing.dictionaries, "embedded")
+            elif obey and (beside := find_beside(self.sources, self._options.storage_options, self._options.filesystem)) is not None:
+                self.beside = beside
+                self._govern(beside.schema, {}, "features.json")
             else:
                 self._infer()
         except LateSchema as late:
@@ -121,18 +129,25 @@ class Session:
     def _govern(self, schema: Schema, dictionaries: Any, source: str) -> None:
         """Read under a schema that is known."""
         self.schema_source = source
+        schema = self._overridden(schema)
         self._projection.check(schema.names)
         chosen = schema.select(self._projection.order(schema.names))
-        compiled = plan_columns(chosen)
-        if source == "schema=":
+        assembler = None if source == "embedded" else Assembler(chosen)
+        parts = chosen if assembler is None else assembler.parts
+        compiled = plan_columns(parts)
+        if source != "embedded":
             plan = self._plan(columns=compiled.columns, unknown="skip", ignored=compiled.ignored)
         else:
             everything = plan_columns(schema)
             left_out = everything.ignored | {c.name for c in everything.columns} - {c.name for c in compiled.columns}
             plan = self._plan(columns=compiled.columns, unknown="fault", ignored=frozenset(left_out))
         self.reader.setup = replace(self.reader.setup, plan=plan)
-        self._build(chosen, dictionaries)
+        self._build(parts, dictionaries, assembler)
         self.units = self._rest()
+
+    def _overridden(self, schema: Schema) -> Schema:
+        overrides = self._options.schema_overrides
+        return schema if overrides is None else apply_overrides(schema, overrides)
 
     def _infer(self) -> None:
         """Decode a sample, fix the schema, and go on under it."""
@@ -149,8 +164,9 @@ class Session:
             self._projection.check(self._names)
         self.check_record_type(sample)
         inferred = inferred_schema(seen, options)
-        schema = pa.schema([inferred.field(name) for name in self._projection.order(inferred.names)])
-        self._build(Schema.from_arrow(schema), {})
+        overridden = self._overridden(Schema.from_arrow(inferred))
+        schema = overridden.select(self._projection.order(inferred.names))
+        self._build(schema, {})
         self.units = self._after(sample, schema, seen)
 
     def _met(self, name: str) -> bool:
@@ -182,7 +198,7 @@ class Session:
                 rows = size = 0
         self._begun = rows, size
 
-    def _after(self, sample: list[Unit], schema: pa.Schema, seen: Mapping[str, Observed]) -> Iterator[Unit]:
+    def _after(self, sample: list[Unit], schema: Schema, seen: Mapping[str, Observed]) -> Iterator[Unit]:
         """The sample's units, then the rest under the schema that they gave."""
         failed = bool(sample) and sample[-1].error is not None
         whole = self._options.sample == "all"
@@ -211,8 +227,10 @@ class Session:
     def _batch_bytes(self) -> int:
         return _WHOLE_BATCH_BYTES if self._whole else min(self._options.batch_bytes, _MOST_BATCH_BYTES)
 
-    def _build(self, schema: Schema, dictionaries: Any) -> None:
+    def _build(self, schema: Schema, dictionaries: Any, assembler: Assembler | None = None) -> None:
         self.builder = BatchBuilder(schema, dictionaries)
+        if assembler is not None and assembler.needed:
+            self.builder = AssemblingBuilder(self.builder, assembler)
         self._path_column = self._options.include_file_paths
         self.schema = self.builder.schema
         if self._path_column is not None:
@@ -221,6 +239,16 @@ class Session:
                     "include_file_paths names a column that is there already", feature=self._path_column, advice="pass another name"
                 )
             self.schema = self.schema.append(pa.field(self._path_column, pa.string()))
+
+    def count(self, unit: Unit, records: int) -> None:
+        """Note rows given, for `check_counts`."""
+        if self.beside is not None:
+            self.beside.records[unit.path] += records
+
+    def check_counts(self) -> None:
+        """All files have been read: do they hold what stands beside them?"""
+        if self.beside is not None and self._options.offset == 0 and self._options.limit is None:
+            self.beside.check()
 
     def check_record_type(self, units: list[Unit]) -> None:
         """Refuse records of which none holds a feature."""

@@ -117,7 +117,7 @@ def test_what_tensorflow_refuses_is_refused(make: Any) -> None:
 def test_a_description_is_a_mapping_of_names() -> None:
     with pytest.raises(TypeError):
         as_description([("a", VarLenFeature("int64"))])  # type: ignore[arg-type]
-    with pytest.raises(SchemaError, match="feature 'a'.*int32"):
+    with pytest.raises(SchemaError, match=r"feature 'a'.*int32"):
         as_description({"a": Foreign.VarLenFeature("int32")})
 
 

@@ -12,6 +12,7 @@ from tfrecord_io.arrow.array_bytes import array_values
 from tfrecord_io.arrow.faults import RowFault
 from tfrecord_io.arrow.lists import wrap
 from tfrecord_io.arrow.physical import bitmap_of, list_array
+from tfrecord_io.arrow.to_arrow import BatchBuilder, Columns
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.assembly import VALUES, Assembly, assembled_schema, assembly_of, part_column, parts_schema
 from tfrecord_io.schema.fields import Schema
@@ -78,6 +79,21 @@ class Assembler:
                 if first is None or fault.row < first.row:
                     first = fault
         return columns, first
+
+
+class AssemblingBuilder:
+    """A `BatchBuilder` of parts and an `Assembler` behind it, as one."""
+
+    def __init__(self, builder: BatchBuilder, assembler: Assembler) -> None:
+        self._builder = builder
+        self._assembler = assembler
+        self.schema = assembler.schema
+
+    def batch(self, columns: Columns, rows: int) -> tuple[pa.RecordBatch, RowFault | None]:
+        """See `BatchBuilder.batch`."""
+        parts, fault = self._builder.batch(columns, rows)
+        batch, assembling_fault = self._assembler.batch(parts)
+        return batch, assembling_fault or fault  # of two the later stage's comes first: it saw the rows before the other's
 
 
 def assemble(assembly: Assembly, parts: list[pa.Array]) -> pa.Array:
