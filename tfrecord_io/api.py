@@ -53,7 +53,7 @@ def read_tfrecord(path: Any, *, dtype_backend: str | None = None, **keywords: An
     0      1  cat
     1      0  NaN
     """
-    with Reader(path, ReadOptions.of(keywords), whole=True) as reader:
+    with Reader(path, ReadOptions.of(keywords), whole=True, index=True) as reader:
         return reader.read_pandas(dtype_backend)
 
 

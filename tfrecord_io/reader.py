@@ -59,9 +59,9 @@ class Reader:
         What stopped the reading; across ``__arrow_c_stream__`` a consumer sees only its text.
     """
 
-    def __init__(self, path: Any, options: ReadOptions, *, whole: bool = False) -> None:
+    def __init__(self, path: Any, options: ReadOptions, *, whole: bool = False, index: bool = False) -> None:
         self._options = options
-        self._session = Session(path, options, whole=whole)
+        self._session = Session(path, options, whole=whole, index=index)
         self.report = ReadReport(schema_source=self._session.schema_source)
         self.fault: Exception | None = None
         self._closed = self._started = self._ended = False

@@ -12,6 +12,7 @@ from tfrecord_io import payloads
 from tfrecord_io.arrow.assembling import Assembler, AssemblingBuilder
 from tfrecord_io.arrow.plan import plan_columns
 from tfrecord_io.arrow.to_arrow import BatchBuilder
+from tfrecord_io.arrow.to_pandas import stored_index
 from tfrecord_io.beside import Beside, find_beside
 from tfrecord_io.decoding import UnitReader
 from tfrecord_io.engine.contract import Plan
@@ -49,11 +50,19 @@ class Session:
         "schema=", "embedded", "features.json", "inferred" or 'record_type="bytes"'.
     units : iterator of Unit
     builder : BatchBuilder
+
+    Parameters
+    ----------
+    whole : bool
+        All is read at once: no sample, no batches of a size.
+    index : bool
+        The columns of a DataFrame's index that the files carry join any projection.
     """
 
-    def __init__(self, path: Any, options: ReadOptions, *, whole: bool = False) -> None:
+    def __init__(self, path: Any, options: ReadOptions, *, whole: bool = False, index: bool = False) -> None:
         self._options = replace(options, sample="all") if whole else options
         self._whole = whole
+        self._index = index
         self.sources = resolve_inputs(
             path,
             storage_options=dict(options.storage_options or {}),
@@ -131,7 +140,11 @@ class Session:
         self.schema_source = source
         schema = self._overridden(schema)
         self._projection.check(schema.names)
-        chosen = schema.select(self._projection.order(schema.names))
+        names = self._projection.order(schema.names)
+        if self._index and source == "embedded":
+            excluded = {name.removeprefix("!") for name in self._options.columns or ()}
+            names += [name for name in stored_index(schema.to_arrow()) if name not in names and name not in excluded]
+        chosen = schema.select(names)
         assembler = None if source == "embedded" else Assembler(chosen)
         parts = chosen if assembler is None else assembler.parts
         compiled = plan_columns(parts)

@@ -12,12 +12,12 @@ from typing import Any, Self
 import pyarrow as pa
 
 from tfrecord_io.arrow.from_arrow import dictionaries, encode_columns
-from tfrecord_io.arrow.input import BatchSource, open_input
+from tfrecord_io.arrow.input import BatchSource, fitting, open_input
 from tfrecord_io.arrow.write_plan import WritePlan, plan_writing
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.options import MIB, WriteOptions
-from tfrecord_io.schema.embedded import embedded_schema, equal_types, field_bytes, pack
+from tfrecord_io.schema.embedded import embedded_schema, field_bytes, pack
 from tfrecord_io.schema.fields import Schema
 from tfrecord_io.sink import FrameSink
 
@@ -107,13 +107,7 @@ class Writer:
         if self._schema is not None:
             source = conform(source, self._schema)
         plan = self._plan or self._compile(source.schema)
-        if not equal_types(plan.schema, source.schema):
-            raise SchemaError(
-                "the data's columns differ from those that the file was begun with",
-                expected=str(plan.schema.remove_metadata()),
-                got=str(source.schema.remove_metadata()),
-                advice="select and cast the columns first",
-            )
+        source = fitting(source, plan.schema, "the data")
         if self._as_bytes:
             self._write_payloads(source)
             return

@@ -187,7 +187,7 @@ def _dictionary(type_: pa.DataType, given: pa.Array | None) -> Cast:
             encoded = plain.dictionary_encode()
             indices, dictionary = encoded.indices, encoded.dictionary
         else:
-            indices, dictionary = pc.index_in(plain, value_set=categories), categories
+            indices, dictionary = pc.index_in(plain, value_set=categories, skip_nulls=True), categories
             if indices.null_count != nulls:
                 foreign = np.asarray(pc.and_(pc.is_null(indices), pc.is_valid(plain)))
                 reason = f"the value is none of the {len(categories)} categories"

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.arrays import table_of_arrays
 from tfrecord_io.arrow.frames import table_of_frame
 from tfrecord_io.errors import EncodeError, SchemaError, printable
-from tfrecord_io.schema.embedded import equal_types
+from tfrecord_io.schema.embedded import embedded_schema, equal_types
 
 BATCH_ROWS = 65_536
 BATCH_BYTES = 64 << 20
@@ -95,7 +95,10 @@ def _open(data: Any, index: bool | None, nan_to_null: bool) -> BatchSource:
     if hasattr(data, "__arrow_c_stream__"):
         return _of_stream(data)
     if hasattr(data, "__arrow_c_array__"):
-        batch = pa.record_batch(data)
+        try:
+            batch = pa.record_batch(data)
+        except pa.ArrowInvalid as error:
+            raise _no_table(data, "array") from error
         return BatchSource(batch.schema, _cut([batch]), batch.num_rows)
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes, bytearray, memoryview)):
         return _of_iterable(iter(data), index, nan_to_null)
@@ -119,9 +122,13 @@ def _of_stream(data: Any) -> BatchSource:
     try:
         reader = pa.RecordBatchReader.from_stream(data)
     except pa.ArrowInvalid as error:
-        what = f"{type(data).__module__}.{type(data).__qualname__}"
-        raise TypeError(f"{what} gives an Arrow stream, but not of a table: pass a table with this as a column") from error
+        raise _no_table(data, "stream") from error
     return BatchSource(reader.schema, _cut(reader))
+
+
+def _no_table(data: Any, form: str) -> TypeError:
+    what = f"{type(data).__module__}.{type(data).__qualname__}"
+    return TypeError(f"{what} gives an Arrow {form}, but not of a table: pass a table with this as a column")
 
 
 def _of_iterable(items: Iterator[Any], index: bool | None, nan_to_null: bool) -> BatchSource:
@@ -133,30 +140,39 @@ def _of_iterable(items: Iterator[Any], index: bool | None, nan_to_null: bool) ->
 
     def following() -> Iterator[pa.RecordBatch]:
         for number, item in enumerate(items, 1):
-            source = _open(item, index, nan_to_null)
-            _check_same(source.schema, schema, number)
-            yield from (_fill_nulls(batch, schema) for batch in source)
+            yield from fitting(_open(item, index, nan_to_null), schema, f"item {number} of the input")
 
     return BatchSource(schema, chain(first.batches, following()))
 
 
-def _check_same(found: pa.Schema, first: pa.Schema, number: int) -> None:
-    """A column of nulls fits any type: pandas cannot say which one it is."""
+def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
+    """`source`, which `who` gave, behind data of the schema `first`.
+
+    Offsets of another width and views make no difference, and a column of nulls fits any type: pandas cannot say which one
+    it is.
+
+    Raises
+    ------
+    SchemaError
+        It has other columns or types.
+    """
+    found = source.schema
     if equal_types(found, first):
-        return
+        return source
     if found.names != first.names:
         odd = sorted(set(found.names) ^ set(first.names))
         what = f"differs in '{printable(odd[0])}'" if odd else "has them in another order"
-        raise SchemaError(f"item {number} of the input {what}: all items must have the columns of the first")
+        raise SchemaError(f"{who} {what}: its columns must be those that came first")
     for a, b in zip(found, first, strict=True):
-        if not pa.types.is_null(a.type) and not equal_types(pa.schema([a]), pa.schema([b])):
+        if not pa.types.is_null(a.type) and not equal_types(embedded_schema(pa.schema([a])), embedded_schema(pa.schema([b]))):
             raise SchemaError(
-                f"item {number} of the input has another type than the first",
+                f"{who} has another type than what came first",
                 feature=a.name,
                 expected=str(b.type),
                 got=str(a.type),
                 advice=f"cast {a.type} and {b.type} to one type",
             )
+    return BatchSource(first, (_fill_nulls(batch, first) for batch in source), source.rows)
 
 
 def _fill_nulls(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

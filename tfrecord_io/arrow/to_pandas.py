@@ -50,8 +50,7 @@ def to_pandas(table: pa.Table, dtype_backend: str | None = None, *, whole_file: 
     if dtype_backend not in _BACKENDS:
         raise ValueError(f"dtype_backend is one of {_BACKENDS}, not {dtype_backend!r}")
     stated = _stated(table.schema)
-    held = set(table.column_names)
-    index_fields = [name for name in dict.fromkeys(each for each in stated["index_columns"] if isinstance(each, str)) if name in held]
+    index_fields = stored_index(table.schema)
     data = table.select([name for name in table.column_names if name not in index_fields])
     frame = _frame(data, stated, dtype_backend)
     index = _stored_index(table.select(index_fields), stated, dtype_backend) if index_fields else _range(stated, table.num_rows, whole_file)
@@ -63,6 +62,12 @@ def to_pandas(table: pa.Table, dtype_backend: str | None = None, *, whole_file: 
 
 
 # ---- what the metadata says
+
+
+def stored_index(schema: pa.Schema) -> list[str]:
+    """Names of the columns of a schema that are levels of the frame's index."""
+    names = [each for each in _stated(schema)["index_columns"] if isinstance(each, str)]
+    return [name for name in dict.fromkeys(names) if name in schema.names]
 
 
 def _stated(schema: pa.Schema) -> dict[str, Any]:

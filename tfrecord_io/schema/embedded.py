@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.schema.field import DEFAULT_KEY, FEATURE_KEY
 from tfrecord_io.schema.types import EXTENSIONS, Leaf, UnsupportedType, is_list_like, leaves, plain_type, relist, step_of
 
 FIELD = 21574
@@ -65,8 +66,14 @@ def embedded_schema(schema: pa.Schema) -> pa.Schema:
 
     Names, order, metadata, nullability and types stay as they are, with three exceptions that belong to memory and not to
     the values: views become plain, run-ends their values, and large offsets 32-bit ones. A float64 column stays float64.
+    Of what a field of ours may say, the feature's name and the default are left out: a column is written under its own name.
     """
-    return pa.schema([column.with_type(plain_type(column.type)) for column in schema], metadata=schema.metadata)
+    return pa.schema([_as_written(column.with_type(plain_type(column.type))) for column in schema], metadata=schema.metadata)
+
+
+def _as_written(column: pa.Field) -> pa.Field:
+    metadata = {key: value for key, value in (column.metadata or {}).items() if key not in (FEATURE_KEY, DEFAULT_KEY)}
+    return column.with_metadata(metadata or None)
 
 
 def equal_types(a: pa.Schema, b: pa.Schema) -> bool:
