@@ -28,7 +28,7 @@ BALLAST = b"\x52\xff\x01" + bytes(255)  # an unknown field behind the records, s
 relaxed = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 names = st.text(min_size=0, max_size=70)
-numbers = st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**7), 2**7) | st.integers(0, 63).map(lambda bits: 1 << bits)
+numbers = st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**7), 2**7) | st.integers(0, 62).map(lambda bits: 1 << bits)
 texts = st.binary(max_size=130) | st.text(max_size=40).map(str.encode) | st.sampled_from([b"", b"a" * 16, b"a" * 17, b"a" * 117, b"a" * 128])
 
 

@@ -57,12 +57,12 @@ class Column {
     end_bytes(size);
   }
 
-  // The same, where 16 bytes are readable at `data` though it may be shorter.
+  // The same, where 32 bytes are readable at `data` though it may be shorter.
   void append_short_bytes(const u8* data, size_t size) {
-    values.reserve(static_cast<size_t>(data_bytes) + size + 16, static_cast<size_t>(data_bytes));
+    values.reserve(static_cast<size_t>(data_bytes) + size + 32, static_cast<size_t>(data_bytes));
     u8* to = values.as<u8>() + data_bytes;
-    std::memcpy(to, data, 16);
-    if (size > 16) std::memcpy(to + 16, data + 16, size - 16);
+    std::memcpy(to, data, 32);
+    if (size > 32) std::memcpy(to + 32, data + 32, size - 32);
     end_bytes(size);
   }
 

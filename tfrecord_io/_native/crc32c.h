@@ -13,8 +13,17 @@ using Crc32cFunction = uint32_t (*)(uint32_t value, const uint8_t* data, size_t 
 extern const Crc32cFunction crc32c;  // the fastest this machine runs
 
 uint32_t crc32c_portable(uint32_t value, const uint8_t* data, size_t size);
+uint32_t crc32c_sse42(uint32_t value, const uint8_t* data, size_t size);  // only where crc32c_x86() is not nullptr
 Crc32cFunction crc32c_x86();  // nullptr where the machine has no SSE4.2 and PCLMUL
+Crc32cFunction crc32c_avx512();  // nullptr where it has no 512-bit carry-less products
 Crc32cFunction crc32c_arm();  // nullptr where it has no CRC32 instructions
+
+// x^n modulo the polynomial, reflected.
+constexpr uint32_t power_of_x(uint64_t n) {
+  uint32_t value = 0x80000000u;  // x^0
+  for (uint64_t i = 0; i < n; ++i) value = (value >> 1) ^ ((value & 1) ? 0x82f63b78u : 0);
+  return value;
+}
 
 inline uint32_t mask_crc(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
 

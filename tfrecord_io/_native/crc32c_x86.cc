@@ -13,13 +13,6 @@
 namespace tfr {
 namespace {
 
-// x^n mod P in the reflected form, 33 bits shifted so that a carry-less product can be reduced by the CRC instruction.
-constexpr uint32_t power_of_x(uint64_t n) {
-  uint32_t value = 0x80000000u;  // x^0
-  for (uint64_t i = 0; i < n; ++i) value = (value >> 1) ^ ((value & 1) ? 0x82f63b78u : 0);
-  return value;
-}
-
 template <size_t kLane>
 struct Shift {
   // Moving a CRC over kLane bytes; −33: 32 bits for the instruction's own reduction, one for the reflected product.
@@ -64,7 +57,9 @@ __attribute__((target("sse4.2,pclmul"))) inline uint32_t last_bytes(uint64_t crc
   return static_cast<uint32_t>(_mm_crc32_u64(0, taken << half << other) ^ crc >> bits);
 }
 
-__attribute__((target("sse4.2,pclmul"))) uint32_t sse42(uint32_t value, const uint8_t* data, size_t size) {
+}  // namespace
+
+__attribute__((target("sse4.2,pclmul"))) uint32_t crc32c_sse42(uint32_t value, const uint8_t* data, size_t size) {
   const uint8_t* begin = data;
   uint64_t crc = static_cast<uint32_t>(~value);
   if (size >= 3 * 64) {
@@ -80,11 +75,9 @@ __attribute__((target("sse4.2,pclmul"))) uint32_t sse42(uint32_t value, const ui
   return ~last_bytes(static_cast<uint32_t>(crc), data + size, size);
 }
 
-}  // namespace
-
 Crc32cFunction crc32c_x86() {
   __builtin_cpu_init();  // this may run before other constructors
-  return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") ? sse42 : nullptr;
+  return __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("pclmul") ? crc32c_sse42 : nullptr;
 }
 
 }  // namespace tfr

@@ -67,7 +67,13 @@ Progress Decoder::feed(const u8* data, size_t size, size_t begin, int64_t max_re
   if (max_bytes < 0 || max_bytes > kMostBytes) max_bytes = kMostBytes;
   readable_end_ = data + size;
   size_t at = begin;
+  all_shaped_ = false;
   while (at < size && (max_records < 0 || done.records < max_records)) {
+    if (all_shaped_) {
+      at += take_run(data + at, size - at, max_records < 0 ? max_records : max_records - done.records, max_bytes - value_bytes, done.records);
+      all_shaped_ = false;
+      continue;
+    }
     FrameHeader header = read_frame(data + at, size - at, plan_.max_record_bytes, last);
     if (header.code == Code::kOk && !header.whole) break;
     if (header.code == Code::kOk && rows != 0 && value_bytes + header.length > max_bytes) break;
@@ -95,6 +101,20 @@ Progress Decoder::feed(const u8* data, size_t size, size_t begin, int64_t max_re
   return done;
 }
 
+// Takes the records that look as the one before did; gives their bytes.
+size_t Decoder::take_run(const u8* p, size_t size, int64_t records_left, int64_t bytes_left, int64_t& records) {
+  std::vector<Name*>& order = features_.order;
+  Run run{order.data(), order.data() + order.size(), readable_end_ - Shape::kReach, plan_.check_crc, plan_.max_record_bytes,
+          records_left, bytes_left, rows, 0, &arena};
+  int64_t before = arena.done;
+  const u8* next = runs.records(run, p, p + size);
+  rows = run.row;
+  seen += run.records;
+  records += run.records;
+  value_bytes += arena.done - before;
+  return static_cast<size_t>(next - p);
+}
+
 bool Decoder::parse(const u8* p, const u8* end, Fault& fault) {
   if (!provisional_ && parse_fast(p, end)) {
     if (p < end) ++seen;
@@ -120,6 +140,7 @@ bool Decoder::misses_required() const {
 
 bool Decoder::parse_fast(const u8* p, const u8* end) {
   feature_place_ = list_place_ = 0;
+  all_shaped_ = !any_required_;
   WireError error;
   while (p < end) {
     u8 tag = *p;
@@ -156,12 +177,13 @@ bool Decoder::features_fast(const u8* p, const u8* end) {
   std::vector<Name*>& order = features_.order;
   const u8* last = readable_end_ - Shape::kReach;
   for (; p < end; ++feature_place_) {
-    if (feature_place_ < order.size() && p < last) {
+    if (feature_place_ < order.size() && p < last) {  // an entry near the end of the data is parsed
       Name** hint = order.data() + feature_place_;
-      p = append_run(hint, order.data() + order.size(), p, end < last ? end : last, end, rows);
+      p = runs.entries(hint, order.data() + order.size(), p, end < last ? end : last, end, rows);
       feature_place_ = static_cast<size_t>(hint - order.data());
       if (p >= end) return true;
     }
+    all_shaped_ = false;
     FastEntry entry;
     if (!read_entry(p, end, entry)) return false;
     Name* name = look_up(features_, feature_place_, entry);

@@ -72,6 +72,7 @@ class Decoder {
   RecordType record_type;
 
  private:
+  size_t take_run(const u8* p, size_t size, int64_t records_left, int64_t bytes_left, int64_t& records);
   bool parse(const u8* p, const u8* end, Fault& fault);
   bool parse_fast(const u8* p, const u8* end);
   bool features_fast(const u8* p, const u8* end);
@@ -96,6 +97,7 @@ class Decoder {
   std::vector<const Entry*> winners_;          // by column: the entry that counts
   bool embedded_accepted_ = false;
   bool any_required_ = false;
+  bool all_shaped_ = false;  // the record before was nothing but entries that look as their Shapes
   bool is_example_ = false;  // kDetect: the record at hand is no SequenceExample
   size_t left_out_ = 0;      // names that are known and not counted as met
   // Names asked for by the record at hand: forgotten if it turns out faulty.

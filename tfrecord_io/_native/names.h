@@ -17,7 +17,7 @@ namespace tfr {
 class Shape {
  public:
   static constexpr size_t kMost = 64;
-  static constexpr size_t kReach = kMost + 16;  // bytes from the entry's first on that a look at it may load
+  static constexpr size_t kReach = kMost + 32;  // bytes from the entry's first on that a look at it may load
 
   size_t head() const { return head_; }
   uint64_t beyond() const { return beyond_; }

@@ -2,6 +2,7 @@
 
 #include "cpu.h"
 #include "feature.h"
+#include "frame.h"
 
 namespace tfr {
 namespace {
@@ -19,20 +20,18 @@ inline bool exact_number(const u8* p, size_t n, uint64_t* out) {
 
 inline bool surely_text(const u8*, size_t) { return false; }
 
+inline uint32_t checksum(const u8* p, size_t n) { return masked_crc32c(p, n); }
+
 #include "run_loop.inc"
 
-AppendRun choose() {
-  if (!use_fast_paths()) return append_run_portable;
-  if (AppendRun fast = append_run_x86()) return fast;
-  return append_run_portable;
+Runs choose() {
+  if (!use_fast_paths()) return {run_records, run_entries};
+  if (const Runs* fast = runs_x86()) return *fast;
+  return {run_records, run_entries};
 }
 
 }  // namespace
 
-const AppendRun append_run = choose();
-
-const u8* append_run_portable(Name**& hint, Name** hints_end, const u8* p, const u8* limit, const u8* end, int64_t row) {
-  return run(hint, hints_end, p, limit, end, row);
-}
+const Runs runs = choose();
 
 }  // namespace tfr

@@ -1,4 +1,4 @@
-// append_run with AVX2 and BMI2: an entry's head is one comparison, a varint one extraction.
+// The loops of run.h with AVX2 and BMI2: an entry's head is one comparison, a varint one extraction.
 #include "run.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -6,13 +6,14 @@
 #include <immintrin.h>
 
 #include "feature.h"
+#include "frame.h"
 
 // From here on code is made for these instructions; what the headers above brought was not.
 #if defined(__clang__)
-#pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2"))), apply_to = function)
+#pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2,sse4.2"))), apply_to = function)
 #else
 #pragma GCC push_options
-#pragma GCC target("avx2,bmi,bmi2")
+#pragma GCC target("avx2,bmi,bmi2,sse4.2")
 #endif
 
 namespace tfr {
@@ -45,11 +46,19 @@ inline bool exact_number(const u8* p, size_t n, uint64_t* out) {
   return wrong == 0;
 }
 
-// Printable ASCII of at most 16 bytes.
+// Printable ASCII of at most 32 bytes.
 inline bool surely_text(const u8* p, size_t n) {
-  __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-  __m128i printable = _mm_and_si128(_mm_cmpgt_epi8(bytes, _mm_set1_epi8(0x1f)), _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x7f)));
-  return n <= 16 && (~static_cast<unsigned>(_mm_movemask_epi8(printable)) & ((1u << n) - 1)) == 0;
+  __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  __m256i low = _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), bytes), del = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(0x7f));
+  uint32_t other = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_or_si256(low, del)));
+  return n <= 32 && _bzhi_u32(other, static_cast<unsigned>(n)) == 0;
+}
+
+constexpr size_t kShort = 192;  // below, one chain of the CRC instruction will do
+
+inline uint32_t checksum(const u8* p, size_t n) {
+  if (n == 8) return mask_crc(~static_cast<uint32_t>(_mm_crc32_u64(0xffffffffu, load64(p))));
+  return n < kShort ? mask_crc(crc32c_sse42(0, p, n)) : masked_crc32c(p, n);
 }
 
 #include "run_loop.inc"
@@ -65,9 +74,11 @@ inline bool surely_text(const u8* p, size_t n) {
 
 namespace tfr {
 
-AppendRun append_run_x86() {
+const Runs* runs_x86() {
+  static const Runs fast = {run_records, run_entries};
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") ? run : nullptr;
+  bool there = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && crc32c_x86() != nullptr;
+  return there ? &fast : nullptr;
 }
 
 }  // namespace tfr
@@ -75,7 +86,7 @@ AppendRun append_run_x86() {
 #else
 
 namespace tfr {
-AppendRun append_run_x86() { return nullptr; }
+const Runs* runs_x86() { return nullptr; }
 }  // namespace tfr
 
 #endif
