@@ -141,30 +141,31 @@ class UnitReader:
         if self._block is not None:  # its buffer is the reader's own, and will be used again
             self._block = replace(self._block, data=self._block.data.copy())
         self._fresh = True
-        with ThreadPoolExecutor(threads, thread_name_prefix="tfrecord_io") as pool:
-            try:
-                while True:
-                    while len(pending) <= threads and self._load():
-                        file = self._file
-                        assert file is not None
-                        job, whole = self._cut(max_rows - rows, max_bytes - size, begun=rows > 0)
-                        unit = job.unit
-                        rows, size = (0, 0) if unit.ends_batch else (rows + unit.rows, size + unit.payload_bytes)
-                        pending.append((pool.submit(job.run, workers), file, whole))
-                    if not pending:
-                        return
-                    future, file, done = pending.popleft()
-                    unit = future.result()
-                    if done is not None:
-                        file.blocks.release(done)
-                    if unit.error is not None:
-                        self.close()
-                    yield unit
-                    if unit.error is not None:
-                        return
-            finally:
-                for future, _, _ in pending:
-                    future.cancel()
+        pool = ThreadPoolExecutor(threads, thread_name_prefix="tfrecord_io")
+        try:
+            while True:
+                while len(pending) <= threads and self._load():
+                    file = self._file
+                    assert file is not None
+                    job, whole = self._cut(max_rows - rows, max_bytes - size, begun=rows > 0)
+                    unit = job.unit
+                    rows, size = (0, 0) if unit.ends_batch else (rows + unit.rows, size + unit.payload_bytes)
+                    pending.append((pool.submit(job.run, workers), file, whole))
+                if not pending:
+                    return
+                future, file, done = pending.popleft()
+                unit = future.result()
+                if done is not None:
+                    file.blocks.release(done)
+                if unit.error is not None:
+                    self.close()
+                yield unit
+                if unit.error is not None:
+                    return
+        finally:
+            for future, _, _ in pending:
+                future.cancel()
+            pool.shutdown(wait=False)  # the garbage collector may be who runs this, anywhere: to wait for threads there can be forever
 
     def _cut(self, max_rows: int, max_bytes: int, *, begun: bool) -> tuple[Job, Block | None]:
         """The next whole records of the block, as `read` takes them, for a thread; with the block itself once it is used up."""

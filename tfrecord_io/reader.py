@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -105,7 +105,7 @@ class Reader:
         self.report.stopped = str(error)
         warn(f"reading stopped early: {error}", StoppedEarlyWarning)
 
-    def _joined(self) -> Iterator[pa.RecordBatch]:
+    def _joined(self) -> Generator[pa.RecordBatch]:
         """Batches of the size asked for: those of small files are joined."""
         held: list[pa.RecordBatch] = []
         try:
@@ -212,6 +212,8 @@ class Reader:
     def close(self) -> None:
         """Close the files; reading is over."""
         self._closed = True
+        self._batches.close()
+        self._session.units.close()
         self._session.reader.close()
 
     def __enter__(self) -> Self:

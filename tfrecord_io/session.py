@@ -90,7 +90,7 @@ class Session:
                 return
             if obey and governing is None:
                 self.reader.peek()
-            if declared is not None and not isinstance(declared, str):
+            if not obey and not _asks_inference(declared):
                 self._govern(Schema.parse(declared), {}, "schema=")
             elif governing is not None:
                 self._govern(Schema.parse(governing.schema), governing.dictionaries, "embedded")
@@ -277,3 +277,7 @@ class Session:
                 got="another message",
                 advice=OTHER_MESSAGE,
             )
+
+
+def _asks_inference(declared: Any) -> bool:
+    return isinstance(declared, str) and declared == "infer"

@@ -92,7 +92,7 @@ def test_rows_without_columns_are_kept() -> None:
     assert [b.num_rows for b in open_input(pd.DataFrame(index=range(3)))] == [3]
 
 
-@pytest.mark.parametrize("data", [5, "a.csv", b"x", np.zeros(3), None, [1, 2], pa.array([1]), pd.Series([1])], ids=repr)
+@pytest.mark.parametrize("data", [5, "a.csv", b"x", np.zeros(3), None, [1, 2], pa.array([1]), pd.Series([1])], ids=lambda data: type(data).__name__)
 def test_what_holds_no_table_is_a_type_error(data: Any) -> None:
     with pytest.raises((TypeError, pa.ArrowInvalid)):
         open_input(data)
