@@ -193,6 +193,19 @@ def test_a_writer_with_a_schema_casts_orders_and_selects(engine: str, tmp_path: 
     assert not (tmp_path / "c").exists()
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_categories_that_the_first_rows_do_not_have_are_refused(engine: str, tmp_path: Path, threads: int) -> None:
+    parts = [pa.table({"x": pa.array(values).dictionary_encode()}) for values in (["a", "b"], ["b", None], ["c"])]
+    assert tfr.write_tfrecord(parts[:2], tmp_path / "a", threads=threads).records == 4
+    assert tfr.read_table(tmp_path / "a")["x"].to_pylist() == ["a", "b", "b", None]
+    with pytest.raises(tfr.EncodeError, match=r"feature 'x'.*unify_dictionaries"):
+        tfr.write_tfrecord(parts, tmp_path / "b", threads=threads)
+    assert not (tmp_path / "b").exists()
+    for keywords in ({"data": parts, "embed_schema": False}, {"data": pa.concat_tables(parts)}):
+        tfr.write_tfrecord(path=tmp_path / "b", threads=threads, **keywords)
+        assert tfr.read_table(tmp_path / "b")["x"].to_pylist() == ["a", "b", "b", None, "c"]
+
+
 def test_file_objects_are_written_to_and_left_open(engine: str) -> None:
     file = io.BytesIO(b"before")
     file.seek(6)

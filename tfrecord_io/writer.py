@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tfrecord_io.arrow.from_arrow import dictionaries, encode_columns
 from tfrecord_io.arrow.input import BatchSource, fitting, open_input
@@ -17,7 +18,7 @@ from tfrecord_io.arrow.write_plan import WritePlan, plan_writing
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.options import MIB, WriteOptions
-from tfrecord_io.schema.embedded import embedded_schema, field_bytes, pack
+from tfrecord_io.schema.embedded import embedded_schema, field_bytes, has_dictionary, pack
 from tfrecord_io.schema.fields import Schema
 from tfrecord_io.sink import FrameSink
 
@@ -66,6 +67,7 @@ class Writer:
         self._engine = get_engine()
         self._plan: WritePlan | None = None
         self.report: WriteReport | None = None
+        self._categories: dict[str, pa.Array] | None = None  # of the first rows, by feature
         self._rows = 0
         self._as_bytes = options.record_type == "bytes"
         self._sequence = options.record_type == "sequence_example"
@@ -112,13 +114,32 @@ class Writer:
             self._write_payloads(source)
             return
         threads = self._options.thread_count
-        pieces = (piece for batch in source for piece in _pieces(batch))
+        pieces = (piece for batch in source for piece in self._checked(_pieces(batch), plan))
         if threads == 1:
             for piece in pieces:
                 self._put(self._encode(piece, self._rows, plan), piece)
             return
         with ThreadPoolExecutor(threads, thread_name_prefix="tfrecord_io") as pool:
             self._write_parallel(pool, pieces, plan, threads)
+
+    def _checked(self, pieces: Iterator[pa.RecordBatch], plan: WritePlan) -> Iterator[pa.RecordBatch]:
+        """`pieces`, none of which has categories that the embedded schema, in front of the first row, does not name."""
+        if not self._options.embed_schema or not any(has_dictionary(leaf.type) for leaf in plan.leaves):
+            yield from pieces
+            return
+        for piece in pieces:
+            found = dictionaries(piece, plan)
+            if self._categories is None:
+                self._categories = found
+            for name, values in found.items():
+                first = self._categories[name]
+                if not values.equals(first) and not pc.all(pc.is_in(values, value_set=first)).as_py():
+                    raise EncodeError(
+                        "it has categories that the rows before do not have, and the file names those of its first rows",
+                        feature=name,
+                        advice="give all rows the same categories (pyarrow.Table.unify_dictionaries), or pass embed_schema=False",
+                    )
+            yield piece
 
     def _write_parallel(self, pool: ThreadPoolExecutor, pieces: Iterator[pa.RecordBatch], plan: WritePlan, threads: int) -> None:
         pending: deque[tuple[Future[list[Any]], pa.RecordBatch]] = deque()

@@ -144,6 +144,26 @@ class Schema:
         return source_of(self)
 
     @classmethod
+    def from_tfx(cls, source: Any, **keywords: Any) -> Schema:
+        """The schema of a TFX ``schema.pbtxt``: a path, or its bytes or text; see `tfrecord_io.schema.tfx.from_tfx`."""
+        from tfrecord_io.schema.tfx import from_tfx
+
+        return from_tfx(source, **keywords)
+
+    def to_tfx(self) -> str:
+        """The schema as text of a TFX ``schema.pbtxt``; see `tfrecord_io.schema.tfx.to_tfx`."""
+        from tfrecord_io.schema.tfx import to_tfx
+
+        return to_tfx(self)
+
+    @classmethod
+    def from_tfds(cls, path: Any, **keywords: Any) -> Schema:
+        """The schema of a dataset that TFDS wrote, from its ``features.json``; see `tfrecord_io.schema.tfds.from_tfds`."""
+        from tfrecord_io.schema.tfds import from_tfds
+
+        return from_tfds(path, **keywords)
+
+    @classmethod
     def from_feature_description(cls, description: Mapping[str, Any], sequence_features: Mapping[str, Any] | None = None) -> Schema:
         """The Schema of what TensorFlow's parsing would give.
 

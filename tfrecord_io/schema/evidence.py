@@ -1,0 +1,76 @@
+"""An inferred schema that says why: what was seen of each feature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tfrecord_io.schema.fields import Field, Schema
+from tfrecord_io.schema.table import table
+from tfrecord_io.schema.unify import Where
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What records show of one feature.
+
+    Attributes
+    ----------
+    kind : str
+        "int64", "float", "bytes", or "none" where no record has values.
+    records : int
+        Records that have the feature with a kind (a feature list: that have it).
+    least, most : int or None
+        Fewest and most values (steps) in one of them; None where there are none.
+    text : bool
+        All bytes values are text.
+    part : str
+        "context" or "feature_list".
+    listed, binary : Where or None
+        The first record that made it a list, and that made it binary.
+    """
+
+    kind: str = "none"
+    records: int = 0
+    least: int | None = None
+    most: int | None = None
+    text: bool = False
+    part: str = "context"
+    listed: Where | None = None
+    binary: Where | None = None
+
+
+class InferredSchema(Schema):
+    """A `Schema` and the evidence for it.
+
+    Attributes
+    ----------
+    evidence : mapping of str to Evidence
+        By feature.
+    records : int
+        That were looked at.
+    """
+
+    __slots__ = ("evidence", "records")
+    evidence: Mapping[str, Evidence]
+    records: int
+
+    def __init__(self, fields: Iterable[Field] = (), evidence: Mapping[str, Evidence] | None = None, records: int = 0) -> None:
+        super().__init__(fields)
+        object.__setattr__(self, "evidence", MappingProxyType(dict(evidence or {})))
+        object.__setattr__(self, "records", records)
+
+    def __repr__(self) -> str:
+        rows = []
+        for f in self:
+            seen = self.evidence.get(f.feature, Evidence())
+            values = "" if seen.least is None else str(seen.least) if seen.least == seen.most else f"{seen.least}–{seen.most}"
+            why = [f"list: {seen.listed}"] if seen.listed else []
+            why += [f"no text: {seen.binary}"] if seen.binary else []
+            rows.append((f.column, str(f.type), seen.kind, str(seen.records), values, "yes" if seen.text else "", "; ".join(why)))
+        heads = ("column", "type", "kind", "records", "values", "text", "because of")
+        return f"Schema inferred from {self.records} records\n" + table(heads, rows)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return InferredSchema, (self.fields, dict(self.evidence), self.records)
