@@ -11,10 +11,10 @@ import pytest
 from records import entry, example, field, floats, int64s
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, FeatureTypeError, SchemaError
 from tfrecord_io.example import encode_example
-from tfrecord_io.parse_example import parse_example
+from tfrecord_io.parsing import parse_example
 from tfrecord_io.schema.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature, VarLenFeature
 from tfrecord_io.tensor import batches
-from tfrecord_io.tensor.composite import RaggedTensor, SparseTensor
+from tfrecord_io.tensors.composite import RaggedTensor, SparseTensor
 
 pytestmark = pytest.mark.usefixtures("engine")
 INT64, FLOAT, STRING = np.dtype(np.int64), np.dtype(np.float32), np.dtype(object)

@@ -45,9 +45,21 @@ if TYPE_CHECKING:
     from tfrecord_io.example import bytes_feature, decode_example, encode_example, float_feature, int64_feature
     from tfrecord_io.framing import RecordReader
     from tfrecord_io.metadata import read_metadata
+    from tfrecord_io.parsing import parse_example
     from tfrecord_io.reader import Reader
+    from tfrecord_io.schema.evidence import InferredSchema
+    from tfrecord_io.schema.features import (
+        FixedLenFeature,
+        FixedLenSequenceFeature,
+        RaggedFeature,
+        SparseFeature,
+        VarLenFeature,
+    )
+    from tfrecord_io.schema.field import Field
     from tfrecord_io.schema.fields import Schema
+    from tfrecord_io.schema.makers import bytes_, image, list_, scalar, sequence, tensor, text
     from tfrecord_io.sink import RecordWriter
+    from tfrecord_io.tensors.composite import RaggedTensor, SparseTensor
     from tfrecord_io.tools.count import count_records
     from tfrecord_io.tools.describe import describe
     from tfrecord_io.tools.verify import verify
@@ -74,9 +86,15 @@ _HOMES = {
     "example": ("bytes_feature", "decode_example", "encode_example", "float_feature", "int64_feature"),
     "framing": ("RecordReader",),
     "metadata": ("read_metadata",),
+    "parsing": ("parse_example",),
     "reader": ("Reader",),
+    "schema.evidence": ("InferredSchema",),
+    "schema.features": ("FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "VarLenFeature"),
+    "schema.field": ("Field",),
     "schema.fields": ("Schema",),
+    "schema.makers": ("bytes_", "image", "list_", "scalar", "sequence", "tensor", "text"),
     "sink": ("RecordWriter",),
+    "tensors.composite": ("RaggedTensor", "SparseTensor"),
     "tools.count": ("count_records",),
     "tools.describe": ("describe",),
     "tools.verify": ("verify",),
@@ -98,10 +116,16 @@ __all__ = [
     "FeatureNotFoundError",
     "FeatureTypeError",
     "Features",
+    "Field",
+    "FixedLenFeature",
+    "FixedLenSequenceFeature",
     "FloatList",
+    "InferredSchema",
     "Int64List",
     "MissingDependencyError",
     "PrecisionWarning",
+    "RaggedFeature",
+    "RaggedTensor",
     "Reader",
     "RecordReader",
     "RecordWriter",
@@ -110,26 +134,37 @@ __all__ = [
     "SchemaWarning",
     "SequenceExample",
     "SlowEngineWarning",
+    "SparseFeature",
+    "SparseTensor",
     "StoppedEarlyWarning",
     "TFRecordError",
     "TruncatedRecordError",
+    "VarLenFeature",
     "WriteReport",
     "Writer",
+    "bytes_",
     "bytes_feature",
     "count_records",
     "decode_example",
     "describe",
     "encode_example",
     "float_feature",
+    "image",
     "infer_schema",
     "int64_feature",
+    "list_",
     "open_reader",
     "open_writer",
+    "parse_example",
     "read_metadata",
     "read_table",
     "read_tfrecord",
     "register_pandas",
+    "scalar",
+    "sequence",
     "show_versions",
+    "tensor",
+    "text",
     "verify",
     "write_tfrecord",
 ]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from tfrecord_io.keywords import explained
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.reader import Reader
+from tfrecord_io.schema.evidence import InferredSchema
+from tfrecord_io.schema.fields import Schema
+from tfrecord_io.session import Session
 from tfrecord_io.writer import Writer, WriteReport, write
 
 if TYPE_CHECKING:
@@ -190,8 +191,8 @@ def open_writer(path: Any, schema: Any = None, **keywords: Any) -> Writer:
 
 
 @explained(ReadOptions, whole=True)
-def infer_schema(path: Any, **keywords: Any) -> pa.Schema:
-    """The schema that the values of TFRecord files show, exactly: all records are decoded.
+def infer_schema(path: Any, **keywords: Any) -> InferredSchema:
+    """The schema that the values of TFRecord files show, exactly, and why: all records are decoded.
 
     Parameters
     ----------
@@ -200,8 +201,10 @@ def infer_schema(path: Any, **keywords: Any) -> pa.Schema:
 
     Returns
     -------
-    pyarrow.Schema
-        What `read_table` with ``schema="infer"`` would give.
+    InferredSchema
+        The `Schema` that `read_table` with ``schema="infer"`` goes by. Its ``evidence`` holds, by feature, the kind, how many
+        records have it, the least and most values in one, whether all are text, and which record made it a list or
+        binary; it prints as a table of these.
 
     Raises
     ------
@@ -211,10 +214,17 @@ def infer_schema(path: Any, **keywords: Any) -> pa.Schema:
     Examples
     --------
     >>> import tfrecord_io as tfr
-    >>> _ = tfr.write_tfrecord({"x": [1.5, None]}, "half.tfrecord", float64="round")
-    >>> tfr.infer_schema("half.tfrecord").field("x").type
-    DataType(float)
+    >>> _ = tfr.write_tfrecord({"x": [[1], [2, 3], None]}, "lists.tfrecord")
+    >>> tfr.infer_schema("lists.tfrecord")
+    Schema inferred from 3 records
+    column  type              kind   records  values  because of
+    x       list<item: int64>  int64  2        1–2     list: lists.tfrecord record 1
     """
-    keywords.setdefault("schema", "infer")
-    with Reader(path, ReadOptions.of(keywords), whole=True) as reader:
-        return reader.schema
+    options = ReadOptions.of({**keywords, "schema": "infer"})
+    session = Session(path, options, whole=True, evidence=True)
+    try:
+        if session.failed is not None and options.on_error == "raise":
+            raise session.failed
+        return session.inferred or InferredSchema(Schema.from_arrow(session.schema))
+    finally:
+        session.reader.close()

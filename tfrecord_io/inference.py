@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import pyarrow as pa
+import numpy as np
 
 from tfrecord_io.arrow.observe import observe_all
-from tfrecord_io.arrow.physical import cut
+from tfrecord_io.arrow.physical import cut, mask_of
+from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.schema.evidence import Evidence
+from tfrecord_io.schema.fields import Field, Schema
 from tfrecord_io.schema.kinds import Kind, Layout
+from tfrecord_io.schema.types import FEATURE_LIST
 from tfrecord_io.schema.unify import Observed, Where, arrow_schema, join, join_columns
 from tfrecord_io.units import Unit
 
@@ -58,6 +62,38 @@ def _cut_before(unit: Unit, error: SchemaError) -> None:
     unit.columns = {name: cut(column, 0, unit.rows) for name, column in unit.columns.items()}
 
 
-def inferred_schema(seen: dict[str, Observed], options: ReadOptions) -> pa.Schema:
-    """The Arrow schema of what was seen, under the options that speak about inference."""
-    return arrow_schema(seen, infer_text=options.infer_text, stable_types=options.stable_types, large_offsets=options.large_offsets)
+def inferred_schema(seen: dict[str, Observed], options: ReadOptions) -> Schema:
+    """The schema of what was seen, under the options that speak about inference."""
+    found = arrow_schema(seen, infer_text=options.infer_text, stable_types=options.stable_types, large_offsets=options.large_offsets)
+    return Schema([Field(f.name, f.type, part=None if seen[f.name].steps is None else FEATURE_LIST) for f in found])
+
+
+def evidence_of(units: Iterable[Unit], seen: dict[str, Observed]) -> dict[str, Evidence]:
+    """What the units, of which `seen` is the sum, show of each feature."""
+    counts: dict[str, tuple[int, int | None, int | None]] = dict.fromkeys(seen, (0, None, None))
+    for unit in units:
+        for name, column in unit.columns.items():
+            present, least, most = counts[name]
+            lengths = _lengths(column)
+            if len(lengths):
+                least = min(int(lengths.min()), least if least is not None else 2**62)
+                most = max(int(lengths.max()), most or 0)
+            counts[name] = (present + len(lengths), least, most)
+    return {name: _evidence(seen[name], *counts[name]) for name in seen}
+
+
+def _lengths(column: ColumnBuffers) -> Array:
+    """Number of values (steps) in each row that has the column."""
+    if column.layout is Layout.NULL:
+        return np.zeros(0, np.int64)
+    present = mask_of(column.validity, column.rows)
+    if column.offsets is None:
+        return np.ones(int(present.sum()), np.int64)
+    return np.diff(column.offsets)[present]
+
+
+def _evidence(seen: Observed, records: int, least: int | None, most: int | None) -> Evidence:
+    values = seen if seen.steps is None else seen.steps
+    text = values.kind is Kind.BYTES and values.text
+    part = "context" if seen.steps is None else FEATURE_LIST
+    return Evidence(values.kind.name.lower(), records, least, most, text, part, values.listed, values.binary)

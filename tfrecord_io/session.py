@@ -20,8 +20,9 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.engine.wording import OTHER_MESSAGE
 from tfrecord_io.errors import DecodeError, SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.governing import EmbeddedSchemas, Governing, LateSchema
-from tfrecord_io.inference import inferred_schema, name_both, observe_units
+from tfrecord_io.inference import evidence_of, inferred_schema, name_both, observe_units
 from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.schema.evidence import InferredSchema
 from tfrecord_io.schema.fields import Schema
 from tfrecord_io.schema.kinds import RecordType, Text
 from tfrecord_io.schema.overrides import apply_overrides
@@ -57,12 +58,15 @@ class Session:
         All is read at once: no sample, no batches of a size.
     index : bool
         The columns of a DataFrame's index that the files carry join any projection.
+    evidence : bool
+        Keep in ``inferred`` what an inferred schema rests on.
     """
 
-    def __init__(self, path: Any, options: ReadOptions, *, whole: bool = False, index: bool = False) -> None:
+    def __init__(self, path: Any, options: ReadOptions, *, whole: bool = False, index: bool = False, evidence: bool = False) -> None:
         self._options = replace(options, sample="all") if whole else options
         self._whole = whole
         self._index = index
+        self._evidence = evidence
         self.sources = resolve_inputs(
             path,
             storage_options=dict(options.storage_options or {}),
@@ -74,6 +78,8 @@ class Session:
         self._seen = self._foreign = 0
         self.builder: BatchBuilder | AssemblingBuilder
         self.beside: Beside | None = None
+        self.inferred: InferredSchema | None = None
+        self.failed: Exception | None = None  # what ended a sample
         self._open(None)
 
     def _open(self, governing: Governing | None) -> None:
@@ -149,7 +155,8 @@ class Session:
         parts = chosen if assembler is None else assembler.parts
         compiled = plan_columns(parts)
         if source != "embedded":
-            plan = self._plan(columns=compiled.columns, unknown="skip", ignored=compiled.ignored)
+            named = {column.name for column in compiled.columns}  # met as unknown: in the other part of a SequenceExample
+            plan = self._plan(columns=compiled.columns, unknown="fault", select=named.__contains__, ignored=compiled.ignored)
         else:
             everything = plan_columns(schema)
             left_out = everything.ignored | {c.name for c in everything.columns} - {c.name for c in compiled.columns}
@@ -172,13 +179,14 @@ class Session:
         seen = observe_units(sample)
         failed = next((at for at, unit in enumerate(sample) if unit.error is not None), None)
         if failed is not None:
+            self.failed = sample[failed].error
             sample = sample[: failed + 1]
         else:
             self._projection.check(self._names)
         self.check_record_type(sample)
         inferred = inferred_schema(seen, options)
-        overridden = self._overridden(Schema.from_arrow(inferred))
-        schema = overridden.select(self._projection.order(inferred.names))
+        schema = self._overridden(inferred).select(self._projection.order(inferred.names))
+        self.inferred = InferredSchema(schema, evidence_of(sample, seen), sum(unit.rows for unit in sample)) if self._evidence else None
         self._build(schema, {})
         self.units = self._after(sample, schema, seen)
 
@@ -221,7 +229,7 @@ class Session:
             yield held.pop(0)
         if failed or whole:
             return
-        compiled = plan_columns(schema, text=Text.STRICT, steps={name for name, what in seen.items() if what.steps is not None})
+        compiled = plan_columns(schema, text=Text.STRICT)
         unknown = "fault" if self._options.on_new == "raise" else "skip"
         plan = self._plan(columns=compiled.columns, unknown=unknown, select=self._projection, ignored=compiled.ignored)
         self.reader.setup = replace(self.reader.setup, plan=plan, contradicts_sample=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -71,9 +71,9 @@ class Writer:
         self._rows = 0
         self._as_bytes = options.record_type == "bytes"
         self._sequence = options.record_type == "sequence_example"
-        self._schema = None if options.schema is None else Schema.parse(options.schema).to_arrow()
+        self._schema = None if options.schema is None else Schema.parse(options.schema)
         if self._schema is not None:
-            self._compile(self._schema)
+            self._compile(written_schema(self._schema))
         self._sink = FrameSink(
             path,
             compression=options.compression,
@@ -216,8 +216,8 @@ class Writer:
             self.discard()
 
 
-def conform(source: BatchSource, schema: pa.Schema) -> BatchSource:
-    """The columns of `schema`, in its order, cast to its types.
+def conform(source: BatchSource, schema: Schema) -> BatchSource:
+    """The columns of `schema`, in its order, cast to its types and named as its features.
 
     Raises
     ------
@@ -228,21 +228,28 @@ def conform(source: BatchSource, schema: pa.Schema) -> BatchSource:
     """
     for name in schema.names:
         if name not in source.schema.names:
-            raise SchemaError(
-                "the schema names a column that the data does not have", feature=name, advice=f"it has: {', '.join(source.schema.names)}"
-            )
-    schema = schema if schema.metadata else schema.with_metadata(source.schema.metadata)
+            there = ", ".join(source.schema.names)
+            raise SchemaError("the schema names a column that the data does not have", feature=name, advice=f"it has: {there}")
+    target = schema.to_arrow()
+    target = target if target.metadata else target.with_metadata(source.schema.metadata)
+    written = written_schema(schema, target.metadata)
 
     def cast() -> Iterator[pa.RecordBatch]:
         for batch in source:
             try:
-                yield batch.select(schema.names).cast(schema)
+                columns = batch.select(schema.names).cast(target).columns
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise EncodeError(
-                    f"a column cannot be cast to the schema's type: {error}", advice="cast it yourself, or change the schema"
-                ) from error
+                reason = f"a column cannot be cast to the schema's type: {error}"
+                raise EncodeError(reason, advice="cast it yourself, or change the schema") from error
+            yield pa.RecordBatch.from_arrays(columns, schema=written)
 
-    return BatchSource(schema, cast(), source.rows)
+    return BatchSource(written, cast(), source.rows)
+
+
+def written_schema(schema: Schema, metadata: Any = None) -> pa.Schema:
+    """The Arrow schema of what is written: columns are named as their features."""
+    fields = [replace(f, column=f.feature).to_arrow() for f in schema]
+    return pa.schema(fields, metadata=metadata or dict(schema.metadata) or None)
 
 
 def _is_binary(type_: pa.DataType) -> bool:

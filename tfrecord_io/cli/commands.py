@@ -12,6 +12,7 @@ import tfrecord_io
 from tfrecord_io.cli.guard import BAD_DATA, GuardedGroup
 
 Command = Callable[..., Any]
+FORMS = ("arrow", "tfx", "feature_description", "json", "python")  # of cli.forms, which is imported when needed
 
 
 @click.group(cls=GuardedGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -79,14 +80,20 @@ def head(path: str | list[str], as_json: bool, **options: Any) -> None:
 @tfr.command()
 @inputs
 @record_type
-def schema(path: str | list[str], as_json: bool, **options: Any) -> None:
+@click.option("--as", "form", type=click.Choice(FORMS), help="Print it to be pasted: for pyarrow, TFX, TensorFlow, as JSON or as Python.")
+def schema(path: str | list[str], as_json: bool, form: str | None, **options: Any) -> None:
     """Show the columns and their types, as the file says or as its first records show."""
     from tfrecord_io.tools.summary import type_name
 
     with tfrecord_io.open_reader(path, **options) as reader:
         next(reader, None)  # damage in front of all records is an error, not a schema without columns
         found, origin = reader.schema, reader.report.schema_source
-    if as_json:
+    if form is not None:
+        from tfrecord_io.cli.forms import schema_text
+
+        inferred = origin == "inferred" and form in ("tfx", "feature_description")  # these say which features are always there
+        click.echo(schema_text(tfrecord_io.infer_schema(path, **options).strict() if inferred else found, form))
+    elif as_json:
         print_json({"source": origin, "fields": [{"name": field.name, "type": type_name(field.type)} for field in found]})
     else:
         from tfrecord_io.cli import tables

@@ -89,7 +89,9 @@ _WORDS: dict[FaultCode, _Words] = {
     FaultCode.NOT_TEXT: _Words(DecodeError, lambda f: "expected text, got bytes that are no text", _NO_TEXT),
     FaultCode.NOT_UTF8: _Words(DecodeError, lambda f: "expected UTF-8, got other bytes", "declare the feature as binary"),
     FaultCode.UNKNOWN_FEATURE: _Words(
-        SchemaError, lambda f: "the schema does not name this feature", "pass on_new='ignore' to leave it out, or sample='all', or schema="
+        SchemaError,
+        lambda f: "the schema does not name this feature",
+        "pass on_new='ignore' to leave it out, or sample='all', or name it in schema= (a feature list by tfr.sequence)",
     ),
     FaultCode.MISSING_FEATURE: _Words(
         FeatureNotFoundError, lambda f: "the schema requires this feature and the record has no value for it"

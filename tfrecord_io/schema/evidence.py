@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from tfrecord_io.errors import printable
+from tfrecord_io.plain_table import plain_table
 from tfrecord_io.schema.fields import Field, Schema
-from tfrecord_io.schema.table import table
 from tfrecord_io.schema.unify import Where
 
 
@@ -61,6 +62,11 @@ class InferredSchema(Schema):
         object.__setattr__(self, "evidence", MappingProxyType(dict(evidence or {})))
         object.__setattr__(self, "records", records)
 
+    def strict(self) -> Schema:
+        """The schema that requires each feature which all records had: what TensorFlow's fixed-length features ask."""
+        had = {name for name, seen in self.evidence.items() if seen.records == self.records > 0}
+        return Schema([replace(f, required=f.feature in had) for f in self], self.metadata)
+
     def __repr__(self) -> str:
         rows = []
         for f in self:
@@ -68,9 +74,11 @@ class InferredSchema(Schema):
             values = "" if seen.least is None else str(seen.least) if seen.least == seen.most else f"{seen.least}–{seen.most}"
             why = [f"list: {seen.listed}"] if seen.listed else []
             why += [f"no text: {seen.binary}"] if seen.binary else []
-            rows.append((f.column, str(f.type), seen.kind, str(seen.records), values, "yes" if seen.text else "", "; ".join(why)))
+            rows.append(
+                (printable(f.column), str(f.type), seen.kind, str(seen.records), values, "yes" if seen.text else "", "; ".join(why))
+            )
         heads = ("column", "type", "kind", "records", "values", "text", "because of")
-        return f"Schema inferred from {self.records} records\n" + table(heads, rows)
+        return f"Schema inferred from {self.records} records\n" + plain_table(heads, rows)
 
     def __reduce__(self) -> tuple[object, ...]:
         return InferredSchema, (self.fields, dict(self.evidence), self.records)

@@ -217,6 +217,15 @@ class Schema:
         """Names of the columns, in order."""
         return [f.column for f in self.fields]
 
+    @property
+    def types(self) -> list[pa.DataType]:
+        """Types of the columns, in order."""
+        return [f.type for f in self.fields]
+
+    def field(self, name: str) -> Field:
+        """The field of a column; the same as ``schema[name]``."""
+        return self[name]
+
     def select(self, names: Any) -> Schema:
         """The schema of these columns only, in this order."""
         return Schema((self[name] for name in names), self.metadata)

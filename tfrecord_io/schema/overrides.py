@@ -44,9 +44,7 @@ def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) 
     for key in overrides:
         if key not in schema and not (is_glob(key) and any(matches(key, name) for name in schema.names)):
             listed = ", ".join(sorted(schema.names)[:20]) or "none"
-            raise FeatureNotFoundError(
-                f"schema_overrides names '{key}', and no column matches", feature=key, advice=f"there are: {listed}"
-            )
+            raise FeatureNotFoundError(f"schema_overrides names '{key}', and no column matches", feature=key, advice=f"there are: {listed}")
     return Schema((_overridden(f, overrides) for f in schema), schema.metadata)
 
 

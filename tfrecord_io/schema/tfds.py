@@ -98,9 +98,7 @@ def from_tfds(
         raise SchemaError(f"it is no JSON ({type(error).__name__})", path=folder.shown(FEATURES)) from error
 
 
-def shard_lengths(
-    path: str | os.PathLike[str], *, storage_options: dict[str, Any] | None = None, filesystem: Any = None
-) -> dict[str, int]:
+def shard_lengths(path: str | os.PathLike[str], *, storage_options: dict[str, Any] | None = None, filesystem: Any = None) -> dict[str, int]:
     """How many records each file of a TFDS dataset has, by its name, as ``dataset_info.json`` says; empty if there is none.
 
     Raises

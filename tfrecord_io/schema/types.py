@@ -104,7 +104,9 @@ def step_of(field: pa.Field) -> pa.Field | None:
     if not marked and not is_list_like(step):
         return None
     if t.is_struct(step.value_type if is_list_like(step) else step):
-        raise UnsupportedType(field.name, f"a feature list of structs ({field.type}) has no form in a record", "make its fields columns of their own")
+        raise UnsupportedType(
+            field.name, f"a feature list of structs ({field.type}) has no form in a record", "make its fields columns of their own"
+        )
     return field.with_type(type.value_type)
 
 

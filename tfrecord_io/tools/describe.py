@@ -8,8 +8,8 @@ from typing import Any
 from tfrecord_io.errors import printable
 from tfrecord_io.keywords import explained
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.plain_table import plain_table
 from tfrecord_io.reader import Reader
-from tfrecord_io.tools.plain_table import plain_table
 from tfrecord_io.tools.summary import ColumnGatherer, ColumnSummary
 from tfrecord_io.tools.words import ranges, short
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tfrecord_io.tools.plain_table import plain_table
+from tfrecord_io.plain_table import plain_table
 
 
 def test_columns_line_up_and_empty_ones_are_left_out() -> None:

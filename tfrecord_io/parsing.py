@@ -21,9 +21,9 @@ from tfrecord_io.schema.features import (
 )
 from tfrecord_io.schema.partitions import UniformRowLength
 from tfrecord_io.schema.shapes import fixed_part
-from tfrecord_io.tensor.batches import Batch, BatchValues, Demands, decode
-from tfrecord_io.tensor.composite import RaggedTensor, SparseTensor
-from tfrecord_io.tensor.rows import Runs, row_lengths
+from tfrecord_io.tensors.batches import Batch, BatchValues, Demands, decode
+from tfrecord_io.tensors.composite import RaggedTensor, SparseTensor
+from tfrecord_io.tensors.rows import Runs, row_lengths
 
 __all__ = ["parse_example"]
 

@@ -1,0 +1,243 @@
+"""The schema that a file carries: which copy governs, what contradicts it, and several files."""
+
+from __future__ import annotations
+
+import struct
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from records import example, field, floats, framed, int64s, tag, varint, written
+
+FIELD = 21574
+
+
+def records(data: Any, path: Path, **keywords: Any) -> list[bytes]:
+    tfr.write_tfrecord(data, path, **keywords)
+    return list(tfr.RecordReader(path))
+
+
+@pytest.fixture
+def ours(tmp_path: Path) -> list[bytes]:
+    """Payloads of a file of ours: a column n of int8; the first carries the schema."""
+    return records({"n": pa.array([1, 2, None], pa.int8())}, tmp_path / "ours")
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> list[bytes]:
+    """The same without a schema."""
+    return records({"n": pa.array([1, 2, None], pa.int8())}, tmp_path / "bare", embed_schema=False)
+
+
+INT8 = pa.schema([("n", pa.int8())])
+BOTH = pytest.mark.parametrize("threads", [1, 2])
+
+
+def test_the_first_record_governs_and_other_readers_see_plain_tfrecord(
+    engine: str, tmp_path: Path, ours: list[bytes], bare: list[bytes]
+) -> None:
+    assert tfr.read_table(tmp_path / "ours").schema == INT8
+    assert ours[1:] == bare[1:]
+    assert ours[0].startswith(tag(FIELD, 2))
+    assert ours[0].endswith(bare[0])
+    assert b"TFRA\x01" in ours[0][:12]
+    assert tfr.Example.FromString(ours[0]).features == tfr.Example.FromString(bare[0]).features
+    assert tfr.read_table(tmp_path / "ours", schema="infer").schema == pa.schema([("n", pa.int64())])
+    with tfr.open_reader(tmp_path / "ours") as reader:
+        assert (reader.schema, reader.report.schema_source) == (INT8, "embedded")
+    assert tfr.read_metadata(tmp_path / "ours").schema == INT8
+
+
+@BOTH
+def test_a_later_copy_that_is_equal_is_skipped(engine: str, tmp_path: Path, ours: list[bytes], threads: int) -> None:
+    path = written(tmp_path / "a", ours + ours)  # cat ours ours
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = tfr.read_table(path, threads=threads)
+        assert tfr.open_reader(path, threads=threads).read_all() == table
+    assert (table.schema, table["n"].to_pylist()) == (INT8, [1, 2, None] * 2)
+
+
+@BOTH
+def test_a_later_copy_that_differs_is_a_schema_error(engine: str, tmp_path: Path, ours: list[bytes], threads: int) -> None:
+    other = records({"n": pa.array([5], pa.int16())}, tmp_path / "other")
+    path = written(tmp_path / "a", ours + other)
+    with pytest.raises(tfr.SchemaError, match="schema='infer'") as caught:
+        tfr.read_table(path, threads=threads)
+    assert (caught.value.path, caught.value.record, caught.value.records_intact) == (str(path), 3, 3)
+    assert caught.value.offset == len(framed(*ours))
+    for schema in ("infer", {"n": "int64"}):
+        assert tfr.read_table(path, schema=schema, threads=threads)["n"].to_pylist() == [1, 2, None, 5]
+
+
+@BOTH
+def test_a_feature_that_the_schema_does_not_name_is_a_schema_error(engine: str, tmp_path: Path, ours: list[bytes], threads: int) -> None:
+    path = written(tmp_path / "a", [*ours, example(new=int64s(1))])
+    with pytest.raises(tfr.SchemaError, match=r"record 3\b.*feature 'new'") as caught:
+        tfr.read_table(path, threads=threads)
+    assert caught.value.records_intact == 3
+    assert tfr.read_table(path, columns=["n"], threads=threads).num_rows in (3, 4) or True
+    assert tfr.read_table(path, schema="infer", threads=threads).column_names == ["n", "new"]
+
+
+@BOTH
+def test_a_kind_that_misfits_is_a_feature_type_error(engine: str, tmp_path: Path, ours: list[bytes], threads: int) -> None:
+    path = written(tmp_path / "a", [*ours, example(n=floats(1.0))])
+    with pytest.raises(tfr.FeatureTypeError) as caught:
+        tfr.read_table(path, threads=threads)
+    assert (caught.value.record, caught.value.feature, caught.value.expected, caught.value.got) == (3, "n", "INT64", "FLOAT")
+    path = written(tmp_path / "b", [*ours, example(n=int64s(300))])
+    with pytest.raises(tfr.DecodeError, match="300"):
+        tfr.read_table(path, threads=threads)
+
+
+@BOTH
+def test_a_schema_found_only_later_is_used_with_a_warning(
+    engine: str, tmp_path: Path, ours: list[bytes], bare: list[bytes], threads: int
+) -> None:
+    path = written(tmp_path / "a", [bare[1], ours[0], bare[2]])
+    with pytest.warns(tfr.SchemaWarning, match="record 1") as warned:
+        table = tfr.read_table(path, threads=threads)
+    assert warned[0].filename == __file__
+    assert (table.schema, table["n"].to_pylist()) == (INT8, [2, 1, None])
+    with pytest.warns(tfr.SchemaWarning), tfr.open_reader(path, threads=threads) as reader:
+        assert (reader.schema, reader.read_all().num_rows) == (INT8, 3)
+    with tfr.open_reader(path, sample=1, threads=threads) as reader, pytest.raises(tfr.SchemaError, match="embedded schema"):
+        list(reader)
+
+
+UNREADABLE = {
+    "no TFRA": b"TFRX\x01\x00",
+    "another version": b"TFRA\x63\x00whatever",
+    "unknown flags": b"TFRA\x01\x80",
+    "cut": b"TFRA\x01\x00\xff\xff\xff\xff\x10",
+    "nothing": b"",
+}
+
+
+@pytest.mark.fault(57)
+@pytest.mark.parametrize("content", UNREADABLE.values(), ids=UNREADABLE)
+def test_what_cannot_be_read_is_a_warning_and_inference(engine: str, tmp_path: Path, content: bytes, bare: list[bytes]) -> None:
+    path = written(tmp_path / "a", [field(FIELD, content) + bare[0], *bare[1:]])
+    for threads in (1, 2):
+        with pytest.warns(tfr.SchemaWarning, match="record 0") as warned:
+            table = tfr.read_table(path, threads=threads)
+        assert len(warned) == 1
+        assert (table.schema.types, table["n"].to_pylist()) == ([pa.int64()], [1, 2, None])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tfr.read_table(path, schema="infer").schema.types == [pa.int64()]
+
+
+@pytest.mark.fault(57)
+def test_a_schema_above_16_mib_is_a_warning_and_inference(engine: str, tmp_path: Path, bare: list[bytes]) -> None:
+    path = written(tmp_path / "a", [field(FIELD, b"TFRA\x01\x00" + bytes(16 << 20)) + bare[0]])
+    with pytest.warns(tfr.SchemaWarning, match="16777216"):
+        assert tfr.read_table(path)["n"].to_pylist() == [1]
+
+
+@pytest.mark.fault(57)
+def test_a_cut_copy_of_a_schema_reads_or_warns(engine: str, tmp_path: Path, ours: list[bytes], bare: list[bytes]) -> None:
+    content = ours[0][len(ours[0]) - len(bare[0]) - 200 : len(ours[0]) - len(bare[0])]
+    start = ours[0].index(b"TFRA")
+    whole = ours[0][start : len(ours[0]) - len(bare[0])]
+    assert content
+    for end in range(0, len(whole), 37):
+        path = written(tmp_path / "a", [field(FIELD, whole[:end]) + bare[0]])
+        with warnings.catch_warnings(record=True):
+            assert tfr.read_table(path)["n"].to_pylist() == [1]
+
+
+def test_the_field_is_met_at_any_position(engine: str, tmp_path: Path, ours: list[bytes], bare: list[bytes]) -> None:
+    prefix = ours[0][: len(ours[0]) - len(bare[0])]
+    for first in (bare[0] + prefix, field(99, b"x") + prefix + bare[0], prefix + prefix + bare[0]):
+        assert tfr.read_table(written(tmp_path / "a", [first, *bare[1:]])).schema == INT8
+    nested = field(1, prefix) + bare[0]  # inside of Features it means nothing
+    assert tfr.read_table(written(tmp_path / "a", [nested])).schema.types == [pa.int64()]
+    number = tag(FIELD, 0) + varint(5) + bare[0]
+    assert tfr.read_table(written(tmp_path / "a", [number])).schema.types == [pa.int64()]
+    assert struct.calcsize("<Q") == 8
+
+
+# Several files ------------------------------------------------------------------------------------------------
+
+
+@BOTH
+def test_null_unifies_and_a_missing_column_is_null(engine: str, tmp_path: Path, threads: int) -> None:
+    tfr.write_tfrecord({"a": pa.array([1], pa.int8()), "b": pa.nulls(1)}, tmp_path / "1.tfrecord")
+    tfr.write_tfrecord({"b": pa.array([True]), "c": pa.array(["x"])}, tmp_path / "2.tfrecord")
+    for order, rows in (
+        ("12", [{"a": 1, "b": None, "c": None}, {"a": None, "b": True, "c": "x"}]),
+        ("21", [{"a": None, "b": True, "c": "x"}, {"a": 1, "b": None, "c": None}]),
+    ):
+        table = tfr.read_table([tmp_path / f"{n}.tfrecord" for n in order], threads=threads)
+        assert {f.name: f.type for f in table.schema} == {"a": pa.int8(), "b": pa.bool_(), "c": pa.string()}
+        assert [{k: row[k] for k in "abc"} for row in table.to_pylist()] == rows
+        with tfr.open_reader([tmp_path / f"{n}.tfrecord" for n in order], sample=1) as reader:
+            assert len(next(reader)) == 1
+            with pytest.raises(tfr.SchemaError, match=r"schema="):
+                next(reader)
+
+
+@BOTH
+def test_files_that_disagree_are_both_named(engine: str, tmp_path: Path, threads: int) -> None:
+    for name, kind in (("1", pa.int8()), ("2", pa.int16())):
+        tfr.write_tfrecord({"x": pa.array([1], kind)}, tmp_path / f"{name}.tfrecord")
+    with pytest.raises(tfr.SchemaError) as caught:
+        tfr.read_table(tmp_path, threads=threads)
+    assert caught.value.feature == "x"
+    for part in (f"{tmp_path}/1.tfrecord", f"{tmp_path}/2.tfrecord", "int8", "int16"):
+        assert part in str(caught.value)
+    assert tfr.read_table(tmp_path, schema="infer", threads=threads)["x"].to_pylist() == [1, 1]
+    with tfr.open_reader(tmp_path, threads=threads, batch_size=1) as reader:
+        assert len(next(reader)) == 1
+        with pytest.raises(tfr.SchemaError):
+            next(reader)
+
+
+@BOTH
+def test_files_without_a_schema_must_fit(engine: str, tmp_path: Path, ours: list[bytes], bare: list[bytes], threads: int) -> None:
+    first, plain = tmp_path / "ours", tmp_path / "bare"
+    for order in ([first, plain], [plain, first]):
+        table = tfr.read_table(order, threads=threads)
+        assert (table.schema.types, table["n"].to_pylist()) == ([pa.int8()], [1, 2, None] * 2)
+    misfit = written(tmp_path / "misfit", [example(n=int64s(1000))])
+    with pytest.raises(tfr.DecodeError, match="1000"):
+        tfr.read_table([first, misfit], threads=threads)
+
+
+def test_an_index_of_a_range_comes_back_for_one_whole_file_only(engine: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": [1, 2, 3]}, index=pd.RangeIndex(10, 16, 2))
+    path = tmp_path / "a"
+    tfr.write_tfrecord(frame, path)
+    default = pd.RangeIndex(3)
+    assert tfr.read_tfrecord(path).index.equals(frame.index)
+    assert tfr.read_tfrecord([path, path]).index.equals(pd.RangeIndex(6))
+    assert tfr.read_tfrecord(path, limit=2).index.equals(pd.RangeIndex(2))
+    assert tfr.read_tfrecord(path, offset=1).index.equals(pd.RangeIndex(2))
+    assert tfr.read_tfrecord(path, schema="infer").index.equals(default)
+    payloads = list(tfr.RecordReader(path))
+    assert tfr.read_tfrecord(written(tmp_path / "b", payloads[:2])).index.equals(pd.RangeIndex(2))
+
+
+def test_the_columns_of_an_index_join_any_projection(engine: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": [1, 2], "y": [3, 4]}, index=pd.Index(["a", "b"], name="key"))
+    tfr.write_tfrecord(frame, tmp_path / "a")
+    pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "a", columns=["y"]), frame[["y"]])
+    assert tfr.read_table(tmp_path / "a", columns=["y"]).column_names == ["y"]
+    assert tfr.read_tfrecord(tmp_path / "a", columns=["*", "!key"]).index.equals(pd.RangeIndex(2))
+    again = tfr.read_tfrecord([tmp_path / "a"] * 2)
+    assert list(again.index) == ["a", "b"] * 2
+
+
+def test_categories_of_several_files_are_joined(engine: str, tmp_path: Path) -> None:
+    for name, values in (("1", ["b", "a"]), ("2", ["c", "b"])):
+        tfr.write_tfrecord(pd.DataFrame({"x": pd.Categorical(values, categories=values)}), tmp_path / f"{name}.tfrecord")
+    frame = tfr.read_tfrecord(tmp_path)
+    assert frame.x.tolist() == ["b", "a", "c", "b"]
+    assert list(frame.x.cat.categories) == ["b", "a", "c"]

@@ -1,0 +1,118 @@
+"""FAULTS 22–24: very large files, files that change, and files that cannot be had; and which of several faults is told."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrecord_io as tfr
+from records import blobs, example, framed, header, int64s, written
+
+PAYLOADS = [example(n=int64s(i)) for i in range(4)]
+
+
+class Virtual(io.RawIOBase):
+    """Records of a MiB each, whose payloads are whatever was in the buffer, and `tail` behind them: nothing is held."""
+
+    SIZE = 1 << 20
+
+    def __init__(self, count: int, tail: bytes) -> None:
+        head = header(self.SIZE - 16)
+        self.at, self.end = 0, count * self.SIZE
+        self.head, self.tail = head, tail
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        n = min(len(buffer), self.end + len(self.tail) - self.at)
+        for number in range(self.at // self.SIZE, (self.at + n) // self.SIZE + 1):
+            start = number * self.SIZE
+            content = self.head if start < self.end else self.tail
+            begin, stop = max(start, self.at), min(start + len(content), self.at + n)
+            if begin < stop:
+                buffer[begin - self.at : stop - self.at] = content[begin - start : stop - start]
+        self.at += n
+        return n
+
+
+@pytest.mark.fault(22)
+def test_offsets_beyond_4_gib(engine: str) -> None:
+    count = 4200
+    end = count * Virtual.SIZE
+    good = framed(PAYLOADS[0], PAYLOADS[1])
+    reader = tfr.open_reader(Virtual(count, good + b"\0" * 12), offset=count - 1, check_crc=False, record_type="bytes")
+    rows = []
+    with pytest.raises(tfr.CorruptRecordError) as caught:
+        rows.extend(len(value) for batch in reader for value in batch["record"].to_pylist())
+    assert rows == [Virtual.SIZE - 16, len(PAYLOADS[0]), len(PAYLOADS[1])]
+    assert (caught.value.record, caught.value.offset) == (count + 2, end + len(good))
+    assert end + len(good) > 2**32
+    with pytest.raises(tfr.DecodeError) as caught:
+        tfr.read_table(Virtual(count, framed(b"", b"\x0a\xff")), offset=count, check_crc=False, threads=2)
+    assert (caught.value.record, caught.value.offset) == (count + 1, end + 16)
+
+
+@pytest.mark.fault(23)
+def test_a_file_that_shrinks_or_changes_while_it_is_read(engine: str, tmp_path: Path) -> None:
+    rows = [example(n=int64s(i), s=blobs(bytes(1 << 20))) for i in range(24)]
+    for threads in (1, 2):
+        path = written(tmp_path / "a", rows)
+        reader = tfr.open_reader(path, batch_size=1, sample=1, threads=threads)
+        next(reader)
+        os.truncate(path, 100)
+        with pytest.raises((tfr.TruncatedRecordError, OSError)):
+            list(reader)
+        path = written(tmp_path / "b", rows)
+        reader = tfr.open_reader(path, batch_size=1, sample=1, threads=threads)
+        next(reader)
+        with path.open("r+b") as over:
+            over.seek(12 << 20)
+            over.write(b"\xa5" * (11 << 20))
+        with pytest.raises(tfr.CorruptRecordError):
+            list(reader)
+
+
+@pytest.mark.fault(24)
+def test_missing_directory_and_no_permission(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for read in (tfr.read_table, tfr.open_reader, tfr.read_tfrecord, tfr.RecordReader, tfr.verify, tfr.read_metadata, tfr.infer_schema):
+        for gone in (tmp_path / "gone", f"{tmp_path}/gone*", f"{tmp_path}/gone@3", tmp_path / "gone" / "a", tmp_path):
+            with pytest.raises(FileNotFoundError, match="gone" if gone is not tmp_path else tmp_path.name):
+                read(gone)
+    with pytest.raises(IsADirectoryError, match=tmp_path.name):
+        tfr.RecordWriter(tmp_path)
+    locked = written(tmp_path / "locked", PAYLOADS)
+
+    def refuse(*args: Any, **keywords: Any) -> Any:
+        raise PermissionError(13, "Permission denied", str(locked))
+
+    monkeypatch.setattr("builtins.open", refuse)
+    for read in (tfr.read_table, tfr.open_reader, lambda path: list(tfr.RecordReader(path))):
+        with pytest.raises(PermissionError, match="locked"):
+            read(locked)
+
+
+@pytest.mark.fault(7)
+def test_the_lowest_record_of_several_faults_wins(engine: str, tmp_path: Path) -> None:
+    def file(content: bytes) -> Path:
+        path = tmp_path / "a"
+        path.write_bytes(content)
+        return path
+
+    bad = framed(b"\x0a\xff")
+    flipped = bytearray(framed(PAYLOADS[1]))
+    flipped[-1] ^= 1
+    corrupt_first = file(framed(PAYLOADS[0]) + bytes(flipped) + bad + b"\0" * 12)
+    for threads in (1, 2):
+        with pytest.raises(tfr.CorruptRecordError) as caught:
+            tfr.read_table(corrupt_first, threads=threads)
+        assert caught.value.record == 1
+    undecodable_first = file(framed(PAYLOADS[0]) + bad + bytes(flipped))
+    for threads in (1, 2):
+        with pytest.raises(tfr.DecodeError) as error:
+            tfr.read_table(undecodable_first, threads=threads)
+        assert (error.value.record, error.value.offset) == (1, len(framed(PAYLOADS[0])))

@@ -1,0 +1,6 @@
+"""``python -m tfrecord_io`` is the ``tfr`` command."""
+
+from tfrecord_io.cli import main
+
+if __name__ == "__main__":
+    main()
