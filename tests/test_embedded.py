@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 import warnings
 from pathlib import Path
 from typing import Any
@@ -78,10 +77,9 @@ def test_a_later_copy_that_differs_is_a_schema_error(engine: str, tmp_path: Path
 @BOTH
 def test_a_feature_that_the_schema_does_not_name_is_a_schema_error(engine: str, tmp_path: Path, ours: list[bytes], threads: int) -> None:
     path = written(tmp_path / "a", [*ours, example(new=int64s(1))])
-    with pytest.raises(tfr.SchemaError, match=r"record 3\b.*feature 'new'") as caught:
+    with pytest.raises(tfr.SchemaError, match=r"record 3\b.*feature 'new'.*schema='infer'") as caught:
         tfr.read_table(path, threads=threads)
     assert caught.value.records_intact == 3
-    assert tfr.read_table(path, columns=["n"], threads=threads).num_rows in (3, 4) or True
     assert tfr.read_table(path, schema="infer", threads=threads).column_names == ["n", "new"]
 
 
@@ -143,10 +141,8 @@ def test_a_schema_above_16_mib_is_a_warning_and_inference(engine: str, tmp_path:
 
 @pytest.mark.fault(57)
 def test_a_cut_copy_of_a_schema_reads_or_warns(engine: str, tmp_path: Path, ours: list[bytes], bare: list[bytes]) -> None:
-    content = ours[0][len(ours[0]) - len(bare[0]) - 200 : len(ours[0]) - len(bare[0])]
     start = ours[0].index(b"TFRA")
     whole = ours[0][start : len(ours[0]) - len(bare[0])]
-    assert content
     for end in range(0, len(whole), 37):
         path = written(tmp_path / "a", [field(FIELD, whole[:end]) + bare[0]])
         with warnings.catch_warnings(record=True):
@@ -161,7 +157,6 @@ def test_the_field_is_met_at_any_position(engine: str, tmp_path: Path, ours: lis
     assert tfr.read_table(written(tmp_path / "a", [nested])).schema.types == [pa.int64()]
     number = tag(FIELD, 0) + varint(5) + bare[0]
     assert tfr.read_table(written(tmp_path / "a", [number])).schema.types == [pa.int64()]
-    assert struct.calcsize("<Q") == 8
 
 
 # Several files ------------------------------------------------------------------------------------------------

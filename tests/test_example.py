@@ -16,6 +16,10 @@ from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.example import bytes_feature, decode_example, encode_example, float_feature, int64_feature
 
 
+def type_name(value: object) -> str:
+    return type(value).__name__
+
+
 class Tensor:
     """What an eager tensor looks like to the helpers."""
 
@@ -54,20 +58,20 @@ INTEGERS = [
 ]
 
 
-@pytest.mark.parametrize(("value", "expected"), INTEGERS, ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(("value", "expected"), INTEGERS, ids=type_name)
 def test_int64_feature_takes_every_integer(value: Any, expected: list[int]) -> None:
     feature = int64_feature(value)
     assert feature.WhichOneof("kind") == "int64_list"
     assert list(feature.int64_list.value) == expected
 
 
-@pytest.mark.parametrize("value", [1.0, "1", b"1", None, np.float32(1), np.array([1.0]), [1, 2.0], {1}], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("value", [1.0, "1", b"1", None, np.float32(1), np.array([1.0]), [1, 2.0], {1}], ids=type_name)
 def test_int64_feature_refuses_what_is_no_integer(value: Any) -> None:
     with pytest.raises(TypeError):
         int64_feature(value)
 
 
-@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, np.uint64(2**63), np.array([2**63], np.uint64)], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, np.uint64(2**63), np.array([2**63], np.uint64)], ids=type_name)
 def test_int64_feature_refuses_what_int64_cannot_hold(value: Any) -> None:
     with pytest.raises(EncodeError, match="int64"):
         int64_feature(value)
@@ -84,14 +88,14 @@ FLOATS = [
 ]
 
 
-@pytest.mark.parametrize(("value", "expected"), FLOATS, ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(("value", "expected"), FLOATS, ids=type_name)
 def test_float_feature_takes_every_number(value: Any, expected: list[float]) -> None:
     feature = float_feature(value)
     assert feature.WhichOneof("kind") == "float_list"
     assert list(feature.float_list.value) == expected
 
 
-@pytest.mark.parametrize("value", [True, np.bool_(False), np.array([True]), "1.0", b"1", None, 1j], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("value", [True, np.bool_(False), np.array([True]), "1.0", b"1", None, 1j], ids=type_name)
 def test_float_feature_refuses_what_is_no_number(value: Any) -> None:
     with pytest.raises(TypeError):
         float_feature(value)
@@ -111,7 +115,7 @@ BLOBS = [(b"cat", [b"cat"]), (bytearray(b"x"), [b"x"]), (memoryview(b"x"), [b"x"
 BLOBS += [(np.array([b"a", b"bc"]), [b"a", b"bc"]), (Tensor(b"t"), [b"t"]), (np.array([b"a\0"], object), [b"a\0"])]
 
 
-@pytest.mark.parametrize(("value", "expected"), BLOBS, ids=lambda v: type(v).__name__)
+@pytest.mark.parametrize(("value", "expected"), BLOBS, ids=type_name)
 def test_bytes_feature_takes_bytes(value: Any, expected: list[bytes]) -> None:
     assert list(bytes_feature(value).bytes_list.value) == expected
 
@@ -171,7 +175,7 @@ def test_names_are_text() -> None:
         encode_example({"\ud800": 1})
 
 
-@pytest.mark.parametrize("payload", [b"\x0a", b"text", struct.pack("<Q", 3)], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize("payload", [b"\x0a", b"text", struct.pack("<Q", 3)], ids=type_name)
 def test_decode_example_refuses_other_bytes(payload: bytes) -> None:
     with pytest.raises(DecodeError, match="record_type"):
         decode_example(payload)

@@ -13,7 +13,7 @@ from tfrecord_io.errors import DecodeError, FeatureNotFoundError, FeatureTypeErr
 from tfrecord_io.example import encode_example
 from tfrecord_io.parsing import parse_example
 from tfrecord_io.schema.features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature, VarLenFeature
-from tfrecord_io.tensor import batches
+from tfrecord_io.tensors import batches
 from tfrecord_io.tensors.composite import RaggedTensor, SparseTensor
 
 pytestmark = pytest.mark.usefixtures("engine")

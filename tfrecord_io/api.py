@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
 from tfrecord_io.keywords import explained
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.reader import Reader

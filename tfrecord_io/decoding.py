@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from queue import SimpleQueue
@@ -120,7 +120,7 @@ class UnitReader:
         left = size - (0 if self._block is None else self._block.start + self._begin)
         return min(left, self._last_bytes * 5 // 4) if self._last_bytes else left
 
-    def units(self, threads: int, max_rows: int, max_bytes: int, rows: int = 0, size: int = 0) -> Iterator[Unit]:
+    def units(self, threads: int, max_rows: int, max_bytes: int, rows: int = 0, size: int = 0) -> Generator[Unit, None, None]:
         """All units from here on, in order; batches of so many rows and bytes end with one that says so.
 
         `rows` and `size` are those of the batch that units before have begun.
@@ -133,7 +133,7 @@ class UnitReader:
             yield unit
             rows, size = (0, 0) if unit.ends_batch else (rows + unit.rows, size + unit.payload_bytes)
 
-    def _parallel(self, threads: int, max_rows: int, max_bytes: int, rows: int, size: int) -> Iterator[Unit]:
+    def _parallel(self, threads: int, max_rows: int, max_bytes: int, rows: int, size: int) -> Generator[Unit, None, None]:
         workers: SimpleQueue[Worker] = SimpleQueue()
         for _ in range(threads):
             workers.put(self.worker())

@@ -65,7 +65,11 @@ def _cut_before(unit: Unit, error: SchemaError) -> None:
 def inferred_schema(seen: dict[str, Observed], options: ReadOptions) -> Schema:
     """The schema of what was seen, under the options that speak about inference."""
     found = arrow_schema(seen, infer_text=options.infer_text, stable_types=options.stable_types, large_offsets=options.large_offsets)
-    return Schema([Field(f.name, f.type, part=None if seen[f.name].steps is None else FEATURE_LIST) for f in found])
+    fields = []
+    for f in found:
+        part = None if seen[f.name].steps is None else FEATURE_LIST
+        fields.append(Field(f.name, f.type, part=part))  # type: ignore[arg-type]  # None: the usual one of the type
+    return Schema(fields)
 
 
 def evidence_of(units: Iterable[Unit], seen: dict[str, Observed]) -> dict[str, Evidence]:

@@ -76,7 +76,8 @@ WRITE = {
     "schema": """pyarrow.Schema, Schema or dict, optional
     Columns to write, in this order, cast to these types. Without it the data says.""",
     "record_type": """{None, "example", "sequence_example", "bytes"}
-    "sequence_example" writes lists of lists as feature lists, with one step for each inner list. "bytes" writes one binary column as records, as they are.""",
+    "sequence_example" writes lists of lists as feature lists, with one step for each inner list. "bytes"
+    writes one binary column as records, as they are.""",
     "column_encoding": """dict, optional
     By column: "list" (values, the default) or "raw" (little-endian bytes, with ``x/shape`` and ``x/dtype`` beside them,
     so that nothing is rounded).""",

@@ -102,6 +102,10 @@ class ReadOptions(_Options):
     def __post_init__(self) -> None:
         self._refuse_later()
         _one_of("record_type", self.record_type, (None, *RECORD_TYPES))
+        if not isinstance(self.columns, str | Sequence | None):
+            raise TypeError(f"columns={self.columns!r}: expected names, globs and !names")
+        if not isinstance(self.include_file_paths, str | None):
+            raise TypeError(f"include_file_paths={self.include_file_paths!r}: expected the name of a column")
         _one_of("on_new", self.on_new, ("raise", "ignore"))
         if self.on_error not in ("raise", "stop"):
             if self.on_error == "skip" or callable(self.on_error):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -160,7 +160,7 @@ class Session:
         else:
             everything = plan_columns(schema)
             left_out = everything.ignored | {c.name for c in everything.columns} - {c.name for c in compiled.columns}
-            plan = self._plan(columns=compiled.columns, unknown="fault", ignored=frozenset(left_out))
+            plan = self._plan(columns=compiled.columns, unknown="fault", select=self._projection, ignored=frozenset(left_out))
         self.reader.setup = replace(self.reader.setup, plan=plan)
         self._build(parts, dictionaries, assembler)
         self.units = self._rest()
@@ -219,11 +219,11 @@ class Session:
                 rows = size = 0
         self._begun = rows, size
 
-    def _after(self, sample: list[Unit], schema: Schema, seen: Mapping[str, Observed]) -> Iterator[Unit]:
+    def _after(self, sample: list[Unit], schema: Schema, seen: Mapping[str, Observed]) -> Generator[Unit, None, None]:
         """The sample's units, then the rest under the schema that they gave."""
         failed = bool(sample) and sample[-1].error is not None
         whole = self._options.sample == "all"
-        held = [unit for unit in sample if unit.rows or unit.error is not None]
+        held = [unit for unit in sample if unit.rows or unit.ends_batch or unit.error is not None]
         sample.clear()
         while held:
             yield held.pop(0)
@@ -237,7 +237,7 @@ class Session:
             name_both(unit, seen)
             yield unit
 
-    def _rest(self) -> Iterator[Unit]:
+    def _rest(self) -> Generator[Unit, None, None]:
         return self.reader.units(self._options.thread_count, self._batch_rows, self._batch_bytes, *self._begun)
 
     @property

@@ -19,6 +19,10 @@ from tfrecord_io.arrow.input import BATCH_BYTES, BATCH_ROWS, BatchSource, open_i
 from tfrecord_io.errors import EncodeError, SchemaError
 
 
+def type_name(value: object) -> str:
+    return type(value).__name__
+
+
 def table(source: BatchSource) -> pa.Table:
     return pa.Table.from_batches(list(source), source.schema)
 
@@ -92,7 +96,7 @@ def test_rows_without_columns_are_kept() -> None:
     assert [b.num_rows for b in open_input(pd.DataFrame(index=range(3)))] == [3]
 
 
-@pytest.mark.parametrize("data", [5, "a.csv", b"x", np.zeros(3), None, [1, 2], pa.array([1]), pd.Series([1])], ids=lambda data: type(data).__name__)
+@pytest.mark.parametrize("data", [5, "a.csv", b"x", np.zeros(3), None, [1, 2], pa.array([1]), pd.Series([1])], ids=type_name)
 def test_what_holds_no_table_is_a_type_error(data: Any) -> None:
     with pytest.raises((TypeError, pa.ArrowInvalid)):
         open_input(data)

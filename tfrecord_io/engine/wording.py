@@ -122,6 +122,8 @@ def to_error(fault: Fault, *, path: str | None = None, record: int = 0, offset: 
         error = SchemaError
         if fault.code is FaultCode.KIND:
             advice = "the schema was fixed from a sample: pass sample='all' or schema="
+    if fault.code is FaultCode.UNKNOWN_FEATURE and not contradicts_sample:
+        advice = "the file carries a schema without it: schema='infer' reads what the records hold"
     return error(
         words.reason(fault),
         path=path,

@@ -1,0 +1,168 @@
+"""Keywords: each is checked where it is given, means one thing everywhere, and stands in every call's help."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrecord_io as tfr
+from records import example, int64s, written
+from tfrecord_io import keywords
+from tfrecord_io.options import ReadOptions, WriteOptions
+
+READING = [tfr.read_tfrecord, tfr.read_table, tfr.open_reader, tfr.infer_schema]
+WRITING = [tfr.write_tfrecord, tfr.open_writer]
+STREAM_ONLY = {"sample", "on_new", "batch_size", "batch_bytes"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return written(tmp_path / "a.tfrecord", [example(x=int64s(1))])
+
+
+def write(path: Path, **more: Any) -> Any:
+    return tfr.write_tfrecord({"x": [1]}, path.with_name("out"), **more)
+
+
+def open_writer(path: Path, **more: Any) -> Any:
+    return tfr.open_writer(path.with_name("out"), **more)
+
+
+@pytest.mark.parametrize("call", [*READING, write, open_writer])
+def test_a_keyword_that_does_not_exist_is_a_type_error_that_names_it(path: Path, call: Callable[..., Any]) -> None:
+    with pytest.raises(TypeError, match="'colums'"):
+        call(path, colums=["x"])
+    assert not path.with_name("out").exists()
+
+
+BAD = [
+    ({"batch_size": 0}, ValueError),
+    ({"batch_size": 1.5}, TypeError),
+    ({"batch_size": True}, TypeError),
+    ({"batch_bytes": -1}, ValueError),
+    ({"limit": -1}, ValueError),
+    ({"limit": "5"}, TypeError),
+    ({"offset": -1}, ValueError),
+    ({"offset": None}, TypeError),
+    ({"sample": 0}, ValueError),
+    ({"sample": "most"}, TypeError),
+    ({"threads": 0}, ValueError),
+    ({"threads": 2.0}, TypeError),
+    ({"max_record_bytes": 2**31}, ValueError),
+    ({"max_record_bytes": 0}, ValueError),
+    ({"max_features": 0}, ValueError),
+    ({"record_type": "json"}, ValueError),
+    ({"on_new": "drop"}, ValueError),
+    ({"on_error": "ignore"}, ValueError),
+    ({"on_error": None}, ValueError),
+    ({"on_error": "skip"}, NotImplementedError),
+    ({"on_error": print}, NotImplementedError),
+    ({"filters": [("x", ">", 1)]}, NotImplementedError),
+    ({"compression": "lzma2"}, ValueError),
+    ({"columns": 5}, TypeError),
+    ({"columns": [5]}, TypeError),
+    ({"schema": 5}, TypeError),
+    ({"include_file_paths": 5}, TypeError),
+]
+
+
+@pytest.mark.parametrize(("given", "error"), BAD, ids=lambda v: str(v) if isinstance(v, dict) else v.__name__)
+def test_a_wrong_value_for_reading_is_refused_when_the_call_is_made(path: Path, given: dict[str, Any], error: type[Exception]) -> None:
+    (name,) = given
+    with pytest.raises(error, match=name) as caught:
+        tfr.open_reader(path, **given)
+    assert caught.type is error
+    if name not in STREAM_ONLY:
+        with pytest.raises(error):
+            tfr.read_table(path, **given)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"float64": "raise"}, ValueError),
+        ({"record_type": "json"}, ValueError),
+        ({"column_encoding": {"x": "base64"}}, ValueError),
+        ({"column_encoding": {"nope": "raw"}}, tfr.FeatureNotFoundError),
+        ({"compression": "lzma2"}, ValueError),
+        ({"threads": 0}, ValueError),
+        ({"shards": 2}, NotImplementedError),
+        ({"max_shard_bytes": 1 << 20}, NotImplementedError),
+        ({"write_index": True}, NotImplementedError),
+        ({"schema": 5}, TypeError),
+    ],
+    ids=str,
+)
+def test_a_wrong_value_for_writing_is_refused_and_nothing_is_written(path: Path, given: dict[str, Any], error: type[Exception]) -> None:
+    (name,) = given
+    with pytest.raises(error, match=name) as caught:
+        write(path, **given)
+    assert caught.type is error
+    assert [p.name for p in path.parent.iterdir()] == ["a.tfrecord"]
+
+
+def test_dtype_backend_is_checked(path: Path) -> None:
+    with pytest.raises(ValueError, match="dtype_backend"):
+        tfr.read_tfrecord(path, dtype_backend="polars")
+    with pytest.raises(TypeError):
+        tfr.read_table(path, dtype_backend="pyarrow")
+
+
+@pytest.mark.parametrize("call", READING)
+def test_every_reading_call_shows_its_keywords(call: Callable[..., Any]) -> None:
+    shown = inspect.signature(call).parameters
+    left_out = set() if call is tfr.open_reader else STREAM_ONLY
+    expected = {f.name: f.default for f in fields(ReadOptions) if f.name not in left_out}
+    own = {"path", "dtype_backend"} if call is tfr.read_tfrecord else {"path"}
+    assert {name: p.default for name, p in shown.items() if name not in own} == expected
+    assert shown["path"].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    assert all(p.kind is inspect.Parameter.KEYWORD_ONLY for name, p in shown.items() if name != "path")
+    documented(call, expected)
+
+
+@pytest.mark.parametrize("call", WRITING)
+def test_every_writing_call_shows_its_keywords(call: Callable[..., Any]) -> None:
+    shown = inspect.signature(call).parameters
+    expected = {f.name: f.default for f in fields(WriteOptions)}
+    own = {"data", "path"}
+    assert {name: p.default for name, p in shown.items() if name not in own} == expected
+    documented(call, expected)
+
+
+def documented(call: Callable[..., Any], names: dict[str, Any]) -> None:
+    doc = call.__doc__ or ""
+    assert "{keywords}" not in doc
+    assert "{path}" not in doc
+    for name in names:
+        assert f"\n{name} : " in doc, name
+
+
+def test_the_texts_cover_exactly_the_keywords() -> None:
+    assert set(keywords.READ) == {f.name for f in fields(ReadOptions)}
+    assert set(keywords.WRITE) == {f.name for f in fields(WriteOptions)}
+
+
+@pytest.mark.parametrize(("name", "value"), [("sample", 1), ("on_new", "ignore"), ("batch_size", 1), ("batch_bytes", 1)])
+def test_a_keyword_of_streams_does_no_harm_where_a_whole_is_read(tmp_path: Path, name: str, value: Any) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(1)), example(new=int64s(1), x=int64s(1, 2))])
+    assert tfr.read_table(path, **{name: value}) == tfr.read_table(path)
+
+
+def test_options_do_not_change() -> None:
+    options = ReadOptions()
+    with pytest.raises(AttributeError):
+        options.limit = 5  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        ReadOptions(["x"])  # type: ignore[misc]
+
+
+def test_a_default_says_what_it_is_in_the_help() -> None:
+    assert ReadOptions().thread_count >= 1
+    assert f"default {ReadOptions.batch_size:,}" in keywords.READ["batch_size"]
+    assert f"default {ReadOptions.max_features:,}" in keywords.READ["max_features"]
+    assert f"default {ReadOptions.sample:,}" in keywords.READ["sample"]
