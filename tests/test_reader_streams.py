@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import pickle
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +176,18 @@ def test_an_error_across_the_arrow_stream_begins_with_our_sentence(engine: str, 
     with pytest.raises(pa.ArrowInvalid, match="length CRC mismatch") as caught:
         stream.read_next_batch()
     assert str(caught.value).startswith(str(reader.fault))
+
+
+def test_an_abandoned_reader_does_not_wait_for_its_threads(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The garbage collector may run anywhere, also where a thread is being started: to wait there is a deadlock."""
+    reader = tfr.open_reader(numbers(tmp_path / "a", 50), batch_size=1, sample=1, threads=2)
+    next(reader)
+    next(reader)
+    waited: list[str] = []
+    monkeypatch.setattr(threading.Thread, "join", lambda thread, timeout=None: waited.append(thread.name))
+    del reader
+    gc.collect()
+    assert waited == []
 
 
 class Failing(io.RawIOBase):

@@ -124,22 +124,24 @@ class RecordReader:
         engine = get_engine()
         for source in sources:
             file = self._open = RecordFile(source, compression)
-            record = 0
-            while (block := file.blocks.next_block()) is not None:
-                frames, fault = engine.scan(block.data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=block.final)
-                view = memoryview(block.data.data)
-                for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True):
-                    yield bytes(view[start : start + length])
-                if fault is not None:
-                    error = file.error(fault, record=record, offset=block.start, data=block.data)
-                    if self._on_error == "raise":
-                        raise error
-                    warn(f"reading stopped early: {error}", StoppedEarlyWarning)
-                    return
-                record += len(frames.starts)
-                file.blocks.consume(frames.consumed)
-            file.close()
-            self._open = None
+            try:
+                record = 0
+                while (block := file.blocks.next_block()) is not None:
+                    frames, fault = engine.scan(block.data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=block.final)
+                    view = memoryview(block.data.data)
+                    for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True):
+                        yield bytes(view[start : start + length])
+                    if fault is not None:
+                        error = file.error(fault, record=record, offset=block.start, data=block.data)
+                        if self._on_error == "raise":
+                            raise error
+                        warn(f"reading stopped early: {error}", StoppedEarlyWarning)
+                        return
+                    record += len(frames.starts)
+                    file.blocks.consume(frames.consumed)
+            finally:
+                file.close()
+                self._open = None
 
     def __iter__(self) -> Iterator[bytes]:
         return self

@@ -6,7 +6,7 @@ Defaults stand here and nowhere else.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Self
 
@@ -102,8 +102,10 @@ class ReadOptions(_Options):
     def __post_init__(self) -> None:
         self._refuse_later()
         _one_of("record_type", self.record_type, (None, *RECORD_TYPES))
-        if not isinstance(self.columns, str | Sequence | None):
+        if not isinstance(self.columns, str | Iterable | None):
             raise TypeError(f"columns={self.columns!r}: expected names, globs and !names")
+        if self.columns is not None:
+            object.__setattr__(self, "columns", (self.columns,) if isinstance(self.columns, str) else tuple(self.columns))
         if not isinstance(self.include_file_paths, str | None):
             raise TypeError(f"include_file_paths={self.include_file_paths!r}: expected the name of a column")
         _one_of("on_new", self.on_new, ("raise", "ignore"))

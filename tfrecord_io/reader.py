@@ -98,6 +98,8 @@ class Reader:
         session.check_counts()
 
     def _stop(self, error: Exception) -> None:
+        self._session.units.close()
+        self._session.reader.close()
         if isinstance(error, TFRecordError):
             error.records_intact = self.report.records
         if self._options.on_error == "raise":

@@ -171,6 +171,25 @@ inline Name* look_up(Names& names, size_t place, const FastEntry& entry) {
 
 }  // namespace
 
+// Remembers how the entry [p, end), the name's last one, looks.
+inline void Decoder::learn_shape(Name& name, const u8* p, const u8* end) {
+  constexpr int kMostLearnt = 32;
+  const Column& column = *name.target;
+  size_t size = 0;  // of a bytes value
+  if (column.scalar_kind == Kind::kBytes) {
+    const int32_t* ends = column.value_offsets.as<int32_t>() + column.rows;
+    size = static_cast<size_t>(ends[0] - ends[-1]);
+  }
+  bool is_long = size > Shape::kMostShort;
+  bool known = column.kind == name.shape.kind() && (is_long ? size == name.shape.fixed() : !name.shape.is_long());
+  if (known || ++name.learnt > kMostLearnt) return;
+  if (is_long) {
+    name.shape.learn_long(p, end - size, end, column.kind);
+  } else {
+    name.shape.learn(name.text, column.kind);
+  }
+}
+
 bool Decoder::skips(const FastEntry& entry) const { return plan_.unknown == Unknown::kSkip && is_utf8(entry.key, entry.key_size); }
 
 bool Decoder::features_fast(const u8* p, const u8* end) {
@@ -191,7 +210,7 @@ bool Decoder::features_fast(const u8* p, const u8* end) {
     if (name != nullptr && name->column >= 0) {
       Fast done = append_fast(*name->target, rows, entry.value, entry.end);
       if (done == Fast::kDoubt) return false;
-      if (done == Fast::kDone && name->target->kind != name->shape.kind()) name->shape.learn(name->text, name->target->kind);
+      if (done == Fast::kDone) learn_shape(*name, p, entry.end);
     }
     p = entry.end;
   }

@@ -77,6 +77,7 @@ class Decoder {
   bool parse_fast(const u8* p, const u8* end);
   bool features_fast(const u8* p, const u8* end);
   bool lists_fast(const u8* p, const u8* end);
+  void learn_shape(Name& name, const u8* p, const u8* end);
   bool skips(const FastEntry& entry) const;
   bool steps_fast(Column& column, const u8* p, const u8* end);
   bool parse_exact(const u8* p, const u8* end, Fault& fault);

@@ -20,7 +20,24 @@ class Shape {
   static constexpr size_t kReach = kMost + 32;  // bytes from the entry's first on that a look at it may load
 
   size_t head() const { return head_; }
+  static constexpr size_t kMostShort = 117;  // bytes of a value whose entry has lengths of one byte, whatever the name
+  // Bytes of the value that stands at `value`.
+  size_t value_size(const u8* value) const { return fixed_ != 0 ? fixed_ : value[-1]; }
   uint64_t beyond() const { return beyond_; }
+  // A long value: its lengths have more than a byte, so only the same length looks the same.
+  void learn_long(const u8* entry, const u8* value, const u8* end, Kind kind) {
+    size_t head = static_cast<size_t>(value - entry), size = static_cast<size_t>(end - value);
+    if (head > kMost) return;
+    *this = Shape();
+    kind_ = kind;
+    std::memcpy(base_, entry, head);
+    head_ = head;
+    fixed_ = size;
+    beyond_ = head == 64 ? 0 : ~uint64_t{0} << head;
+  }
+
+  bool is_long() const { return fixed_ != 0; }
+  size_t fixed() const { return fixed_; }
   const u8* base() const { return base_; }
   const u8* varies() const { return varies_; }
   Kind kind() const { return kind_; }
@@ -44,6 +61,7 @@ class Shape {
   alignas(32) u8 base_[kMost] = {};    // what stands there where n is 0
   alignas(32) u8 varies_[kMost] = {};  // 0xff where n is added
   size_t head_ = 1;  // bytes before the value; 1 with an empty base: nothing looks like this
+  size_t fixed_ = 0;     // bytes of the value, where they are always as many
   uint64_t beyond_ = 0;  // bits of the bytes behind the head
   Kind kind_ = Kind::kNone;
 };
@@ -52,6 +70,7 @@ struct Name {
   std::string text;
   int32_t column = -1;       // −1: left out
   Column* target = nullptr;  // that column
+  int learnt = 0;            // how often its Shape was; lengths that keep changing are not worth it
   Shape shape;
 
   bool is(const u8* data, size_t size) const {
@@ -72,7 +91,7 @@ class Names {
   }
 
   void add(std::string text, int32_t column, Column* target) {
-    names_.push_back({std::move(text), column, target, {}});
+    names_.push_back({std::move(text), column, target, 0, {}});
     if (names_.size() * 2 > slots_.size()) {
       slots_.assign(slots_.size() * 2, -1);
       for (size_t n = 0; n < names_.size(); ++n) place(static_cast<int32_t>(n));
