@@ -12,6 +12,7 @@ from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, Fault, Frame
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.framing import RecordFile
 from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.schema.kinds import RecordType
 from tfrecord_io.storage.blocks import Block
 from tfrecord_io.storage.sources import Source
 from tfrecord_io.units import Job, Setup, Unit, Worker
@@ -55,12 +56,18 @@ class UnitReader:
             self._file.close()
             self._file = None
 
-    def peek(self) -> None:
-        """Decode record 0 of the first file and forget it: what it carries is met before anything is planned."""
+    def peek(self) -> bool:
+        """Decode record 0 of the first file and forget it: what it carries is met before anything is planned.
+
+        Gives whether it is a SequenceExample.
+        """
         skip, left, self._skip, self._left = self._skip, self._left, 0, None
-        setup, self.setup = self.setup, replace(self.setup, plan=Plan(unknown="skip", check_crc=self._options.check_crc))
+        setup, self.setup = (
+            self.setup,
+            replace(self.setup, plan=Plan(unknown="skip", record_type=RecordType.DETECT, check_crc=self._options.check_crc)),
+        )
+        worker = self.worker()
         try:
-            worker = self.worker()
             while self._load() and self._error is None and self.files == 1:
                 assert self._block is not None
                 assert self._file is not None
@@ -73,6 +80,7 @@ class UnitReader:
             self.setup, self._skip, self._left = setup, skip, left
         if skip and self._file is not None:
             self._pass_over()
+        return worker.decoder.sequence
 
     def worker(self) -> Worker:
         """A decoder for the setup as it is now."""

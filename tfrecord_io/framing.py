@@ -14,7 +14,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Fault, FaultCode
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.engine.wording import to_error
 from tfrecord_io.errors import CorruptRecordError, StoppedEarlyWarning, TFRecordError, warn
-from tfrecord_io.storage.blocks import BlockReader
+from tfrecord_io.storage.blocks import Block, BlockReader
 from tfrecord_io.storage.foreign import looks_like
 from tfrecord_io.storage.opening import open_source
 from tfrecord_io.storage.paths import resolve_inputs
@@ -118,6 +118,7 @@ class RecordReader:
         )
         self._on_error = on_error
         self._open: RecordFile | None = None
+        self._stopped = False
         self._records = self._walk(sources, compression, check_crc, max_record_bytes)
 
     def _walk(self, sources: list[Source], compression: str | None, check_crc: bool, max_record_bytes: int) -> Iterator[bytes]:
@@ -126,22 +127,37 @@ class RecordReader:
             file = self._open = RecordFile(source, compression)
             try:
                 record = 0
-                while (block := file.blocks.next_block()) is not None:
+                while (block := self._next_block(file, record)) is not None:
                     frames, fault = engine.scan(block.data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=block.final)
                     view = memoryview(block.data.data)
                     for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True):
                         yield bytes(view[start : start + length])
                     if fault is not None:
-                        error = file.error(fault, record=record, offset=block.start, data=block.data)
-                        if self._on_error == "raise":
-                            raise error
-                        warn(f"reading stopped early: {error}", StoppedEarlyWarning)
+                        self._stop(file.error(fault, record=record, offset=block.start, data=block.data))
                         return
                     record += len(frames.starts)
                     file.blocks.consume(frames.consumed)
             finally:
                 file.close()
                 self._open = None
+            if self._stopped:
+                return
+
+    def _next_block(self, file: RecordFile, record: int) -> Block | None:
+        try:
+            return file.blocks.next_block()
+        except (TFRecordError, OSError) as error:
+            if isinstance(error, TFRecordError):
+                error.record = error.records_intact = record
+            self._stop(error)
+            self._stopped = True
+            return None
+
+    def _stop(self, error: Exception) -> None:
+        """Raise, or say so and give no more."""
+        if self._on_error == "raise":
+            raise error
+        warn(f"reading stopped early: {error}", StoppedEarlyWarning)
 
     def __iter__(self) -> Iterator[bytes]:
         return self

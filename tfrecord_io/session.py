@@ -78,6 +78,7 @@ class Session:
         self._seen = self._foreign = 0
         self.builder: BatchBuilder | AssemblingBuilder
         self.beside: Beside | None = None
+        self._record_type = _RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE)
         self.inferred: InferredSchema | None = None
         self.failed: Exception | None = None  # what ended a sample
         self._open(None)
@@ -94,8 +95,8 @@ class Session:
             if self._options.record_type == "bytes":
                 self._read_bytes()
                 return
-            if obey and governing is None:
-                self.reader.peek()
+            if governing is None and (obey or _asks_inference(declared)) and self.reader.peek() and self._record_type is RecordType.DETECT:
+                self._record_type = RecordType.SEQUENCE_EXAMPLE
             if not obey and not _asks_inference(declared):
                 self._govern(Schema.parse(declared), {}, "schema=")
             elif governing is not None:
@@ -107,6 +108,11 @@ class Session:
                 self._infer()
         except LateSchema as late:
             self.restart(late)
+        except _LateSequence:
+            self.reader.close()
+            self._seen = self._foreign = 0
+            self._record_type = RecordType.SEQUENCE_EXAMPLE
+            self._open(governing)
         except BaseException:
             self.reader.close()
             raise
@@ -123,7 +129,7 @@ class Session:
     def _plan(self, **given: Any) -> Plan:
         options = self._options
         return Plan(
-            record_type=_RECORD_TYPES[options.record_type],
+            record_type=self._record_type,
             check_crc=options.check_crc,
             max_record_bytes=options.max_record_bytes,
             max_features=options.max_features,
@@ -183,6 +189,8 @@ class Session:
             sample = sample[: failed + 1]
         else:
             self._projection.check(self._names)
+        if self._record_type is RecordType.DETECT and any(unit.sequence for unit in sample):
+            raise _LateSequence  # one feature list makes them all SequenceExamples, also those that were read as Examples
         self.check_record_type(sample)
         inferred = inferred_schema(seen, options)
         schema = self._overridden(inferred).select(self._projection.order(inferred.names))
@@ -285,6 +293,10 @@ class Session:
                 got="another message",
                 advice=OTHER_MESSAGE,
             )
+
+
+class _LateSequence(Exception):
+    """A feature list was met by records that nobody had said to be SequenceExamples."""
 
 
 def _asks_inference(declared: Any) -> bool:

@@ -40,7 +40,7 @@ class WriteReport:
     columns : tuple of str
         Names of the input's columns.
     rounded : dict of str to int
-        By float64 column: how many values float32 does not hold.
+        By float64 column: how many values float32 does not hold; empty with ``float64="round"``, which does not count.
     """
 
     path: str
@@ -101,10 +101,20 @@ class Writer:
         SchemaError
             Its schema is not that of the data before it.
         EncodeError
-            A value has no form in a record; ``record`` is its row.
+            A value has no form in a record; ``record`` is its row. Where rows before it were written, the writer gives
+            up: a file with a part of `data` is not published.
         """
         if self._sink.closed:
             raise ValueError("the writer is closed")
+        before = self._rows
+        try:
+            self._append(data)
+        except BaseException:
+            if self._rows != before:
+                self.discard()
+            raise
+
+    def _append(self, data: Any) -> None:
         source = open_input(data, index=self._options.index, nan_to_null=self._options.nan_to_null)
         if self._schema is not None:
             source = conform(source, self._schema)

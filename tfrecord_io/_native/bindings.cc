@@ -201,6 +201,7 @@ nb::object run_of(const Input& data, bool portable) {
 }  // namespace
 
 NB_MODULE(_kernel, m) {
+  nb::set_leak_warnings(false);  // decoders that an interpreter drops at its exit are no news to its user
   m.doc() = "The compiled engine: buffers in, arrays and faults out. Private: use tfrecord_io.";
   m.def("crc32c", &crc_of, nb::arg("data"), nb::arg("value") = 0);
   m.def("crc32c_portable", &crc_portable, nb::arg("data"), nb::arg("value") = 0);

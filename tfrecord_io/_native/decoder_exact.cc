@@ -27,6 +27,7 @@ bool Decoder::parse_exact(const u8* p, const u8* end, Fault& fault) {
   }
   if (!walked) {
     fault.code = walk.error.code;
+    if (const Span* name = walk.culprit()) blame(fault, fault.code, text_of(*name));
     fault.byte = walk.error.at - p;
     fault.expected = walk.error.expected;
     fault.got = walk.error.got;

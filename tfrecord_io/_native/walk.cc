@@ -38,6 +38,7 @@ bool Walk::run(const u8* p, const u8* end, RecordType type) {
   embedded.clear();
   has_feature = has_unknown = has_list = false;
   error = WireError();
+  has_culprit_ = false;
   fell_back = true;
   return record(p, end, false);  // field 2 is an unknown field of an Example
 }
@@ -116,7 +117,10 @@ bool Walk::entry(const u8* p, const u8* end, bool steps) {
   for (const Span& value : found.values) {
     if (!parsed) break;
     bool good = steps ? validate_steps(value.begin, value.end, error) : validate_feature(value.begin, value.end, kValueDepth, error);
-    if (!good) return false;
+    if (good) continue;
+    culprit_ = found.key;
+    has_culprit_ = true;
+    return false;
   }
   entries.push_back(std::move(found));
   return true;

@@ -31,6 +31,7 @@ class Walk {
   std::vector<Entry> entries;
   std::vector<Span> embedded;
   WireError error;
+  const Span* culprit() const { return has_culprit_ ? &culprit_ : nullptr; }  // name of the feature that is malformed
   bool has_feature = false;  // some entry has a key or a value
   bool has_unknown = false;
   bool fell_back = false;  // kDetect: what did not parse as a SequenceExample was walked as an Example
@@ -48,6 +49,8 @@ class Walk {
 
   Names& features_;
   Names& lists_;
+  Span culprit_{nullptr, nullptr};
+  bool has_culprit_ = false;
 };
 
 // Calls on_step(span) for each Feature of a valid FeatureList.

@@ -77,8 +77,8 @@ class ReferenceDecoder:
                 for content in read_embedded(payload):
                     self._on_embedded(index, offset, content)
             record = read_record(payload, RecordType.SEQUENCE_EXAMPLE if self.sequence else self._plan.record_type, self._is_wanted)
-        except DecodeError:
-            return Fault(FaultCode.WIRE, index, offset)
+        except DecodeError as error:
+            return Fault(FaultCode.WIRE, index, offset, feature=getattr(error, "feature", None))
         found = self._discovered(record)
         columns = {**self._columns, **found}
         fault = self._judge_columns(columns, record) or self._judge_names(found, record)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -110,14 +111,26 @@ def _entries(shell: Any, record: Record, wanted: Wanted, is_list: bool) -> Itera
 
 def _read_features(shell: Any, wanted: Wanted, record: Record) -> None:
     for name, values in _entries(shell, record, wanted, is_list=False):
-        top, _ = tags.parse(messages.FeatureDepth0, _at_depth(values), tags.FEATURE_AT_DEPTH)
+        with _blamed_on(name):
+            top, _ = tags.parse(messages.FeatureDepth0, _at_depth(values), tags.FEATURE_AT_DEPTH)
         record.features[name] = _cell(top.inner.inner.value)
 
 
 def _read_lists(shell: Any, wanted: Wanted, record: Record) -> None:
     for name, values in _entries(shell, record, wanted, is_list=True):
-        top, _ = tags.parse(messages.FeatureListDepth0, _at_depth(values), tags.FEATURE_LIST_AT_DEPTH)
+        with _blamed_on(name):
+            top, _ = tags.parse(messages.FeatureListDepth0, _at_depth(values), tags.FEATURE_LIST_AT_DEPTH)
         record.lists[name] = [_cell(step) for step in top.inner.inner.value.feature]
+
+
+@contextmanager
+def _blamed_on(name: str) -> Iterator[None]:
+    """Note in protobuf's error which feature it is about."""
+    try:
+        yield
+    except DecodeError as error:
+        error.feature = name
+        raise
 
 
 def _at_depth(values: list[bytes]) -> bytes:
