@@ -81,7 +81,7 @@ $(VENV)/.dev: $(VENV)/.test
 
 $(CONFORMANCE)/.installed: $(WHEELS)/.built | $(CONFORMANCE)/bin/python
 	$(call replace,$(CONFORMANCE))
-	$(call install,$(CONFORMANCE),[test],$(TENSORFLOW))
+	$(call install,$(CONFORMANCE),[test],$(TENSORFLOW) tensorflow-datasets)
 	$(call bare,$(CONFORMANCE),tfx-bsl)
 	touch $@
 

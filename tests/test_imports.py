@@ -20,6 +20,7 @@ FLOORS = {
     "options": 0,
     "keywords": 0,
     "plain_table": 0,
+    "progress": 0,
     "_compat": 0,
     "schema": 1,
     "storage": 1,

@@ -12,6 +12,7 @@ from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, Fault, Frame
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.framing import RecordFile
 from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.progress import Progress
 from tfrecord_io.schema.kinds import RecordType
 from tfrecord_io.storage.blocks import Block
 from tfrecord_io.storage.sources import Source
@@ -46,10 +47,13 @@ class UnitReader:
         self._left = options.limit  # rows that may still be read
         self._error: Exception | None = None  # to be told behind the rows before it
         self._last_bytes = 0  # payload bytes of the last unit that a limit ended
+        sizes = [source.size for source in sources]
+        self._progress = Progress(options.progress, None if None in sizes else sum(filter(None, sizes)), "B")
         self._fresh = False  # each block has a buffer of its own
 
     def close(self) -> None:
         """Close the open file; no more units."""
+        self._progress.close()
         self._left = 0
         self._block = None
         if self._file is not None:
@@ -290,6 +294,7 @@ class UnitReader:
         self._record += records
         self._begin += consumed
         self.bytes += consumed
+        self._progress.advance(consumed)
         if self._left is not None and not skipped:
             self._left -= records
 

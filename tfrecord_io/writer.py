@@ -18,6 +18,7 @@ from tfrecord_io.arrow.write_plan import WritePlan, plan_writing
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.options import MIB, WriteOptions
+from tfrecord_io.progress import Progress
 from tfrecord_io.schema.embedded import embedded_schema, field_bytes, has_dictionary, pack
 from tfrecord_io.schema.fields import Schema
 from tfrecord_io.sink import FrameSink
@@ -69,6 +70,7 @@ class Writer:
         self.report: WriteReport | None = None
         self._categories: dict[str, pa.Array] | None = None  # of the first rows, by feature
         self._rows = 0
+        self._progress = Progress(False, None, "row")
         self._as_bytes = options.record_type == "bytes"
         self._sequence = options.record_type == "sequence_example"
         self._schema = None if options.schema is None else Schema.parse(options.schema)
@@ -118,6 +120,13 @@ class Writer:
         source = open_input(data, index=self._options.index, nan_to_null=self._options.nan_to_null)
         if self._schema is not None:
             source = conform(source, self._schema)
+        self._progress = Progress(self._options.progress, source.rows, "row")
+        try:
+            self._write_source(source)
+        finally:
+            self._progress.close()
+
+    def _write_source(self, source: BatchSource) -> None:
         plan = self._plan or self._compile(source.schema)
         source = fitting(source, plan.schema, "the data")
         if self._as_bytes:
@@ -186,6 +195,7 @@ class Writer:
         for part in framed:
             self._sink.write(part)
         self._rows += len(batch)
+        self._progress.advance(len(batch))
 
     def _write_payloads(self, source: BatchSource) -> None:
         for batch in source:
