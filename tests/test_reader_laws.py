@@ -97,10 +97,10 @@ def test_the_order_of_files_does_not_change_types(native_engine: None, contents:
 def test_damage_is_told_the_same_however_it_is_read(native_engine: None, payloads: list[bytes], window: dict[str, int]) -> None:
     with on_disk([payloads[:5], payloads[5:]]) as paths:
         with engine_of("reference"):
-            expected = outcome(paths, threads=1, **window)
+            expected = outcome(paths, threads=1, record_type="example", **window)
         for engine, size, threads in [("native", 1 << 20, 1), ("native", 64, 1), ("native", 100, 3), ("reference", 64, 2)]:
             with engine_of(engine), blocks_of(size):
-                got = outcome(paths, threads=threads, **window)
+                got = outcome(paths, threads=threads, record_type="example", **window)
                 if isinstance(expected, dict) and expected["class"] == "DecodeError":  # protobuf does not say why
                     alike = ("class", "record", "offset", "path", "records_intact")
                     expected, got = ({k: e.get(k) for k in alike} for e in (expected, got))

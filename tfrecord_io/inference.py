@@ -15,7 +15,7 @@ from tfrecord_io.schema.evidence import Evidence
 from tfrecord_io.schema.fields import Field, Schema
 from tfrecord_io.schema.kinds import Kind, Layout
 from tfrecord_io.schema.types import FEATURE_LIST
-from tfrecord_io.schema.unify import Observed, Where, arrow_schema, join, join_columns
+from tfrecord_io.schema.unify import Observed, Where, arrow_schema, contradiction, join, join_columns
 from tfrecord_io.units import Unit
 
 
@@ -42,17 +42,19 @@ def name_both(unit: Unit, seen: Mapping[str, Observed]) -> None:
     error = unit.error
     if not isinstance(error, (FeatureTypeError, SchemaError)) or str(error.got) not in Kind.__members__:
         return
-    before = seen.get(error.feature or "")
-    if before is None:
-        return
+    name, expected, got = error.feature or "", str(error.expected), Kind[str(error.got)]
+    before = seen.get(name, Observed())
     here = Where(unit.path, error.record or 0, unit.file)
-    found = Observed(Kind[str(error.got)], Layout.LIST, first=here)
+    found = Observed(got, Layout.LIST, first=here)
     if before.steps is not None:
         found = Observed(layout=Layout.LIST, first=here, steps=found)
     try:
-        join(error.feature or "", before, found)
+        join(name, before, found)
     except SchemaError as both:
         unit.error = both
+        return
+    if expected in Kind.__members__ and Kind[expected] is not Kind.NONE:  # the steps of one feature list contradict each other
+        unit.error = contradiction(name, here, Kind[expected].words, here, got.words)
 
 
 def _cut_before(unit: Unit, error: SchemaError) -> None:

@@ -261,10 +261,15 @@ class Schema:
         return "\n".join([f"Schema of {len(self)} column{'' if len(self) == 1 else 's'}", *rows])
 
 
+_DESCRIBED = {"FixedLenFeature", "VarLenFeature", "FixedLenSequenceFeature", "SparseFeature", "RaggedFeature"}  # TensorFlow's, or ours
+
+
 def _fields(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes, bytes]]:
     """Fields and metadata of whatever a Schema is made of."""
     if isinstance(source, Schema):
         return source.fields, source.metadata
+    if isinstance(source, Mapping) and source and all(type(kind).__name__ in _DESCRIBED for kind in source.values()):
+        return Schema.from_feature_description(source).fields, {}
     if isinstance(source, Mapping):
         return tuple(field_of(name, kind) for name, kind in source.items()), {}
     if not isinstance(source, pa.Schema) and hasattr(source, "__arrow_c_schema__"):
