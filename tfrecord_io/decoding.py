@@ -14,11 +14,12 @@ from tfrecord_io.framing import RecordFile
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.progress import Progress
 from tfrecord_io.schema.kinds import RecordType
-from tfrecord_io.storage.blocks import Block
+from tfrecord_io.storage.blocks import Block, BlockReader
 from tfrecord_io.storage.sources import Source
 from tfrecord_io.units import Job, Setup, Unit, Worker
 
 _BLOCK_BYTES = 4 * MIB
+_READ_AHEAD = 2  # threads: one reads and decompresses, one decodes; with more, one reads and the others decode
 _SMALL_BLOCK_BYTES = MIB // 4  # for a look at the first records
 
 
@@ -137,8 +138,8 @@ class UnitReader:
 
         `rows` and `size` are those of the batch that units before have begun.
         """
-        if threads > 1:
-            yield from self._parallel(threads, max_rows, max_bytes, rows, size)
+        if threads > _READ_AHEAD:
+            yield from self._parallel(threads - 1, max_rows, max_bytes, rows, size)
             return
         worker = self.worker()
         while (unit := self.read(worker, max_rows - rows, max_bytes - size, begun=rows > 0)) is not None:
@@ -168,6 +169,7 @@ class UnitReader:
                 future, file, done = pending.popleft()
                 unit = future.result()
                 if done is not None:
+                    assert isinstance(file.blocks, BlockReader)
                     file.blocks.release(done)
                 if unit.error is not None:
                     self.close()
@@ -218,7 +220,8 @@ class UnitReader:
                 if self.files == len(self._sources):
                     break
                 source = self._sources[self.files]
-                self._file = RecordFile(source, self._options.compression, block_bytes=self._block_bytes(source))
+                ahead = self._options.thread_count == _READ_AHEAD
+                self._file = RecordFile(source, self._options.compression, block_bytes=self._block_bytes(source), ahead=ahead)
                 self.files += 1
                 self._record = 0
             self._refill()
@@ -230,7 +233,7 @@ class UnitReader:
         options = self._options
         if options.limit is not None and options.limit <= 1000:
             return _SMALL_BLOCK_BYTES
-        if options.thread_count == 1:
+        if options.thread_count <= _READ_AHEAD:
             return _BLOCK_BYTES
         share = (source.size or 0) // (4 * options.thread_count)
         return min(max(share, _BLOCK_BYTES // 4), 4 * _BLOCK_BYTES)
@@ -243,7 +246,7 @@ class UnitReader:
             blocks.consume(self._begin)
         self._begin = 0
         try:
-            self._block = blocks.fresh_block() if self._fresh else blocks.next_block()
+            self._block = blocks.fresh_block() if self._fresh and isinstance(blocks, BlockReader) else blocks.next_block()
         except (TFRecordError, OSError) as error:
             if isinstance(error, TFRecordError):
                 error.record = error.records_intact = self._record

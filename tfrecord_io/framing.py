@@ -14,6 +14,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Fault, FaultCode
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.engine.wording import to_error
 from tfrecord_io.errors import CorruptRecordError, StoppedEarlyWarning, TFRecordError, warn
+from tfrecord_io.storage.ahead import ReadAhead
 from tfrecord_io.storage.blocks import Block, BlockReader
 from tfrecord_io.storage.foreign import looks_like
 from tfrecord_io.storage.opening import open_source
@@ -34,13 +35,15 @@ class RecordFile:
         "infer" looks at the content.
     block_bytes : int
         Size of the blocks.
+    ahead : bool
+        Another thread reads the next block meanwhile.
     """
 
-    def __init__(self, source: Source, compression: str | None = "infer", *, block_bytes: int = 4 << 20) -> None:
+    def __init__(self, source: Source, compression: str | None = "infer", *, block_bytes: int = 4 << 20, ahead: bool = False) -> None:
         self.path = source.path
         self._stream = open_source(source, compression)
         self.compression = self._stream.compression
-        self.blocks = BlockReader(self._stream, block_bytes)
+        self.blocks: BlockReader | ReadAhead = (ReadAhead if ahead else BlockReader)(self._stream, block_bytes)
 
     def error(self, fault: Fault, *, record: int, offset: int, data: Any = b"", contradicts_sample: bool = False) -> TFRecordError:
         """The exception for a fault in a call on `data`, whose first byte is byte `offset` and first record `record` of the file."""
@@ -53,6 +56,7 @@ class RecordFile:
         return to_error(fault, path=self.path, record=record, offset=offset, contradicts_sample=contradicts_sample)
 
     def close(self) -> None:
+        self.blocks.close()
         self._stream.close()
 
 

@@ -135,6 +135,9 @@ class BlockReader:
             elif isinstance(buffer, np.ndarray):
                 self._pool.put(buffer)
 
+    def close(self) -> None:
+        """Nothing is held that needs it; `tfrecord_io.storage.ahead.ReadAhead` has a thread."""
+
     def consume(self, n: int) -> None:
         """Say that `n` more bytes of the last block are done with."""
         if not 0 <= n <= self._given:
