@@ -311,6 +311,7 @@ class UnitReader:
             offset=self._block.start + self._begin,
             data=self._block.data[self._begin :],
             contradicts_sample=self.setup.contradicts_sample,
+            plan=self.setup.plan,
         )
 
     def _new_unit(self) -> Unit:

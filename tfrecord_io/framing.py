@@ -45,7 +45,7 @@ class RecordFile:
         self.compression = self._stream.compression
         self.blocks: BlockReader | ReadAhead = (ReadAhead if ahead else BlockReader)(self._stream, block_bytes)
 
-    def error(self, fault: Fault, *, record: int, offset: int, data: Any = b"", contradicts_sample: bool = False) -> TFRecordError:
+    def error(self, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any) -> TFRecordError:
         """The exception for a fault in a call on `data`, whose first byte is byte `offset` and first record `record` of the file."""
         if fault.code in (FaultCode.LENGTH_CRC, FaultCode.TRUNCATED_HEADER) and offset + fault.offset == 0:
             seen = bytes(memoryview(data)[:_HEAD_BYTES])
@@ -53,7 +53,7 @@ class RecordFile:
             if kind is not None:
                 reason = f"not TFRecord: looks like {kind}"
                 return CorruptRecordError(reason, path=self.path, record=0, offset=0, expected="TFRecord", got=kind, records_intact=0)
-        return to_error(fault, path=self.path, record=record, offset=offset, contradicts_sample=contradicts_sample)
+        return to_error(fault, path=self.path, record=record, offset=offset, **context)
 
     def close(self) -> None:
         self.blocks.close()

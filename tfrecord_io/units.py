@@ -100,6 +100,7 @@ class Job:
                         record=unit.first_record,
                         offset=self.offset,
                         contradicts_sample=self.setup.contradicts_sample,
+                        plan=self.setup.plan,
                     )
             except TFRecordError as error:
                 later = error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tfrecord_io.engine.contract import Fault, FaultCode
+from tfrecord_io.engine.contract import Fault, FaultCode, Plan
 from tfrecord_io.errors import (
     CorruptRecordError,
     DecodeError,
@@ -105,7 +105,15 @@ _WORDS: dict[FaultCode, _Words] = {
 }
 
 
-def to_error(fault: Fault, *, path: str | None = None, record: int = 0, offset: int = 0, contradicts_sample: bool = False) -> TFRecordError:
+def to_error(
+    fault: Fault,
+    *,
+    path: str | None = None,
+    record: int = 0,
+    offset: int = 0,
+    contradicts_sample: bool = False,
+    plan: Plan | None = None,
+) -> TFRecordError:
     """The exception for a fault.
 
     Parameters
@@ -113,7 +121,7 @@ def to_error(fault: Fault, *, path: str | None = None, record: int = 0, offset: 
     record, offset : int
         What the fault's own numbers count from: the record and byte of the file at which the call's data began.
     contradicts_sample : bool
-        The plan was made from a sample of the records, not by the caller: a misfit is a SchemaError.
+        `plan` was made from a sample of the records, not by the caller: a misfit is a SchemaError.
     """
     words = _WORDS[fault.code]
     error = words.error
@@ -122,7 +130,9 @@ def to_error(fault: Fault, *, path: str | None = None, record: int = 0, offset: 
         error = SchemaError
         if fault.code is FaultCode.KIND:
             advice = "the schema was fixed from a sample: pass sample='all' or schema="
-    if fault.code is FaultCode.UNKNOWN_FEATURE and not contradicts_sample:
+    if fault.code is FaultCode.UNKNOWN_FEATURE and plan is not None and any(column.name == fault.feature for column in plan.columns):
+        advice = "the record has it in its other part: tfr.sequence declares a feature list, all else a context feature"
+    elif fault.code is FaultCode.UNKNOWN_FEATURE and not contradicts_sample:
         advice = "the file carries a schema without it: schema='infer' reads what the records hold"
     return error(
         words.reason(fault),

@@ -1,0 +1,70 @@
+"""What ``tfr schema --as`` prints can be pasted: run as it is, it gives the schema back."""
+
+from __future__ import annotations
+
+import types
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    table = pa.table(
+        {
+            "id": pa.array([1, 2], pa.int32()),
+            "seen": pa.array([0, 1], pa.timestamp("us", "UTC")),
+            "kind": pa.array(["a", None]).dictionary_encode(),
+            "price": pa.array(["1.50", "2.00"]).cast(pa.decimal128(10, 2)),
+            "box": pa.array([{"x": 1.0, "on": True}, None], pa.struct([("x", pa.float32()), ("on", pa.bool_())])),
+            "tags": pa.array([["a"], []], pa.list_(pa.string())),
+            "pair": pa.array([[1, 2], [3, 4]], pa.list_(pa.int64(), 2)),
+        }
+    )
+    tfr.write_tfrecord(table, tmp_path / "a.tfrecord")
+    return tmp_path / "a.tfrecord"
+
+
+def pasted(text: str, **names: Any) -> dict[str, Any]:
+    exec(text, names)
+    return names
+
+
+def test_arrow_code_gives_the_schema(run: Any, path: Path) -> None:
+    shown = run("schema", "--as", "arrow", path)
+    assert shown.exit_code == 0
+    assert pasted(shown.output)["schema"].equals(tfr.read_table(path).schema)
+
+
+def test_python_code_gives_the_schema(run: Any, path: Path) -> None:
+    schema = pasted(run("schema", "--as", "python", path).output)["schema"]
+    assert tfr.read_table(path, schema=schema).to_pylist() == tfr.read_table(path).to_pylist()
+
+
+def test_json_gives_the_schema(run: Any, path: Path) -> None:
+    assert tfr.Schema.from_json(run("schema", "--as", "json", path).output) == tfr.Schema.from_arrow(tfr.read_table(path).schema)
+
+
+def test_tfx_text_is_read_back(run: Any, path: Path) -> None:
+    names = tfr.Schema.from_tfx(run("schema", "--as", "tfx", path).output).names
+    assert {"id", "tags", "pair"} <= set(names)
+
+
+def test_a_feature_description_parses_the_file(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "b.tfrecord"
+    tfr.write_tfrecord({"id": [1, 2], "tags": [["a"], []]}, path, embed_schema=False)
+    text = run("schema", "--as", "feature_description", path).output.replace("import tensorflow as tf", "")
+    tensorflow = types.SimpleNamespace(io=tfr, int64="int64", string="string", float32="float32")
+    description = pasted(text, tf=tensorflow)["feature_description"]
+    with tfr.RecordReader(path) as records:
+        parsed = tfr.parse_example(list(records), description)
+    assert parsed["id"].tolist() == [1, 2]
+    assert parsed["tags"].dense_shape.tolist() == [2, 1]
+
+
+def test_an_unknown_form_is_wrong_usage(run: Any, path: Path) -> None:
+    assert run("schema", "--as", "xml", path).exit_code == 2
