@@ -15,6 +15,8 @@ from tfrecord_io.compression import codec_for_path, get_codec
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.storage.commit import open_output
+from tfrecord_io.storage.outputs import resolve_output
+from tfrecord_io.storage.shards import parse_spec
 
 _WRITE_BYTES = 1 << 20  # payloads are framed together up to here
 _HELD_BYTES = 64  # what a held payload costs beside its bytes
@@ -32,15 +34,18 @@ class FrameSink:
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
     ) -> None:
+        named = isinstance(path, str | os.PathLike)
+        fsspec = {"storage_options": dict(storage_options or {}), "filesystem": filesystem}
+        if named and parse_spec(os.fspath(path)) is not None and resolve_output(path, **fsspec).sharded:
+            raise NotImplementedError(f"'{os.fspath(path)}' is a sharded dataset, which this version does not write yet; write one file")
         if compression == "infer":
-            named = isinstance(path, str | os.PathLike)
             codec = codec_for_path(os.fspath(path)) if named else None
         else:
             codec = get_codec(compression)
-        self.path = str(os.fspath(path)) if isinstance(path, str | os.PathLike) else repr(path)
+        self.path = str(os.fspath(path)) if named else repr(path)
         self.compression = None if codec is None else codec.name
         self._compressor = None if codec is None else codec.compressor()
-        self._output = open_output(path, storage_options=dict(storage_options or {}), filesystem=filesystem, overwrite=overwrite)
+        self._output = open_output(path, overwrite=overwrite, **fsspec)
         self.bytes = 0  # as they are in the file
         self.closed = False
 
