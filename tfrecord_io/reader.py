@@ -91,7 +91,10 @@ class Reader:
             self.report.records += len(batch)
             session.count(unit, len(batch))
             self.report.bytes, self.report.files = session.reader.bytes, session.reader.files
-            yield batch, unit.ends_batch
+            ends = unit.ends_batch
+            del unit
+            yield batch, ends
+            del batch  # while the next one is decoded only its user holds it
             if error is not None:
                 self._stop(error)
                 return
@@ -114,9 +117,9 @@ class Reader:
             for batch, ends in self._built():
                 if len(batch):
                     held.append(batch)
+                del batch
                 if ends and held:
                     yield _join(held)
-                    held = []
         except Exception as error:
             if held:
                 yield _join(held)
@@ -235,7 +238,10 @@ class Reader:
 
 
 def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    """One batch of those in the list, which is empty afterwards: nobody but the caller holds the result."""
+    joined = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+    batches.clear()
+    return joined
 
 
 def _too_late(late: LateSchema) -> SchemaError:
