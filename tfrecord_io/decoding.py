@@ -220,7 +220,7 @@ class UnitReader:
                 if self.files == len(self._sources):
                     break
                 source = self._sources[self.files]
-                ahead = self._options.thread_count == _READ_AHEAD
+                ahead = self._options.thread_count == _READ_AHEAD and bool(source.size)  # no pipe, nobody's file object
                 self._file = RecordFile(source, self._options.compression, block_bytes=self._block_bytes(source), ahead=ahead)
                 self.files += 1
                 self._record = 0

@@ -94,8 +94,6 @@ class Column {
   // Empty again.
   void reset();
 
-  int64_t scalar_start(int64_t row) const { return value_offsets.as<int32_t>()[row]; }
-
   // The plan.
   Kind plan_kind;
   Layout plan_layout;
