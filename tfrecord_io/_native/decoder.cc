@@ -28,7 +28,7 @@ Decoder::Decoder(DecoderPlan plan) : record_type(plan.record_type), plan_(std::m
   for (const ColumnPlan& column : plan_.columns) {
     slots.push_back({column.name, column.steps, Column(column, &arena)});
     (column.steps ? lists_ : features_).add(column.name, static_cast<int32_t>(slots.size()) - 1, &slots.back().column);
-    any_required_ |= column.required;
+    if (column.required) required_.push_back(slots.size() - 1);
   }
 }
 
@@ -124,23 +124,20 @@ bool Decoder::parse(const u8* p, const u8* end, Fault& fault) {
   bool good = parse_exact(p, end, fault);
   if (good) provisional_ = false;
   if (good || fault.code < Code::kStopNewNames) is_example_ = false;
-  if (!good && fault.code < Code::kStopNewNames) {
-    take_back();
-    drop_provisional();
-  }
+  if (!good && fault.code < Code::kStopNewNames) drop_provisional();
   if (good) embedded_accepted_ = false;
   return good;
 }
 
 bool Decoder::misses_required() const {
-  for (const Slot& slot : slots)
-    if (slot.column.required && slot.column.rows != rows + 1) return true;
+  for (size_t column : required_)
+    if (slots[column].column.rows != rows + 1) return true;
   return false;
 }
 
 bool Decoder::parse_fast(const u8* p, const u8* end) {
   feature_place_ = list_place_ = 0;
-  all_shaped_ = !any_required_;
+  all_shaped_ = required_.empty();
   WireError error;
   while (p < end) {
     u8 tag = *p;
@@ -151,7 +148,7 @@ bool Decoder::parse_fast(const u8* p, const u8* end) {
     if (!(lists ? lists_fast(p, p + size) : features_fast(p, p + size))) return false;
     p += size;
   }
-  return !any_required_ || !misses_required();
+  return !misses_required();
 }
 
 namespace {
@@ -247,8 +244,14 @@ bool Decoder::steps_fast(Column& column, const u8* p, const u8* end) {
   return true;
 }
 
+// What the fast way has appended of this record stands in the places it has come to.
 void Decoder::take_back() {
-  for (Slot& slot : slots) slot.column.truncate(rows);
+  auto truncate = [this](const Names& names, size_t place) {
+    for (size_t i = 0; i < names.order.size() && i <= place; ++i)
+      if (names.order[i]->target != nullptr) names.order[i]->target->truncate(rows);
+  };
+  truncate(features_, feature_place_);
+  truncate(lists_, list_place_);
 }
 
 void Decoder::finish() {

@@ -95,9 +95,10 @@ class Decoder {
   Names features_, lists_;
   size_t feature_place_ = 0, list_place_ = 0;  // how many entries of this record were seen
   const u8* readable_end_ = nullptr;           // bytes up to here may be loaded
-  std::vector<const Entry*> winners_;          // by column: the entry that counts
+  std::vector<const Entry*> winners_;          // by column: the entry that counts, for the columns in met_
+  std::vector<size_t> met_;                    // columns of the record at hand that there is something to say about, in order
+  std::vector<size_t> required_;
   bool embedded_accepted_ = false;
-  bool any_required_ = false;
   bool all_shaped_ = false;  // the record before was nothing but entries that look as their Shapes
   bool is_example_ = false;  // kDetect: the record at hand is no SequenceExample
   size_t left_out_ = 0;      // names that are known and not counted as met

@@ -1,4 +1,6 @@
 // The exact way through a record: walk it whole, judge it, then append. Taken by records that the fast way leaves.
+#include <algorithm>
+#include <new>
 #include <unordered_set>
 
 #include "decoder.h"
@@ -6,6 +8,8 @@
 
 namespace tfr {
 namespace {
+
+constexpr size_t kMostCells = size_t{1} << 29;  // rows times columns of one batch; 64 MiB of dense records have an eighth of it
 
 std::string text_of(const Span& span) { return std::string(reinterpret_cast<const char*>(span.begin), static_cast<size_t>(span.end - span.begin)); }
 
@@ -38,8 +42,8 @@ bool Decoder::parse_exact(const u8* p, const u8* end, Fault& fault) {
   if (!judge_record(walk, fault)) return false;
   if (plan_.unknown == Unknown::kRefuse && !ask_names(walk, fault)) return false;
   if (record_type == RecordType::kDetect && walk.has_list && !walk.fell_back) record_type = RecordType::kSequence;
-  for (size_t i = 0; i < slots.size(); ++i)
-    if (winners_[i] != nullptr) append_entry(slots[i], *winners_[i]);
+  for (size_t column : met_)
+    if (winners_[column] != nullptr) append_entry(slots[column], *winners_[column]);
   if (p < end) {
     ++seen;
     if (!walk.has_feature && walk.has_unknown) ++foreign;
@@ -65,19 +69,28 @@ bool Decoder::ask_names(const Walk& walk, Fault& fault) {
     if (asked[entry.steps].insert(name).second) found.push_back({name, entry.steps});
   }
   if (found.empty()) return true;
+  // Dense columns of records that each bring names of their own would take all memory there is: MemoryError instead.
+  if (static_cast<size_t>(rows + 1) * (slots.size() + found.size()) > kMostCells) throw std::bad_alloc();
   new_names = std::move(found);
   fault.code = Code::kStopNewNames;
   return false;
 }
 
 bool Decoder::judge_record(const Walk& walk, Fault& fault) {
-  winners_.assign(slots.size(), nullptr);
-  for (const Entry& entry : walk.entries)
-    if (entry.name != nullptr && entry.name->column >= 0) winners_[static_cast<size_t>(entry.name->column)] = &entry;
-  for (size_t i = 0; i < slots.size(); ++i) {
-    Code code = judge_entry(slots[i], winners_[i], fault);
+  if (winners_.size() < slots.size()) winners_.resize(slots.size());
+  met_ = required_;
+  for (size_t column : met_) winners_[column] = nullptr;
+  for (const Entry& entry : walk.entries) {
+    if (entry.name == nullptr || entry.name->column < 0) continue;
+    met_.push_back(static_cast<size_t>(entry.name->column));
+    winners_[met_.back()] = &entry;
+  }
+  std::sort(met_.begin(), met_.end());
+  met_.erase(std::unique(met_.begin(), met_.end()), met_.end());
+  for (size_t column : met_) {
+    Code code = judge_entry(slots[column], winners_[column], fault);
     if (code == Code::kOk) continue;
-    blame(fault, code, slots[i].name);
+    blame(fault, code, slots[column].name);
     return false;
   }
   return judge_names(fault);
