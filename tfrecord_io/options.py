@@ -11,7 +11,6 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Self
 
 RECORD_TYPES = ("example", "sequence_example", "bytes")
-DTYPE_BACKENDS = (None, "numpy_nullable", "pyarrow")
 FLOAT64 = (None, "round", "error", "raw")
 ENCODINGS = ("raw", "tensor_proto", "list")
 MAX_RECORD_BYTES = 2**31 - 1

@@ -74,13 +74,9 @@ class Session:
             allow_missing_shards=options.allow_missing_shards,
         )
         self._projection = Projection(options.columns)
-        self._begun = (0, 0)  # rows and bytes of the batch that the sample began
-        self._seen = self._foreign = 0
         self.builder: BatchBuilder | AssemblingBuilder
-        self.beside: Beside | None = None
         self._record_type = _RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE)
         self.inferred: InferredSchema | None = None
-        self.failed: Exception | None = None  # what ended a sample
         self._open(None)
 
     def _open(self, governing: Governing | None) -> None:
@@ -88,6 +84,10 @@ class Session:
         declared = self._options.schema
         obey = declared is None
         self.schema_source = "inferred"
+        self.beside: Beside | None = None
+        self.failed: Exception | None = None  # what ended a sample
+        self._begun = (0, 0)  # rows and bytes of the batch that the sample began
+        self._seen = self._foreign = 0
         judge = EmbeddedSchemas(obey, governing)
         setup = Setup(get_engine(), Plan(), judge.meet)
         self.reader = UnitReader(self.sources, self._options, setup)
@@ -110,7 +110,6 @@ class Session:
             self.restart(late)
         except _LateSequence:
             self.reader.close()
-            self._seen = self._foreign = 0
             self._record_type = RecordType.SEQUENCE_EXAMPLE
             self._open(governing)
         except BaseException:
@@ -120,7 +119,6 @@ class Session:
     def restart(self, late: LateSchema) -> None:
         """Begin anew under an embedded schema that says more."""
         self.reader.close()
-        self._seen = self._foreign = 0
         if late.record > 0:
             text = f"{printable(late.governing.path)}: the embedded schema was found in record {late.record}, not in the first; it is used"
             warn(text, SchemaWarning)

@@ -84,8 +84,17 @@ inline const u8* read_size(const u8* p, const u8* end, size_t* size, WireError& 
 // Walks over the field whose tag was just read. `depth`: how many groups may still be opened.
 const u8* skip_field(const u8* p, const u8* end, uint32_t tag, int depth, WireError& error);
 
-inline uint64_t load64(const u8* p);
-inline uint32_t load32(const u8* p);
+inline uint64_t load64(const u8* p) {
+  uint64_t word;
+  std::memcpy(&word, p, 8);
+  return word;
+}
+
+inline uint32_t load32(const u8* p) {
+  uint32_t word;
+  std::memcpy(&word, p, 4);
+  return word;
+}
 
 // Equal bytes, without a call for the short names and values that most are.
 inline bool same_bytes(const u8* a, const u8* b, size_t size) {
@@ -110,18 +119,6 @@ inline void copy_bytes(u8* to, const u8* from, size_t size) {
   } else {
     for (size_t i = 0; i < size; ++i) to[i] = from[i];
   }
-}
-
-inline uint64_t load64(const u8* p) {
-  uint64_t word;
-  std::memcpy(&word, p, 8);
-  return word;
-}
-
-inline uint32_t load32(const u8* p) {
-  uint32_t word;
-  std::memcpy(&word, p, 4);
-  return word;
 }
 
 }  // namespace tfr

@@ -14,12 +14,12 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
+from tfrecord_io.options import MAX_RECORD_BYTES as MAX_RECORD_BYTES
+from tfrecord_io.schema.kinds import EMBEDDED_FIELD as EMBEDDED_FIELD
 from tfrecord_io.schema.kinds import Kind, Layout, RecordType, Text
 
 HEADER_BYTES = 12  # u64 length, u32 masked CRC32C of it
 FOOTER_BYTES = 4  # u32 masked CRC32C of the payload
-MAX_RECORD_BYTES = 2**31 - 1  # protobuf's own limit for one message
-EMBEDDED_FIELD = 21574  # the unknown field that carries our schema
 
 Array = npt.NDArray[Any]
 

@@ -20,9 +20,10 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.field import DEFAULT_KEY, FEATURE_KEY
+from tfrecord_io.schema.kinds import EMBEDDED_FIELD
 from tfrecord_io.schema.types import EXTENSIONS, Leaf, UnsupportedType, is_list_like, leaves, plain_type, relist, step_of
 
-FIELD = 21574
+FIELD = EMBEDDED_FIELD
 MAGIC = b"TFRA"
 VERSION = 1
 MAX_BYTES = 16 << 20  # of the content, and of the stream once inflated

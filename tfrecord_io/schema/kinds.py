@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+EMBEDDED_FIELD = 21574  # the unknown field of a record that carries our schema
+
 
 class Kind(IntEnum):
     """The oneof of tf.train.Feature; the numbers are its field numbers (feature.proto)."""
