@@ -53,7 +53,7 @@ FLOORS = {
     "cli": 6,
 }
 AT_ONCE = {"click", "crc32c", "fsspec", "google", "isal", "numpy", "pyarrow"}  # third parties a module may import at its top
-WHEN_NEEDED = {"pandas", "rich", "tqdm", "dateutil"}  # inside functions only
+WHEN_NEEDED = {"pandas", "rich", "tqdm", "dateutil", "ml_dtypes", "PIL"}  # inside functions only
 # Adapters alone import these, each its own, inside functions.
 OPTIONAL = {"polars", "duckdb", "xarray", "dask", "ray", "pyspark", "torch", "s3fs", "gcsfs", "datasets", "jax", "tensorflow", "tfx_bsl"}
 
