@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,16 +91,21 @@ def to_cells(array: pa.Array, field: pa.Field) -> Array:
     items = items_of(array, field)
     found = np.empty(len(array), object)
     rows = np.arange(len(array)) if items.valid is None else np.flatnonzero(items.valid)
-    if isinstance(items.shapes, tuple):
-        whole = _viewed(items.data, items.of).reshape(len(items), *items.shapes)
-        for row, tensor in zip(rows.tolist(), whole, strict=True):
-            found[row] = tensor if isinstance(tensor, np.ndarray) else np.asarray(tensor)
-        return found
-    flat = _viewed(items.data, items.of)
-    at = (items.offsets // items.of.itemsize).tolist()
-    for i, (row, shape) in enumerate(zip(rows.tolist(), items.shapes.tolist(), strict=True)):
-        found[row] = flat[at[i] : at[i + 1]].reshape(shape)
+    for row, tensor in zip(rows.tolist(), cells_of(items), strict=True):
+        found[row] = tensor
     return found
+
+
+def cells_of(items: Items) -> Iterator[Array]:
+    """The tensors one by one: views."""
+    flat = _viewed(items.data, items.of)
+    if isinstance(items.shapes, tuple):
+        whole = flat.reshape(len(items), *items.shapes)
+        yield from (whole[at, ...] for at in range(len(items)))
+        return
+    at = (items.offsets // items.of.itemsize).tolist()
+    for i, shape in enumerate(items.shapes.tolist()):
+        yield flat[at[i] : at[i + 1]].reshape(shape)
 
 
 def _viewed(data: Array, of: Element) -> Array:

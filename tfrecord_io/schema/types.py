@@ -175,7 +175,7 @@ def _collect(field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.Dat
 
 def _is_whole(encoding: str, type: pa.DataType, feature: str) -> bool:
     """Whether the values of a cell are one value on the wire; the encoding is checked."""
-    if encoding in (LIST, BY_WIRE):
+    if encoding in (LIST, BY_WIRE) or t.is_null(type):
         return False
     if encoding not in (RAW, TENSOR_PROTO):
         raise UnsupportedType(feature, f"unknown column encoding {encoding!r}", f"use one of {', '.join(ENCODINGS)}")
