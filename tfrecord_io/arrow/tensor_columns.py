@@ -53,24 +53,45 @@ def from_cells(cells: Sequence[Any]) -> tuple[pa.Array, Element]:
     EncodeError
         Dtypes or ranks differ; ``record`` is the first such row. Or the dtype is not in the table.
     """
+    arrays = [None if cell is None else np.asarray(cell) for cell in cells]
+    of, shape = shape_of_cells(arrays)
+    return cells_to_tensors(arrays, of, shape), of
+
+
+def shape_of_cells(cells: Sequence[Array | None]) -> tuple[Element, tuple[int | None, ...]]:
+    """What the tensors of a sequence of arrays are: their dtype, and their shape, all of whose axes are None where shapes differ.
+
+    Raises
+    ------
+    EncodeError
+        As `from_cells`.
+    """
     valid = np.fromiter((cell is not None for cell in cells), np.bool_, len(cells))
-    arrays = [np.asarray(cell) for cell in cells if cell is not None]
+    arrays = [cell for cell in cells if cell is not None]
     if not arrays:
         raise EncodeError("a column of no array has no dtype")
     of = element_of_dtype(_common_dtype(arrays, valid))
     _refuse_ranks(arrays, valid)
-    shapes = {array.shape for array in arrays}
-    if len(shapes) == 1:
-        stacked = np.empty((len(cells), *arrays[0].shape), of.dtype)
-        if not valid.all():
-            stacked[~valid] = np.zeros((), of.dtype)
+    one = len({array.shape for array in arrays}) == 1
+    return of, arrays[0].shape if one else (None,) * arrays[0].ndim
+
+
+def cells_to_tensors(cells: Sequence[Array | None], of: Element, shape: tuple[int | None, ...]) -> pa.Array:
+    """A column of the arrays of a sequence, which are as `shape_of_cells` says of all."""
+    valid = np.fromiter((cell is not None for cell in cells), np.bool_, len(cells))
+    arrays = [cell for cell in cells if cell is not None]
+    given = None if valid.all() else valid
+    if None not in shape:
+        fixed = tuple(axis or 0 for axis in shape)
+        stacked = np.empty((len(cells), *fixed), of.dtype) if given is None else np.zeros((len(cells), *fixed), of.dtype)
         for at, array in zip(np.flatnonzero(valid), arrays, strict=True):
             stacked[at] = array
-        return _fixed(of, arrays[0].shape, len(cells), _plain(stacked, of), None if valid.all() else valid), of
+        return _fixed(of, fixed, len(cells), _plain(stacked, of), given)
     pieces = [_plain(array, of) for array in arrays]
     offsets = np.cumsum([0, *map(len, pieces)])
-    matrix = np.array([array.shape for array in arrays], np.int64)
-    return from_items(Items(of, np.concatenate(pieces), offsets, matrix, None if valid.all() else valid), len(cells)), of
+    matrix = np.array([array.shape for array in arrays], np.int64).reshape(len(arrays), len(shape))
+    data = np.concatenate(pieces) if pieces else np.empty(0, np.uint8)
+    return from_items(Items(of, data, offsets, matrix, given), len(cells))
 
 
 def from_items(items: Items, rows: int) -> pa.Array:
