@@ -148,7 +148,7 @@ def test_command_line_starts_without_rich_and_pandas() -> None:
 CALLS = """
     read_tfrecord read_table open_reader read_metadata write_tfrecord open_writer infer_schema RecordReader RecordWriter
     encode_example decode_example bytes_feature float_feature int64_feature count_records verify describe
-    register_pandas show_versions parse_example scalar list_ text bytes_ tensor sequence image
+    register_pandas show_versions parse_example serialize_tensor parse_tensor decode_raw scalar list_ text bytes_ tensor sequence image
 """.split()
 MESSAGES = "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList FeatureLists".split()
 ERRORS = """
@@ -160,7 +160,7 @@ SCHEMAS = """
 """.split()
 RESULTS = "Reader Writer WriteReport ReadReport SkippedRegion Metadata".split()  # what the calls give; for annotations
 LATER = """
-    read_arrays iter_arrays serialize_tensor parse_tensor decode_raw
+    read_arrays iter_arrays
     dataset open_random salvage convert split merge shuffle
 """.split()
 

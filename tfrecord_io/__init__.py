@@ -60,6 +60,9 @@ if TYPE_CHECKING:
     from tfrecord_io.schema.makers import bytes_, image, list_, scalar, sequence, tensor, text
     from tfrecord_io.sink import RecordWriter
     from tfrecord_io.tensors.composite import RaggedTensor, SparseTensor
+    from tfrecord_io.tensors.proto import parse_tensor
+    from tfrecord_io.tensors.raw import decode_raw
+    from tfrecord_io.tensors.serialize import serialize_tensor
     from tfrecord_io.tools.count import count_records
     from tfrecord_io.tools.describe import describe
     from tfrecord_io.tools.verify import verify
@@ -95,6 +98,9 @@ _HOMES = {
     "schema.makers": ("bytes_", "image", "list_", "scalar", "sequence", "tensor", "text"),
     "sink": ("RecordWriter",),
     "tensors.composite": ("RaggedTensor", "SparseTensor"),
+    "tensors.proto": ("parse_tensor",),
+    "tensors.raw": ("decode_raw",),
+    "tensors.serialize": ("serialize_tensor",),
     "tools.count": ("count_records",),
     "tools.describe": ("describe",),
     "tools.verify": ("verify",),
@@ -146,6 +152,7 @@ __all__ = [
     "bytes_feature",
     "count_records",
     "decode_example",
+    "decode_raw",
     "describe",
     "encode_example",
     "float_feature",
@@ -156,12 +163,14 @@ __all__ = [
     "open_reader",
     "open_writer",
     "parse_example",
+    "parse_tensor",
     "read_metadata",
     "read_table",
     "read_tfrecord",
     "register_pandas",
     "scalar",
     "sequence",
+    "serialize_tensor",
     "show_versions",
     "tensor",
     "text",

@@ -81,7 +81,9 @@ def test_dtypes_outside_the_table_are_refused(dtype: object) -> None:
         from_ndarray(np.zeros((2, 2), dtype))
 
 
-@pytest.mark.parametrize(("cells", "reason"), [([np.zeros(2), np.zeros(2, "i4")], "dtype"), ([np.zeros(2), np.zeros((2, 1))], "dimensions")])
+@pytest.mark.parametrize(
+    ("cells", "reason"), [([np.zeros(2), np.zeros(2, "i4")], "dtype"), ([np.zeros(2), np.zeros((2, 1))], "dimensions")]
+)
 def test_cells_that_differ_are_refused_with_their_row(cells: list[np.ndarray], reason: str) -> None:
     with pytest.raises(EncodeError, match=reason) as caught:
         from_cells([None, *cells])
