@@ -412,6 +412,39 @@ def test_numbers_are_no_text(read: Any, name: str) -> None:
         read([b""], schema={"x": tfr.tensor(name, (1,), encoding="list")})
 
 
+def protos(data: Path) -> list[tuple[str, np.ndarray, bytes]]:
+    """What TensorFlow has serialized: name, array, bytes."""
+    table = tfr.read_table(data / "tensors.tfrecord", schema={"name": "string", "tensor": "binary"})
+    arrays = np.load(data / "tensors.npz")
+    found = [(name, arrays[name], content) for name, content in zip(*table.to_pydict().values(), strict=True) if name in arrays.files]
+    return [each for each in found if each[1].dtype.kind != "S" and "_as_" not in each[0]]
+
+
+def test_tensor_protos_that_tensorflow_wrote(data: Path, read: Any) -> None:
+    golden = protos(data)
+    assert len(golden) > 60
+    for _, array, content in golden:
+        for shape in {array.shape, (None,) * array.ndim}:
+            schema = {"x": tfr.tensor(array.dtype.name, shape, encoding="tensor_proto")}
+            assert_same(cells(read([example(x=blobs(content)), b"", example(x=blobs(content))], schema=schema)), [array, None, array])
+
+
+@pytest.mark.fault(52)
+def test_a_tensor_proto_fits_its_column(data: Path, read: Any) -> None:
+    by_name = {name: content for name, _, content in protos(data)}
+    good, payload = by_name["float32_2x3"], lambda name: example(x=blobs(by_name[name]))
+    schema = {"x": tfr.tensor("float32", (2, 3), encoding="tensor_proto")}
+    for name, words in [("int32_2x3", "float32.*int32|int32.*float32"), ("float32_3", r"\(3,\).*\(2, 3\)"), ("float32_2x0x4", "2, 0, 4")]:
+        with pytest.raises(tfr.DecodeError, match=f"record 2.*feature 'x'.*({words})"):
+            read([example(x=blobs(good)), b"", payload(name)], schema=schema)
+    with pytest.raises(tfr.DecodeError, match=r"record 0.*int32.*float32"):
+        read([payload("int32_2x3")], schema=schema)
+    with pytest.raises(tfr.DecodeError, match=r"record 0.*TensorProto"):
+        read([example(x=blobs(b"\xff"))], schema=schema)
+    with pytest.raises(tfr.FeatureTypeError):
+        read([example(x=floats(1))], schema=schema)
+
+
 # ---- pandas
 
 

@@ -19,7 +19,7 @@ from tfrecord_io.schema.field import FEATURE_LIST, Field
 from tfrecord_io.schema.names import type_name, type_of
 from tfrecord_io.schema.shapes import as_shape, fixed_part, size_of
 from tfrecord_io.schema.tensor_types import is_any_tensor, mark, tensor_type
-from tfrecord_io.schema.types import BY_WIRE, LIST, is_list_like
+from tfrecord_io.schema.types import BY_WIRE, LIST, TENSOR_PROTO, is_list_like
 
 
 def scalar(type: Any, *, default: Any = None, required: bool = False, feature: str | None = None, encoding: str = LIST) -> Field:
@@ -155,7 +155,7 @@ def tensor(
         raise SchemaError(str(error), got=shape) from None
     of = _element(dtype)
     if isinstance(of, Element):
-        if not axes and (value := of.plain) is not None:
+        if not axes and encoding != TENSOR_PROTO and (value := of.plain) is not None:
             return _field(value, feature, encoding, required, default)
         return _field(tensor_type(of, axes), feature, encoding, required, default, axes, metadata=mark(of))
     encoding = LIST if encoding == BY_WIRE else encoding
