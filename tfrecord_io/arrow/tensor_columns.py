@@ -94,8 +94,8 @@ def cells_to_tensors(cells: Sequence[Array | None], of: Element, shape: tuple[in
     return from_items(Items(of, data, offsets, matrix, given), len(cells))
 
 
-def from_items(items: Items, rows: int) -> pa.Array:
-    """A column from the bytes of its tensors; `rows` counts the null ones, too."""
+def from_items(items: Items, rows: int, type_: pa.DataType | None = None) -> pa.Array:
+    """A column from the bytes of its tensors; `rows` counts the null ones, too. Of `type_`, if given, which says the same."""
     if isinstance(items.shapes, tuple):
         data = items.data[items.offsets[0] : items.offsets[-1]]
         if items.valid is not None:
@@ -103,8 +103,8 @@ def from_items(items: Items, rows: int) -> pa.Array:
             spread = np.zeros((rows, size), np.uint8)
             spread[items.valid] = data.reshape(-1, size) if size else np.empty((len(items), 0), np.uint8)
             data = spread.reshape(-1)
-        return _fixed(items.of, items.shapes, rows, data, items.valid)
-    return _variable(items, rows)
+        return _fixed(items.of, items.shapes, rows, data, items.valid, type_)
+    return _variable(items, rows, type_)
 
 
 def element_of_dtype(dtype: Any) -> Element:
@@ -160,8 +160,8 @@ def _plain(values: Array, of: Element) -> Array:
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
 
 
-def _fixed(of: Element, shape: Shape, rows: int, data: Array, valid: Array | None) -> pa.Array:
-    type_ = tensor_type(of, shape)
+def _fixed(of: Element, shape: Shape, rows: int, data: Array, valid: Array | None, type_: pa.DataType | None = None) -> pa.Array:
+    type_ = tensor_type(of, shape) if type_ is None else type_
     nulls = 0 if valid is None else rows - int(np.count_nonzero(valid))
     values = _values(of, data)
     buffers = [pa.py_buffer(bitmap_of(valid)) if nulls and valid is not None else None]
@@ -169,14 +169,14 @@ def _fixed(of: Element, shape: Shape, rows: int, data: Array, valid: Array | Non
     return pa.ExtensionArray.from_storage(type_, storage)
 
 
-def _variable(items: Items, rows: int) -> pa.Array:
+def _variable(items: Items, rows: int, type_: pa.DataType | None = None) -> pa.Array:
     of, valid = items.of, items.valid
     matrix = np.asarray(items.shapes, np.int64)
     if matrix.size and matrix.max() > np.iinfo(np.int32).max:
         raise EncodeError("a shape has an axis of more than 2147483647", advice="reshape the arrays")
     inner = np.broadcast_to(np.array(of.inner, np.int64), (len(matrix), len(of.inner)))
     axes = np.concatenate([matrix, inner], axis=1).astype(np.int32)
-    type_ = variable_shape_tensor(of.arrow, (None,) * items.rank + of.inner)
+    type_ = variable_shape_tensor(of.arrow, (None,) * items.rank + of.inner) if type_ is None else type_
     width = max(of.arrow.bit_width // 8, 1)
     counts = np.diff(items.offsets) // width
     if valid is not None:

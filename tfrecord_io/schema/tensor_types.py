@@ -69,10 +69,16 @@ def variable_shape_tensor(value_type: pa.DataType, shape: Shape, dim_names: tupl
     if dim_names is not None:
         said["dim_names"] = dim_names
     serialized = json.dumps(said).encode()
-    with suppress(pa.ArrowKeyError):  # it is registered: by Arrow, by us, or by somebody else
-        pa.register_extension_type(_VariableShapeTensor(storage, serialized))
+    register_variable_shape_tensor()
     described = pa.field("", storage, metadata={_NAME: VARIABLE_SHAPE.encode(), _METADATA: serialized})
     return pa.ipc.read_schema(pa.schema([described]).serialize()).field(0).type
+
+
+def register_variable_shape_tensor() -> None:
+    """Let Arrow know the type of tensors whose shapes vary, where it does not."""
+    storage = pa.struct([("data", pa.list_(pa.float32())), ("shape", pa.list_(pa.int32(), 1))])
+    with suppress(pa.ArrowKeyError):  # it is registered: by Arrow, by us, or by somebody else
+        pa.register_extension_type(_VariableShapeTensor(storage, b"{}"))
 
 
 def is_fixed_shape_tensor(type_: pa.DataType) -> bool:
@@ -120,6 +126,17 @@ def permutation_of(type_: pa.DataType) -> tuple[int, ...] | None:
     """Which stored axis each logical one is, None where they are the same."""
     found = type_.permutation if is_fixed_shape_tensor(type_) else _described(type_).get("permutation")
     return None if not found or list(found) == sorted(found) else tuple(found)
+
+
+def without_permutation(type_: pa.DataType) -> pa.DataType:
+    """The type of the same tensors whose axes are stored in their order."""
+    order = permutation_of(type_)
+    if order is None:
+        return type_
+    axes, names = axes_of(type_), dim_names_of(type_)
+    if not is_fixed_shape_tensor(type_):
+        return variable_shape_tensor(value_type_of(type_), axes)
+    return pa.fixed_shape_tensor(type_.value_type, axes, dim_names=None if names is None else [names[axis] for axis in order])
 
 
 def dim_names_of(type_: pa.DataType) -> tuple[str, ...] | None:

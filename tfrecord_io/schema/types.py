@@ -87,6 +87,16 @@ def companions(feature: str) -> tuple[str, str]:
     return f"{feature}/shape", f"{feature}/dtype"
 
 
+def feature_of_companion(name: str) -> str | None:
+    """The feature that stands beside one of this name, if it is a companion.
+
+    >>> feature_of_companion("x/shape")
+    'x'
+    """
+    feature, slash, last = name.rpartition("/")
+    return feature if slash and last in ("shape", "dtype") else None
+
+
 def encoding_of(field: pa.Field) -> str | None:
     """The encoding that a field's metadata asks for, None where it asks for none."""
     value = (field.metadata or {}).get(ENCODING_KEY)
