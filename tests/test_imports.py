@@ -148,7 +148,7 @@ def test_command_line_starts_without_rich_and_pandas() -> None:
 # ---- public names and the version
 
 CALLS = """
-    read_tfrecord read_table open_reader read_metadata write_tfrecord open_writer infer_schema RecordReader RecordWriter
+    read_tfrecord read_table read_arrays iter_arrays open_reader read_metadata write_tfrecord open_writer infer_schema RecordReader RecordWriter
     encode_example decode_example bytes_feature float_feature int64_feature count_records verify describe
     register_pandas show_versions parse_example scalar list_ text bytes_ tensor sequence image
 """.split()
@@ -160,9 +160,9 @@ ERRORS = """
 SCHEMAS = """
     Schema InferredSchema Field FixedLenFeature VarLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature SparseTensor RaggedTensor
 """.split()
-RESULTS = "Reader Writer WriteReport ReadReport SkippedRegion Metadata".split()  # what the calls give; for annotations
+RESULTS = "ArrayIterator Reader Writer WriteReport ReadReport SkippedRegion Metadata".split()  # what the calls give; for annotations
 LATER = """
-    read_arrays iter_arrays serialize_tensor parse_tensor decode_raw
+    serialize_tensor parse_tensor decode_raw
     dataset open_random salvage convert split merge shuffle
 """.split()
 

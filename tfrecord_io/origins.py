@@ -8,6 +8,11 @@ from bisect import bisect_right
 class Origins:
     """The records that the rows of a reading were; rows of one file that follow each other cost one entry.
 
+    Attributes
+    ----------
+    rows : int
+        How many there are.
+
     Examples
     --------
     >>> origins = Origins()
@@ -18,7 +23,7 @@ class Origins:
     """
 
     def __init__(self) -> None:
-        self._rows = 0
+        self.rows = 0
         self._first_rows: list[int] = []
         self._runs: list[tuple[str, int]] = []  # path and first record, one for each first row
 
@@ -26,10 +31,10 @@ class Origins:
         """`rows` more, the records from `first_record` on."""
         if not rows:
             return
-        if not self._runs or self._runs[-1][0] != path or self._runs[-1][1] + self._rows - self._first_rows[-1] != first_record:
-            self._first_rows.append(self._rows)
+        if not self._runs or self._runs[-1][0] != path or self._runs[-1][1] + self.rows - self._first_rows[-1] != first_record:
+            self._first_rows.append(self.rows)
             self._runs.append((path, first_record))
-        self._rows += rows
+        self.rows += rows
 
     def of(self, row: int) -> tuple[str, int]:
         """Path and record of a row."""
