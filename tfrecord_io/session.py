@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterator, Mapping
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -30,6 +31,7 @@ from tfrecord_io.schema.projection import Projection, is_glob, matches
 from tfrecord_io.schema.types import companions, feature_of_companion
 from tfrecord_io.schema.unify import Observed
 from tfrecord_io.storage.paths import resolve_inputs
+from tfrecord_io.storage.sources import Source
 from tfrecord_io.units import Setup, Unit
 
 _SAMPLE_BYTES = 16 * MIB
@@ -92,6 +94,7 @@ class Session:
         self.failed: Exception | None = None  # what ended a sample
         self._begun = (0, 0)  # rows and bytes of the batch that the sample began
         self._seen = self._foreign = 0
+        self._shown: Mapping[str, Observed] = {}  # by the sample: a record that contradicts it is told with one of these
         judge = EmbeddedSchemas(obey, governing)
         setup = Setup(get_engine(), Plan(), judge.meet)
         self.reader = UnitReader(self.sources, self._options, setup)
@@ -124,6 +127,18 @@ class Session:
             self.reader.close()
             raise
 
+    def over(self, sources: list[Source], options: ReadOptions) -> Session:
+        """The same schema over other files, or other records of these: nothing is looked for again.
+
+        `options` may differ in `offset`, `limit`, `threads` and the size of batches.
+        """
+        other = copy(self)
+        other.sources, other.beside, other.failed = sources, None, None
+        other._options, other._begun = options, (0, 0)
+        other.reader = UnitReader(sources, options, self._settled)
+        other.units = other._rest()
+        return other
+
     def restart(self, late: LateSchema) -> None:
         """Begin anew under an embedded schema that says more."""
         self.reader.close()
@@ -148,7 +163,7 @@ class Session:
             raise ValueError('record_type="bytes" has one column of its own: schema= does not apply')
         self._projection.check(payloads.SCHEMA.names)
         plan = Plan(check_crc=self._options.check_crc, max_record_bytes=self._options.max_record_bytes)
-        self.reader.setup = replace(self.reader.setup, plan=plan, as_bytes=True)
+        self.reader.setup = self._settled = replace(self.reader.setup, plan=plan, as_bytes=True)
         self.schema_source = 'record_type="bytes"'
         self._build(Schema.from_arrow(payloads.SCHEMA), {})
         self.units = self._rest()
@@ -173,7 +188,7 @@ class Session:
             everything = plan_columns(schema)
             left_out = everything.ignored | {c.name for c in everything.columns} - {c.name for c in compiled.columns}
             plan = self._plan(columns=compiled.columns, unknown="fault", select=self._projection, ignored=frozenset(left_out))
-        self.reader.setup = replace(self.reader.setup, plan=plan)
+        self.reader.setup = self._settled = replace(self.reader.setup, plan=plan)
         self._build(parts, dictionaries, assembler)
         self.units = self._rest()
 
@@ -208,7 +223,13 @@ class Session:
         schema = schema.select(name for name in self._projection.order(inferred.names) if name not in self._companions)
         self.inferred = InferredSchema(schema, evidence_of(sample, seen), sum(unit.rows for unit in sample)) if self._evidence else None
         self._build(schema, {}, folded=folded)
-        self.units = self._after(sample, schema, seen, folded)
+        compiled = plan_columns(schema, text=Text.STRICT, folded=folded)
+        ignored = compiled.ignored | (self._companions - {column.name for column in compiled.columns})
+        unknown = "fault" if options.on_new == "raise" else "skip"
+        plan = self._plan(columns=compiled.columns, unknown=unknown, select=self._projection, ignored=ignored)
+        self._settled = replace(self.reader.setup, plan=plan, contradicts_sample=True)
+        self._shown = seen
+        self.units = self._after(sample)
 
     def _met(self, name: str) -> bool:
         self._names.add(name)
@@ -264,9 +285,7 @@ class Session:
                 rows = size = 0
         self._begun = rows, size
 
-    def _after(
-        self, sample: list[Unit], schema: Schema, seen: Mapping[str, Observed], folded: Collection[str]
-    ) -> Generator[Unit, None, None]:
+    def _after(self, sample: list[Unit]) -> Generator[Unit, None, None]:
         """The sample's units, then the rest under the schema that they gave."""
         failed = bool(sample) and sample[-1].error is not None
         whole = self._options.sample == "all"
@@ -276,17 +295,14 @@ class Session:
             yield held.pop(0)
         if failed or whole:
             return
-        compiled = plan_columns(schema, text=Text.STRICT, folded=folded)
-        ignored = compiled.ignored | (self._companions - {column.name for column in compiled.columns})
-        unknown = "fault" if self._options.on_new == "raise" else "skip"
-        plan = self._plan(columns=compiled.columns, unknown=unknown, select=self._projection, ignored=ignored)
-        self.reader.setup = replace(self.reader.setup, plan=plan, contradicts_sample=True)
-        for unit in self._rest():
-            name_both(unit, seen)
-            yield unit
+        self.reader.setup = self._settled
+        yield from self._rest()
 
     def _rest(self) -> Generator[Unit, None, None]:
-        return self.reader.units(self._options.thread_count, self._batch_rows, self._batch_bytes, *self._begun)
+        for unit in self.reader.units(self._options.thread_count, self._batch_rows, self._batch_bytes, *self._begun):
+            if self._shown:
+                name_both(unit, self._shown)
+            yield unit
 
     @property
     def _batch_rows(self) -> int:

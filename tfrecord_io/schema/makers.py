@@ -7,6 +7,7 @@ Each gives a field without a name; the key under which it stands in a Schema's d
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from pyarrow import types as t
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.dtypes import Element, element, element_of, name_of
 from tfrecord_io.schema.field import FEATURE_LIST, Field
+from tfrecord_io.schema.image import image_metadata
 from tfrecord_io.schema.names import type_name, type_of
 from tfrecord_io.schema.shapes import as_shape, fixed_part, size_of
 from tfrecord_io.schema.tensor_types import is_any_tensor, mark, tensor_type
@@ -103,13 +105,27 @@ def bytes_(*, default: bytes | None = None, required: bool = False, feature: str
     return _field(pa.binary(), feature, LIST, required, default)
 
 
-def image(shape: Any = None, *, default: bytes | None = None, required: bool = False, feature: str | None = None) -> Field:
-    """A column of encoded images (PNG, JPEG, …): bytes, which are not decoded.
+def image(
+    shape: Any = None,
+    mode: str | None = None,
+    resize: tuple[int, int] | None = None,
+    *,
+    default: bytes | None = None,
+    required: bool = False,
+    feature: str | None = None,
+) -> Field:
+    """A column of encoded images (JPEG, PNG, WebP): `read_arrays` and `iter_arrays` decode them, all else gives their bytes.
 
     Parameters
     ----------
     shape : sequence of int or None, optional
-        Of the decoded image, for those who decode it: (height, width, channels).
+        (height, width, channels) of the decoded image; None where it varies. Images of another shape are a DecodeError;
+        with `resize` it is not checked.
+    mode : {"RGB", "L", "RGBA", "unchanged"}, optional
+        What pixels are converted to: colours, grey, colours and opacity; "unchanged" keeps what the image has, 16 bits, too.
+        Without it the channels of the shape say (3, 1, 4), else "RGB".
+    resize : (int, int), optional
+        (height, width) that each image is made to have, by bilinear interpolation.
     default, required, feature
         As in `scalar`.
 
@@ -117,8 +133,15 @@ def image(shape: Any = None, *, default: bytes | None = None, required: bool = F
     --------
     >>> image((None, None, 3))
     Field(: binary, shape (None, None, 3))
+    >>> image(mode="L", resize=(28, 28))
+    Field(: binary)
     """
-    return _field(pa.binary(), feature, LIST, required, default, shape)
+    try:
+        axes = None if shape is None else as_shape(shape)
+    except ValueError as error:
+        raise SchemaError(str(error), got=shape) from None
+    metadata = image_metadata(mode, resize, axes)
+    return replace(_field(pa.binary(), feature, LIST, required, default, shape), metadata=metadata)
 
 
 def tensor(
