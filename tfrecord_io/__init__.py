@@ -31,6 +31,8 @@ from tfrecord_io.errors import (
 if TYPE_CHECKING:
     from tfrecord_io.adapters.pandas import register_pandas
     from tfrecord_io.api import infer_schema, open_reader, open_writer, read_table, read_tfrecord, write_tfrecord
+    from tfrecord_io.arrays.iterator import ArrayIterator, iter_arrays
+    from tfrecord_io.arrays.whole import read_arrays
     from tfrecord_io.engine.reference.messages import (
         BytesList,
         Example,
@@ -75,6 +77,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "adapters.pandas": ("register_pandas",),
     "api": ("infer_schema", "open_reader", "open_writer", "read_table", "read_tfrecord", "write_tfrecord"),
+    "arrays.iterator": ("ArrayIterator", "iter_arrays"),
+    "arrays.whole": ("read_arrays",),
     "engine.reference.messages": (
         "BytesList",
         "Example",
@@ -110,6 +114,7 @@ _HOMES = {
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "ArrayIterator",
     "BytesList",
     "CompressionError",
     "CorruptRecordError",
@@ -159,11 +164,13 @@ __all__ = [
     "image",
     "infer_schema",
     "int64_feature",
+    "iter_arrays",
     "list_",
     "open_reader",
     "open_writer",
     "parse_example",
     "parse_tensor",
+    "read_arrays",
     "read_metadata",
     "read_table",
     "read_tfrecord",

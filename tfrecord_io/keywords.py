@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from tfrecord_io.options import ReadOptions, WriteOptions
+from tfrecord_io.options import ArrayOptions, IterOptions, ReadOptions, WriteOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -72,6 +72,56 @@ READ = {
     Payload bytes after which a batch ends, if that comes first.""",
 }
 
+FORMS = {
+    "ragged": """{None, "object", "offsets", "pad"}
+    What becomes of lists whose number of values is not declared, and of tensors whose shapes vary. None: one array where
+    all have one shape, else as "object". "object": an object array of arrays. "offsets": a tuple (values, offsets), row i being
+    ``values[offsets[i]:offsets[i + 1]]``. "pad": one array, filled up with `pad_value`. With the last two, and where they are
+    tensors, an array ``<name>/shape`` of shape [rows, rank] comes along; with "pad", and where they are lists, an
+    array ``<name>/length``.""",
+    "pad_value": """scalar, default 0
+    What "pad" fills up with; text and bytes are filled up with empty ones unless it is text or bytes.""",
+    "missing": """{"error", "mask"}
+    What becomes of a record without a value, in a column of numbers, bools, times or tensors, which have no place for it.
+    "mask" gives a ``numpy.ma.MaskedArray`` for each such column. In object arrays and arrays of text it is None.""",
+}
+
+ARRAYS = {
+    **READ,
+    **FORMS,
+    "out": """dict of ndarray, optional
+    Arrays to fill, by column, ``numpy.memmap`` as well: of the dtype and shape that the column has, with a row for each record.
+    They decide the columns if `columns` does not. The files are then streamed, and no more is held than a few batches.""",
+}
+
+ITERATION = {
+    **READ,
+    **FORMS,
+    "sample": """int or "all", default 10,000
+    Records from which the schema is fixed; with ``ragged=None`` also which lists are of one length throughout.""",
+    "offset": """int, default 0
+    Records to leave out at the start of the files; the files of such a window are not permuted.""",
+    "limit": """int, optional
+    Records of an epoch, for all workers together; the files of such a window are not permuted.""",
+    "threads": """int, optional
+    Default: the processor's cores. 1: all is done in the thread that asks for batches. More: one prepares batches meanwhile, the
+    others decode for it. The batches do not depend on it.""",
+    "shuffle_buffer": """int, default 0
+    Records to draw from: each record given is a uniform draw from a buffer of so many, and the next one read takes its
+    place, as in ``tf.data.Dataset.shuffle``. Files are permuted as well. 0: file order.""",
+    "seed": """int, optional
+    The same seed gives the same order, whatever `threads`. None draws one, which the iterator's ``seed`` shows.""",
+    "epochs": """int or None, default 1
+    Passes over the records, each in an order of its own; None: no end.""",
+    "drop_last": """bool, default False
+    Leave out the records at the end of an epoch that do not fill a batch.""",
+    "worker": """(int, int), optional
+    ``(i, n)``: the i-th part of the records, of n that share none and miss none. By file where there are at least n, else
+    every n-th record; then the files are not permuted.""",
+    "state": """dict, optional
+    What ``state()`` of an iterator gave: go on with the batch after.""",
+}
+
 WRITE = {
     "schema": """pyarrow.Schema, Schema or dict, optional
     Columns to write, in this order, cast to these types. Without it the data says.""",
@@ -117,14 +167,17 @@ DTYPE_BACKEND = """dtype_backend : {None, "numpy_nullable", "pyarrow"}
 _STREAM_ONLY = {"sample", "on_new", "batch_size", "batch_bytes"}
 
 
+_TEXTS = {ReadOptions: READ, WriteOptions: WRITE, ArrayOptions: ARRAYS, IterOptions: ITERATION}
+
+
 def explained(options: type[ReadOptions] | type[WriteOptions], *, whole: bool = False) -> Callable[[F], F]:
     """Give a function that takes ``**keywords`` of `options` its full signature and docstring.
 
     In the docstring ``{path}``, ``{dtype_backend}`` and ``{keywords}`` are filled in. `whole`: the call returns a whole, so the
     keywords of streams are left out.
     """
-    texts = READ if options is ReadOptions else WRITE
-    left_out = _STREAM_ONLY if whole else set()
+    texts = _TEXTS[options]
+    left_out = _STREAM_ONLY if whole else {"batch_bytes"} if options is IterOptions else set()
 
     def explain(function: F) -> F:
         named = [f for f in fields(options) if f.name not in left_out]

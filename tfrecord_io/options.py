@@ -13,6 +13,8 @@ from typing import Any, ClassVar, Literal, Self
 RECORD_TYPES = ("example", "sequence_example", "bytes")
 FLOAT64 = (None, "round", "error", "raw")
 ENCODINGS = ("raw", "tensor_proto", "list")
+RAGGED = (None, "object", "offsets", "pad")
+MISSING = ("error", "mask")
 MAX_RECORD_BYTES = 2**31 - 1
 MIB = 1 << 20
 
@@ -126,6 +128,66 @@ class ReadOptions(_Options):
     @property
     def thread_count(self) -> int:
         return _thread_count(self.threads)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FormOptions(ReadOptions):
+    """Keywords of reading that say how a column becomes arrays; see `tfrecord_io.read_arrays`."""
+
+    ragged: str | None = None
+    pad_value: Any = 0
+    missing: str = "error"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _one_of("ragged", self.ragged, RAGGED)
+        _one_of("missing", self.missing, MISSING)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrayOptions(FormOptions):
+    """Keywords of `tfrecord_io.read_arrays`."""
+
+    out: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.out, Mapping | None):
+            raise TypeError(f"out={type(self.out).__name__}: expected a dict of arrays by column")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IterOptions(FormOptions):
+    """Keywords of `tfrecord_io.iter_arrays`."""
+
+    shuffle_buffer: int = 0
+    seed: int | None = None
+    epochs: int | None = 1
+    drop_last: bool = False
+    worker: tuple[int, int] | None = None
+    state: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _at_least("shuffle_buffer", self.shuffle_buffer, 0)
+        if self.seed is not None:
+            _at_least("seed", self.seed, 0)
+        if self.epochs is not None:
+            _at_least("epochs", self.epochs, 0)
+        if self.worker is not None:
+            self._check_worker()
+        if not isinstance(self.state, Mapping | None):
+            raise TypeError(f"state={type(self.state).__name__}: expected what state() gave")
+
+    def _check_worker(self) -> None:
+        if not isinstance(self.worker, tuple | list) or len(self.worker) != 2:
+            raise TypeError(f"worker={self.worker!r}: expected (number of this worker, how many there are)")
+        number, count = self.worker
+        _at_least("worker", count, 1)
+        _at_least("worker", number, 0)
+        if number >= count:
+            raise ValueError(f"worker={self.worker!r}: the workers of {count} are numbered from 0 to {count - 1}")
+        object.__setattr__(self, "worker", (number, count))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from tfrecord_io.arrow.to_pandas import to_pandas
 from tfrecord_io.errors import SchemaError, StoppedEarlyWarning, TFRecordError, warn
 from tfrecord_io.governing import LateSchema
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.origins import Origins
 from tfrecord_io.session import Session
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class ReadReport:
     files : int
         Files opened.
     schema_source : str
-        "schema=", "embedded" or "inferred".
+        "schema=", "embedded", "features.json", "companions" (what stands beside bytes makes them tensors) or "inferred".
     stopped : str or None
         Why reading ended early, with ``on_error="stop"``.
     """
@@ -57,11 +58,23 @@ class Reader:
     report : ReadReport
     fault : Exception or None
         What stopped the reading; across ``__arrow_c_stream__`` a consumer sees only its text.
+    origins : Origins
+        Which records the rows given so far were.
+
+    Parameters
+    ----------
+    whole, index
+        See `Session`.
+    session : Session, optional
+        To read, instead of a new one.
     """
 
-    def __init__(self, path: Any, options: ReadOptions, *, whole: bool = False, index: bool = False) -> None:
+    def __init__(
+        self, path: Any, options: ReadOptions, *, whole: bool = False, index: bool = False, session: Session | None = None
+    ) -> None:
         self._options = options
-        self._session = Session(path, options, whole=whole, index=index)
+        self._session = session or Session(path, options, whole=whole, index=index)
+        self.origins = Origins()
         self.report = ReadReport(schema_source=self._session.schema_source)
         self.fault: Exception | None = None
         self._closed = self._started = self._ended = False
@@ -70,7 +83,7 @@ class Reader:
     def _built(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """(batch, whether it ends a joined one), one for each unit; then raises what stopped the reading."""
         session = self._session
-        first = session.schema_source != "inferred"
+        first = session.schema_source not in ("inferred", "companions")
         for unit in session.units:
             if first and unit.rows:
                 session.check_record_type([unit])
@@ -89,6 +102,7 @@ class Reader:
             if self._options.include_file_paths is not None:
                 batch = batch.append_column(self.schema.field(self._options.include_file_paths), pa.repeat(unit.path, len(batch)))
             self.report.records += len(batch)
+            self.origins.add(unit.path, unit.first_record, len(batch))
             session.count(unit, len(batch))
             self.report.bytes, self.report.files = session.reader.bytes, session.reader.files
             ends = unit.ends_batch
@@ -183,6 +197,7 @@ class Reader:
                     raise _too_late(late) from None
                 self._session.restart(late)
                 self.report = ReadReport(schema_source=self._session.schema_source)
+                self.origins = Origins()
 
     def read_pandas(self, dtype_backend: str | None = None) -> pd.DataFrame:
         """All rows that are left, as a DataFrame; see `tfrecord_io.read_tfrecord`."""

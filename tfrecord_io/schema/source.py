@@ -17,9 +17,11 @@ from tfrecord_io.schema import makers
 from tfrecord_io.schema.documents import text_of
 from tfrecord_io.schema.field import FEATURE_LIST, Field
 from tfrecord_io.schema.fields import Schema, field_of
+from tfrecord_io.schema.image import image_keywords, is_image
 from tfrecord_io.schema.names import type_from_name, type_name
 from tfrecord_io.schema.shapes import shape_of
-from tfrecord_io.schema.types import BY_WIRE, LIST, is_list_like, is_tensor
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
+from tfrecord_io.schema.types import BY_WIRE, LIST, is_list_like
 
 _MODULE = "tfr"
 _OUR_WORDS = {"<item: ": "<", "halffloat": "float16", "float": "float32", "double": "float64"}
@@ -62,6 +64,8 @@ def _expression(f: Field) -> str:
 
 def _plain_name(f: Field) -> str | None:
     """The name of its type, where that says all about the field."""
+    if is_image(f):
+        return None
     try:
         return name if field_of(f.column, type_from_name(name := _name(f.type))) == f else None
     except SchemaError:
@@ -73,17 +77,18 @@ def _call(f: Field) -> _Call:
     keywords |= {"required": True} if f.required else {}
     keywords |= {"feature": f.feature} if f.feature != f.column else {}
     if f.part == FEATURE_LIST:
-        step = Field("", f.value, encoding=f.encoding, shape=f.shape)
+        step = Field("", f.value, encoding=f.encoding, shape=f.shape, metadata=f.metadata if is_any_tensor(f.value) else {})
         return _Call(makers.sequence, (_plain_name(step) or _call(step),), keywords)
-    if is_tensor(f.type) or (is_list_like(f.type) and f.shape != shape_of(f.type)):
-        dtype = f.type.value_type
-        usual = BY_WIRE if not (t.is_binary(dtype) or t.is_string(dtype)) else LIST
-        return _Call(makers.tensor, (_name(dtype), f.shape), _encoded(f, keywords, usual))
+    if is_any_tensor(f.type):
+        of, shape = element_and_shape(f.tensor)
+        return _Call(makers.tensor, (of.name, shape), _encoded(f, keywords, BY_WIRE))
+    if is_list_like(f.type) and f.shape != shape_of(f.type):
+        return _Call(makers.tensor, (_name(f.type.value_type), f.shape), _encoded(f, keywords, LIST))
     if is_list_like(f.type):
         length = (f.type.list_size,) if t.is_fixed_size_list(f.type) else ()
         return _Call(makers.list_, (_name(f.type.value_type), *length), _encoded(f, keywords, LIST))
-    if t.is_binary(f.type) and f.shape is not None:
-        return _Call(makers.image, (f.shape,), keywords)
+    if t.is_binary(f.type) and (f.shape is not None or is_image(f)):
+        return _Call(makers.image, () if f.shape is None else (f.shape,), {**image_keywords(f), **keywords})
     if (t.is_binary(f.type) or t.is_string(f.type)) and f.encoding == LIST:
         return _Call(makers.text if t.is_string(f.type) else makers.bytes_, (), keywords)
     if f.encoding == BY_WIRE:

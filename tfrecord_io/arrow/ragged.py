@@ -1,0 +1,130 @@
+"""Rows that are arrays of their own shapes, and the forms that NumPy has for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.engine.contract import Array
+
+
+@dataclass(slots=True)
+class Ragged:
+    """Rows of values, one behind the other.
+
+    Attributes
+    ----------
+    values : ndarray
+        Of all rows; its first axis counts them.
+    offsets : int64 ndarray of shape [rows + 1]
+        Row i is ``values[offsets[i]:offsets[i + 1]]``.
+    shapes : int64 ndarray of shape [rows, rank], optional
+        Of tensors, whose values stand in C order.
+    valid : bool ndarray, optional
+        False where a row is missing; such rows have no values, and a shape of zeros.
+    """
+
+    values: Array
+    offsets: Array
+    shapes: Array | None = None
+    valid: Array | None = None
+
+    @classmethod
+    def of_present(cls, values: Array, counts: Array, valid: Array | None, shapes: Array | None = None) -> Ragged:
+        """From the counts and shapes of those rows that are not missing."""
+        if valid is not None:
+            counts, shapes = _spread(counts, valid), None if shapes is None else _spread(shapes, valid)
+        return cls(values, np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)]), shapes, valid)
+
+    @classmethod
+    def joined(cls, parts: list[Ragged]) -> Ragged:
+        """The rows of several."""
+        counts = np.concatenate([np.diff(part.offsets) for part in parts])
+        shapes = None if parts[0].shapes is None else np.concatenate([part.shapes for part in parts if part.shapes is not None])
+        valids = [np.ones(len(part), np.bool_) if part.valid is None else part.valid for part in parts]
+        found = cls.of_present(np.concatenate([part.values for part in parts]), counts, None, shapes)
+        found.valid = None if all(part.valid is None for part in parts) else np.concatenate(valids)
+        return found
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Array:
+        """How many values each row has."""
+        return np.diff(self.offsets)
+
+    def common_shape(self) -> tuple[int, ...] | None:
+        """The shape of every row that is not missing; None where they differ, or there is none."""
+        shapes = self.lengths[:, None] if self.shapes is None else self.shapes
+        shapes = shapes if self.valid is None else shapes[self.valid]
+        if not len(shapes) or (shapes != shapes[0]).any():
+            return None
+        return tuple(shapes[0].tolist())
+
+    def stacked(self, shape: tuple[int, ...]) -> Array:
+        """One array, each row of this shape; zeros (None in objects) where a row is missing."""
+        inner = self.values.shape[1:]
+        if self.valid is None:
+            return self.values.reshape(len(self), *shape, *inner)
+        found = empties((len(self), *shape, *inner), self.values.dtype)
+        found[self.valid] = self.values.reshape(-1, *shape, *inner) if self.valid.any() else 0
+        return found
+
+    def objects(self, begin: int, end: int) -> Array:
+        """An object array of the rows [begin, end): views, None where one is missing.
+
+        Examples
+        --------
+        >>> Ragged(np.arange(3), np.array([0, 2, 3])).objects(0, 2)
+        array([array([0, 1]), array([2])], dtype=object)
+        """
+        found = np.empty(end - begin, object)
+        at = self.offsets[begin : end + 1].tolist()
+        valid = [True] * len(found) if self.valid is None else self.valid[begin:end].tolist()
+        for i in range(len(found)):
+            if valid[i]:
+                row = self.values[at[i] : at[i + 1]]
+                found[i] = row if self.shapes is None else row.reshape(self.shapes[begin + i])
+        return found
+
+    def cut(self, begin: int, end: int) -> tuple[Array, Array]:
+        """Values and offsets of the rows [begin, end)."""
+        first, last = self.offsets[begin], self.offsets[end]
+        return self.values[first:last], self.offsets[begin : end + 1] - first
+
+    def padded(self, begin: int, end: int, fill: Any) -> Array:
+        """One array of the rows [begin, end), each axis as long as the longest of them, filled up behind the values.
+
+        Examples
+        --------
+        >>> Ragged(np.arange(3), np.array([0, 2, 3])).padded(0, 2, -1)
+        array([[ 0,  1],
+               [ 2, -1]])
+        """
+        values, offsets = self.cut(begin, end)
+        if self.shapes is None:
+            lengths = np.diff(offsets)
+            longest = int(lengths.max(initial=0))
+            found = np.full((len(lengths), longest, *values.shape[1:]), fill, values.dtype)
+            found[np.arange(longest) < lengths[:, None]] = values
+            return found
+        shapes = self.shapes[begin:end]
+        found = np.full((len(shapes), *shapes.max(axis=0, initial=0).tolist()), fill, values.dtype)
+        for i, shape in enumerate(shapes.tolist()):
+            found[(i, *map(slice, shape))] = values[offsets[i] : offsets[i + 1]].reshape(shape)
+        return found
+
+
+def empties(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Zeros; None in an object array."""
+    return np.full(shape, None, object) if dtype == object else np.zeros(shape, dtype)
+
+
+def _spread(present: Array, valid: Array) -> Array:
+    """An item for each row: zeros where it is missing."""
+    found = np.zeros((len(valid), *present.shape[1:]), present.dtype)
+    found[valid] = present
+    return found
