@@ -88,7 +88,7 @@ def test_hostile_headers_are_refused(file: io.BytesIO, reason: str) -> None:
 def test_a_cut_file_says_where(seekable: bool, tmp_path: Path) -> None:
     for array in (np.arange(100.0), np.asfortranarray(np.arange(100.0).reshape(10, 10))):
         cut = saved(array).getvalue()[:-100]
-        with pytest.raises(DecodeError, match="ends after 700 bytes of values; its shape .* of float64 has 800"):
+        with pytest.raises(DecodeError, match=r"ends after 700 bytes of values; its shape .* of float64 has 800"):
             list(open_npy(io.BytesIO(cut), "x", seekable=seekable).blocks(100))
 
 

@@ -115,4 +115,4 @@ class ArrayFile:
 
 
 def _bytes_of(values: Array) -> memoryview:
-    return memoryview(values.reshape(-1).view(np.uint8)) if values.size else memoryview(b"")
+    return values.reshape(-1).view(np.uint8).data if values.nbytes else memoryview(b"")

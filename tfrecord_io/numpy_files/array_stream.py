@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.arrays import table_of_arrays
+from tfrecord_io.arrow.arrays import fields_of
+from tfrecord_io.arrow.input import BatchSource, open_input
 from tfrecord_io.arrow.stream import export_stream
+from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.numpy_files.array_file import BLOCK_BYTES, ArrayFile
 
@@ -73,13 +75,12 @@ def stream_of(arrays: Mapping[str, ArrayFile], close: Callable[[], None] = lambd
     """
     rows = _common_length(arrays)
     per_block = max(1, min(_MOST_ROWS, BLOCK_BYTES // max(1, sum(each.row_bytes for each in arrays.values()))))
-    schema = _table({name: np.empty((0, *each.shape[1:]), each.dtype) for name, each in arrays.items()}).schema
+    schema = _source({name: np.empty((0, *each.shape[1:]), each.dtype) for name, each in arrays.items()}).schema
 
     def batches() -> Iterator[pa.RecordBatch]:
         columns = {name: each.blocks(per_block) for name, each in arrays.items()}
         for blocks in zip(*columns.values(), strict=True):
-            table = _table(dict(zip(columns, blocks, strict=True)))
-            yield from table.cast(schema).to_batches()
+            yield from _source(dict(zip(columns, blocks, strict=True)))
 
     def close_all() -> None:
         for each in arrays.values():
@@ -89,13 +90,12 @@ def stream_of(arrays: Mapping[str, ArrayFile], close: Callable[[], None] = lambd
     return ArrayStream(schema, rows, batches(), close_all)
 
 
-def _table(arrays: Mapping[str, Any]) -> pa.Table:
+def _source(arrays: Mapping[str, Array]) -> BatchSource:
     """A structured array gives a column for each of its fields."""
-    columns: dict[str, Any] = {}
+    columns: dict[str, Array] = {}
     for name, values in arrays.items():
-        fields = values.dtype.names
-        columns.update({name: values} if fields is None else {field: values[field] for field in fields})
-    return table_of_arrays(columns)
+        columns.update(fields_of(values) if values.dtype.names else {name: values})
+    return open_input(columns)
 
 
 def _common_length(arrays: Mapping[str, ArrayFile]) -> int:

@@ -5,20 +5,26 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from tfrecord_io.array_iterator import iter_arrays
+from tfrecord_io.arrow.ragged import Ragged
+from tfrecord_io.arrow.to_numpy import Rows, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError
 from tfrecord_io.numpy_files.array_file import BLOCK_BYTES
 from tfrecord_io.numpy_files.npy import header
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.reader import Reader
 from tfrecord_io.storage.commit import open_output
 from tfrecord_io.storage.output_stream import OutputStream
 from tfrecord_io.writer import WriteReport
 
-_MOST_ROWS = 4096
+_MISSING = "read it with read_arrays(missing=\"mask\"), or leave the column out by columns="
+_RAGGED = "a .npy file holds rows of one shape: read it with read_arrays(ragged=)"
 
 
 def to_npy(source: Any, target: Any, column: str | None = None, *, overwrite: bool | None = None, **keywords: Any) -> WriteReport:
@@ -57,9 +63,9 @@ def to_npy(source: Any, target: Any, column: str | None = None, *, overwrite: bo
     >>> np.load("eye.npy").shape
     (3, 3)
     """
-    names = _names(source, keywords)
+    names = _columns(source, keywords)
     if column is None and len(names) != 1:
-        raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=f"say which column: {', '.join(names)}")
+        raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=f"say which: {', '.join(names)}")
     chosen = names[0] if column is None else column
     fsspec = {"storage_options": keywords.get("storage_options"), "filesystem": keywords.get("filesystem")}
     with open_output(target, overwrite=overwrite, **fsspec) as output:
@@ -95,7 +101,7 @@ def to_npz(source: Any, target: Any, *, compressed: bool = False, overwrite: boo
     >>> sorted(np.load("pair.npz"))
     ['x', 'y']
     """
-    names = _names(source, keywords)
+    names = _columns(source, keywords)
     fsspec = {"storage_options": keywords.get("storage_options"), "filesystem": keywords.get("filesystem")}
     rows = 0
     with open_output(target, overwrite=overwrite, **fsspec) as output:
@@ -107,32 +113,71 @@ def to_npz(source: Any, target: Any, *, compressed: bool = False, overwrite: boo
         return WriteReport(os.fspath(target), rows, output.offset, None, tuple(names), {})
 
 
-def _names(source: Any, keywords: Mapping[str, Any]) -> list[str]:
-    with iter_arrays(source, batch_size=1, **{**keywords, "limit": 0}) as batches:
-        return list(batches.schema.names)
+def _columns(source: Any, keywords: Mapping[str, Any]) -> list[str]:
+    with Reader(source, ReadOptions.of(keywords)) as reader:
+        return [field.name for field in leaf_fields(reader.schema)]
 
 
 def _write_array(file: Any, source: Any, column: str, keywords: Mapping[str, Any]) -> int:
-    """Header and values; the number of rows stands in front of them, so the files are gone through twice."""
-    dtype, shape, rows = None, None, 0
+    """Header and values. Their number stands in front of them, so the files are read twice: memory holds a batch."""
+    dtype, shape, rows = np.dtype(np.float32), (), 0
     for block in _blocks(source, column, keywords):
-        if dtype is None:
+        if not rows:
             dtype, shape = block.dtype, block.shape[1:]
-        elif block.shape[1:] != shape:
-            raise EncodeError(
-                f"from row {rows} on its shape is {block.shape[1:]}, and before {shape}", feature=column, record=rows, expected=shape, got=block.shape[1:]
-            )
-        dtype = np.promote_types(dtype, block.dtype)  # texts of several widths
+        elif len(block) and block.shape[1:] != shape:
+            reason = f"the rows from here on have the shape {block.shape[1:]}, and those before {shape}"
+            raise EncodeError(reason, feature=column, record=rows, expected=shape, got=block.shape[1:], advice=_RAGGED)
+        dtype = np.promote_types(dtype, block.dtype)  # of texts the widest
         rows += len(block)
     file.write(header(dtype, (rows, *shape)))
     written = 0
     for block in _blocks(source, column, keywords):
-        file.write(memoryview(np.ascontiguousarray(block, dtype).reshape(-1).view(np.uint8)))
         written += len(block)
+        file.write(np.ascontiguousarray(block, dtype).reshape(-1).view(np.uint8).data if block.size and dtype.itemsize else b"")
     if written != rows:
-        raise EncodeError(f"the files had {rows} rows, and {written} when they were read again", feature=column, expected=rows, got=written)
+        reason = f"the files had {rows} rows, and {written} when they were read again"
+        raise EncodeError(reason, feature=column, expected=rows, got=written, advice="try again when nobody writes to them")
     return rows
 
 
 def _blocks(source: Any, column: str, keywords: Mapping[str, Any]) -> Iterator[Array]:
-    ...
+    """The column of each batch, and at the end of no batch an empty array of its dtype."""
+    options = ReadOptions.of({"columns": [column], "batch_bytes": BLOCK_BYTES, **keywords})
+    with Reader(source, options) as reader:
+        fields = leaf_fields(reader.schema)
+        at = [field.name for field in fields].index(column)
+        row = 0
+        for batch in chain(reader, [_empty(reader.schema)]):
+            if len(batch) or not row:
+                array = leaf_arrays(batch)[at]
+                if array.null_count:
+                    where = row + array.is_null().index(True).as_py()
+                    reason = "it has no value, and a .npy file has no place for that"
+                    raise EncodeError(reason, feature=column, record=where, advice=_MISSING)
+                yield _stacked(to_rows(array, fields[at]), column, row)
+            row += len(batch)
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def _stacked(rows: Rows, column: str, first: int) -> Array:
+    """One array of rows of which none is missing.
+
+    Raises
+    ------
+    EncodeError
+        They have several shapes, or are bytes.
+    """
+    if isinstance(rows, Ragged):
+        shape = rows.common_shape()
+        if shape is None and len(rows):
+            raise EncodeError(f"from row {first} on are rows of several shapes", feature=column, record=first, advice=_RAGGED)
+        return rows.stacked(shape) if shape is not None else np.empty((0, 0), rows.values.dtype)
+    if rows.values.dtype == object:
+        reason = "bytes are objects in NumPy, which a .npy file holds as pickles"
+        raise EncodeError(reason, feature=column, advice="leave the column out by columns=")
+    if rows.values.dtype.kind == "T":
+        return rows.values.astype(f"U{max(1, int(np.strings.str_len(rows.values).max(initial=1)))}")
+    return rows.values

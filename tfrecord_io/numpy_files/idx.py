@@ -29,7 +29,8 @@ def open_idx(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
     """
     magic = file.read(4)
     if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES:
-        raise DecodeError("not an IDX file: it does not begin with two zeros and a type", path=path, offset=0, expected="IDX", got=magic.hex())
+        reason = "not an IDX file: it does not begin with two zeros and a type"
+        raise DecodeError(reason, path=path, offset=0, expected="IDX", got=magic.hex())
     sizes = file.read(4 * magic[3])
     if len(sizes) < 4 * magic[3]:
         raise DecodeError("the IDX file ends inside its header", path=path, expected=4 * magic[3], got=len(sizes))

@@ -38,7 +38,8 @@ def open_npy(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
     length_format = _LENGTHS[version]
     (length,) = struct.unpack(length_format, _exactly(file, struct.calcsize(length_format), path))
     if length > _LONGEST_HEADER:
-        raise DecodeError(f"a header of {length} bytes; at most {_LONGEST_HEADER} are read", path=path, expected=_LONGEST_HEADER, got=length)
+        reason = f"a header of {length} bytes; at most {_LONGEST_HEADER} are read"
+        raise DecodeError(reason, path=path, expected=_LONGEST_HEADER, got=length)
     text = _exactly(file, length, path).decode("utf-8" if version >= (3, 0) else "latin-1", "replace")
     dtype, fortran_order, shape = _parse(text, path)
     return ArrayFile(path, dtype, shape, fortran_order, file, seekable)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.arrays import table_of_arrays
+from tfrecord_io.arrow.input import open_input
 from tfrecord_io.arrow.tensor_columns import element_of_dtype, from_items
 from tfrecord_io.arrow.tensor_items import Items
 from tfrecord_io.engine.contract import Array
@@ -48,7 +48,7 @@ class _Column:
         if self.is_tensor:
             free = None in self.shape
             return tensor_field(self.name, self.element, (None,) * len(self.shape) if free else self.shape)
-        plain = table_of_arrays({self.name: np.empty(0, self.dtype)}).schema.field(0)
+        plain = open_input({self.name: np.empty(0, self.dtype)}).schema.field(0)
         return plain if not self.shape else plain.with_type(pa.list_(plain.type))
 
     def join(self, array: ArrayFile) -> _Column:
@@ -77,15 +77,18 @@ class _Column:
         """The column of these arrays, one a row."""
         if not self.is_tensor:
             if not self.shape:
-                return table_of_arrays({self.name: np.array([each[()] for each in values], self.dtype)}).column(0).combine_chunks()
-            offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)
-            flat = table_of_arrays({self.name: np.concatenate(values)}).column(0).combine_chunks()
-            return pa.ListArray.from_arrays(offsets, flat)
+                return _plain(np.array([each[()] for each in values], self.dtype))
+            return pa.ListArray.from_arrays(np.cumsum([0, *map(len, values)], dtype=np.int32), _plain(np.concatenate(values)))
         of = self.element
         data = [np.ascontiguousarray(each.astype(of.dtype, copy=False)).reshape(-1).view(np.uint8) for each in values]
         offsets = np.cumsum([0, *map(len, data)])
         shapes = np.array([each.shape for each in values], np.int64).reshape(len(values), len(self.shape))
         return from_items(Items(of, np.concatenate(data), offsets, shapes if None in self.shape else self.shape), len(values))  # type: ignore[arg-type]
+
+
+def _plain(values: Array) -> pa.Array:
+    """Single values as Arrow holds them."""
+    return pa.concat_arrays([batch.column(0) for batch in open_input({"": values})] or [pa.array(values)])
 
 
 def stream_of_objects(sources: list[Source], open_object: OpenObject) -> ArrayStream:
@@ -131,8 +134,7 @@ def _common(sources: list[Source], open_object: OpenObject) -> dict[str, _Column
                 continue
             if odd := sorted(columns.keys() ^ arrays.keys()):
                 here = "has no" if odd[0] in columns else "has an"
-                raise EncodeError(
-                    f"the file {here} array of this name, unlike '{sources[0].path}'", path=source.path, feature=odd[0], advice="one folder, one form"
-                )
+                reason = f"the file {here} array of this name, unlike '{sources[0].path}'"
+                raise EncodeError(reason, path=source.path, feature=odd[0], advice="give all files the same arrays")
             columns = {name: column.join(arrays[name]) for name, column in columns.items()}
     return columns

@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -88,9 +89,10 @@ class Archive:
 
     def __init__(self, source: Source) -> None:
         self.path = source.path
-        self._file: Any = source.open()
+        file: Any = source.open()
+        self._file = file
         try:
-            self._zip = zipfile.ZipFile(self._file)
+            self._zip = zipfile.ZipFile(file)
         except zipfile.BadZipFile as error:
             self._file.close()
             raise DecodeError(f"not an .npz archive: {error}", path=self.path, expected=".npz") from error
@@ -114,7 +116,7 @@ class Archive:
             raise
 
     def close(self) -> None:
-        self._zip.close() if hasattr(self, "_zip") else None
+        self._zip.close()
         self._file.close()
 
 
@@ -131,8 +133,6 @@ class _Checked:
         return self._told(lambda: self._file.readinto(buffer))
 
     def _told(self, call: Callable[[], Any]) -> Any:
-        import zlib
-
         try:
             return call()
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:

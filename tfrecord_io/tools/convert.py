@@ -54,7 +54,9 @@ FORMATS = (
 """A new kind of file is a row here."""
 
 
-def convert(source: Any, target: Any, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None, **keywords: Any) -> WriteReport:
+def convert(
+    source: Any, target: Any, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None, **keywords: Any
+) -> WriteReport:
     """Make TFRecord files of other files, or other files of TFRecord files; rows stream, so size does not matter.
 
     Parameters
