@@ -45,6 +45,7 @@ FLOORS = {
     "inference": 4,
     "metadata": 4,
     "parsing": 4,
+    "numpy_files": 4,
     "tools": 4,
     "arrays": 5,
     "adapters": 5,
@@ -148,8 +149,10 @@ def test_command_line_starts_without_rich_and_pandas() -> None:
 # ---- public names and the version
 
 CALLS = """
-    read_tfrecord read_table read_arrays iter_arrays open_reader read_metadata write_tfrecord open_writer infer_schema RecordReader RecordWriter
-    encode_example decode_example bytes_feature float_feature int64_feature count_records verify describe
+    read_tfrecord read_table read_arrays iter_arrays open_reader read_metadata write_tfrecord open_writer infer_schema
+    RecordReader RecordWriter
+    encode_example decode_example bytes_feature float_feature int64_feature count_records verify describe convert
+    from_npy from_npz from_idx to_npy to_npz
     register_pandas show_versions parse_example serialize_tensor parse_tensor decode_raw scalar list_ text bytes_ tensor sequence image
 """.split()
 MESSAGES = "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList FeatureLists".split()
@@ -160,9 +163,9 @@ ERRORS = """
 SCHEMAS = """
     Schema InferredSchema Field FixedLenFeature VarLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature SparseTensor RaggedTensor
 """.split()
-RESULTS = "ArrayIterator Reader Writer WriteReport ReadReport SkippedRegion Metadata".split()  # what the calls give; for annotations
+RESULTS = "ArrayIterator ArrayStream Reader Writer WriteReport ReadReport SkippedRegion Metadata".split()  # what calls give
 LATER = """
-    dataset open_random salvage convert split merge shuffle
+    dataset open_random salvage split merge shuffle
 """.split()
 
 

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from tfrecord_io.example import bytes_feature, decode_example, encode_example, float_feature, int64_feature
     from tfrecord_io.framing import RecordReader
     from tfrecord_io.metadata import read_metadata
+    from tfrecord_io.numpy_files.array_stream import ArrayStream
+    from tfrecord_io.numpy_files.exporting import to_npy, to_npz
+    from tfrecord_io.numpy_files.importing import from_idx, from_npy, from_npz
     from tfrecord_io.parsing import parse_example
     from tfrecord_io.reader import Reader
     from tfrecord_io.schema.evidence import InferredSchema
@@ -65,6 +68,7 @@ if TYPE_CHECKING:
     from tfrecord_io.tensors.proto import parse_tensor
     from tfrecord_io.tensors.raw import decode_raw
     from tfrecord_io.tensors.serialize import serialize_tensor
+    from tfrecord_io.tools.convert import convert
     from tfrecord_io.tools.count import count_records
     from tfrecord_io.tools.describe import describe
     from tfrecord_io.tools.verify import verify
@@ -80,7 +84,8 @@ _HOMES = {
     "arrays.iterator": ("ArrayIterator", "iter_arrays"),
     "arrays.whole": ("read_arrays",),
     "engine.reference.messages": (
-        "BytesList",
+        "ArrayStream",
+    "BytesList",
         "Example",
         "Feature",
         "FeatureList",
@@ -93,6 +98,9 @@ _HOMES = {
     "example": ("bytes_feature", "decode_example", "encode_example", "float_feature", "int64_feature"),
     "framing": ("RecordReader",),
     "metadata": ("read_metadata",),
+    "numpy_files.array_stream": ("ArrayStream",),
+    "numpy_files.exporting": ("to_npy", "to_npz"),
+    "numpy_files.importing": ("from_idx", "from_npy", "from_npz"),
     "parsing": ("parse_example",),
     "reader": ("Reader",),
     "schema.evidence": ("InferredSchema",),
@@ -105,6 +113,7 @@ _HOMES = {
     "tensors.proto": ("parse_tensor",),
     "tensors.raw": ("decode_raw",),
     "tensors.serialize": ("serialize_tensor",),
+    "tools.convert": ("convert",),
     "tools.count": ("count_records",),
     "tools.describe": ("describe",),
     "tools.verify": ("verify",),
@@ -155,12 +164,16 @@ __all__ = [
     "Writer",
     "bytes_",
     "bytes_feature",
+    "convert",
     "count_records",
     "decode_example",
     "decode_raw",
     "describe",
     "encode_example",
     "float_feature",
+    "from_idx",
+    "from_npy",
+    "from_npz",
     "image",
     "infer_schema",
     "int64_feature",
@@ -181,6 +194,8 @@ __all__ = [
     "show_versions",
     "tensor",
     "text",
+    "to_npy",
+    "to_npz",
     "verify",
     "write_tfrecord",
 ]

@@ -10,6 +10,7 @@ import click
 
 import tfrecord_io
 from tfrecord_io.cli.guard import BAD_DATA, GuardedGroup
+from tfrecord_io.errors import printable
 
 Command = Callable[..., Any]
 FORMS = ("arrow", "tfx", "feature_description", "json", "python")  # of cli.forms, which is imported when needed
@@ -141,3 +142,22 @@ def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
 
         click.echo(f"{description.records:,} records")
         tables.show(tables.description_table(description))
+
+
+@tfr.command()
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.argument("target", metavar="TARGET")
+@click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing file, or refuse to; by default it is replaced.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+def convert(sources: tuple[str, ...], target: str, overwrite: bool | None, as_json: bool) -> None:
+    """Make TFRecord files of other files, or other files of TFRecord files.
+
+    SOURCE and TARGET are known by their names: .npy, .npz, IDX (train-images-idx3-ubyte.gz), .parquet, .arrow; anything else is TFRecord.
+    Several .npy or IDX files are zipped by their leading axis.
+    """
+    report = tfrecord_io.convert(list(sources), target, overwrite=overwrite)
+    if as_json:
+        print_json({"path": report.path, "records": report.records, "bytes": report.bytes, "columns": list(report.columns)})
+    else:
+        columns = printable(", ".join(report.columns))
+        click.echo(f"{printable(report.path)}: {report.records:,} records, {report.bytes:,} bytes, columns {columns}")

@@ -1,0 +1,75 @@
+"""Columns of TFRecord files as `.npy` and `.npz`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as nps
+
+import tfrecord_io as tfr
+
+dtypes = st.one_of(
+    nps.boolean_dtypes(),
+    nps.integer_dtypes(endianness="<"),
+    nps.floating_dtypes(endianness="<"),
+    nps.complex_number_dtypes(endianness="<"),
+)
+
+
+@settings(deadline=None, max_examples=15)
+@given(nps.arrays(dtypes, nps.array_shapes(min_dims=1, max_dims=3, min_side=1)), st.booleans())
+def test_arrays_come_back(tmp_path_factory: pytest.TempPathFactory, array: np.ndarray, compressed: bool) -> None:
+    folder = tmp_path_factory.mktemp("npy")
+    tfr.write_tfrecord({"x": array, "n": np.arange(len(array))}, folder / "x.tfrecord", float64="raw")
+    report = tfr.to_npy(folder / "x.tfrecord", folder / "x.npy", "x")
+    assert (report.records, report.columns) == (len(array), ("x",))
+    assert report.bytes == (folder / "x.npy").stat().st_size
+    found = np.load(folder / "x.npy", allow_pickle=False)
+    assert (found.dtype, found.shape, found.tobytes()) == (array.dtype, array.shape, np.ascontiguousarray(array).tobytes())
+    tfr.to_npz(folder / "x.tfrecord", folder / "x.npz", compressed=compressed)
+    with np.load(folder / "x.npz", allow_pickle=False) as archive:
+        assert archive["x"].tobytes() == found.tobytes()
+        assert archive["n"].tolist() == list(range(len(array)))
+
+
+def test_text_is_as_wide_as_the_widest(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": ["a", "böse", ""] * 50_000}, tmp_path / "x.tfrecord")
+    tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", batch_size=1000)
+    found = np.load(tmp_path / "x.npy")
+    assert found.dtype == np.dtype("U4")
+    assert found.tolist() == ["a", "böse", ""] * 50_000
+
+
+def test_lists_of_one_length_are_an_axis(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [[1, 2], [3, 4], [5, 6]]}, tmp_path / "x.tfrecord")
+    tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", batch_size=1)
+    assert np.load(tmp_path / "x.npy").tolist() == [[1, 2], [3, 4], [5, 6]]
+
+
+def test_no_records_are_an_empty_array(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": np.zeros((4, 2, 2), np.int16)}, tmp_path / "x.tfrecord")
+    tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", limit=0)
+    found = np.load(tmp_path / "x.npy")
+    assert (found.shape, found.dtype) == ((0, 2, 2), np.int16)
+
+
+@pytest.mark.parametrize(
+    ("column", "reason", "record"),
+    [([[1], [2, 3]], "several shapes", 0), ([1, None], "has no value", 1), ([b"\xff", b"\xfe"], "pickles", None)],
+)
+def test_what_no_array_holds_is_refused_and_leaves_no_file(tmp_path: Path, column: list[object], reason: str, record: int | None) -> None:
+    tfr.write_tfrecord({"x": column}, tmp_path / "x.tfrecord")
+    with pytest.raises(tfr.EncodeError, match=reason) as caught:
+        tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy")
+    assert caught.value.record == record
+    assert [path.name for path in tmp_path.iterdir()] == ["x.tfrecord"]
+
+
+def test_which_column_must_be_said(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1], "y": [2]}, tmp_path / "x.tfrecord")
+    with pytest.raises(tfr.FeatureNotFoundError, match="say which: x, y"):
+        tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy")

@@ -1,0 +1,166 @@
+"""NumPy's files and IDX into TFRecord files, and what cannot be."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as nps
+
+import tfrecord_io as tfr
+
+numbers = st.one_of(
+    nps.boolean_dtypes(), nps.integer_dtypes(endianness="?"), nps.floating_dtypes(endianness="?"), nps.complex_number_dtypes()
+)
+
+
+def equal(a: np.ndarray, b: np.ndarray) -> bool:
+    plain = b.astype(b.dtype.newbyteorder("<"))
+    return a.dtype == plain.dtype and a.shape == b.shape and a.tobytes() == plain.tobytes()
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.data(), st.integers(1, 7), st.booleans())
+def test_npz_archives_come_back(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, rows: int, deflated: bool) -> None:
+    shapes = nps.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4)
+    arrays = data.draw(st.dictionaries(st.sampled_from("abcd"), shapes.flatmap(lambda s: nps.arrays(numbers, (rows, *s))), min_size=1))
+    folder = tmp_path_factory.mktemp("npz")
+    (np.savez_compressed if deflated else np.savez)(folder / "x.npz", **arrays)
+    tfr.write_tfrecord(tfr.from_npz(folder / "x.npz"), folder / "x.tfrecord")
+    found = tfr.read_arrays(folder / "x.tfrecord")
+    assert found.keys() == arrays.keys()
+    assert all(equal(found[name], arrays[name]) for name in arrays)
+
+
+def test_one_file_one_column(tmp_path: Path) -> None:
+    array = np.asfortranarray(np.arange(60, dtype=">i2").reshape(10, 3, 2))
+    np.save(tmp_path / "x.npy", array)
+    with tfr.from_npy(tmp_path / "x.npy") as stream:
+        assert (stream.schema.names, stream.num_rows) == (["x"], 10)
+        tfr.write_tfrecord(stream, tmp_path / "x.tfrecord")
+    assert equal(tfr.read_arrays(tmp_path / "x.tfrecord")["x"], array)
+
+
+def test_files_are_zipped_by_their_leading_axis(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.ones((3, 2)))
+    np.save(tmp_path / "y.npy", np.arange(3))
+    assert tfr.from_npy([tmp_path / "x.npy", tmp_path / "y.npy"]).schema.names == ["x", "y"]
+    assert tfr.from_npy({"a": tmp_path / "y.npy"}).read_all().to_pydict() == {"a": [0, 1, 2]}
+    np.save(tmp_path / "y.npy", np.arange(4))
+    with pytest.raises(tfr.EncodeError, match=r"has 4 rows, where 'x' .* has 3") as caught:
+        tfr.from_npy([tmp_path / "x.npy", tmp_path / "y.npy"])
+    assert caught.value.feature == "y"
+
+
+def test_a_value_without_an_axis_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array(3.0))
+    with pytest.raises(tfr.EncodeError, match="no axis that counts rows"):
+        tfr.from_npy(tmp_path / "x.npy")
+
+
+def test_a_structured_array_is_a_column_a_field(tmp_path: Path) -> None:
+    records = np.array([(1, [0.5, 1.5]), (2, [2.5, 3.5])], [("id", "i4"), ("xy", "f4", (2,))])
+    np.save(tmp_path / "x.npy", records)
+    tfr.write_tfrecord(tfr.from_npy(tmp_path / "x.npy"), tmp_path / "x.tfrecord")
+    found = tfr.read_arrays(tmp_path / "x.tfrecord")
+    assert equal(found["id"], records["id"])
+    assert equal(found["xy"], records["xy"])
+
+
+def test_a_folder_of_objects_is_a_row_each(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    given_arrays = [{"a": rng.random((i + 1, 3)), "b": rng.integers(0, 9, (2, 2)), "label": np.array(i)} for i in range(12)]
+    for i, arrays in enumerate(given_arrays):
+        np.savez(tmp_path / f"{i}.npz", **arrays)
+    tfr.write_tfrecord(tfr.from_npz(tmp_path), tmp_path / "x.tfrecord")
+    found = tfr.read_arrays(tmp_path / "x.tfrecord")
+    assert found["label"].tolist() == list(range(12))
+    assert all(equal(found["a"][i], arrays["a"]) for i, arrays in enumerate(given_arrays))
+    assert equal(found["b"], np.stack([arrays["b"] for arrays in given_arrays]))
+
+
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [
+        ({"a": np.zeros((2, 2)), "more": np.zeros(1)}, "has an array of this name"),
+        ({}, "no .npy members"),
+        ({"b": np.zeros((2, 2))}, "has no array of this name"),
+        ({"a": np.zeros((2, 2), "f4")}, "dtype"),
+        ({"a": np.zeros(2)}, "dimensions"),
+    ],
+)
+def test_objects_that_differ_are_told_before_anything_is_written(tmp_path: Path, second: dict[str, np.ndarray], reason: str) -> None:
+    np.savez(tmp_path / "1.npz", a=np.zeros((2, 3)))
+    np.savez(tmp_path / "2.npz", **second)
+    with pytest.raises(tfr.TFRecordError, match=reason) as caught:
+        tfr.from_npz(tmp_path)
+    assert caught.value.path is not None
+    assert "2.npz" in caught.value.path
+
+
+@pytest.mark.fault(54)
+def test_objects_and_pickles_are_never_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([{"a": 1}], object), allow_pickle=True)
+    np.savez(tmp_path / "x.npz", x=np.array([{"a": 1}], object))
+    with pytest.raises(tfr.DecodeError, match="objects, which are pickles"):
+        tfr.from_npy(tmp_path / "x.npy")
+    with pytest.raises(tfr.DecodeError, match="objects, which are pickles") as caught:
+        tfr.from_npz(tmp_path / "x.npz")
+    assert caught.value.path.endswith("x.npz: x.npy")
+
+
+@pytest.mark.fault(54)
+def test_damaged_archives_are_told(tmp_path: Path) -> None:
+    (tmp_path / "x.npz").write_bytes(b"PK nonsense")
+    with pytest.raises(tfr.DecodeError, match=r"not an \.npz archive"):
+        tfr.from_npz(tmp_path / "x.npz")
+    whole = io.BytesIO()
+    np.savez(whole, x=np.arange(1000))
+    damaged = bytearray(whole.getvalue())
+    damaged[400] ^= 1
+    (tmp_path / "x.npz").write_bytes(damaged)
+    with pytest.raises(tfr.DecodeError, match="damaged"):
+        tfr.from_npz(tmp_path / "x.npz").read_all()
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("readme.txt", "nothing")
+    with pytest.raises(tfr.DecodeError, match=r"no \.npy members"):
+        tfr.from_npz(tmp_path / "x.npz")
+
+
+def test_idx_files_of_the_golden_data(data: Path, tmp_path: Path) -> None:
+    stream = tfr.from_idx(data / "train-images-idx3-ubyte.gz", data / "train-labels-idx1-ubyte.gz")
+    tfr.write_tfrecord(stream, tmp_path / "x.tfrecord")
+    found = tfr.read_arrays(tmp_path / "x.tfrecord")
+    with gzip.open(data / "train-images-idx3-ubyte.gz") as file:
+        images = np.frombuffer(file.read()[16:], np.uint8).reshape(-1, 28, 28)
+    assert equal(found["image"], images)
+    assert found["label"].dtype == np.uint8
+    assert len(found["label"]) == len(images)
+
+
+def test_missing_files_are_told(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        tfr.from_npy(tmp_path / "none.npy")
+    with pytest.raises(FileNotFoundError, match=r"no \.npz files"):
+        tfr.from_npz(tmp_path)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, order: str) -> None:
+    array = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float32, (120_000, 256), fortran_order=order == "F")
+    array[:] = 1
+    array.flush()
+    del array
+    tracemalloc.start()
+    try:
+        assert tfr.write_tfrecord(tfr.from_npy(tmp_path / "x.npy"), tmp_path / "x.tfrecord", threads=2).records == 120_000
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()

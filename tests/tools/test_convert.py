@@ -1,0 +1,95 @@
+"""Any kind of file to TFRecord, and back."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import tfrecord_io as tfr
+from tfrecord_io.cli import tfr as command
+
+
+def test_npy_and_back(tmp_path: Path) -> None:
+    array = np.arange(24, dtype=np.int16).reshape(4, 3, 2)
+    np.save(tmp_path / "x.npy", array)
+    assert tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord").records == 4
+    assert tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy").records == 4
+    assert (tmp_path / "y.npy").read_bytes() == (tmp_path / "x.npy").read_bytes()
+
+
+def test_npz_and_back(tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", a=np.eye(3, dtype=np.float32), b=np.arange(3))
+    tfr.convert(tmp_path / "x.npz", tmp_path / "x.tfrecord.gz")
+    tfr.convert(tmp_path / "x.tfrecord.gz", tmp_path / "y.npz", compressed=True)
+    with np.load(tmp_path / "y.npz") as archive:
+        assert archive["a"].tolist() == np.eye(3).tolist()
+        assert archive["b"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_tables_and_back(tmp_path: Path, suffix: str) -> None:
+    table = pa.table({"x": pa.array([1, None, 3], pa.int8()), "s": ["a", "b", None], "l": [[1.5], [], None]})
+    if suffix == "parquet":
+        pq.write_table(table, tmp_path / "x.parquet")
+    else:
+        with pa.ipc.new_file(str(tmp_path / "x.arrow"), table.schema) as writer:
+            writer.write_table(table)
+    tfr.convert(tmp_path / f"x.{suffix}", tmp_path / "x.tfrecord", float64="raw")
+    assert tfr.read_table(tmp_path / "x.tfrecord").equals(table)
+    tfr.convert(tmp_path / "x.tfrecord", tmp_path / f"y.{suffix}")
+    again = pq.read_table(tmp_path / "y.parquet") if suffix == "parquet" else pa.ipc.open_file(str(tmp_path / "y.arrow")).read_all()
+    assert again.equals(table)
+
+
+def test_several_parquet_files_follow_each_other(tmp_path: Path) -> None:
+    for i in range(3):
+        pq.write_table(pa.table({"x": [i, i]}), tmp_path / f"{i}.parquet")
+    tfr.convert([tmp_path / f"{i}.parquet" for i in range(3)], tmp_path / "x.tfrecord")
+    assert tfr.read_table(tmp_path / "x.tfrecord")["x"].to_pylist() == [0, 0, 1, 1, 2, 2]
+
+
+def test_tfrecord_to_tfrecord_compresses(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": list(range(100))}, tmp_path / "x.tfrecord")
+    assert tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.tfrecord.gz").compression == "gzip"
+    assert tfr.read_table(tmp_path / "y.tfrecord.gz")["x"].to_pylist() == list(range(100))
+
+
+def test_a_folder_is_told_by_its_files(tmp_path: Path) -> None:
+    for i in range(3):
+        np.savez(tmp_path / f"{i}.npz", a=np.full((2, 2), i), label=np.array(i))
+    tfr.convert(tmp_path, tmp_path / "x.tfrecord")
+    assert tfr.read_arrays(tmp_path / "x.tfrecord")["label"].tolist() == [0, 1, 2]
+
+
+def test_kinds_do_not_mix(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(3))
+    with pytest.raises(ValueError, match=r"is \.npy and .* is TFRecord"):
+        tfr.convert([tmp_path / "x.npy", tmp_path / "x.tfrecord"], tmp_path / "y.tfrecord")
+    with pytest.raises(ValueError, match="one of the two sides is TFRecord"):
+        tfr.convert(tmp_path / "x.npy", tmp_path / "y.parquet")
+
+
+def test_command_zips_idx_files_by_their_leading_axis(data: Path, tmp_path: Path) -> None:
+    images, labels = data / "train-images-idx3-ubyte.gz", data / "train-labels-idx1-ubyte.gz"
+    done = CliRunner().invoke(command, ["convert", str(images), str(labels), str(tmp_path / "x.tfrecord")])
+    assert done.exit_code == 0, done.output
+    found = tfr.read_arrays(tmp_path / "x.tfrecord")
+    assert found["image"].shape[1:] == (28, 28)
+    assert len(found["image"]) == len(found["label"])
+    assert f"{len(found['label']):,} records" in done.output
+
+
+def test_command_tells_lengths_that_differ(data: Path, tmp_path: Path) -> None:
+    images, labels = data / "train-images-idx3-ubyte.gz", tmp_path / "few-labels-idx1-ubyte.gz"
+    with gzip.open(labels, "wb") as file:
+        file.write(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1]))
+    done = CliRunner().invoke(command, ["convert", str(images), str(labels), str(tmp_path / "x.tfrecord")])
+    assert done.exit_code == 1
+    assert "has 3 rows, where 'image'" in done.output
+    assert not (tmp_path / "x.tfrecord").exists()

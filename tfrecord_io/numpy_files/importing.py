@@ -1,0 +1,187 @@
+"""NumPy's files and IDX as Arrow streams: what a writer takes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import Any
+
+from tfrecord_io.errors import EncodeError
+from tfrecord_io.numpy_files.array_file import ArrayFile
+from tfrecord_io.numpy_files.array_stream import ArrayStream, stream_of
+from tfrecord_io.numpy_files.idx import idx_name, open_idx
+from tfrecord_io.numpy_files.npy import open_npy
+from tfrecord_io.numpy_files.objects import stream_of_objects
+from tfrecord_io.numpy_files.opening import Archive, Opener, open_array, sources_of, stem_of
+from tfrecord_io.storage.sources import Source
+
+Path = str | os.PathLike[str]
+Paths = Path | Sequence[Path] | Mapping[str, Path]
+
+
+def from_npy(path: Paths, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> ArrayStream:
+    """Arrays of ``.npy`` files as a stream of record batches, one row for each index of the leading axis.
+
+    Parameters
+    ----------
+    path : str, PathLike, list or dict of those
+        A file; several, whose leading axes agree, as a list (columns are named as the files) or as a dict of column names;
+        or a folder of ``.npy`` files, each of which is one row. Versions 1 to 3, C and Fortran order, compressed or not.
+    storage_options, filesystem
+        For fsspec.
+
+    Returns
+    -------
+    ArrayStream
+        To be handed to `tfrecord_io.write_tfrecord`, or to whatever takes an Arrow stream. Files are read as batches are
+        asked for: memory holds some megabytes of rows. Rank 1 gives plain columns, higher ranks tensors.
+
+    Raises
+    ------
+    DecodeError
+        A file is no ``.npy``, is cut, or holds objects, which are pickles and never read.
+    EncodeError
+        Leading axes differ, or an array has no axis.
+    FileNotFoundError
+
+    Examples
+    --------
+    >>> import numpy as np, tfrecord_io as tfr
+    >>> np.save("vectors.npy", np.ones((3, 4), np.float32))
+    >>> tfr.write_tfrecord(tfr.from_npy("vectors.npy"), "vectors.tfrecord").records
+    3
+    >>> tfr.read_arrays("vectors.tfrecord")["vectors"].shape
+    (3, 4)
+    """
+    fsspec = {"storage_options": dict(storage_options or {}), "filesystem": filesystem}
+    if isinstance(path, str | os.PathLike):
+        sources, folder = sources_of(path, ".npy", fsspec)
+        if folder:
+            return stream_of_objects(sources, partial(_array, name=stem_of(os.fspath(path))))
+    return _zipped(path, open_npy, stem_of, ".npy", fsspec)
+
+
+def from_idx(
+    *path: Path, names: Sequence[str] | None = None, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None
+) -> ArrayStream:
+    """Arrays of IDX files, the format of MNIST, as a stream of record batches, one row for each index of the leading axis.
+
+    Parameters
+    ----------
+    *path : str or PathLike
+        Files whose leading axes agree, gzip-compressed or not.
+    names : sequence of str, optional
+        Names of the columns; by default from the files' names: ``train-images-idx3-ubyte.gz`` becomes ``image``.
+    storage_options, filesystem
+        For fsspec.
+
+    Returns
+    -------
+    ArrayStream
+        As of `from_npy`.
+
+    Raises
+    ------
+    DecodeError
+        A file is no IDX file, or is cut.
+    EncodeError
+        Leading axes differ.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = open("t10k-labels-idx1-ubyte", "wb").write(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1]))
+    >>> tfr.from_idx("t10k-labels-idx1-ubyte").read_all().to_pydict()
+    {'label': [7, 2, 1]}
+    """
+    fsspec = {"storage_options": dict(storage_options or {}), "filesystem": filesystem}
+    found = [idx_name(stem_of(os.fspath(each))) for each in path] if names is None else list(names)
+    if len(found) != len(path):
+        raise ValueError(f"{len(found)} names for {len(path)} files")
+    if len(set(found)) != len(found):
+        raise ValueError(f"the files would give columns of the same name ({', '.join(found)}): pass names=")
+    return _zipped(dict(zip(found, path, strict=True)), open_idx, stem_of, "", fsspec)
+
+
+def from_npz(path: Path, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> ArrayStream:
+    """Arrays of an ``.npz`` archive as a stream of record batches, or a folder of archives, each of which is one row.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        An archive whose arrays have the same leading axis: a row for each index. Or a folder of ``.npz`` files, each an
+        object on its own, for example two arrays and a label: a row for each file, whose arrays keep their whole shape.
+    storage_options, filesystem
+        For fsspec.
+
+    Returns
+    -------
+    ArrayStream
+        As of `from_npy`; a column for each array, members are read as streams out of the archive.
+
+    Raises
+    ------
+    DecodeError
+        A file is no archive, is damaged, or holds objects, which are pickles and never read.
+    EncodeError
+        Leading axes differ; in a folder: files have other names, dtypes or ranks than the first.
+    FileNotFoundError
+
+    Examples
+    --------
+    >>> import numpy as np, tfrecord_io as tfr
+    >>> np.savez("pairs.npz", features=np.zeros((2, 3), np.float32), labels=np.array([1, 0]))
+    >>> tfr.from_npz("pairs.npz").schema.names
+    ['features', 'labels']
+    """
+    fsspec = {"storage_options": dict(storage_options or {}), "filesystem": filesystem}
+    sources, folder = sources_of(path, ".npz", fsspec)
+    if folder:
+        return stream_of_objects(sources, _members)
+    archive = Archive(sources[0])
+    try:
+        return stream_of({name: archive.open(name) for name in archive.members}, archive.close)
+    except BaseException:
+        archive.close()
+        raise
+
+
+@contextmanager
+def _array(source: Source, name: str) -> Iterator[dict[str, ArrayFile]]:
+    array = open_array(source, open_npy)
+    try:
+        yield {name: array}
+    finally:
+        array.close()
+
+
+@contextmanager
+def _members(source: Source) -> Iterator[dict[str, ArrayFile]]:
+    archive = Archive(source)
+    try:
+        yield {name: archive.open(name) for name in archive.members}
+    finally:
+        archive.close()
+
+
+def _zipped(path: Any, opener: Opener, name_of: Any, suffix: str, fsspec: Mapping[str, Any]) -> ArrayStream:
+    named = path if isinstance(path, Mapping) else {name_of(os.fspath(each)): each for each in _listed(path)}
+    if not named:
+        raise ValueError("no path was given")
+    if not isinstance(path, Mapping) and len(named) < len(_listed(path)):
+        raise EncodeError("two files have the same name", advice="pass a dict of column names and paths")
+    with ExitStack() as undo:
+        arrays: dict[str, ArrayFile] = {}
+        for name, each in named.items():
+            source = sources_of(each, suffix, fsspec)[0][0]
+            arrays[name] = open_array(source, opener)
+            undo.callback(arrays[name].close)
+        stream = stream_of(arrays)
+        undo.pop_all()
+        return stream
+
+
+def _listed(path: Any) -> list[Any]:
+    return [path] if isinstance(path, str | os.PathLike) else list(path)

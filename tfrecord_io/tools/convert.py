@@ -1,0 +1,162 @@
+"""TFRecord files made of other files, and other files of them: one table of formats."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tfrecord_io.errors import printable
+from tfrecord_io.numpy_files.exporting import to_npy, to_npz
+from tfrecord_io.numpy_files.idx import is_idx_name
+from tfrecord_io.numpy_files.importing import from_idx, from_npy, from_npz
+from tfrecord_io.options import ReadOptions, WriteOptions
+from tfrecord_io.reader import Reader
+from tfrecord_io.storage.paths import resolve_inputs
+from tfrecord_io.tools.arrow_files import open_feather, open_parquet, write_feather, write_parquet
+from tfrecord_io.writer import WriteReport, write
+
+Paths = list[str]
+Fsspec = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One kind of file.
+
+    Attributes
+    ----------
+    name : str
+        As messages call it.
+    suffixes : tuple of str
+        By which a path is known to be of this kind.
+    open : callable, optional
+        Opens paths as a stream of record batches that is closed; None: it is only written.
+    write : callable, optional
+        Writes a TFRecord dataset as one such file; None: it is only read.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    open: Callable[[Paths, Fsspec], AbstractContextManager[Any]] | None = None
+    write: Callable[..., WriteReport] | None = None
+
+
+FORMATS = (
+    Format(".npy", (".npy", ".npy.gz"), lambda paths, fsspec: from_npy(paths[0] if len(paths) == 1 else paths, **fsspec), to_npy),
+    Format(".npz", (".npz",), lambda paths, fsspec: from_npz(_only(paths), **fsspec), to_npz),
+    Format("IDX", (), lambda paths, fsspec: from_idx(*paths, **fsspec)),
+    Format("Parquet", (".parquet", ".pq"), lambda paths, fsspec: open_parquet(paths, **fsspec), write_parquet),
+    Format("Arrow IPC", (".arrow", ".feather"), lambda paths, fsspec: open_feather(_only(paths), **fsspec), write_feather),
+)
+"""A new kind of file is a row here."""
+
+
+def convert(
+    source: Any, target: Any, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None, **keywords: Any
+) -> WriteReport:
+    """Make TFRecord files of other files, or other files of TFRecord files; rows stream, so size does not matter.
+
+    Parameters
+    ----------
+    source : str, PathLike or list of those
+        ``.npy``, ``.npz``, IDX (``train-images-idx3-ubyte.gz``), ``.parquet``, ``.arrow``; several are zipped by their leading axis
+        (``.npy``, IDX) or follow each other (Parquet). A folder of ``.npz`` or ``.npy`` files: each is one row. Anything else
+        is TFRecord, in every form that `tfrecord_io.read_table` takes.
+    target : str or PathLike
+        By its suffix as above, IDX apart; anything else is written as TFRecord. Whole or absent.
+    storage_options, filesystem
+        For fsspec, for both.
+    **keywords
+        Those of `tfrecord_io.write_tfrecord` where TFRecord is written, those of `tfrecord_io.open_reader` where it is read into
+        another kind of file.
+
+    Returns
+    -------
+    WriteReport
+
+    Raises
+    ------
+    DecodeError
+        A source is damaged or holds objects, which are never read.
+    EncodeError
+        Leading axes differ, or rows have no form in the target.
+    ValueError
+        Sources of several kinds.
+
+    Examples
+    --------
+    >>> import numpy as np, tfrecord_io as tfr
+    >>> np.save("squares.npy", np.arange(5) ** 2)
+    >>> tfr.convert("squares.npy", "squares.tfrecord").records
+    5
+    >>> tfr.convert("squares.tfrecord", "again.npy").records
+    5
+    >>> np.load("again.npy")
+    array([ 0,  1,  4,  9, 16])
+    """
+    paths = [os.fspath(source)] if isinstance(source, str | os.PathLike) else [os.fspath(each) for each in source]
+    fsspec = {"storage_options": storage_options, "filesystem": filesystem}
+    found, wanted = _format_of_all(paths, fsspec), _named(os.fspath(target))
+    if wanted is not None:
+        if wanted.write is None:
+            raise ValueError(f"'{printable(target)}': {wanted.name} files are not written")
+        if found is not None:
+            raise ValueError(f"{found.name} to {wanted.name}: one of the two sides is TFRecord")
+        return wanted.write(paths[0] if len(paths) == 1 else paths, target, **fsspec, **keywords)
+    options = WriteOptions.of({**fsspec, **keywords})
+    with _stream(found, paths, fsspec) as stream:
+        return write(stream, target, options)
+
+
+@contextmanager
+def _stream(found: Format | None, paths: Paths, fsspec: Fsspec) -> Iterator[Any]:
+    opened = Reader(paths[0] if len(paths) == 1 else paths, ReadOptions.of(fsspec)) if found is None else found.open(paths, fsspec)  # type: ignore[misc]
+    with opened as stream:
+        yield stream
+
+
+def _format_of_all(paths: Sequence[str], fsspec: Fsspec) -> Format | None:
+    """The one format of all sources; None for TFRecord."""
+    if not paths:
+        raise ValueError("no path was given")
+    found = [_format_of(path, fsspec) for path in paths]
+    for path, each in zip(paths, found, strict=True):
+        if each is not found[0]:
+            names = [format_.name if format_ else "TFRecord" for format_ in (found[0], each)]
+            raise ValueError(f"'{printable(paths[0])}' is {names[0]} and '{printable(path)}' is {names[1]}: convert them one by one")
+    return found[0]
+
+
+def _format_of(path: str, fsspec: Fsspec) -> Format | None:
+    return _named(path) or _of_folder(path, fsspec)
+
+
+def _named(path: str) -> Format | None:
+    """The format that a path's name says."""
+    lower = path.lower()
+    if is_idx_name(lower):
+        return next(each for each in FORMATS if each.name == "IDX")
+    return next((each for each in FORMATS if lower.endswith(each.suffixes)), None)
+
+
+def _of_folder(path: str, fsspec: Fsspec) -> Format | None:
+    """The format of a folder that has no TFRecord files, by those it has."""
+    if not os.path.isdir(path):
+        return None
+    try:
+        resolve_inputs(path)
+    except FileNotFoundError:
+        names = sorted(os.listdir(path))
+        return next((found for name in names if (found := _named(name)) is not None and found.open is not None), None)
+    except ValueError:  # families of shards: it is TFRecord, and reading tells them
+        pass
+    return None
+
+
+def _only(paths: Paths) -> str:
+    if len(paths) > 1:
+        raise ValueError(f"one file of this kind at a time, not {len(paths)}")
+    return paths[0]
