@@ -28,6 +28,7 @@ FLOORS = {
     "engine": 2,
     "_native": 2,
     "framing": 3,
+    "indexing": 3,
     "payloads": 3,
     "sink": 3,
     "tensors": 3,

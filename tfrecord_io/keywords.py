@@ -95,7 +95,8 @@ WRITE = {
     "max_shard_bytes": """optional
     Not built yet.""",
     "write_index": """bool, default False
-    Not built yet.""",
+    Write the places of the records beside the file, as ``<path>.index``: random access, counting and splitting go by it. Not
+    for compressed files.""",
     "overwrite": """bool, optional
     False: an existing file is an error. Otherwise it is replaced.""",
     "embed_schema": """bool, default True
