@@ -29,6 +29,8 @@ FLOORS = {
     "_native": 2,
     "framing": 3,
     "indexing": 3,
+    "resync": 3,
+    "splitting": 3,
     "payloads": 3,
     "sink": 3,
     "tensors": 3,

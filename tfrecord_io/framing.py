@@ -152,7 +152,7 @@ class RecordReader:
                     for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True):
                         yield bytes(view[start : start + length])
                     if fault is not None:
-                        self._stop(file.error(fault, record=record, offset=block.start, data=block.data))
+                        self._stop(file.error(fault, record=record, offset=block.start, data=block.data).in_piece(source.begin))
                         return
                     record += len(frames.starts)
                     file.blocks.consume(frames.consumed)

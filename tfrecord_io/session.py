@@ -51,6 +51,8 @@ class Session:
         "schema=", "embedded", "features.json", "inferred" or 'record_type="bytes"'.
     units : iterator of Unit
     builder : BatchBuilder
+    fixed : Setup
+        How any record is decoded once the schema is fixed: what comes behind a sample, or all there is.
 
     Parameters
     ----------
@@ -140,7 +142,7 @@ class Session:
             raise ValueError('record_type="bytes" has one column of its own: schema= does not apply')
         self._projection.check(payloads.SCHEMA.names)
         plan = Plan(check_crc=self._options.check_crc, max_record_bytes=self._options.max_record_bytes)
-        self.reader.setup = replace(self.reader.setup, plan=plan, as_bytes=True)
+        self.fixed = self.reader.setup = replace(self.reader.setup, plan=plan, as_bytes=True)
         self.schema_source = 'record_type="bytes"'
         self._build(Schema.from_arrow(payloads.SCHEMA), {})
         self.units = self._rest()
@@ -165,7 +167,7 @@ class Session:
             everything = plan_columns(schema)
             left_out = everything.ignored | {c.name for c in everything.columns} - {c.name for c in compiled.columns}
             plan = self._plan(columns=compiled.columns, unknown="fault", select=self._projection, ignored=frozenset(left_out))
-        self.reader.setup = replace(self.reader.setup, plan=plan)
+        self.fixed = self.reader.setup = replace(self.reader.setup, plan=plan)
         self._build(parts, dictionaries, assembler)
         self.units = self._rest()
 
@@ -194,7 +196,11 @@ class Session:
         schema = self._overridden(inferred).select(self._projection.order(inferred.names))
         self.inferred = InferredSchema(schema, evidence_of(sample, seen), sum(unit.rows for unit in sample)) if self._evidence else None
         self._build(schema, {})
-        self.units = self._after(sample, schema, seen)
+        compiled = plan_columns(schema, text=Text.STRICT)
+        unknown = "fault" if options.on_new == "raise" else "skip"
+        plan = self._plan(columns=compiled.columns, unknown=unknown, select=self._projection, ignored=compiled.ignored)
+        self.fixed = replace(self.reader.setup, plan=plan, contradicts_sample=True)
+        self.units = self._after(sample, seen)
 
     def _met(self, name: str) -> bool:
         self._names.add(name)
@@ -225,7 +231,7 @@ class Session:
                 rows = size = 0
         self._begun = rows, size
 
-    def _after(self, sample: list[Unit], schema: Schema, seen: Mapping[str, Observed]) -> Generator[Unit, None, None]:
+    def _after(self, sample: list[Unit], seen: Mapping[str, Observed]) -> Generator[Unit, None, None]:
         """The sample's units, then the rest under the schema that they gave."""
         failed = bool(sample) and sample[-1].error is not None
         whole = self._options.sample == "all"
@@ -235,10 +241,7 @@ class Session:
             yield held.pop(0)
         if failed or whole:
             return
-        compiled = plan_columns(schema, text=Text.STRICT)
-        unknown = "fault" if self._options.on_new == "raise" else "skip"
-        plan = self._plan(columns=compiled.columns, unknown=unknown, select=self._projection, ignored=compiled.ignored)
-        self.reader.setup = replace(self.reader.setup, plan=plan, contradicts_sample=True)
+        self.reader.setup = self.fixed
         for unit in self._rest():
             name_both(unit, seen)
             yield unit

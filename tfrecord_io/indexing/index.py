@@ -82,8 +82,7 @@ class Index:
         """
         if not text:
             return cls.of_sizes([])
-        pairs = _numbers(text, path)
-        offsets, sizes = pairs
+        offsets, sizes = _numbers(text, path)
         index = cls.of_sizes(sizes)
         wrong = np.flatnonzero((sizes < FRAME_BYTES) | (index.offsets != offsets))
         if len(wrong):
@@ -91,7 +90,8 @@ class Index:
             size, offset, expected = int(sizes[line]), int(offsets[line]), int(index.offsets[line])
             if size < FRAME_BYTES:
                 raise _bad_line(path, line, f"a record has at least {FRAME_BYTES} bytes", got=size)
-            raise _bad_line(path, line, f"the record should begin at byte {expected}, where the one before ends", expected=expected, got=offset)
+            reason = f"the record should begin at byte {expected}, where the one before ends, not at {offset}"
+            raise _bad_line(path, line, reason, expected=expected, got=offset)
         return index
 
 

@@ -27,6 +27,9 @@ class Hops:
         Byte of a record's header.
     end : int
         Where the last record ends.
+    max_record_bytes : int
+    check_crc : bool
+        Check the payloads that are read anyway.
 
     Attributes
     ----------
@@ -36,8 +39,18 @@ class Hops:
         Once the sizes have ended: what is wrong with the record at `at`.
     """
 
-    def __init__(self, ranges: Ranges, engine: Engine, begin: int, end: int, max_record_bytes: int = MAX_RECORD_BYTES) -> None:
+    def __init__(
+        self,
+        ranges: Ranges,
+        engine: Engine,
+        begin: int,
+        end: int,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+        *,
+        check_crc: bool = False,
+    ) -> None:
         self._ranges, self._engine, self._end, self._most = ranges, engine, end, max_record_bytes
+        self._check_crc = check_crc
         self.at = begin
         self.fault: Fault | None = None
 
@@ -47,7 +60,7 @@ class Hops:
         while self.at < self._end and self.fault is None:
             stop = min(self.at + room, self._end)
             data = self._ranges.read(self.at, stop)
-            frames, self.fault = self._engine.scan(data, check_crc=False, max_record_bytes=self._most, final=stop == self._end)
+            frames, self.fault = self._engine.scan(data, check_crc=self._check_crc, max_record_bytes=self._most, final=stop == self._end)
             found = frames.lengths + FRAME_BYTES
             self.at += frames.consumed
             left = data[frames.consumed :]

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Sequence
 from itertools import pairwise
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -158,7 +158,7 @@ class LocalRanges(_Ranges):
 
     def _read(self, begin: int, end: int) -> Bytes:
         buffer = np.empty(end - begin, np.uint8)
-        view = memoryview(buffer)
+        view = buffer.data
         done = 0
         while done < len(view):
             try:

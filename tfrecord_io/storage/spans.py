@@ -5,8 +5,6 @@ from __future__ import annotations
 import errno
 from typing import Any
 
-from tfrecord_io.compression import Raw
-
 
 class SpanStream:
     """The bytes [begin, end) of a file; a `tfrecord_io.compression.Stream`.
@@ -22,7 +20,7 @@ class SpanStream:
 
     compression: str | None = None
 
-    def __init__(self, raw: Raw | Any, path: str, begin: int, end: int) -> None:
+    def __init__(self, raw: Any, path: str, begin: int, end: int) -> None:
         self._raw, self._path, self._end = raw, path, end
         self.offset = begin  # of the next byte in the file
         raw.seek(begin)
