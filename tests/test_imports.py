@@ -42,6 +42,7 @@ FLOORS = {
     "session": 4,
     "beside": 4,
     "governing": 4,
+    "random_access": 4,
     "reader": 4,
     "writer": 4,
     "inference": 4,
@@ -151,7 +152,7 @@ def test_command_line_starts_without_rich_and_pandas() -> None:
 CALLS = """
     read_tfrecord read_table open_reader read_metadata write_tfrecord open_writer infer_schema RecordReader RecordWriter
     encode_example decode_example bytes_feature float_feature int64_feature count_records verify describe
-    register_pandas show_versions parse_example scalar list_ text bytes_ tensor sequence image
+    register_pandas show_versions parse_example open_random scalar list_ text bytes_ tensor sequence image
 """.split()
 MESSAGES = "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList FeatureLists".split()
 ERRORS = """
@@ -161,10 +162,10 @@ ERRORS = """
 SCHEMAS = """
     Schema InferredSchema Field FixedLenFeature VarLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature SparseTensor RaggedTensor
 """.split()
-RESULTS = "Reader Writer WriteReport ReadReport SkippedRegion Metadata".split()  # what the calls give; for annotations
+RESULTS = "Reader RandomAccess Writer WriteReport ReadReport SkippedRegion Metadata".split()  # what the calls give; for annotations
 LATER = """
     read_arrays iter_arrays serialize_tensor parse_tensor decode_raw
-    dataset open_random salvage convert split merge shuffle
+    dataset salvage convert split merge shuffle
 """.split()
 
 

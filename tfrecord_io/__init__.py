@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from tfrecord_io.framing import RecordReader
     from tfrecord_io.metadata import read_metadata
     from tfrecord_io.parsing import parse_example
+    from tfrecord_io.random_access import RandomAccess, open_random
     from tfrecord_io.reader import Reader
     from tfrecord_io.schema.evidence import InferredSchema
     from tfrecord_io.schema.features import (
@@ -87,6 +88,7 @@ _HOMES = {
     "framing": ("RecordReader",),
     "metadata": ("read_metadata",),
     "parsing": ("parse_example",),
+    "random_access": ("RandomAccess", "open_random"),
     "reader": ("Reader",),
     "schema.evidence": ("InferredSchema",),
     "schema.features": ("FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "VarLenFeature"),
@@ -126,6 +128,7 @@ __all__ = [
     "PrecisionWarning",
     "RaggedFeature",
     "RaggedTensor",
+    "RandomAccess",
     "Reader",
     "RecordReader",
     "RecordWriter",
@@ -153,6 +156,7 @@ __all__ = [
     "infer_schema",
     "int64_feature",
     "list_",
+    "open_random",
     "open_reader",
     "open_writer",
     "parse_example",

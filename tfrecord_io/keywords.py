@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -118,14 +118,14 @@ DTYPE_BACKEND = """dtype_backend : {None, "numpy_nullable", "pyarrow"}
 _STREAM_ONLY = {"sample", "on_new", "batch_size", "batch_bytes"}
 
 
-def explained(options: type[ReadOptions] | type[WriteOptions], *, whole: bool = False) -> Callable[[F], F]:
+def explained(options: type[ReadOptions] | type[WriteOptions], *, whole: bool = False, without: Collection[str] = ()) -> Callable[[F], F]:
     """Give a function that takes ``**keywords`` of `options` its full signature and docstring.
 
     In the docstring ``{path}``, ``{dtype_backend}`` and ``{keywords}`` are filled in. `whole`: the call returns a whole, so the
-    keywords of streams are left out.
+    keywords of streams are left out, as those in `without` are.
     """
     texts = READ if options is ReadOptions else WRITE
-    left_out = _STREAM_ONLY if whole else set()
+    left_out = {*without, *(_STREAM_ONLY if whole else ())}
 
     def explain(function: F) -> F:
         named = [f for f in fields(options) if f.name not in left_out]
