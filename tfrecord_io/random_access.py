@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -20,21 +18,19 @@ from tfrecord_io.engine.contract import Array, Fault, Plan
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.framing import record_error
 from tfrecord_io.governing import LateSchema
-from tfrecord_io.indexing import Index, find_indexes, read_index, scan_index
+from tfrecord_io.indexing.files import IndexedFiles
 from tfrecord_io.keywords import explained
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.schema.kinds import RecordType
 from tfrecord_io.session import Session
 from tfrecord_io.storage.blocks import Bytes
 from tfrecord_io.storage.paths import resolve_inputs
-from tfrecord_io.storage.ranges import Ranges, open_plain, open_ranges
-from tfrecord_io.storage.sources import Source
 from tfrecord_io.units import Unit
 
+Places = Sequence[tuple[int, int]]  # of records: the number of the file, and theirs in it
+
 _CHUNK_BYTES = 64 * MIB  # of records that are read and decoded together
-_MOST_OPEN = 128  # files that are kept open; of more, each is opened when it is read
-_REMOTE_FILES = 16  # that are asked at a time
-EVERY_RECORD = ("offset", "limit", "on_error", "batch_size", "batch_bytes", "threads", "progress", "filters", "compression")
+_NOT_HERE = ("offset", "limit", "on_error", "batch_size", "batch_bytes", "threads", "progress", "filters", "compression")
 
 
 class RandomAccess:
@@ -51,14 +47,11 @@ class RandomAccess:
         As in `ReadReport`.
     """
 
-    def __init__(self, sources: list[Source], options: ReadOptions, indexes: list[Index] | None = None) -> None:
-        self._sources, self._options = sources, options
+    def __init__(self, files: IndexedFiles, options: ReadOptions) -> None:
+        self._files, self._options = files, options
         self._closed = False
-        self._held: dict[int, Ranges] = {}
         try:
-            self._indexes = self._open(indexes)
-            self._first = np.concatenate([[0], np.cumsum([len(index) for index in self._indexes], dtype=np.int64)])
-            self._session = Session(sources, options)
+            self._session = Session(files.sources, options)
             self._session.reader.close()
             self._meet_all()
         except BaseException:
@@ -66,44 +59,7 @@ class RandomAccess:
             raise
         self.schema, self.schema_source = self._session.schema, self._session.schema_source
 
-    # Files ------------------------------------------------------------------------------------------------------
-
-    def _open(self, indexes: list[Index] | None) -> list[Index]:
-        """Open the files, as many as are kept open, and give their indexes."""
-        if indexes is not None:
-            if len(self._sources) <= _MOST_OPEN:
-                self._held = {at: self._checked(open_ranges(source), indexes[at]) for at, source in enumerate(self._sources)}
-            return indexes
-        besides = find_indexes(self._sources)
-        keep = len(self._sources) <= _MOST_OPEN
-
-        def index_of(at: int) -> Index:
-            ranges = open_plain(self._sources[at], "random access")
-            self._held[at] = ranges
-            beside, source = besides[at], self._sources[at]
-            if beside is not None:
-                index = read_index(beside, source, ranges)
-            else:
-                index = scan_index(source.path, ranges, self._options.max_record_bytes)
-            if not keep:
-                self._held.pop(at).close()
-            return index
-
-        with ThreadPoolExecutor(_REMOTE_FILES) as pool:
-            return list(pool.map(index_of, range(len(self._sources))))
-
-    def _ranges(self, file: int) -> AbstractContextManager[Ranges]:
-        held = self._held.get(file)
-        if held is not None:
-            return nullcontext(held)
-        return self._checked(open_ranges(self._sources[file]), self._indexes[file])
-
-    def _checked(self, ranges: Ranges, index: Index) -> Ranges:
-        if ranges.size != index.end:
-            ranges.close()
-            reason = f"the file has {ranges.size} bytes; it had {index.end} when it was opened"
-            raise CorruptRecordError(reason, path=getattr(ranges, "path", None), expected=index.end, got=ranges.size, advice="open it anew")
-        return ranges
+    # The schema -------------------------------------------------------------------------------------------------
 
     def _meet_all(self) -> None:
         """See what the first record of each file carries: an embedded schema may say more than the first file's."""
@@ -121,66 +77,32 @@ class RandomAccess:
             return
         met = Unit("", 0, 0, 0, {})
         glance = replace(setup, plan=Plan(unknown="skip", record_type=RecordType.DETECT, check_crc=self._options.check_crc))
-        files = [at for at, index in enumerate(self._indexes) if len(index)]
-        for file, data in zip(files, self._frames(self._first[files]), strict=True):
-            decoder = glance.decoder(partial(self._meet_embedded, [(file, 0)], 0))
-            decoder.feed(data)  # damage is told to who reads the record
-            met.seen += decoder.seen
-            met.foreign += decoder.foreign
+        nonempty = [file for file, index in enumerate(self._files.indexes) if len(index)]
+        for numbers in self._files.chunks(self._files.first[nonempty], _CHUNK_BYTES):
+            files = self._files.places(numbers)[0].tolist()
+            for file, data in zip(files, self._files.frames(numbers), strict=True):
+                decoder = glance.decoder(partial(self._meet_embedded, [(file, 0)], 0))
+                decoder.feed(data)  # damage is told to who reads the record
+                met.seen += decoder.seen
+                met.foreign += decoder.foreign
         self._session.check_record_type([met])
 
-    def _meet_embedded(self, places: Sequence[tuple[int, int]], done: int, record: int, offset: int, content: bytes) -> None:
+    def _meet_embedded(self, places: Places, done: int, record: int, offset: int, content: bytes) -> None:
         file, number = places[done + record]
-        self._session.fixed.on_embedded(self._sources[file].path, number, int(self._indexes[file].bounds[number]), content)
+        self._session.fixed.on_embedded(self._files.sources[file].path, number, self._files.offset(file, number), content)
 
     # Records ----------------------------------------------------------------------------------------------------
 
-    def _frames(self, numbers: Array) -> list[Bytes]:
-        """The frames of records, as they stand in the files, in the order asked."""
-        files = self._first.searchsorted(numbers, side="right") - 1
-        found: list[Any] = [None] * len(numbers)
-
-        def read(file: int) -> None:
-            asked = np.flatnonzero(files == file)
-            records, places = np.unique(numbers[asked] - self._first[file], return_inverse=True)
-            bounds = self._indexes[file].bounds
-            with self._ranges(file) as ranges:
-                parts = ranges.read_all(bounds[records].tolist(), bounds[records + 1].tolist())
-            for at, place in zip(asked.tolist(), places.tolist(), strict=True):
-                found[at] = parts[place]
-
-        different = np.unique(files).tolist()
-        if len(different) > 1 and self._sources[different[0]].remote is not None:
-            with ThreadPoolExecutor(min(_REMOTE_FILES, len(different))) as pool:
-                list(pool.map(read, different))
-        else:
-            for file in different:
-                read(file)
-        return found
-
     def _batches(self, numbers: Array) -> Iterator[pa.RecordBatch]:
         """Batches of records, in the order asked."""
-        sizes = np.concatenate([[0], np.cumsum(self._sizes(numbers))])
-        begin = 0
-        while begin < len(numbers):
-            end = max(begin + 1, int(sizes.searchsorted(sizes[begin] + _CHUNK_BYTES, side="right")) - 1)
-            yield from self._decode(numbers[begin:end])
-            begin = end
-
-    def _sizes(self, numbers: Array) -> Array:
-        files = self._first.searchsorted(numbers, side="right") - 1
-        sizes = np.empty(len(numbers), np.int64)
-        for file in np.unique(files).tolist():
-            asked = files == file
-            records, bounds = numbers[asked] - self._first[file], self._indexes[file].bounds
-            sizes[asked] = bounds[records + 1] - bounds[records]
-        return sizes
+        for chunk in self._files.chunks(numbers, _CHUNK_BYTES):
+            yield from self._decode(chunk)
 
     def _decode(self, numbers: Array) -> Iterator[pa.RecordBatch]:
-        parts = self._frames(numbers)
+        parts = self._files.frames(numbers)
         data = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        files = (self._first.searchsorted(numbers, side="right") - 1).tolist()
-        places = [(file, number - int(self._first[file])) for file, number in zip(files, numbers.tolist(), strict=True)]
+        files, records = self._files.places(numbers)
+        places = list(zip(files.tolist(), records.tolist(), strict=True))
         done = at = 0
         while done < len(places):
             decoder = self._session.fixed.decoder(partial(self._meet_embedded, places, done))
@@ -197,14 +119,13 @@ class RandomAccess:
             yield self._with_paths(batch, places[done : done + progress.records])
             done, at = done + progress.records, at + progress.consumed
         if at != len(data):
-            file, number = places[-1]
-            raise self._wrong_size(file, number)
+            raise self._wrong_size(places[-1])
 
-    def _with_paths(self, batch: pa.RecordBatch, places: Sequence[tuple[int, int]]) -> pa.RecordBatch:
+    def _with_paths(self, batch: pa.RecordBatch, places: Places) -> pa.RecordBatch:
         name = self._options.include_file_paths
         if name is None:
             return batch
-        paths = pa.array([self._sources[file].path for file, _ in places], pa.string())
+        paths = pa.array([self._files.sources[file].path for file, _ in places], pa.string())
         return batch.append_column(self._session.schema.field(name), paths)
 
     # Errors -----------------------------------------------------------------------------------------------------
@@ -212,10 +133,10 @@ class RandomAccess:
     def _error(self, fault: Fault, place: tuple[int, int], data: Bytes) -> TFRecordError:
         file, number = place
         error = record_error(
-            self._sources[file].path,
+            self._files.sources[file].path,
             replace(fault, record=0, offset=0),
             record=number,
-            offset=int(self._indexes[file].bounds[number]),
+            offset=self._files.offset(file, number),
             data=data,
             contradicts_sample=self._session.fixed.contradicts_sample,
             plan=self._session.fixed.plan,
@@ -227,28 +148,29 @@ class RandomAccess:
         file, number = place
         found: TFRecordError = fault.error(
             fault.reason,
-            path=self._sources[file].path,
+            path=self._files.sources[file].path,
             record=number,
-            offset=int(self._indexes[file].bounds[number]),
+            offset=self._files.offset(file, number),
             feature=fault.feature,
             expected=fault.expected,
             got=fault.got,
         )
         return found
 
-    def _wrong_size(self, file: int, number: int) -> TFRecordError:
+    def _wrong_size(self, place: tuple[int, int]) -> TFRecordError:
+        file, number = place
         return CorruptRecordError(
-            "a record that was asked for has another size than the index says",
-            path=self._sources[file].path,
+            "this record, or one before it that was asked for as well, has another size than the index says",
+            path=self._files.sources[file].path,
             record=number,
-            offset=int(self._indexes[file].bounds[number]),
+            offset=self._files.offset(file, number),
             advice="write the index anew: tfr index",
         )
 
     # What people call -------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return int(self._first[-1])
+        return len(self._files)
 
     def __getitem__(self, key: Any) -> Any:
         """One record as a dict, by an integer; several as a pyarrow.Table, by a slice or by a sequence or array of integers.
@@ -284,8 +206,7 @@ class RandomAccess:
     def close(self) -> None:
         """Close the files."""
         self._closed = True
-        while self._held:
-            self._held.popitem()[1].close()
+        self._files.close()
 
     def __enter__(self) -> Self:
         return self
@@ -296,7 +217,7 @@ class RandomAccess:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._closed:
             raise ValueError("the file is closed")
-        return RandomAccess, (self._sources, self._options, self._indexes)
+        return RandomAccess, (self._files, self._options)
 
 
 def _as_integer(key: Any) -> int | None:
@@ -320,10 +241,12 @@ def _as_integers(key: Any) -> Array:
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
         kind = "bools" if numbers.dtype.kind == "b" else f"a {type(key).__name__} ({numbers.ndim} dimensions, {numbers.dtype})"
         raise TypeError(f"records are asked for by an integer, a slice, or a sequence of integers, not by {kind}")
-    return numbers.astype(np.int64, casting="same_kind" if numbers.dtype.kind == "i" else "unsafe")
+    if numbers.dtype.kind == "u":
+        numbers = np.minimum(numbers.astype(np.uint64), np.uint64(2**63 - 1))  # no number wraps around to a negative one
+    return numbers.astype(np.int64)
 
 
-@explained(ReadOptions, without=EVERY_RECORD)
+@explained(ReadOptions, without=_NOT_HERE)
 def open_random(path: Any, **keywords: Any) -> RandomAccess:
     """Open TFRecord files for reading any of their records, by number.
 
@@ -360,7 +283,7 @@ def open_random(path: Any, **keywords: Any) -> RandomAccess:
     ...     len(records), records[-1], records[[1, 0, 1]]["word"].to_pylist()
     (3, {'x': 3, 'word': None}, ['b', 'a', 'b'])
     """
-    for name in EVERY_RECORD:
+    for name in _NOT_HERE:
         if name in keywords:
             raise TypeError(f"open_random has no keyword argument {name!r}")
     options = ReadOptions.of({**keywords, "threads": 1})
@@ -370,4 +293,4 @@ def open_random(path: Any, **keywords: Any) -> RandomAccess:
         filesystem=options.filesystem,
         allow_missing_shards=options.allow_missing_shards,
     )
-    return RandomAccess(sources, options)
+    return RandomAccess(IndexedFiles(sources, options.max_record_bytes), options)
