@@ -17,15 +17,20 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-@pytest.mark.parametrize("rows", [0, 1, 1000, 300_000])
-def test_the_index_is_that_of_the_headers(engine: str, tmp_path: Path, rows: int, threads: int) -> None:
-    if engine == "reference" and rows > 1000:
-        pytest.skip("slow")
+@pytest.mark.parametrize("rows", [0, 1, 1000])
+def test_the_index_is_that_of_the_headers(engine: str, tmp_path: Path, rows: int) -> None:
     path = tmp_path / "a.tfrecord"
-    tfr.write_tfrecord({"x": np.arange(rows) ** 5}, path, write_index=True, threads=threads)
+    tfr.write_tfrecord({"x": np.arange(rows) ** 5}, path, write_index=True)
     (found,) = check_indexes(path)
     assert (found.error, found.records, found.bytes) == (None, rows, path.stat().st_size)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_threads_write_it_in_order(tmp_path: Path, threads: int) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"text": ["x" * (n % 1000) for n in range(100_000)]}, path, write_index=True, threads=threads)
+    (found,) = check_indexes(path)
+    assert (found.error, found.records) == (None, 100_000)
 
 
 def test_several_writes_and_payloads(tmp_path: Path) -> None:
@@ -43,9 +48,9 @@ def test_without_the_keyword_there_is_none(tmp_path: Path) -> None:
 
 
 def test_a_writer_that_gives_up_leaves_none(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError), tfr.open_writer(tmp_path / "a.tfrecord", write_index=True) as writer:
-        writer.write({"x": [1]})
-        raise RuntimeError
+    writer = tfr.open_writer(tmp_path / "a.tfrecord", write_index=True)
+    writer.write({"x": [1]})
+    writer.discard()
     assert names(tmp_path) == []
 
 

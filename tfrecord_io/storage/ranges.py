@@ -14,6 +14,7 @@ from typing import Protocol, Self
 import numpy as np
 
 from tfrecord_io.compression import SNIFF_BYTES, infer
+from tfrecord_io.errors import printable
 from tfrecord_io.storage.blocks import Bytes
 from tfrecord_io.storage.sources import Source
 
@@ -59,7 +60,7 @@ def open_ranges(source: Source) -> Ranges:
         A file object, which somebody else moves about.
     """
     if source.is_file_object:
-        raise TypeError(f"{source.path}: reading at any place takes paths, not file objects")
+        raise TypeError(f"{printable(source.path)}: reading at any place takes paths, not file objects")
     return LocalRanges(source) if source.remote is None else RemoteRanges(source)
 
 
@@ -75,10 +76,9 @@ def open_plain(source: Source, purpose: str) -> Ranges:
     codec = infer(ranges.read(0, min(SNIFF_BYTES, ranges.size)).tobytes(), source.path)
     if codec is not None:
         ranges.close()
-        raise ValueError(
-            f"{source.path} is compressed ({codec.name}): {purpose} needs a plain file, as a compressed one is read from its start only; "
-            "decompress it, or read it with read_table or open_reader"
-        )
+        reason = f"{purpose} needs a plain file, as a compressed one is read from its start only"
+        advice = "decompress it, or read it with read_table or open_reader"
+        raise ValueError(f"{printable(source.path)} is compressed ({codec.name}): {reason}; {advice}")
     return ranges
 
 
@@ -150,7 +150,7 @@ class LocalRanges(_Ranges):
         status = os.fstat(self._fd)
         if not stat.S_ISREG(status.st_mode):
             self.close()
-            raise ValueError(f"{source.path} is no regular file: it can be read only once, from its start")
+            raise ValueError(f"{printable(source.path)} is no regular file: it can be read only once, from its start")
         self.size = status.st_size
 
     def _read_joined(self, spans: list[tuple[int, int]]) -> list[Bytes]:
@@ -193,7 +193,7 @@ class RemoteRanges(_Ranges):
         self._process = os.getpid()
         size = self._fs.size(self._name) if source.size is None or source.span is not None else source.size
         if size is None:
-            raise ValueError(f"{source.path}: its server does not tell its size, so it can be read only from its start")
+            raise ValueError(f"{printable(source.path)}: its server does not tell its size, so it can be read only from its start")
         self.size = int(size)
 
     def read(self, begin: int, end: int) -> Bytes:
