@@ -7,6 +7,6 @@ line ``<offset> <size>`` for each record, of its whole frame, without a header.
 from tfrecord_io.indexing.fitting import find_indexes, read_index
 from tfrecord_io.indexing.index import SUFFIX, SUFFIXES, Index
 from tfrecord_io.indexing.output import IndexOutput
-from tfrecord_io.indexing.scanning import scan_index
+from tfrecord_io.indexing.scanning import scan_index, scan_sizes
 
-__all__ = ["SUFFIX", "SUFFIXES", "Index", "IndexOutput", "find_indexes", "read_index", "scan_index"]
+__all__ = ["SUFFIX", "SUFFIXES", "Index", "IndexOutput", "find_indexes", "read_index", "scan_index", "scan_sizes"]

@@ -83,6 +83,9 @@ class IndexedFiles:
 
     def chunks(self, numbers: Array, most_bytes: int) -> Iterator[Array]:
         """The numbers in runs of records that have so many bytes together at most, or are one."""
+        if len(numbers) <= 1:
+            yield from [numbers] * len(numbers)
+            return
         sizes = np.empty(len(numbers) + 1, np.int64)
         sizes[0] = 0
         files, records = self.places(numbers)
@@ -107,6 +110,10 @@ class IndexedFiles:
             A file cannot be read.
         """
         files, records = self.places(numbers)
+        if len(numbers) == 1:
+            file, record = int(files[0]), int(records[0])
+            with self._ranges(file) as ranges:
+                return [ranges.read(self.offset(file, record), self.offset(file, record + 1))]
         found: list[Any] = [None] * len(numbers)
 
         def read(file: int) -> None:

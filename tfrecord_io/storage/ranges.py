@@ -27,9 +27,10 @@ class Ranges(Protocol):
     size: int
     cheap_bytes: int  # may as well be read, where a request less is the gain
     block_bytes: int  # what to read at a time of a file that is read through
+    hop_bytes: int  # are better passed over than read, to come to what is behind them
 
-    def read(self, begin: int, end: int) -> Bytes:
-        """The bytes [begin, end), all of them.
+    def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:
+        """The bytes [begin, end), all of them; they may be put into the start of `buffer`.
 
         Raises
         ------
@@ -110,9 +111,6 @@ class _Ranges:
     def __init__(self, source: Source) -> None:
         self.path = source.path
 
-    def read(self, begin: int, end: int) -> Bytes:
-        return self._read_joined([(begin, end)])[0]
-
     def read_all(self, begins: Sequence[int], ends: Sequence[int]) -> list[Bytes]:
         spans = joined(begins, ends, self.cheap_bytes, _JOINED_BYTES)
         held = self._read_joined([(begin, end) for begin, end, _ in spans])
@@ -141,8 +139,9 @@ class _Ranges:
 class LocalRanges(_Ranges):
     """A file of the operating system, read by position: no two readers move each other."""
 
-    cheap_bytes = 16 << 10
+    cheap_bytes = 32 << 10
     block_bytes = 1 << 20
+    hop_bytes = 128 << 10
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -154,10 +153,11 @@ class LocalRanges(_Ranges):
         self.size = status.st_size
 
     def _read_joined(self, spans: list[tuple[int, int]]) -> list[Bytes]:
-        return [self._read(begin, end) for begin, end in spans]
+        return [self.read(begin, end) for begin, end in spans]
 
-    def _read(self, begin: int, end: int) -> Bytes:
-        buffer = np.empty(end - begin, np.uint8)
+    def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:
+        """See `Ranges.read`."""
+        buffer = np.empty(end - begin, np.uint8) if buffer is None else buffer[: end - begin]
         view = buffer.data
         done = 0
         while done < len(view):
@@ -185,6 +185,7 @@ class RemoteRanges(_Ranges):
 
     cheap_bytes = 1 << 20
     block_bytes = 4 * _JOINED_BYTES
+    hop_bytes = _JOINED_BYTES
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
@@ -196,8 +197,8 @@ class RemoteRanges(_Ranges):
             raise ValueError(f"{printable(source.path)}: its server does not tell its size, so it can be read only from its start")
         self.size = int(size)
 
-    def read(self, begin: int, end: int) -> Bytes:
-        """The bytes [begin, end), by several requests at a time if they are many."""
+    def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:
+        """See `Ranges.read`; by several requests at a time where the bytes are many."""
         cuts = [*range(begin, end, _JOINED_BYTES), end]
         parts = self._read_joined(list(pairwise(cuts))) if begin < end else []
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint8), *parts])

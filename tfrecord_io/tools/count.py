@@ -10,7 +10,7 @@ from tfrecord_io.compression import SNIFF_BYTES, infer
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.framing import RecordFile
-from tfrecord_io.indexing import find_indexes, read_index, scan_index
+from tfrecord_io.indexing import find_indexes, read_index, scan_sizes
 from tfrecord_io.indexing.index import FRAME_BYTES
 from tfrecord_io.options import MAX_RECORD_BYTES
 from tfrecord_io.schema.tfds import shard_lengths
@@ -132,7 +132,7 @@ def _by_headers(source: Source, index: Source | None, count: _Count) -> int | No
     with open_ranges(source) as ranges:
         if infer(ranges.read(0, min(SNIFF_BYTES, ranges.size)).tobytes(), source.path) is not None:
             return None
-        return len(scan_index(source.path, ranges, count.max_record_bytes))
+        return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, count.max_record_bytes))
 
 
 def _by_reading(source: Source, index: Source | None, count: _Count) -> int:
