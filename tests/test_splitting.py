@@ -106,6 +106,20 @@ def test_a_long_file_inside_of_a_payload_never_surfaces(engine: str, tmp_path: P
         assert find_boundaries(ranges, get_engine(), [1, 22, 1000, 5000]) == [outer[1], *[outer[2]] * 3]
 
 
+@pytest.mark.fault(21)
+@pytest.mark.parametrize("byte", [0, 9])
+def test_a_file_inside_of_a_payload_never_surfaces_where_its_record_is_damaged(engine: str, tmp_path: Path, byte: int) -> None:
+    inner = framed(*[b"inner %d" % i for i in range(300)])
+    path = written(tmp_path / "a.tfrecord", [b"first", inner, b"last", b"very last"])
+    content = bytearray(path.read_bytes())
+    content[21 + byte] ^= 1
+    path.write_bytes(content)
+    cut = pieces(source_of(path), 8)
+    with pytest.raises(tfr.CorruptRecordError, match="byte 21"):
+        read(cut[0])
+    assert [record for piece in cut[1:] for record in read(piece)] in ([b"last", b"very last"], [b"very last"])
+
+
 @pytest.mark.parametrize("damaged", [2, 50, 98])
 def test_damage_is_in_one_piece_and_the_others_are_sound(engine: str, tmp_path: Path, damaged: int) -> None:
     records = [b"%d" % i * 20 for i in range(100)]
