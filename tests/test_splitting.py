@@ -167,6 +167,37 @@ def test_a_chain_longer_than_any_record_is_enough(tmp_path: Path) -> None:
     assert find_boundaries(ranges, get_engine(), [1000], max_record_bytes=200) == [1044]
 
 
+def test_a_payload_full_of_headers_takes_no_time_without_end(tmp_path: Path) -> None:
+    """Each claims a long record: none is read for each of them."""
+    claims = b"".join(header(5_000_000 - 12 * at) for at in range(100_000))
+    path = written(tmp_path / "a.tfrecord", [b"first", claims, bytes(8_000_000), b"last"])
+    seen = 0
+    with open_ranges(source_of(path)) as ranges:
+        read_all = ranges.read
+
+        def counted(begin: int, end: int, *more: Any) -> Any:
+            nonlocal seen
+            seen += end - begin
+            return read_all(begin, end, *more)
+
+        ranges.read = counted  # type: ignore[method-assign]
+        found = find_boundaries(ranges, get_engine(), [1, 1000, 2_000_000])
+        assert seen < 6 * ranges.size + (300 << 20)
+        assert found[2] == len(framed(b"first", claims, bytes(8_000_000)))
+    assert [record for piece in pieces(source_of(path), 5) for record in read(piece)][-1] == b"last"
+
+
+def test_pieces_are_not_split_or_counted_as_the_whole(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [b"payload"] * 10)
+    write_indexes(path)
+    halves = pieces(source_of(path), 2)
+    assert [tfr.count_records([half]) for half in halves] == [5, 5]
+    with pytest.raises(ValueError, match="a piece of a file is read from its start to its end"):
+        tfr.open_random([halves[0]])
+    with pytest.raises(tfr.CompressionError, match="a piece of a plain file"):
+        tfr.count_records([halves[0]], compression="gzip")
+
+
 def test_compressed_files_have_no_pieces(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord.gz"
     path.write_bytes(gzip.compress(framed(b"payload")))

@@ -5,7 +5,8 @@ a whole TFRecord file. So the chain of records from there on must lead to a boun
 file, or go on for longer than any one record may be: a chain inside of a payload ends with it. A file that was cut goes on
 as if the end of the payload were its own, so checksums are checked: those of the first records, of the last one, and of
 all that are small enough to be read. What is left is a payload made on purpose, with a checksum that fits outside of it, and a
-file of large records in a payload, which was cut by its last four bytes and goes on for long before.
+file of large records in a payload, which was cut by its last four bytes and goes on for long before. Either shows itself when
+the bytes before the false boundary are read: they end inside of a record.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from tfrecord_io.storage.ranges import Ranges
 
 _WINDOW_BYTES = 64 << 10  # to look for a header in; more with each that has none
 _CHECKED_RECORDS = 64  # of a chain, from its first on, whose payloads are read whatever their size
-_CHECKED_BYTES = 64 << 20  # as long as they are no more than this
+_CHECKED_BYTES = 8 << 20  # as long as they are no more than this
+_SPARE_BYTES = 256 << 20
 _MOST_ARRAYS = 64
 
 
@@ -54,10 +56,13 @@ class _Search:
         self.known = ranges.size
         self._ranges, self._engine, self._most = ranges, engine, max_record_bytes
         self._wrong = _Places()  # where headers stand from which no chain leads on
+        self._left = 4 * ranges.size + _SPARE_BYTES  # to go over: a payload full of headers could keep us busy for ever
 
     def find(self, begin: int, end: int) -> None:
         """Let `known` be the first boundary in [begin, end), if there is a sure one."""
         for at in self._headers(begin, end):
+            if self._left <= 0:
+                return
             if at not in self._wrong and self._leads_on(at):
                 self.known = at
                 return
@@ -80,6 +85,7 @@ class _Search:
         """Whether the records from `begin` on lead to the known boundary, or further than any record."""
         places = [np.array([begin])]
         sound = self._leads_out(places)
+        self._left -= int(places[-1][-1]) - begin
         if not sound:
             self._wrong.add(np.concatenate(places))
         return sound
@@ -95,7 +101,8 @@ class _Search:
             places.append(np.array([at]))
         hops = Hops(self._ranges, self._engine, at, self.known, self._most, check_crc=True)
         for sizes in hops.sizes():
-            places.append(places[-1][-1] + np.cumsum(sizes))
+            if len(sizes):
+                places.append(places[-1][-1] + np.cumsum(sizes))
             if hops.at - begin > self._most + FRAME_BYTES:
                 return True
             if self._wrong.any(places[-1]):
@@ -112,6 +119,7 @@ class _Search:
         _, fault = self._engine.scan(header, max_record_bytes=self._most, final=False)
         if fault is not None or size > self.known - at:
             return None
+        self._left -= size
         _, fault = self._engine.scan(self._ranges.read(at, at + size), max_record_bytes=self._most)
         return size if fault is None else None
 

@@ -130,6 +130,23 @@ def test_another_process_opens_it_anew(path: str, options: dict[str, Any]) -> No
         assert pool.apply(_first_of, (pickled,)) == 0
 
 
+def _in_fork(records: Any, answers: Any) -> None:
+    answers.put(records[[7, 45]]["id"].to_pylist())
+
+
+@pytest.mark.fault(65)
+def test_a_fork_goes_on_with_connections_of_its_own(path: str, options: dict[str, Any]) -> None:
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    with tfr.open_random(path, storage_options=options) as records:
+        assert records[7]["id"] == 7
+        child = context.Process(target=_in_fork, args=(records, answers))
+        child.start()
+        child.join(60)
+        assert child.exitcode == 0
+        assert answers.get() == [7, 45]
+
+
 @pytest.mark.fault(62)
 def test_a_short_answer_is_an_error(path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     with tfr.open_random(path, storage_options=options) as records:

@@ -30,6 +30,8 @@ def open_source(source: Source, compression: str | None = "infer") -> Stream:
     raw = source.open()
     try:
         if source.span is not None:
+            if codec is not None:
+                raise CompressionError(f"compression={compression!r} was said, but this is a piece of a plain file", path=source.path)
             return SpanStream(raw, source.path, *source.span)
         head = _read_head(raw, source)
         codec = infer(head, source.path) if compression == "infer" else _checked(codec, compression, head, source.path)

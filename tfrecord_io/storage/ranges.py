@@ -13,7 +13,7 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from tfrecord_io.compression import SNIFF_BYTES, infer
+from tfrecord_io.compression import SNIFF_BYTES, Codec, infer
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.blocks import Bytes
 from tfrecord_io.storage.sources import Source
@@ -56,12 +56,14 @@ def open_ranges(source: Source) -> Ranges:
     Raises
     ------
     ValueError
-        A pipe, or whatever else has no places in it.
+        A pipe, or whatever else has no places in it; a piece of a file.
     TypeError
         A file object, which somebody else moves about.
     """
     if source.is_file_object:
         raise TypeError(f"{printable(source.path)}: reading at any place takes paths, not file objects")
+    if source.span is not None:
+        raise ValueError(f"{printable(source.path)}: a piece of a file is read from its start to its end")
     return LocalRanges(source) if source.remote is None else RemoteRanges(source)
 
 
@@ -74,13 +76,18 @@ def open_plain(source: Source, purpose: str) -> Ranges:
         It is compressed: its records have no places. `purpose` says what that prevents.
     """
     ranges = open_ranges(source)
-    codec = infer(ranges.read(0, min(SNIFF_BYTES, ranges.size)).tobytes(), source.path)
+    codec = codec_of(ranges, source.path)
     if codec is not None:
         ranges.close()
         reason = f"{purpose} needs a plain file, as a compressed one is read from its start only"
         advice = "decompress it, or read it with read_table or open_reader"
         raise ValueError(f"{printable(source.path)} is compressed ({codec.name}): {reason}; {advice}")
     return ranges
+
+
+def codec_of(ranges: Ranges, path: str) -> Codec | None:
+    """The compression of a file, by its first bytes; None for a plain one."""
+    return infer(ranges.read(0, min(SNIFF_BYTES, ranges.size)).tobytes(), path)
 
 
 def joined(begins: Sequence[int], ends: Sequence[int], gap: int, most: int) -> list[tuple[int, int, int]]:
@@ -192,7 +199,7 @@ class RemoteRanges(_Ranges):
         assert source.remote is not None
         self._fs, self._name = source.remote
         self._process = os.getpid()
-        size = self._fs.size(self._name) if source.size is None or source.span is not None else source.size
+        size = self._fs.size(self._name) if source.size is None else source.size
         if size is None:
             raise ValueError(f"{printable(source.path)}: its server does not tell its size, so it can be read only from its start")
         self.size = int(size)

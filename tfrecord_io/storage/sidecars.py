@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from tfrecord_io.storage.sources import Source, source_of
@@ -14,25 +15,39 @@ _LISTING_PAYS = 8  # so many files in one directory are looked up by listing it
 
 
 def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[Source | None]:
-    """For each file the first that is there of its name with a suffix; None where there is none, and for file objects."""
+    """For each file the first that is there of its name with a suffix; None where there is none.
+
+    Pieces of files and file objects have none.
+    """
     parents = Counter(_parent(source) for source in sources)
     listings: dict[Any, dict[str, Entry]] = {}
     found = []
     for source in sources:
         key = _parent(source)
         if parents[key] >= _LISTING_PAYS and source.remote is not None and key not in listings:
-            listings[key] = {entry.name: entry for entry in RemoteTree(source.remote[0]).listing(key[1])}
-        found.append(None if source.is_file_object else _first(source, suffixes, listings.get(key)))
+            with suppress(OSError, NotImplementedError):  # a server that cannot list can still answer for each name
+                listings[key] = {entry.name: entry for entry in RemoteTree(source.remote[0]).listing(key[1])}
+        alone = source.is_file_object or source.span is not None
+        found.append(None if alone else _first(source, suffixes, listings.get(key)))
     return found
 
 
 def _first(source: Source, suffixes: Sequence[str], listing: dict[str, Entry] | None) -> Source | None:
     tree, name = _place(source)
     for suffix in suffixes:
-        entry = tree.entry(name + suffix) if listing is None else listing.get(name + suffix)
+        entry = _entry(tree, name + suffix) if listing is None else listing.get(name + suffix)
         if entry is not None and not entry.directory:
             return source_of(tree, entry)
     return None
+
+
+def _entry(tree: Tree, name: str) -> Entry | None:
+    try:
+        return tree.entry(name)
+    except PermissionError:
+        if isinstance(tree, RemoteTree):
+            return None  # what a bucket that must not be listed says of a name that is not there
+        raise
 
 
 def _place(source: Source) -> tuple[Tree, str]:

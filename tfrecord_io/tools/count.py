@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrecord_io.compression import SNIFF_BYTES, infer
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.framing import RecordFile
@@ -15,7 +14,7 @@ from tfrecord_io.indexing.index import FRAME_BYTES
 from tfrecord_io.options import MAX_RECORD_BYTES
 from tfrecord_io.schema.tfds import shard_lengths
 from tfrecord_io.storage.paths import resolve_inputs
-from tfrecord_io.storage.ranges import open_ranges
+from tfrecord_io.storage.ranges import codec_of, open_ranges
 from tfrecord_io.storage.sources import Source
 from tfrecord_io.tools.walk import scan_step, walk
 
@@ -107,7 +106,7 @@ def _from_index(source: Source, index: Source | None, count: _Count) -> int | No
 
 
 def _from_tfds(source: Source, index: Source | None, count: _Count) -> int | None:
-    if source.is_file_object or not count.may_be_plain:
+    if source.is_file_object or source.span is not None or not count.may_be_plain:
         return None
     fs, path = (None, source.path) if source.remote is None else source.remote
     folder, _, name = path.rpartition("/")
@@ -120,6 +119,8 @@ def _from_tfds(source: Source, index: Source | None, count: _Count) -> int | Non
 def _said(folder: str, fs: Any) -> dict[str, int]:
     try:
         return shard_lengths(folder, filesystem=fs)
+    except PermissionError:
+        return {}  # what a bucket that must not be listed says of a name that is not there
     except SchemaError as error:
         warn(f"{printable(folder)}: its dataset_info.json cannot be used ({error}); the records are counted", SchemaWarning)
         return {}
@@ -130,7 +131,7 @@ def _by_headers(source: Source, index: Source | None, count: _Count) -> int | No
     if not source.size or source.span is not None or not count.may_be_plain:
         return None
     with open_ranges(source) as ranges:
-        if infer(ranges.read(0, min(SNIFF_BYTES, ranges.size)).tobytes(), source.path) is not None:
+        if codec_of(ranges, source.path) is not None:
             return None
         return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, count.max_record_bytes))
 
