@@ -52,7 +52,6 @@ class RandomAccess:
         self._closed = False
         try:
             self._session = Session(files.sources, options)
-            self._session.reader.close()
             self._meet_all()
         except BaseException:
             self.close()
@@ -64,12 +63,13 @@ class RandomAccess:
     def _meet_all(self) -> None:
         """See what the first record of each file carries: an embedded schema may say more than the first file's."""
         while True:
+            self._session.units.close()  # a sample is held there
+            self._session.reader.close()
             try:
                 self._meet_first_records()
                 return
             except LateSchema as late:
                 self._session.restart(late)
-                self._session.reader.close()
 
     def _meet_first_records(self) -> None:
         setup = self._session.fixed

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tfrecord_io as tfr
-from records import framed, written
+from records import framed, header, written
 from tfrecord_io.indexing import find_indexes, read_index
 from tfrecord_io.indexing.index import Index
 from tfrecord_io.storage.paths import resolve_inputs
@@ -85,7 +85,27 @@ def test_an_index_that_does_not_fit_names_both_files(engine: str, path: Path, co
 def test_an_index_older_than_its_file_is_refused(path: Path) -> None:
     stamp = path.stat().st_mtime
     os.utime(path.with_name("a.tfrecord.index"), (stamp - 60, stamp - 60))
-    with pytest.raises(tfr.CorruptRecordError, match="it is 60 s older: the file may have been written anew"):
+    with pytest.raises(tfr.CorruptRecordError, match="it is 60 s older, so the file may have been written anew"):
         read(path)
     os.utime(path.with_name("a.tfrecord.index"), (stamp, stamp))
     assert len(read(path)) == 3
+
+
+@pytest.mark.fault(22)
+def test_places_beyond_four_gib(tmp_path: Path) -> None:
+    """Sparse: three records of two GiB of zeros, whose checksums nobody looks at, and a sound one behind them."""
+    path = tmp_path / "a.tfrecord"
+    large = 2**31 - 1
+    with path.open("wb") as file:
+        for at in range(3):
+            file.seek(at * (large + 16))
+            file.write(header(large))
+        file.seek(3 * (large + 16))
+        file.write(framed(b"behind"))
+    for indexed in (False, True):
+        if indexed:
+            write_indexes(path)
+        assert tfr.count_records(path) == 4
+        with tfr.open_random(path, record_type="bytes") as records:
+            assert records[3] == {"record": b"behind"}
+    assert read(path).bounds.tolist() == [0, large + 16, 2 * (large + 16), 3 * (large + 16), 3 * (large + 16) + 22]

@@ -42,7 +42,8 @@ def read_index(beside: Source, source: Source, ranges: Ranges) -> Index:
         index = Index.parse(opened.read(0, opened.size).tobytes(), beside.path)
     written, changed = modified(beside), modified(source)
     if written is not None and changed is not None and written < changed:
-        raise _misfit(beside, source, f"it is {changed - written:.0f} s older: the file may have been written anew")
+        older = f"it is {changed - written:.3g} s older, so the file may have been written anew"
+        raise _misfit(beside, source, older, advice=f"{_WRITE_ANEW}; if both were only copied, touch it")
     if index.end != ranges.size:
         raise _misfit(beside, source, f"its last record ends at byte {index.end}, the file has {ranges.size}", index.end, ranges.size)
     for record in sorted({0, len(index) - 1}) if len(index) else ():
@@ -61,6 +62,8 @@ def _check_header(index: Index, record: int, beside: Source, source: Source, ran
         raise _misfit(beside, source, f"record {record} at byte {offset} has {size} bytes, not {end - offset}", end - offset, size)
 
 
-def _misfit(beside: Source, source: Source, reason: str, expected: Any = None, got: Any = None) -> CorruptRecordError:
+def _misfit(
+    beside: Source, source: Source, reason: str, expected: Any = None, got: Any = None, advice: str = _WRITE_ANEW
+) -> CorruptRecordError:
     text = f"the index does not fit {printable(source.path)}: {reason}"
-    return CorruptRecordError(text, path=beside.path, expected=expected, got=got, advice=_WRITE_ANEW)
+    return CorruptRecordError(text, path=beside.path, expected=expected, got=got, advice=advice)
