@@ -28,6 +28,9 @@ FLOORS = {
     "engine": 2,
     "_native": 2,
     "framing": 3,
+    "indexing": 3,
+    "resync": 3,
+    "splitting": 3,
     "payloads": 3,
     "sink": 3,
     "tensors": 3,
@@ -40,6 +43,7 @@ FLOORS = {
     "beside": 4,
     "governing": 4,
     "origins": 4,
+    "random_access": 4,
     "reader": 4,
     "writer": 4,
     "inference": 4,
@@ -153,7 +157,8 @@ CALLS = """
     RecordReader RecordWriter
     encode_example decode_example bytes_feature float_feature int64_feature count_records verify describe convert
     from_npy from_npz from_idx to_npy to_npz
-    register_pandas show_versions parse_example serialize_tensor parse_tensor decode_raw scalar list_ text bytes_ tensor sequence image
+    register_pandas show_versions parse_example serialize_tensor parse_tensor decode_raw open_random
+    scalar list_ text bytes_ tensor sequence image
 """.split()
 MESSAGES = "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList FeatureLists".split()
 ERRORS = """
@@ -163,9 +168,9 @@ ERRORS = """
 SCHEMAS = """
     Schema InferredSchema Field FixedLenFeature VarLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature SparseTensor RaggedTensor
 """.split()
-RESULTS = "ArrayIterator ArrayStream Reader Writer WriteReport ReadReport SkippedRegion Metadata".split()  # what calls give
+RESULTS = "ArrayIterator ArrayStream RandomAccess Reader Writer WriteReport ReadReport SkippedRegion Metadata".split()  # what calls give
 LATER = """
-    dataset open_random salvage split merge shuffle
+    dataset salvage split merge shuffle
 """.split()
 
 

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from tfrecord_io.numpy_files.exporting import to_npy, to_npz
     from tfrecord_io.numpy_files.importing import from_idx, from_npy, from_npz
     from tfrecord_io.parsing import parse_example
+    from tfrecord_io.random_access import RandomAccess, open_random
     from tfrecord_io.reader import Reader
     from tfrecord_io.schema.evidence import InferredSchema
     from tfrecord_io.schema.features import (
@@ -102,6 +103,7 @@ _HOMES = {
     "numpy_files.exporting": ("to_npy", "to_npz"),
     "numpy_files.importing": ("from_idx", "from_npy", "from_npz"),
     "parsing": ("parse_example",),
+    "random_access": ("RandomAccess", "open_random"),
     "reader": ("Reader",),
     "schema.evidence": ("InferredSchema",),
     "schema.features": ("FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "VarLenFeature"),
@@ -146,6 +148,7 @@ __all__ = [
     "PrecisionWarning",
     "RaggedFeature",
     "RaggedTensor",
+    "RandomAccess",
     "Reader",
     "RecordReader",
     "RecordWriter",
@@ -179,6 +182,7 @@ __all__ = [
     "int64_feature",
     "iter_arrays",
     "list_",
+    "open_random",
     "open_reader",
     "open_writer",
     "parse_example",

@@ -127,10 +127,10 @@ class UnitReader:
     def _to_come(self) -> int:
         """Payload bytes that the next unit will have at most, as far as one knows: 0 if one does not."""
         assert self._file is not None
-        size = self._sources[self.files - 1].size
-        if size is None or self._file.compression is not None:
+        source = self._sources[self.files - 1]
+        if source.size is None or self._file.compression is not None:
             return self._last_bytes
-        left = size - (0 if self._block is None else self._block.start + self._begin)
+        left = source.size - (0 if self._block is None else self._block.start + self._begin - source.begin)
         return min(left, self._last_bytes * 5 // 4) if self._last_bytes else left
 
     def units(self, threads: int, max_rows: int, max_bytes: int, rows: int = 0, size: int = 0) -> Generator[Unit, None, None]:

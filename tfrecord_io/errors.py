@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any
+from typing import Any, Self
 
 _MESSAGE_LIMIT = 1024
 _PACKAGE = __name__.partition(".")[0]
@@ -94,6 +94,13 @@ class TFRecordError(Exception):
         if self.advice is not None:
             text += f"; {printable(self.advice, 400)}"
         return text[:_MESSAGE_LIMIT]
+
+    def in_piece(self, begin: int) -> Self:
+        """This error, of a piece of a file that begins at byte `begin`: its record is counted from there."""
+        if begin and self.record is not None:
+            self.reason = f"record {self.record} after byte {begin}: {self.reason}"
+            self.record = None
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(self.__dict__))

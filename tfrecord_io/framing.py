@@ -13,7 +13,7 @@ from typing import Any, Self
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Fault, FaultCode
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.engine.wording import to_error
-from tfrecord_io.errors import CorruptRecordError, StoppedEarlyWarning, TFRecordError, warn
+from tfrecord_io.errors import CorruptRecordError, StoppedEarlyWarning, TFRecordError, TruncatedRecordError, warn
 from tfrecord_io.storage.ahead import ReadAhead
 from tfrecord_io.storage.blocks import Block, BlockReader
 from tfrecord_io.storage.foreign import looks_like
@@ -31,6 +31,7 @@ class RecordFile:
     Parameters
     ----------
     source : Source
+        A file, or a piece of one.
     compression : str or None
         "infer" looks at the content.
     block_bytes : int
@@ -43,21 +44,35 @@ class RecordFile:
         self.path = source.path
         self._stream = open_source(source, compression)
         self.compression = self._stream.compression
-        self.blocks: BlockReader | ReadAhead = (ReadAhead if ahead else BlockReader)(self._stream, block_bytes)
+        self._span = source.span
+        self.blocks: BlockReader | ReadAhead = (ReadAhead if ahead else BlockReader)(self._stream, block_bytes, start=source.begin)
 
     def error(self, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any) -> TFRecordError:
         """The exception for a fault in a call on `data`, whose first byte is byte `offset` and first record `record` of the file."""
-        if fault.code in (FaultCode.LENGTH_CRC, FaultCode.TRUNCATED_HEADER) and offset + fault.offset == 0:
-            seen = bytes(memoryview(data)[:_HEAD_BYTES])
-            kind = looks_like(seen) if len(seen) >= _LEAST_HEAD_BYTES else None
-            if kind is not None:
-                reason = f"not TFRecord: looks like {kind}"
-                return CorruptRecordError(reason, path=self.path, record=0, offset=0, expected="TFRecord", got=kind, records_intact=0)
-        return to_error(fault, path=self.path, record=record, offset=offset, **context)
+        if self._span is not None and FaultCode.TRUNCATED_HEADER <= fault.code <= FaultCode.TRUNCATED_FOOTER:
+            return TruncatedRecordError(
+                f"it goes on behind byte {self._span[1]}, where its piece of the file ends",
+                path=self.path,
+                record=record + fault.record,
+                offset=offset + fault.offset,
+                advice="a piece ends with a record: take those that splitting gives, of the file as it is now",
+            )
+        return record_error(self.path, fault, record=record, offset=offset, data=data, **context)
 
     def close(self) -> None:
         self.blocks.close()
         self._stream.close()
+
+
+def record_error(path: str, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any) -> TFRecordError:
+    """The exception for a fault; see `RecordFile.error`. At a file's start it says what the file looks like instead."""
+    if fault.code in (FaultCode.LENGTH_CRC, FaultCode.TRUNCATED_HEADER) and offset + fault.offset == 0:
+        seen = bytes(memoryview(data)[:_HEAD_BYTES])
+        kind = looks_like(seen) if len(seen) >= _LEAST_HEAD_BYTES else None
+        if kind is not None:
+            reason = f"not TFRecord: looks like {kind}"
+            return CorruptRecordError(reason, path=path, record=0, offset=0, expected="TFRecord", got=kind, records_intact=0)
+    return to_error(fault, path=path, record=record, offset=offset, **context)
 
 
 class RecordReader:
@@ -137,7 +152,7 @@ class RecordReader:
                     for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True):
                         yield bytes(view[start : start + length])
                     if fault is not None:
-                        self._stop(file.error(fault, record=record, offset=block.start, data=block.data))
+                        self._stop(file.error(fault, record=record, offset=block.start, data=block.data).in_piece(source.begin))
                         return
                     record += len(frames.starts)
                     file.blocks.consume(frames.consumed)

@@ -29,6 +29,15 @@ class LateSchema(Exception):
         self.governing = governing
         self.record = record
 
+    def too_late(self) -> SchemaError:
+        """What to raise where rows were given already."""
+        return SchemaError(
+            "its embedded schema says more than the schema that was fixed when reading began",
+            path=self.governing.path,
+            record=self.record,
+            advice="pass schema= with all columns, or read the whole with read_table",
+        )
+
 
 @dataclass
 class EmbeddedSchemas:

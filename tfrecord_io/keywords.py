@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from typing import Any, TypeVar
 
@@ -145,7 +145,8 @@ WRITE = {
     "max_shard_bytes": """optional
     Not built yet.""",
     "write_index": """bool, default False
-    Not built yet.""",
+    Write the places of the records beside the file, as ``<path>.index``: random access, counting and splitting go by it. Not
+    for compressed files.""",
     "overwrite": """bool, optional
     False: an existing file is an error. Otherwise it is replaced.""",
     "embed_schema": """bool, default True
@@ -170,14 +171,14 @@ _STREAM_ONLY = {"sample", "on_new", "batch_size", "batch_bytes"}
 _TEXTS = {ReadOptions: READ, WriteOptions: WRITE, ArrayOptions: ARRAYS, IterOptions: ITERATION}
 
 
-def explained(options: type[ReadOptions] | type[WriteOptions], *, whole: bool = False) -> Callable[[F], F]:
+def explained(options: type[ReadOptions] | type[WriteOptions], *, whole: bool = False, without: Collection[str] = ()) -> Callable[[F], F]:
     """Give a function that takes ``**keywords`` of `options` its full signature and docstring.
 
     In the docstring ``{path}``, ``{dtype_backend}`` and ``{keywords}`` are filled in. `whole`: the call returns a whole, so the
-    keywords of streams are left out.
+    keywords of streams are left out, as those in `without` are.
     """
     texts = _TEXTS[options]
-    left_out = _STREAM_ONLY if whole else {"batch_bytes"} if options is IterOptions else set()
+    left_out = {*without, *(_STREAM_ONLY if whole else {"batch_bytes"} if options is IterOptions else ())}
 
     def explain(function: F) -> F:
         named = [f for f in fields(options) if f.name not in left_out]

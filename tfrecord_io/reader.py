@@ -12,7 +12,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.stream import export_stream
 from tfrecord_io.arrow.to_arrow import to_table
 from tfrecord_io.arrow.to_pandas import to_pandas
-from tfrecord_io.errors import SchemaError, StoppedEarlyWarning, TFRecordError, warn
+from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError, warn
 from tfrecord_io.governing import LateSchema
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.origins import Origins
@@ -105,12 +105,12 @@ class Reader:
             self.origins.add(unit.path, unit.first_record, len(batch))
             session.count(unit, len(batch))
             self.report.bytes, self.report.files = session.reader.bytes, session.reader.files
-            ends = unit.ends_batch
+            ends, begin = unit.ends_batch, session.sources[unit.file].begin
             del unit
             yield batch, ends
             del batch  # while the next one is decoded only its user holds it
             if error is not None:
-                self._stop(error)
+                self._stop(error.in_piece(begin) if isinstance(error, TFRecordError) else error)
                 return
         session.check_counts()
 
@@ -138,7 +138,7 @@ class Reader:
             if held:
                 yield _join(held)
             if isinstance(error, LateSchema):
-                raise _too_late(error) from None
+                raise error.too_late() from None
             raise
         if held:
             yield _join(held)
@@ -194,7 +194,7 @@ class Reader:
                 return to_table(self._all(), self.schema)
             except LateSchema as late:
                 if self._started:
-                    raise _too_late(late) from None
+                    raise late.too_late() from None
                 self._session.restart(late)
                 self.report = ReadReport(schema_source=self._session.schema_source)
                 self.origins = Origins()
@@ -257,12 +257,3 @@ def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     joined = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
     batches.clear()
     return joined
-
-
-def _too_late(late: LateSchema) -> SchemaError:
-    return SchemaError(
-        "its embedded schema says more than the schema that was fixed when reading began",
-        path=late.governing.path,
-        record=late.record,
-        advice="pass schema= with all columns, or read the whole with read_table",
-    )

@@ -55,6 +55,8 @@ class Session:
         "schema=", "embedded", "features.json", "companions", "inferred" or 'record_type="bytes"'.
     units : iterator of Unit
     builder : BatchBuilder
+    fixed : Setup
+        How any record is decoded once the schema is fixed: what comes behind a sample, or all there is.
 
     Parameters
     ----------
@@ -135,7 +137,7 @@ class Session:
         other = copy(self)
         other.sources, other.beside, other.failed = sources, None, None
         other._options, other._begun = options, (0, 0)
-        other.reader = UnitReader(sources, options, self._settled)
+        other.reader = UnitReader(sources, options, self.fixed)
         other.units = other._rest()
         return other
 
@@ -163,7 +165,7 @@ class Session:
             raise ValueError('record_type="bytes" has one column of its own: schema= does not apply')
         self._projection.check(payloads.SCHEMA.names)
         plan = Plan(check_crc=self._options.check_crc, max_record_bytes=self._options.max_record_bytes)
-        self.reader.setup = self._settled = replace(self.reader.setup, plan=plan, as_bytes=True)
+        self.fixed = self.reader.setup = replace(self.reader.setup, plan=plan, as_bytes=True)
         self.schema_source = 'record_type="bytes"'
         self._build(Schema.from_arrow(payloads.SCHEMA), {})
         self.units = self._rest()
@@ -188,7 +190,7 @@ class Session:
             everything = plan_columns(schema)
             left_out = everything.ignored | {c.name for c in everything.columns} - {c.name for c in compiled.columns}
             plan = self._plan(columns=compiled.columns, unknown="fault", select=self._projection, ignored=frozenset(left_out))
-        self.reader.setup = self._settled = replace(self.reader.setup, plan=plan)
+        self.fixed = self.reader.setup = replace(self.reader.setup, plan=plan)
         self._build(parts, dictionaries, assembler)
         self.units = self._rest()
 
@@ -227,7 +229,7 @@ class Session:
         ignored = compiled.ignored | (self._companions - {column.name for column in compiled.columns})
         unknown = "fault" if options.on_new == "raise" else "skip"
         plan = self._plan(columns=compiled.columns, unknown=unknown, select=self._projection, ignored=ignored)
-        self._settled = replace(self.reader.setup, plan=plan, contradicts_sample=True)
+        self.fixed = replace(self.reader.setup, plan=plan, contradicts_sample=True)
         self._shown = seen
         self.units = self._after(sample)
 
@@ -295,7 +297,7 @@ class Session:
             yield held.pop(0)
         if failed or whole:
             return
-        self.reader.setup = self._settled
+        self.reader.setup = self.fixed
         yield from self._rest()
 
     def _rest(self) -> Generator[Unit, None, None]:

@@ -14,6 +14,7 @@ from typing import Any, Self
 from tfrecord_io.compression import codec_for_path, get_codec
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
+from tfrecord_io.indexing.output import IndexOutput
 from tfrecord_io.storage.commit import open_output
 from tfrecord_io.storage.outputs import resolve_output
 from tfrecord_io.storage.shards import parse_spec
@@ -33,6 +34,7 @@ class FrameSink:
         overwrite: bool | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
+        write_index: bool = False,
     ) -> None:
         named = isinstance(path, str | os.PathLike)
         fsspec = {"storage_options": dict(storage_options or {}), "filesystem": filesystem}
@@ -45,11 +47,15 @@ class FrameSink:
         self.path = str(os.fspath(path)) if named else repr(path)
         self.compression = None if codec is None else codec.name
         self._compressor = None if codec is None else codec.compressor()
+        self._index = IndexOutput(path, self.compression, **fsspec) if write_index else None
         self._output = open_output(path, overwrite=overwrite, **fsspec)
         self.bytes = 0  # as they are in the file
         self.closed = False
 
     def write(self, data: Any) -> None:
+        """Append whole frames."""
+        if self._index is not None:
+            self._index.add(data)
         out = data if self._compressor is None else self._compressor.compress(memoryview(data))
         self._put(out)
 
@@ -60,7 +66,7 @@ class FrameSink:
             self.bytes += size
 
     def commit(self) -> None:
-        """Publish the file."""
+        """Publish the file, and then its index."""
         if self.closed:
             return
         self.closed = True
@@ -71,6 +77,8 @@ class FrameSink:
         except BaseException:
             self._output.discard()
             raise
+        if self._index is not None:
+            self._index.commit()
 
     def discard(self) -> None:
         """Leave nothing behind."""

@@ -121,3 +121,31 @@ def test_terminal_escapes_in_names_and_values_are_escaped(run, tmp_path: Path, c
         assert shown.exit_code == 0, shown.output
         assert "\x1b" not in shown.output
         assert "\x07" not in shown.output
+
+
+def test_index_writes_one_beside_each_file(run, words: Path) -> None:
+    shown = run("index", words)
+    assert shown.exit_code == 0, shown.output
+    assert f"{words}.index" in shown.stdout
+    assert "3" in shown.stdout
+    assert len(Path(f"{words}.index").read_text().splitlines()) == 3
+    (found,) = json.loads(run("index", "--json", words).stdout)
+    assert found == {"path": str(words), "index": f"{words}.index", "records": 3, "bytes": words.stat().st_size, "error": None}
+
+
+def test_index_check_tells_what_does_not_fit(run, words: Path) -> None:
+    missing = run("index", "--check", words)
+    assert missing.exit_code == 1
+    assert "there is no index beside the file" in missing.stderr
+    run("index", words)
+    assert run("index", "--check", words).exit_code == 0
+    tfr.write_tfrecord({"id": [1]}, words)
+    misfit = run("index", "--check", "--json", words)
+    assert misfit.exit_code == 1
+    assert "does not fit" in json.loads(misfit.stdout)[0]["error"]["message"]
+
+
+def test_index_of_a_compressed_file_is_wrong_usage(run, data: Path) -> None:
+    shown = run("index", data / "tutorial_gzip.tfrecord.gz")
+    assert shown.exit_code == 2
+    assert "compressed (gzip)" in shown.stderr

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-COMMANDS = ["head", "schema", "count", "verify", "describe"]
+COMMANDS = ["head", "schema", "count", "index", "verify", "describe"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -21,7 +21,7 @@ def test_missing_file_is_wrong_usage(run, command: str) -> None:
     assert shown.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("command", ["head", "schema", "count", "describe"])
+@pytest.mark.parametrize("command", ["head", "schema", "count", "index", "describe"])
 def test_damaged_file_is_bad_data(run, tmp_path: Path, command: str) -> None:
     path = tmp_path / "text\x1b[31m.tfrecord"
     path.write_text("hello, this is no TFRecord file\n" * 10)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from tfrecord_io.errors import CorruptRecordError, TruncatedRecordError
+from records import written
+from tfrecord_io import RecordWriter, write_tfrecord
+from tfrecord_io.errors import CorruptRecordError, SchemaWarning, TruncatedRecordError
 from tfrecord_io.tools.count import count_records
 
 
@@ -32,16 +35,93 @@ def test_damage_raises_and_says_how_many_are_intact(engine: str, data: Path, fli
     records = count_records(data / "tutorial.tfrecord")
     path = flipped("tutorial.tfrecord", -1)
     with pytest.raises(CorruptRecordError) as caught:
-        count_records(path)
+        count_records(path, check_crc=True)
     assert caught.value.records_intact == records - 1
-    assert count_records(path, check_crc=False) == records
+    assert count_records(path) == records
+
+
+def test_damaged_header_raises_and_says_where(engine: str, data: Path, flipped) -> None:
+    path = flipped("tutorial.tfrecord", 0)
+    with pytest.raises(CorruptRecordError, match="length CRC") as caught:
+        count_records(path)
+    assert (caught.value.record, caught.value.offset) == (0, 0)
 
 
 def test_cut_file_raises(engine: str, data: Path, tmp_path: Path) -> None:
     path = tmp_path / "cut.tfrecord"
     path.write_bytes((data / "tutorial.tfrecord").read_bytes()[:-7])
     with pytest.raises(TruncatedRecordError):
-        count_records(path, check_crc=False)
+        count_records(path)
+
+
+@pytest.mark.parametrize("check_crc", [False, True])
+def test_what_is_no_record_file_is_named(engine: str, tmp_path: Path, check_crc: bool) -> None:
+    (tmp_path / "image.tfrecord").write_bytes(b"\x89PNG" + bytes(100))
+    with pytest.raises(CorruptRecordError, match="looks like a PNG image"):
+        count_records(tmp_path / "image.tfrecord", check_crc=check_crc)
+
+
+def test_large_and_small_records_count_alike(engine: str, tmp_path: Path) -> None:
+    sizes = [0, 5, 3_000_000, 1, 70_000, 80_000, 2_500_000, 7, 7]
+    path = written(tmp_path / "mixed.tfrecord", [bytes(size) for size in sizes])
+    assert count_records(path) == count_records(path, check_crc=True) == len(sizes)
+    assert count_records([path, path]) == 2 * len(sizes)
+
+
+@pytest.mark.parametrize("size", [100, 70_000, 2_500_000])
+@pytest.mark.parametrize("cut", [1, 4, 5, 20])
+def test_cut_files_raise_alike_by_headers_and_by_reading(engine: str, tmp_path: Path, size: int, cut: int) -> None:
+    path = written(tmp_path / "cut.tfrecord", [bytes(size)] * 3)
+    path.write_bytes(path.read_bytes()[:-cut])
+    errors = []
+    for check_crc in (False, True):
+        with pytest.raises(TruncatedRecordError) as caught:
+            count_records(path, check_crc=check_crc)
+        errors.append(str(caught.value))
+    assert errors[0] == errors[1]
+
+
+def test_too_long_records_raise(engine: str, tmp_path: Path) -> None:
+    path = tmp_path / "long.tfrecord"
+    with RecordWriter(path) as writer:
+        writer.write(bytes(1000))
+    for check_crc in (False, True):
+        with pytest.raises(CorruptRecordError, match="999 bytes"):
+            count_records(path, max_record_bytes=999, check_crc=check_crc)
+
+
+def test_index_beside_a_file_counts(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    write_tfrecord({"x": range(10)}, path, write_index=True)
+    content = bytearray(path.read_bytes())
+    content[-40] ^= 1  # so that reading would fail
+    stamp = path.stat()
+    path.write_bytes(content)
+    os.utime(path, ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert count_records(path) == 10
+
+
+@pytest.mark.fault(56)
+def test_index_that_does_not_fit_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    write_tfrecord({"x": range(10)}, path, write_index=True)
+    write_tfrecord({"x": range(11)}, path)
+    with pytest.raises(CorruptRecordError, match=r"a\.tfrecord\.index: the index does not fit .*a\.tfrecord"):
+        count_records(path)
+    assert count_records(path, check_crc=True) == 11
+
+
+def test_lengths_of_tfds_count(data: Path) -> None:
+    folder = data / "tfds" / "everything"
+    assert count_records(folder) == count_records(folder, check_crc=True)
+
+
+def test_damaged_lengths_of_tfds_warn(data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes((data / "tutorial.tfrecord").read_bytes())
+    (tmp_path / "dataset_info.json").write_text("[")
+    with pytest.warns(SchemaWarning, match="dataset_info.json"):
+        assert count_records(path) > 0
 
 
 def test_missing_file() -> None:

@@ -8,6 +8,7 @@
 #include "decoder.h"
 #include "encoder.h"
 #include "frame.h"
+#include "resync.h"
 #include "varint.h"
 
 namespace nb = nanobind;
@@ -110,6 +111,11 @@ nb::tuple scan_block(const Input& data, size_t begin, int64_t max_records, bool 
   return nb::make_tuple(give_vector(std::move(found.starts)), give_vector(std::move(found.lengths)), found.consumed, fault_tuple(found.fault));
 }
 
+int64_t header_from(const Input& data, size_t begin, int64_t max_record_bytes) {
+  nb::gil_scoped_release release;
+  return find_header(data.data(), data.size(), begin, max_record_bytes);
+}
+
 using Numbers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 nb::object gather_payloads(const Input& data, const Numbers& starts, const Numbers& lengths) {
@@ -207,6 +213,7 @@ NB_MODULE(_kernel, m) {
   m.def("crc32c_portable", &crc_portable, nb::arg("data"), nb::arg("value") = 0);
   m.def("decode_run", &run_of, nb::arg("data"), nb::arg("portable") = false);
   m.def("scan", &scan_block, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("check_crc"), nb::arg("max_record_bytes"), nb::arg("final"));
+  m.def("find_header", &header_from, nb::arg("data"), nb::arg("begin"), nb::arg("max_record_bytes"));
   m.def("payloads", &gather_payloads, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"));
   m.def("frame", &frame_payloads, nb::arg("data"), nb::arg("lengths"));
   m.def("encode", &encode_rows, nb::arg("columns"), nb::arg("begin"), nb::arg("end"), nb::arg("prefix"), nb::arg("sequence"));

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import tfrecord_io
-from tfrecord_io.cli.guard import BAD_DATA, GuardedGroup
+from tfrecord_io.cli.guard import BAD_DATA, GuardedGroup, say, sentence
 from tfrecord_io.errors import printable
 
 Command = Callable[..., Any]
@@ -39,13 +39,18 @@ def _columns(ctx: click.Context, option: click.Parameter, names: tuple[str, ...]
     return list(names) or None
 
 
-def inputs(command: Command) -> Command:
+def plain_inputs(command: Command) -> Command:
     """The arguments that every command has."""
     command = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")(command)
+    return click.argument("path", metavar="PATH...", nargs=-1, required=True, callback=_path)(command)
+
+
+def inputs(command: Command) -> Command:
+    """The arguments of every command that reads compressed files as well."""
     command = click.option(
         "--compression", default="infer", show_default=True, metavar="NAME", callback=_compression, help="infer, none, gzip or zlib."
     )(command)
-    return click.argument("path", metavar="PATH...", nargs=-1, required=True, callback=_path)(command)
+    return plain_inputs(command)
 
 
 record_type = click.option(
@@ -112,6 +117,27 @@ def count(path: str | list[str], as_json: bool, **options: Any) -> None:
         print_json({"records": records})
     else:
         click.echo(records)
+
+
+@tfr.command()
+@plain_inputs
+@click.option("--check", is_flag=True, help="Write nothing: say whether the index beside each file fits it.")
+def index(path: str | list[str], as_json: bool, check: bool) -> None:
+    """Write the places of the records beside each file, as FILE.index: for random access and counting."""
+    from tfrecord_io.tools.index import check_indexes, write_indexes
+
+    found = check_indexes(path) if check else write_indexes(path)
+    if as_json:
+        print_json([each.to_dict() for each in found])
+    else:
+        from tfrecord_io.cli import tables
+
+        tables.show(tables.indexes_table(found))
+    bad = [each.error for each in found if each.error is not None]
+    for error in bad:
+        say(sentence(error))
+    if bad:
+        click.get_current_context().exit(BAD_DATA)
 
 
 @tfr.command()

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tfrecord_io.errors import printable
 from tfrecord_io.tools.describe import HEADINGS, Description
+from tfrecord_io.tools.index import FileIndex
 from tfrecord_io.tools.summary import type_name
 from tfrecord_io.tools.words import short
 
@@ -47,6 +48,15 @@ def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 def description_table(description: Description) -> Table:
     """What `describe` found."""
     return text_table(HEADINGS, description.rows())
+
+
+def indexes_table(found: Sequence[FileIndex]) -> Table:
+    """Indexes and the files that they stand beside."""
+    rows = [
+        (printable(each.path), f"{each.bytes:,}", f"{each.records:,}", printable(each.index or "none"), "" if each.error is None else "bad")
+        for each in found
+    ]
+    return text_table(["file", "bytes", "records", "index", ""], rows)
 
 
 def schema_table(schema: pa.Schema) -> Table:

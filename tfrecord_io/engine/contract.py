@@ -225,6 +225,13 @@ class Engine(Protocol):
         """Find the records of `data`; `check_crc` is about payloads, lengths are always checked."""
         ...
 
+    def find_header(self, data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD_BYTES) -> int:
+        """The first byte of `data` from `begin` on at which a record's header stands: a length and its right CRC.
+
+        −1: none of which all 12 bytes are there. One header says little: look whether a chain of records follows.
+        """
+        ...
+
     def payloads(self, data: Any, frames: Frames) -> Array:
         """The payloads of `data`, one behind the other, without their frames: a uint8 array."""
         ...

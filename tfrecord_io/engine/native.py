@@ -155,6 +155,9 @@ class NativeEngine:
         starts, lengths, consumed, raw = _kernel.scan(_as_array(data), begin, max_records, check_crc, max_record_bytes, final)
         return Frames(starts, lengths, consumed), _fault(raw)
 
+    def find_header(self, data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD_BYTES) -> int:
+        return int(_kernel.find_header(_as_array(data), begin, max_record_bytes))
+
     def payloads(self, data: Any, frames: Frames) -> Array:
         return np.asarray(_kernel.payloads(_as_array(data), frames.starts, frames.lengths))
 

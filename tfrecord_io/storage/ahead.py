@@ -60,9 +60,11 @@ class ReadAhead:
         Has ``readinto(buffer) -> int``, 0 only at its end. Until `close` it is the thread's.
     block_bytes : int
         Size of what is read at a time; a block may have the rest of the last one in front.
+    start : int
+        Offset in the uncompressed file of the stream's first byte.
     """
 
-    def __init__(self, stream: Stream | Any, block_bytes: int = BLOCK_BYTES) -> None:
+    def __init__(self, stream: Stream | Any, block_bytes: int = BLOCK_BYTES, start: int = 0) -> None:
         self._stream = stream
         self._size = block_bytes
         self._free: SimpleQueue[Bytes | None] = SimpleQueue()
@@ -71,7 +73,7 @@ class ReadAhead:
         self._thread: threading.Thread | None = None
         self._current: _Filled | None = None
         self._rest = np.empty(0, np.uint8)  # bytes of the last block that are not consumed
-        self._offset = 0  # of them in the uncompressed file
+        self._offset = start  # of them in the uncompressed file
         self._took = True  # something of the last block was consumed
 
     def next_block(self) -> Block | None:

@@ -86,6 +86,8 @@ class BlockReader:
         Size of a block; the first and those before an error or the end may be smaller.
     pool : BufferPool, optional
         To share buffers with other readers; it decides the size.
+    start : int
+        Offset in the uncompressed file of the stream's first byte.
 
     Examples
     --------
@@ -100,12 +102,12 @@ class BlockReader:
     (b'efgh', 4, True)
     """
 
-    def __init__(self, stream: Stream | Any, block_bytes: int = BLOCK_BYTES, pool: BufferPool | None = None) -> None:
+    def __init__(self, stream: Stream | Any, block_bytes: int = BLOCK_BYTES, pool: BufferPool | None = None, start: int = 0) -> None:
         self.stream = stream
         self._pool = pool or BufferPool(block_bytes)
         self._size = self._pool.block_bytes
         self._begin = self._end = 0  # of the bytes not consumed
-        self._offset = 0  # of `_begin` in the uncompressed file
+        self._offset = start  # of `_begin` in the uncompressed file
         self._given = 0  # bytes of the last block that are not consumed; it must grow
         self._ended = False
         self._error: Exception | None = None

@@ -6,6 +6,7 @@ from tfrecord_io.compression import SNIFF_BYTES, Codec, Raw, Stream, get_codec, 
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.storage import foreign
 from tfrecord_io.storage.sources import Source
+from tfrecord_io.storage.spans import SpanStream
 
 
 def open_source(source: Source, compression: str | None = "infer") -> Stream:
@@ -14,6 +15,7 @@ def open_source(source: Source, compression: str | None = "infer") -> Stream:
     Parameters
     ----------
     source : Source
+        A piece of a file is plain.
     compression : str or None
         "infer" goes by content; else a name as for `tfrecord_io.compression.get_codec`, checked against it.
 
@@ -27,6 +29,10 @@ def open_source(source: Source, compression: str | None = "infer") -> Stream:
     codec = None if compression == "infer" else get_codec(compression)  # a wrong name is told before a file is opened
     raw = source.open()
     try:
+        if source.span is not None:
+            if codec is not None:
+                raise CompressionError(f"compression={compression!r} was said, but this is a piece of a plain file", path=source.path)
+            return SpanStream(raw, source.path, *source.span)
         head = _read_head(raw, source)
         codec = infer(head, source.path) if compression == "infer" else _checked(codec, compression, head, source.path)
         return open_decompressed(raw, codec, source.path, head=head, size=source.size)

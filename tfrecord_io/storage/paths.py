@@ -86,7 +86,9 @@ class _Search:
             raise FileNotFoundError(errno.ENOENT, "an empty list of paths has no files", "[]")
         found: list[Source] = []
         for path in paths:
-            if hasattr(path, "read"):
+            if isinstance(path, Source):  # a file found before, or a piece of one
+                found.append(path)
+            elif hasattr(path, "read"):
                 found.append(self.file_object(path))
             elif isinstance(path, (str, os.PathLike)):
                 found.extend(self.text(path, check=False))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tfrecord_io.compression import Raw
@@ -22,6 +22,8 @@ class Source:
         Bytes of the file when it was found, None where nobody knows.
     local : bool
         Whether it is a file of the operating system.
+    span : tuple of int, optional
+        (begin, end): a piece of the file is read, whose bytes and records stand there; `size` is the piece's.
     """
 
     path: str
@@ -30,6 +32,7 @@ class Source:
     _fs: Any = field(default=None, repr=False)
     _name: str | None = field(default=None, repr=False)
     _file: Any = field(default=None, repr=False)
+    span: tuple[int, int] | None = None
 
     def open(self) -> Raw:
         """Open for reading from the start; a file object is read from where it stands, and close() leaves it open."""
@@ -43,6 +46,20 @@ class Source:
     @property
     def is_file_object(self) -> bool:
         return self._file is not None
+
+    @property
+    def remote(self) -> tuple[Any, str] | None:
+        """The fsspec filesystem, and the file's name there; None of any other file."""
+        return None if self._fs is None else (self._fs, str(self._name))
+
+    @property
+    def begin(self) -> int:
+        """The first byte that is read."""
+        return 0 if self.span is None else self.span[0]
+
+    def piece(self, begin: int, end: int) -> Source:
+        """A piece of this file, which is plain."""
+        return replace(self, size=end - begin, span=(begin, end))
 
 
 def source_of(tree: Tree, entry: Entry) -> Source:

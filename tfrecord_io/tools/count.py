@@ -1,14 +1,21 @@
-"""How many records files hold, without decoding them."""
+"""How many records files hold, by the cheapest way that knows it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.framing import RecordFile
+from tfrecord_io.indexing import find_indexes, read_index, scan_sizes
+from tfrecord_io.indexing.index import FRAME_BYTES
 from tfrecord_io.options import MAX_RECORD_BYTES
+from tfrecord_io.schema.tfds import shard_lengths
 from tfrecord_io.storage.paths import resolve_inputs
+from tfrecord_io.storage.ranges import codec_of, open_ranges
+from tfrecord_io.storage.sources import Source
 from tfrecord_io.tools.walk import scan_step, walk
 
 
@@ -16,13 +23,16 @@ def count_records(
     path: Any,
     *,
     compression: str | None = "infer",
-    check_crc: bool = True,
+    check_crc: bool = False,
     max_record_bytes: int = MAX_RECORD_BYTES,
     allow_missing_shards: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
 ) -> int:
-    """Count the records of files; payloads may be of any content.
+    """Count the records of files, without decoding them; payloads may be of any content.
+
+    The number is that of the index beside a file, if there is one, else that of TFDS's ``dataset_info.json``, else of the
+    headers, from one to the next. A compressed file is read through.
 
     Parameters
     ----------
@@ -31,7 +41,7 @@ def count_records(
     compression : {"infer", "gzip", "zlib"} or None
         As in `read_tfrecord`.
     check_crc : bool
-        Whether payloads are checked; lengths always are.
+        True reads every payload and checks it, whatever is said beside the files.
     max_record_bytes : int
         A longer record is an error.
     allow_missing_shards, storage_options, filesystem
@@ -44,7 +54,7 @@ def count_records(
     Raises
     ------
     CorruptRecordError, TruncatedRecordError, CompressionError
-        A file is damaged; ``records_intact`` counts the records of that file before the damage.
+        A file is damaged; ``records_intact`` counts the records of that file before the damage. Or its index does not fit it.
 
     Examples
     --------
@@ -56,12 +66,85 @@ def count_records(
     sources = resolve_inputs(
         path, storage_options=dict(storage_options or {}), filesystem=filesystem, allow_missing_shards=allow_missing_shards
     )
-    step = scan_step(get_engine(), check_crc=check_crc, max_record_bytes=max_record_bytes)
-    records = 0
-    for source in sources:
-        file = RecordFile(source, compression)
-        try:
-            records += walk(file, step)[0]
-        finally:
-            file.close()
-    return records
+    if check_crc:
+        count = _Count(compression, max_record_bytes, check_crc=True)
+        return sum(_by_reading(source, None, count) for source in sources)
+    count = _Count(compression, max_record_bytes)
+    beside: Sequence[Source | None] = find_indexes(sources) if count.may_be_plain else [None] * len(sources)
+    return sum(_records(source, index, count) for source, index in zip(sources, beside, strict=True))
+
+
+@dataclass
+class _Count:
+    """What all the ways go by."""
+
+    compression: str | None
+    max_record_bytes: int
+    check_crc: bool = False
+    said: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # by folder: what TFDS says of its files
+
+    @property
+    def may_be_plain(self) -> bool:
+        return self.compression in (None, "infer")
+
+
+def _records(source: Source, index: Source | None, count: _Count) -> int:
+    for way in WAYS:
+        records = way(source, index, count)
+        if records is not None:
+            return records
+    raise AssertionError("the last way always knows")
+
+
+def _from_index(source: Source, index: Source | None, count: _Count) -> int | None:
+    if index is None:
+        return None
+    with open_ranges(source) as ranges:
+        found = read_index(index, source, ranges)
+    too_long = len(found) > 0 and int(found.sizes.max()) > count.max_record_bytes + FRAME_BYTES
+    return None if too_long else len(found)  # the headers tell which it is
+
+
+def _from_tfds(source: Source, index: Source | None, count: _Count) -> int | None:
+    if source.is_file_object or source.span is not None or not count.may_be_plain:
+        return None
+    fs, path = (None, source.path) if source.remote is None else source.remote
+    folder, _, name = path.rpartition("/")
+    key = (id(fs), folder)
+    if key not in count.said:
+        count.said[key] = _said(folder or ("/" if path.startswith("/") else "."), fs)
+    return count.said[key].get(name)
+
+
+def _said(folder: str, fs: Any) -> dict[str, int]:
+    try:
+        return shard_lengths(folder, filesystem=fs)
+    except PermissionError:
+        return {}  # what a bucket that must not be listed says of a name that is not there
+    except SchemaError as error:
+        warn(f"{printable(folder)}: its dataset_info.json cannot be used ({error}); the records are counted", SchemaWarning)
+        return {}
+
+
+def _by_headers(source: Source, index: Source | None, count: _Count) -> int | None:
+    """Payloads are passed over where they are large; the files that have places to go to."""
+    if not source.size or source.span is not None or not count.may_be_plain:
+        return None
+    with open_ranges(source) as ranges:
+        if codec_of(ranges, source.path) is not None:
+            return None
+        return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, count.max_record_bytes))
+
+
+def _by_reading(source: Source, index: Source | None, count: _Count) -> int:
+    file = RecordFile(source, count.compression)
+    try:
+        return walk(file, scan_step(get_engine(), check_crc=count.check_crc, max_record_bytes=count.max_record_bytes))[0]
+    finally:
+        file.close()
+
+
+Way = Callable[[Source, Source | None, _Count], int | None]
+"""Takes (file, index beside it, what to go by), gives the number of records, or None where it does not know."""
+
+WAYS: tuple[Way, ...] = (_from_index, _from_tfds, _by_headers, _by_reading)  # the first that knows it counts

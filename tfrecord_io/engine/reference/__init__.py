@@ -33,6 +33,9 @@ class ReferenceEngine:
     ) -> tuple[Frames, Fault | None]:
         return framing.scan(data, begin, max_records=max_records, check_crc=check_crc, max_record_bytes=max_record_bytes, final=final)
 
+    def find_header(self, data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD_BYTES) -> int:
+        return framing.find_header(data, begin, max_record_bytes)
+
     def payloads(self, data: Any, frames: Frames) -> Array:
         return framing.payloads(data, frames)
 

@@ -119,6 +119,15 @@ def scan(
     return Frames(starts, lengths, at - begin), fault
 
 
+def find_header(data: Any, begin: int, max_record_bytes: int) -> int:
+    """The first byte from `begin` on at which a record's header stands, or −1."""
+    view = byte_view(data)
+    at = begin
+    while at + HEADER_BYTES <= len(view) and isinstance(read_header(view, at, 0, max_record_bytes), Fault):
+        at += 1
+    return at if at + HEADER_BYTES <= len(view) else -1
+
+
 def payloads(data: Any, frames: Frames) -> Array:
     """Join the payloads of `data`; see `contract.Engine.payloads`."""
     view = byte_view(data)

@@ -1,0 +1,160 @@
+"""Places in files of a bucket. Needs s3fs and moto."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+s3fs = pytest.importorskip("s3fs")
+moto_server = pytest.importorskip("moto.server")
+
+import tfrecord_io as tfr  # noqa: E402
+from tfrecord_io.splitting import pieces  # noqa: E402
+from tfrecord_io.storage.paths import resolve_inputs  # noqa: E402
+from tfrecord_io.tools.index import check_indexes, write_indexes  # noqa: E402
+
+ROWS = 60
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    server = moto_server.ThreadedMotoServer("127.0.0.1", 0)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def options(server: str) -> dict[str, Any]:
+    s3fs.S3FileSystem.clear_instance_cache()
+    return {"key": "k", "secret": "s", "endpoint_url": server}
+
+
+@pytest.fixture
+def bucket(options: dict[str, Any]) -> str:
+    name = f"bucket-{uuid.uuid4().hex[:8]}"
+    s3fs.S3FileSystem(**options).mkdir(name)
+    return f"s3://{name}"
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "indexed"])
+def path(request: pytest.FixtureRequest, bucket: str, options: dict[str, Any]) -> str:
+    """Three files of records of 40 KB."""
+    for at in range(3):
+        rows = range(at * 20, at * 20 + 20)
+        table = {"id": list(rows), "blob": [bytes([row]) * 40_000 for row in rows]}
+        tfr.write_tfrecord(table, f"{bucket}/part-{at}.tfrecord", storage_options=options, write_index=request.param)
+    return f"{bucket}/part-*.tfrecord"
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The ranges that are asked for."""
+    seen: list[tuple[int, int]] = []
+    cat_file = s3fs.S3FileSystem._cat_file
+
+    async def noted(self: Any, path: str, version_id: Any = None, start: Any = None, end: Any = None) -> bytes:
+        seen.append((start, end))
+        return await cat_file(self, path, version_id, start, end)
+
+    monkeypatch.setattr(s3fs.S3FileSystem, "_cat_file", noted)
+    return seen
+
+
+def test_records_by_number(path: str, options: dict[str, Any], requests: list[tuple[int, int]]) -> None:
+    with tfr.open_random(path, storage_options=options) as records:
+        assert len(records) == ROWS
+        assert records[45]["blob"] == bytes([45]) * 40_000
+        requests.clear()
+        assert records[[59, 0, 21, 0, 20]]["id"].to_pylist() == [59, 0, 21, 0, 20]
+        assert len(requests) == 3  # one for each file: near ones are joined, what is asked twice is read once
+        requests.clear()
+        assert records[10:30]["id"].to_pylist() == list(range(10, 30))
+        assert len(requests) == 2
+
+
+def test_far_records_are_ranges_of_their_own(bucket: str, options: dict[str, Any], requests: list[tuple[int, int]]) -> None:
+    path = f"{bucket}/large.tfrecord"
+    table = {"id": range(5), "blob": [bytes(1_500_000)] * 5}
+    tfr.write_tfrecord(table, path, storage_options=options, write_index=True)
+    with tfr.open_random(path, columns=["id"], storage_options=options) as records:
+        requests.clear()
+        assert records[[4, 0, 2]]["id"].to_pylist() == [4, 0, 2]
+        assert len(requests) == 3
+        assert all(end - begin < 1_500_300 for begin, end in requests)
+
+
+def test_counting_reads_no_payload_where_there_is_an_index(path: str, options: dict[str, Any], requests: list[tuple[int, int]]) -> None:
+    assert tfr.count_records(path, storage_options=options) == ROWS
+    if any(found.index for found in check_indexes(path, storage_options=options)):
+        requests.clear()
+        assert tfr.count_records(path, storage_options=options) == ROWS
+        assert sum(end - begin for begin, end in requests) < 5000
+
+
+def test_indexes_are_written_and_checked(path: str, options: dict[str, Any]) -> None:
+    assert [found.records for found in write_indexes(path, storage_options=options)] == [20, 20, 20]
+    assert [found.error for found in check_indexes(path, storage_options=options)] == [None] * 3
+
+
+def test_many_files_are_looked_up_by_a_listing(bucket: str, options: dict[str, Any]) -> None:
+    for at in range(10):
+        tfr.write_tfrecord({"id": [at]}, f"{bucket}/many-{at}.tfrecord", storage_options=options, write_index=at % 2 == 0)
+    assert tfr.count_records(f"{bucket}/many-*.tfrecord", storage_options=options) == 10
+    with tfr.open_random(f"{bucket}/many-*.tfrecord", storage_options=options) as records:
+        assert records[::-3]["id"].to_pylist() == [9, 6, 3, 0]
+
+
+def test_pieces(path: str, options: dict[str, Any]) -> None:
+    source = resolve_inputs(path, storage_options=options)[1]
+    cut = pieces(source, 3)
+    tables = [tfr.read_table([piece], schema={"id": "int64"}) for piece in cut]
+    assert [value for table in tables for value in table["id"].to_pylist()] == list(range(20, 40))
+    assert all(table.num_rows for table in tables)
+
+
+def _first_of(pickled: bytes) -> int:
+    return int(pickle.loads(pickled)[0]["id"])
+
+
+def test_another_process_opens_it_anew(path: str, options: dict[str, Any]) -> None:
+    with tfr.open_random(path, storage_options=options) as records:
+        pickled = pickle.dumps(records)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(_first_of, (pickled,)) == 0
+
+
+def _in_fork(records: Any, answers: Any) -> None:
+    answers.put(records[[7, 45]]["id"].to_pylist())
+
+
+@pytest.mark.fault(65)
+def test_a_fork_goes_on_with_connections_of_its_own(path: str, options: dict[str, Any]) -> None:
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    with tfr.open_random(path, storage_options=options) as records:
+        assert records[7]["id"] == 7
+        child = context.Process(target=_in_fork, args=(records, answers))
+        child.start()
+        child.join(60)
+        assert child.exitcode == 0
+        assert answers.get() == [7, 45]
+
+
+@pytest.mark.fault(62)
+def test_a_short_answer_is_an_error(path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    with tfr.open_random(path, storage_options=options) as records:
+        cat_file = s3fs.S3FileSystem._cat_file
+
+        async def short(self: Any, *arguments: Any, **keywords: Any) -> bytes:
+            return (await cat_file(self, *arguments, **keywords))[:-1]
+
+        monkeypatch.setattr(s3fs.S3FileSystem, "_cat_file", short)
+        with pytest.raises(OSError, match="it was cut since it was opened"):
+            records[5]
