@@ -82,6 +82,7 @@ class Writer:
             overwrite=options.overwrite,
             storage_options=options.storage_options,
             filesystem=options.filesystem,
+            threads=options.thread_count,
         )
 
     def _compile(self, schema: pa.Schema) -> WritePlan:

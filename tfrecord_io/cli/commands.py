@@ -42,7 +42,7 @@ def inputs(command: Command) -> Command:
     """The arguments that every command has."""
     command = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")(command)
     command = click.option(
-        "--compression", default="infer", show_default=True, metavar="NAME", callback=_compression, help="infer, none, gzip or zlib."
+        "--compression", default="infer", show_default=True, metavar="NAME", callback=_compression, help="infer, none, gzip, zlib or zstd."
     )(command)
     return click.argument("path", metavar="PATH...", nargs=-1, required=True, callback=_path)(command)
 

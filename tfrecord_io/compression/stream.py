@@ -14,7 +14,7 @@ from tfrecord_io.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.errors import CompressionError
 
 _CHUNK = 256 << 10  # compressed bytes per read
-_STEP = 1 << 20  # uncompressed bytes per step: what a call may hold beside the caller's buffer
+_STEP = 256 << 10  # uncompressed bytes per step: it stays in the processor's cache until it is copied
 
 
 class Raw(Protocol):
