@@ -54,7 +54,7 @@ class FrameSink:
     def write(self, data: Any) -> None:
         """Append framed bytes, which must not change until `commit`; with threads they may be compressed meanwhile.
 
-        An error is raised here or by `commit`, and again by each later call: nothing is published then.
+        An error is raised here or by `commit`; after one nothing can be published.
         """
         for out in (data,) if self._compressor is None else self._compressor.compress(data):
             self._put(out)

@@ -2,6 +2,7 @@
 
 import errno
 import gzip
+import importlib
 import io
 import struct
 import subprocess
@@ -10,15 +11,17 @@ import zlib
 
 import crc32c
 import pytest
-from codec_suite import CodecSuite, Unseekable, read, records
+from codec_suite import CodecSuite, Unseekable, read, records, write
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.compression import codec_for_path, get_codec, infer, is_record_header, open_decompressed, sniff
+from tfrecord_io.compression import codec_for_path, deflate, get_codec, infer, is_record_header, open_decompressed, sniff
+from tfrecord_io.compression import gzip as deflate_gzip
+from tfrecord_io.compression import zlib as deflate_zlib
 from tfrecord_io.compression.gzip import GzipTrailer
 from tfrecord_io.errors import CompressionError
 
-zstd = pytest.importorskip("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 
 class TestGzip(CodecSuite):
@@ -91,6 +94,42 @@ class TestZlib(CodecSuite):
         compressor = zlib.compressobj(zdict=b"abc")
         made = compressor.compress(b"abcabc") + compressor.flush()
         assert "preset dictionary" in str(read(made, self.codec)[1])
+
+
+class Stdlib:
+    """The same without isal, for which the processor may have no wheel."""
+
+    @pytest.fixture(autouse=True, scope="class")
+    @classmethod
+    def stdlib(cls):
+        with pytest.MonkeyPatch.context() as patch:
+            for module in (deflate, deflate_gzip, deflate_zlib):
+                patch.setattr(module, "fast", zlib)
+            yield
+
+
+class TestGzipByStdlib(Stdlib, TestGzip):
+    pass
+
+
+class TestZlibByStdlib(Stdlib, TestZlib):
+    pass
+
+
+@given(st.sampled_from(["gzip", "zlib"]), st.integers(0, 9), st.integers(0, 10_000), st.one_of(st.none(), st.integers(0, 1 << 20)))
+def test_isal_and_zlib_give_the_same_bytes_and_the_same_errors(name, level, cut, flip):
+    made = bytearray(write(get_codec(name), [records(200)], level))
+    del made[len(made) - cut % len(made) :]
+    if flip is not None:
+        made[flip % len(made)] ^= 1 << flip % 8
+    results = []
+    for library in (deflate.fast, zlib):
+        with pytest.MonkeyPatch.context() as patch:
+            for module in (deflate, deflate_gzip, deflate_zlib):
+                patch.setattr(module, "fast", library)
+            out, error, _ = read(bytes(made), get_codec(name), 1000)
+            results.append((out, str(error)))
+    assert results[0] == results[1]
 
 
 class TestZstd(CodecSuite):

@@ -36,6 +36,7 @@ class Decompressor(Protocol):
     eof: bool  # the member is complete and its checksum fits
     unused: bytes  # after `eof`: given bytes that are behind the member
     hungry: bool  # the next call needs data
+    lossy: bool  # at a cut in the middle, an exact decompressor may have more bytes to give
 
     @property
     def held(self) -> int:

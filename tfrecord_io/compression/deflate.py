@@ -51,6 +51,7 @@ class DeflateDecompressor(ABC):
         self.eof = False
         self.unused = b""
         self.hungry = True
+        self.lossy = not exact
         self._trailer = self.trailer()
         self._head: bytes | None = b""  # header seen so far, None when it is complete
         self._tail: bytes | None = None  # trailer seen so far, None while the data lasts
@@ -85,7 +86,7 @@ class DeflateDecompressor(ABC):
         try:
             out: bytes = self._inflate.decompress(data, limit)
         except _ERRORS:
-            raise Damage("invalid deflate data", lossy=not isinstance(self._inflate, ExactInflate)) from None
+            raise Damage("invalid deflate data", lossy=self.lossy) from None
         self._trailer.add(out)
         if self._inflate.eof:
             self._rest, self._tail = b"", self._inflate.unused_data

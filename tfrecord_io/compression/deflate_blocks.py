@@ -88,7 +88,7 @@ class DeflateBlocks:
     def _whole(self) -> Iterator[None]:
         """What is interrupted leaves a hole in the stream: there is no way on."""
         if self._error is not None:
-            raise self._error
+            raise ValueError("compressing has failed, so there is nothing whole to write") from self._error
         try:
             yield
         except BaseException as error:

@@ -205,7 +205,8 @@ class DecompressedStream:
         if member.hungry:
             data = self._take()
             if not data:
-                raise Damage(f"the {self._codec.name} data ends in the middle: the file was cut or is not complete")
+                reason = f"the {self._codec.name} data ends in the middle: the file was cut or is not complete"
+                raise Damage(reason, lossy=member.lossy)
         out = member.decompress(data, limit)
         if member.eof:
             self._data, self._member = member.unused, None

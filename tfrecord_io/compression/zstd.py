@@ -92,6 +92,7 @@ class ZstdDecompressor:
         self.eof = False
         self.unused = b""
         self.hungry = True
+        self.lossy = False
         self._inner = zstd.ZstdDecompressor()
         self._error: type[Exception] = zstd.ZstdError
         self._parts = _Parts()
