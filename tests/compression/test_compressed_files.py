@@ -32,7 +32,7 @@ CUT: dict[str, Any] = {  # what can be had of a file that was cut
     "zstd": lambda data: zstd.ZstdDecompressor().decompress(data),
 }
 VALUES = [(i * 7919) % 2503 for i in range(2500)]
-RECORDS = [framed(example(n=int64s(value), s=blobs(bytes(range(256)) * 20 + bytes([i % 251]) * i))) for i, value in enumerate(VALUES)]
+RECORDS = [framed(example(n=int64s(value), s=blobs(bytes(range(256)) * 10 + bytes([i % 251]) * i))) for i, value in enumerate(VALUES)]
 PLAIN = b"".join(RECORDS)  # of several blocks
 MADE = {codec: pack(PLAIN) for codec, pack in PACK.items()}
 
