@@ -59,8 +59,8 @@ def measure(direction: str, options: argparse.Namespace) -> str:
     for name in options.workloads:
         print(f"{direction}: {WORKLOADS[name].title} …", file=sys.stderr, flush=True)
         results.append((WORKLOADS[name], contest(specs, WORKLOADS[name], options.repeat, options.budget)))
-    files = "gzip file" if options.gzip else "file"
-    parts = [f"### {f'{files.capitalize()} → Arrow' if direction == 'read' else f'Arrow → {files}'}", report.ratios(results, options.no_peers)]
+    title = {"read": "File → Arrow", "write": "Arrow → file"}[direction] + (", gzip" if options.gzip else "")
+    parts = [f"### {title}", report.ratios(results, options.no_peers)]
     if not options.no_peers:
         parts.append(f"Geometric mean: {_geometric_mean(results, 0)} on one thread, {_geometric_mean(results, 1)} on two.")
         parts.append(report.peers(results))
