@@ -13,11 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 
 import tfrecord_io as tfr
 from records import blobs, example, framed, header, int64s
 from tfrecord_io.compression import get_codec
+from tfrecord_io.compression.stream import DecompressedStream
 
 zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
@@ -187,3 +189,24 @@ def test_a_full_disk_is_told_and_ends_the_threads(codec: str, threads: int) -> N
         if thread.name.startswith("tfrecord_io"):
             thread.join(10)
             assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("where", ["local", "memory"])
+def test_another_thread_decompresses_ahead_of_the_decoder(
+    tmp_path: Path, codec: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(written(tmp_path / "a", MADE[codec]))
+    if where == "memory":
+        path = f"memory://{tmp_path.name}-{codec}"
+        fsspec.filesystem("memory").pipe(path, MADE[codec])
+    names: list[str] = []
+    real = DecompressedStream.readinto
+
+    def readinto(self: DecompressedStream, buffer: memoryview) -> int:
+        names.append(threading.current_thread().name)
+        return real(self, buffer)
+
+    monkeypatch.setattr(DecompressedStream, "readinto", readinto)
+    assert tfr.read_table(path, threads=2).num_rows == len(VALUES)
+    assert names[0] == threading.current_thread().name  # small files need no other
+    assert names[-1] == "tfrecord_io read ahead"
