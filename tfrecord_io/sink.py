@@ -20,7 +20,7 @@ from tfrecord_io.storage.shards import parse_spec
 
 _WRITE_BYTES = 1 << 20  # payloads are framed together up to here
 _HELD_BYTES = 64  # what a held payload costs beside its bytes
-_COMPRESSING = 2  # threads beside a loop in Python, which gives them the interpreter's lock while it waits or frames
+_COMPRESSING = 2  # threads beside a loop in Python: they do not hold the interpreter's lock
 
 
 class FrameSink:

@@ -102,7 +102,7 @@ class Codec(ABC):
         level : int, optional
             One of `levels`; None is the codec's choice.
         threads : int
-            With 1 the caller compresses; with more, so many threads beside it may.
+            How many may compress at a time, beside the caller if it is more than one. The bytes do not depend on it.
         """
         if level is not None and level not in self.levels:
             raise ValueError(f"compression level {level!r}: {self.name} has {self.levels[0]} to {self.levels[-1]}")

@@ -7,9 +7,10 @@ on threads or time: the same data makes the same bytes on any number of threads.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -27,6 +28,8 @@ class _Trailer(Protocol):
 
 class DeflateBlocks:
     """One member; see `tfrecord_io.compression.codec.Compressor`.
+
+    A block's thread ends with it: of a thousand files that are open at a time, those that wait have none.
 
     Parameters
     ----------
@@ -48,7 +51,6 @@ class DeflateBlocks:
         self._held: list[bytes] = []  # small pieces, for a block
         self._held_bytes = 0
         self._window: Any = b""  # the bytes before the next block
-        self._pool: ThreadPoolExecutor | None = None
         self._pending: deque[Future[bytes]] = deque()
         self._error: BaseException | None = None
 
@@ -77,12 +79,7 @@ class DeflateBlocks:
         self.close()
 
     def close(self) -> None:
-        for future in self._pending:
-            future.cancel()
-        self._pending.clear()
-        if self._pool is not None:
-            self._pool.shutdown(wait=False)  # they end with the blocks they have: milliseconds
-            self._pool = None
+        self._pending.clear()  # in milliseconds the threads are done with their blocks
 
     @contextmanager
     def _whole(self) -> Iterator[None]:
@@ -111,10 +108,16 @@ class DeflateBlocks:
         if self._threads == 1:
             yield self._deflate(block, window)
             return
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="tfrecord_io compress")
-        self._pending.append(self._pool.submit(self._deflate, block, window))
-        yield from self._done(2 * self._threads)
+        yield from self._done(self._threads - 1)
+        future: Future[bytes] = Future()
+        threading.Thread(target=self._fulfil, args=(future, block, window), name="tfrecord_io compress").start()
+        self._pending.append(future)
+
+    def _fulfil(self, future: Future[bytes], block: memoryview, window: Any) -> None:
+        try:
+            future.set_result(self._deflate(block, window))
+        except BaseException as error:  # it is the caller's, who waits for it
+            future.set_exception(error)
 
     def _last_bytes(self, block: memoryview) -> Any:
         if len(block) >= _WINDOW:

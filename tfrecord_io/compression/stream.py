@@ -156,6 +156,7 @@ class DecompressedStream:
     def __init__(self, source: _Input, codec: Codec) -> None:
         self.offset = 0
         self._source, self._codec = source, codec
+        codec.decompressor()  # a library that is missing is told here, and not as damage of the file
         self._data = b""  # read, and not given to a member
         self._member: Decompressor | None = None
         self._member_begin: tuple[int, int] | None = None  # file offset, uncompressed offset
