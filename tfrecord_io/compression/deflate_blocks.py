@@ -57,6 +57,8 @@ class DeflateBlocks:
     def compress(self, data: Any, /) -> Iterator[bytes]:
         with self._whole():
             view = memoryview(data).cast("B")
+            if not len(view):
+                return
             if len(view) < _SMALL:
                 self._held.append(bytes(view))
                 self._held_bytes += len(view)
@@ -71,11 +73,10 @@ class DeflateBlocks:
 
     def flush(self) -> Iterator[bytes]:
         with self._whole():
-            if self._held:
-                yield from self._add(self._take_held())
+            block = self._take_held()
+            last = self._deflate(block, self._pass_over(block)) if len(block) else b""  # meanwhile the threads go on
             yield from self._done(0)
-            yield self._header + _LAST + self._trailer.pack()
-            self._header = b""
+            yield self._header + last + _LAST + self._trailer.pack()
         self.close()
 
     def close(self) -> None:
@@ -103,8 +104,7 @@ class DeflateBlocks:
         if self._header:
             yield self._header
             self._header = b""
-        self._trailer.add(block)
-        window, self._window = self._window, self._last_bytes(block)
+        window = self._pass_over(block)
         if self._threads == 1:
             yield self._deflate(block, window)
             return
@@ -119,10 +119,12 @@ class DeflateBlocks:
         except BaseException as error:  # it is the caller's, who waits for it
             future.set_exception(error)
 
-    def _last_bytes(self, block: memoryview) -> Any:
-        if len(block) >= _WINDOW:
-            return block[-_WINDOW:]
-        return (bytes(self._window) + block)[-_WINDOW:]
+    def _pass_over(self, block: memoryview) -> Any:
+        """The window in front of `block`; the next one is behind it."""
+        self._trailer.add(block)
+        window = self._window
+        self._window = block[-_WINDOW:] if len(block) >= _WINDOW else (bytes(window) + block)[-_WINDOW:]
+        return window
 
     def _done(self, most: int) -> Iterator[bytes]:
         """Blocks that are done, in order, until at most so many are not."""
