@@ -11,7 +11,7 @@ import zlib
 
 import crc32c
 import pytest
-from codec_suite import CodecSuite, Unseekable, read, records, write
+from codec_suite import CodecSuite, Unseekable, read, records, shared, write
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -116,6 +116,7 @@ class TestZlibByStdlib(Stdlib, TestZlib):
     pass
 
 
+@shared
 @given(st.sampled_from(["gzip", "zlib"]), st.integers(0, 9), st.integers(0, 10_000), st.one_of(st.none(), st.integers(0, 1 << 20)))
 def test_isal_and_zlib_give_the_same_bytes_and_the_same_errors(name, level, cut, flip):
     made = bytearray(write(get_codec(name), [records(200)], level))
