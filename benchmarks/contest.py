@@ -51,6 +51,7 @@ class Result:
     setting: str = ""
     share: float = 1.0
     runs: int = 0
+    size: float = 0.0  # bytes of the file it wrote, scaled likewise
     error: str | None = None
 
 
@@ -95,6 +96,7 @@ class _Process:
         seconds = answer["seconds"]
         self.spent += seconds
         self.result.runs += 1
+        self.result.size = answer.get("size", 0) / self.result.share
         if seconds / self.result.share < self.result.seconds:
             self.result.seconds = seconds / self.result.share
             self.result.setting = self.settings[index]
@@ -152,7 +154,9 @@ def _timed(contender: Any, setting: Any, expected: int) -> dict[str, Any]:
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}"[:300]}
     count = contender.count(result)
-    return {"seconds": seconds} if count == expected else {"error": f"{count} rows instead of {expected}"}
+    if count != expected:
+        return {"error": f"{count} rows instead of {expected}"}
+    return {"seconds": seconds, "size": getattr(contender, "size", int)()}
 
 
 def _words(setting: Any) -> str:

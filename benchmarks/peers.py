@@ -29,6 +29,7 @@ class TfData:
 
         self.tf = tf
         self.path = str(workload.path)
+        self.compression = workload.compression
         schema = workload.table(8).schema
         lists = [field.name for field in schema if pa.types.is_list(field.type) and field.name not in dict(workload.fixed)]
         dense = {f.name: self._dense(f, dict(workload.fixed)) for f in schema if f.name not in lists}
@@ -55,7 +56,7 @@ class TfData:
     def run(self, setting: tuple[int, str, str, str]) -> list[dict[str, Any]]:
         size, mode, buffer, form = setting
         tf, features = self.tf, self.features[form]
-        records = tf.data.TFRecordDataset(self.path, buffer_size=int(buffer[:-1]) << 20)
+        records = tf.data.TFRecordDataset(self.path, self.compression, buffer_size=int(buffer[:-1]) << 20)
         batches = records.batch(size, num_parallel_calls=AUTOTUNE if mode == "map+batch" else None)
         if mode == "fused":
             parsed = batches.apply(tf.data.experimental.parse_example_dataset(features, AUTOTUNE))
@@ -81,6 +82,7 @@ class TfxBsl:
 
         self.tf = tf
         self.path = str(workload.path)
+        self.compression = workload.compression
         types = {"int64": schema_pb2.INT, "float": schema_pb2.FLOAT, "bytes": schema_pb2.BYTES}
         schema = schema_pb2.Schema()
         for field in workload.table(8).schema:
@@ -95,7 +97,7 @@ class TfxBsl:
     def run(self, setting: tuple[int, str]) -> list[pa.RecordBatch]:
         size, form = setting
         decode = self.decoders[form].DecodeBatch
-        records = self.tf.data.TFRecordDataset(self.path, buffer_size=8 << 20).batch(size).prefetch(AUTOTUNE)
+        records = self.tf.data.TFRecordDataset(self.path, self.compression, buffer_size=8 << 20).batch(size).prefetch(AUTOTUNE)
         return [decode(list(batch)) for batch in records.as_numpy_iterator()]
 
     @staticmethod
@@ -114,6 +116,7 @@ class Tfrecord:
 
         self.load = tfrecord_loader
         self.path = str(workload.path)
+        self.compression = workload.compression.lower() or None
         self.rows = min(workload.rows, 10_000)
         self.share = self.rows / workload.rows
         names = {"int64": "int", "float": "float", "bytes": "byte"}
@@ -121,7 +124,7 @@ class Tfrecord:
 
     def run(self, setting: tuple[()]) -> dict[str, Any]:
         columns: dict[str, list] = {name: [] for name in self.description}
-        for record in itertools.islice(self.load(self.path, None, self.description), self.rows):
+        for record in itertools.islice(self.load(self.path, None, self.description, compression_type=self.compression), self.rows):
             for name, values in record.items():
                 columns[name].append(values)
         return {name: v if isinstance(v[0], bytes) else np.concatenate(v) for name, v in columns.items()} | {"": self.rows}

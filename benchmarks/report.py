@@ -99,6 +99,17 @@ def peers(results: Sequence[tuple[Workload, list[Result]]]) -> str:
     return table(["seconds", *names], rows)
 
 
+def sizes(results: Sequence[tuple[Workload, list[Result]]]) -> str:
+    """Size of every writer's file, and ours over that of TensorFlow's writer."""
+    writers = [r.name for r in results[0][1][1:-1]]
+    rows = []
+    for workload, (_one, *contenders, _floor) in results:
+        ours, peer = contenders[0].size, next((r.size for r in contenders[1:] if r.size), 0.0)
+        ratio = f"{ours / peer:.3f}" if peer else "–"
+        rows.append([workload.title, *(f"{r.size / 1e6:.1f}" if r.size else "–" for r in contenders), ratio])
+    return table(["MB", *writers, f"ours / {writers[1] if writers[1:] else 'peer'}"], rows)
+
+
 def errors(results: Sequence[tuple[Workload, list[Result]]]) -> str:
     """What did not run, and why."""
     failed = [(w.name, r) for w, all_results in results for r in all_results if r.error is not None]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks import report
 from benchmarks.contest import READERS, WRITERS, Result, contest
-from benchmarks.workloads import WORKLOADS, Workload, ensure
+from benchmarks.workloads import PLAIN, WORKLOADS, Workload, ensure
 
 NOTES = """\
 Seconds, best of up to {repeat} alternating rounds; ratios are the best peer's time over ours. Floor: memcpy + CRC32C of
@@ -20,8 +20,9 @@ the file's bytes. `~`: timed on a part of the rows and scaled."""
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument(
-        "--workloads", nargs="+", choices=list(WORKLOADS), default=list(WORKLOADS), metavar="NAME", help=", ".join(WORKLOADS)
+        "--workloads", nargs="+", choices=PLAIN, default=list(PLAIN), metavar="NAME", help=", ".join(PLAIN)
     )
+    parser.add_argument("--gzip", action="store_true", help="files compressed by gzip")
     direction = parser.add_mutually_exclusive_group()
     direction.add_argument("--read", dest="directions", action="store_const", const=("read",), help="file → columns (the default)")
     direction.add_argument("--write", dest="directions", action="store_const", const=("write",), help="columns → file")
@@ -33,7 +34,10 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--no-peers", action="store_true", help="only ours and the floor")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="also into FILE, between its bench markers if it has them")
-    return parser.parse_args(argv)
+    options = parser.parse_args(argv)
+    if options.gzip:
+        options.workloads = [f"{name}.gz" for name in options.workloads]
+    return options
 
 
 def _geometric_mean(results: Sequence[tuple[Workload, list[Result]]], ours: int) -> str:
@@ -55,10 +59,13 @@ def measure(direction: str, options: argparse.Namespace) -> str:
     for name in options.workloads:
         print(f"{direction}: {WORKLOADS[name].title} …", file=sys.stderr, flush=True)
         results.append((WORKLOADS[name], contest(specs, WORKLOADS[name], options.repeat, options.budget)))
-    parts = [f"### {'File → Arrow' if direction == 'read' else 'Arrow → file'}", report.ratios(results, options.no_peers)]
+    title = {"read": "File → Arrow", "write": "Arrow → file"}[direction] + (", gzip" if options.gzip else "")
+    parts = [f"### {title}", report.ratios(results, options.no_peers)]
     if not options.no_peers:
         parts.append(f"Geometric mean: {_geometric_mean(results, 0)} on one thread, {_geometric_mean(results, 1)} on two.")
         parts.append(report.peers(results))
+    if options.gzip and direction == "write":
+        parts.append(report.sizes(results))
     failed = report.errors(results)
     return "\n\n".join([*parts, f"Did not run:\n\n{failed}"] if failed else parts)
 

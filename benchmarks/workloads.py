@@ -1,4 +1,4 @@
-"""The six workloads: what is in them, and their files, written by TensorFlow.
+"""The six workloads: what is in them, and their files, written by TensorFlow; each plain, and compressed by gzip.
 
 Values come from a fixed seed, so every run on every machine reads the same columns. The order of the features
 inside a record is the one TensorFlow's Python protobuf gives; it differs from process to process.
@@ -11,7 +11,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ class Workload:
     """One file to read or write.
 
     ``table(rows)`` gives the columns as Arrow: int64, float32 or binary, or lists of them;
-    ``fixed`` names the list columns that have one length throughout.
+    ``fixed`` names the list columns that have one length throughout; ``compression`` is as TensorFlow names it.
     """
 
     name: str
@@ -36,10 +36,15 @@ class Workload:
     rows: int
     table: Callable[[int], pa.Table]
     fixed: tuple[tuple[str, int], ...] = ()
+    compression: str = ""
+
+    @property
+    def suffix(self) -> str:
+        return ".tfrecord.gz" if self.compression else ".tfrecord"
 
     @property
     def path(self) -> Path:
-        return DATA / f"{self.name}-v{VERSION}.tfrecord"
+        return DATA / f"{self.name.removesuffix('.gz')}-v{VERSION}{self.suffix}"
 
 
 def _generator(name: str) -> np.random.Generator:
@@ -120,6 +125,8 @@ WORKLOADS = {
         Workload("images", "120 k × 784 bytes + label", 120_000, _images),
     )
 }
+PLAIN = tuple(WORKLOADS)
+WORKLOADS |= {f"{name}.gz": replace(WORKLOADS[name], name=f"{name}.gz", compression="GZIP") for name in PLAIN}
 
 
 def kind_of(column: pa.DataType) -> str:
@@ -155,6 +162,17 @@ def write(workload: Workload, path: Path) -> None:
             writer.write(example.SerializeToString())
 
 
+def compress(workload: Workload, path: Path) -> None:
+    """Write the records of the workload's plain file anew, compressed by TFRecordWriter."""
+    import tensorflow as tf
+
+    plain = WORKLOADS[workload.name.removesuffix(".gz")]
+    ensure([plain.name])
+    with tf.io.TFRecordWriter(str(path), tf.io.TFRecordOptions(workload.compression)) as writer:
+        for record in tf.data.TFRecordDataset(str(plain.path)).as_numpy_iterator():
+            writer.write(record)
+
+
 def ensure(names: list[str]) -> None:
     """Write the files that are not there yet."""
     DATA.mkdir(exist_ok=True)
@@ -163,12 +181,12 @@ def ensure(names: list[str]) -> None:
         if workload.path.exists():
             continue
         begin = time.perf_counter()
-        partial = workload.path.with_suffix(".partial")
-        write(workload, partial)
+        partial = workload.path.with_name(f"{workload.path.name}.partial")
+        (compress if workload.compression else write)(workload, partial)
         os.replace(partial, workload.path)
         size = workload.path.stat().st_size / 1e6
         print(f"wrote {workload.path.name}: {size:.0f} MB in {time.perf_counter() - begin:.0f} s", file=sys.stderr)
 
 
 if __name__ == "__main__":
-    ensure(sys.argv[1:] or list(WORKLOADS))
+    ensure(sys.argv[1:] or list(PLAIN))

@@ -21,7 +21,7 @@ def target(workload: Workload, writer: str) -> str:
     """A path of this process to write to."""
     memory = Path("/dev/shm")
     folder = memory if memory.is_dir() and os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
-    return str(folder / f"tfrecord-bench-{os.getpid()}-{workload.name}-{writer}.tfrecord")
+    return str(folder / f"tfrecord-bench-{os.getpid()}-{workload.name}-{writer}{workload.suffix}")
 
 
 class _Writer:
@@ -37,6 +37,11 @@ class _Writer:
         self.table = workload.table(workload.rows).slice(0, rows)
         self.kinds = {field.name: kind_of(field.type) for field in self.table.schema}
         self.path = target(workload, self.name.replace(" ", "-"))
+        self.compression = workload.compression
+
+    def size(self) -> int:
+        """Bytes of the file."""
+        return Path(self.path).stat().st_size
 
     def close(self) -> None:
         Path(self.path).unlink(missing_ok=True)
@@ -66,7 +71,7 @@ class TensorFlowWriter(_Writer):
 
     def run(self, setting: tuple[()]) -> int:
         tf, makers = self.tf, self.makers
-        with tf.io.TFRecordWriter(self.path) as writer:
+        with tf.io.TFRecordWriter(self.path, tf.io.TFRecordOptions(self.compression)) as writer:
             for row in rows_of(self.table):
                 feature = {name: makers[name](values) for name, values in row.items()}
                 example = tf.train.Example(features=tf.train.Features(feature=feature))
@@ -91,7 +96,7 @@ class TfxBslWriter(_Writer):
         self.table = pa.table(columns, names=self.table.schema.names)
 
     def run(self, setting: tuple[int]) -> int:
-        with self.tf.io.TFRecordWriter(self.path) as writer:
+        with self.tf.io.TFRecordWriter(self.path, self.tf.io.TFRecordOptions(self.compression)) as writer:
             for batch in self.table.to_batches(max_chunksize=setting[0]):
                 for payload in self.encode(batch):
                     writer.write(payload)
@@ -111,6 +116,8 @@ class TfrecordWriter(_Writer):
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
+        if self.compression:
+            raise NotImplementedError("it writes plain files only")
         from tfrecord.writer import TFRecordWriter
 
         self.writer = TFRecordWriter

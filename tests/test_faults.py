@@ -12,7 +12,7 @@ import pytest
 TESTS = Path(__file__).parent
 TABLE = TESTS.parent / "docs" / "faults.md"
 
-REQUIRED = {*range(1, 18), 19, 20, *range(22, 26), *range(35, 44), *range(45, 48), *range(49, 54), 54, 56, 70}
+REQUIRED = {*range(1, 18), 19, 20, *range(22, 44), *range(45, 48), *range(49, 55), 56, 70}
 
 
 def numbers_in_table() -> set[int]:
@@ -31,7 +31,7 @@ def fault_calls(node: ast.AST) -> Iterator[int]:
 
 def carried() -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
-    for path in sorted(TESTS.rglob("test_*.py")):
+    for path in sorted(TESTS.rglob("*.py")):  # a suite of tests that others inherit has another name
         for number in fault_calls(ast.parse(path.read_text(encoding="utf-8"))):
             found.setdefault(number, []).append(path.name)
     return found

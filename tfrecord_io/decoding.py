@@ -67,10 +67,11 @@ class UnitReader:
         Gives whether it is a SequenceExample.
         """
         skip, left, self._skip, self._left = self._skip, self._left, 0, None
-        setup, self.setup = (
-            self.setup,
-            replace(self.setup, plan=Plan(unknown="skip", record_type=RecordType.DETECT, check_crc=self._options.check_crc)),
+        options = self._options
+        plan = Plan(
+            unknown="skip", record_type=RecordType.DETECT, check_crc=options.check_crc, max_record_bytes=options.max_record_bytes
         )
+        setup, self.setup = self.setup, replace(self.setup, plan=plan)
         worker = self.worker()
         try:
             while self._load() and self._error is None and self.files == 1:

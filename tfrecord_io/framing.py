@@ -82,7 +82,7 @@ class RecordReader:
     ----------
     path : str, PathLike, list of those, or binary file object
         Every form that `tfrecord_io.read_table` takes: URLs, globs, braces, directories, shard specs.
-    compression : {"infer", "gzip", "zlib", None}
+    compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" goes by content.
     check_crc : bool
         Check the payloads' CRCs; those of the lengths are always checked.

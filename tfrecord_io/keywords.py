@@ -38,7 +38,7 @@ READ = {
     What a stream does about a feature that the sample did not have.""",
     "record_type": """{None, "example", "sequence_example", "bytes"}
     None detects Examples and SequenceExamples. "bytes" gives the records as they are, in one binary column ``record``.""",
-    "compression": """{"infer", "gzip", "zlib", None}
+    "compression": """{"infer", "gzip", "zlib", "zstd", None}
     "infer" goes by content, whatever the suffix.""",
     "offset": """int, default 0
     Records to leave out at the start.""",
@@ -138,8 +138,8 @@ WRITE = {
     NaN in a pandas float column is a missing value. Arrow's and NumPy's NaN are always values.""",
     "index": """bool, optional
     Whether a DataFrame's index is written, as in ``DataFrame.to_parquet``.""",
-    "compression": """{"infer", "gzip", "zlib", None}
-    "infer" goes by suffix: ``.gz``, ``.zlib``, ``.zz``.""",
+    "compression": """{"infer", "gzip", "zlib", "zstd", None}
+    "infer" goes by suffix: ``.gz``, ``.zlib``, ``.zz``, ``.zst``. TensorFlow reads gzip and zlib, and not zstd.""",
     "shards": """optional
     Not built yet.""",
     "max_shard_bytes": """optional
@@ -152,7 +152,7 @@ WRITE = {
     "embed_schema": """bool, default True
     Put the columns' types into the first record, where TensorFlow skips them and this library finds them.""",
     "threads": """int, optional
-    Threads that encode. Default: the processor's cores. The file does not depend on it.""",
+    Threads that encode and compress. Default: the processor's cores. The file does not depend on it.""",
     "storage_options": """dict, optional
     For fsspec, as in pandas.""",
     "filesystem": """fsspec filesystem, optional

@@ -21,6 +21,7 @@ from tfrecord_io.storage.shards import parse_spec
 
 _WRITE_BYTES = 1 << 20  # payloads are framed together up to here
 _HELD_BYTES = 64  # what a held payload costs beside its bytes
+_COMPRESSING = 2  # threads beside a loop in Python: they do not hold the interpreter's lock
 
 
 class FrameSink:
@@ -35,6 +36,7 @@ class FrameSink:
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
         write_index: bool = False,
+        threads: int = 1,
     ) -> None:
         named = isinstance(path, str | os.PathLike)
         fsspec = {"storage_options": dict(storage_options or {}), "filesystem": filesystem}
@@ -46,18 +48,21 @@ class FrameSink:
             codec = get_codec(compression)
         self.path = str(os.fspath(path)) if named else repr(path)
         self.compression = None if codec is None else codec.name
-        self._compressor = None if codec is None else codec.compressor()
+        self._compressor = None if codec is None else codec.compressor(threads=threads)
         self._index = IndexOutput(path, self.compression, **fsspec) if write_index else None
         self._output = open_output(path, overwrite=overwrite, **fsspec)
         self.bytes = 0  # as they are in the file
         self.closed = False
 
     def write(self, data: Any) -> None:
-        """Append whole frames."""
+        """Append whole frames, which must not change until `commit`; with threads they may be compressed meanwhile.
+
+        An error is raised here or by `commit`; after one nothing can be published.
+        """
         if self._index is not None:
             self._index.add(data)
-        out = data if self._compressor is None else self._compressor.compress(memoryview(data))
-        self._put(out)
+        for out in (data,) if self._compressor is None else self._compressor.compress(data):
+            self._put(out)
 
     def _put(self, data: Any) -> None:
         size = memoryview(data).nbytes
@@ -72,10 +77,11 @@ class FrameSink:
         self.closed = True
         try:
             if self._compressor is not None:
-                self._put(self._compressor.flush())
+                for out in self._compressor.flush():
+                    self._put(out)
             self._output.commit()
         except BaseException:
-            self._output.discard()
+            self._drop()
             raise
         if self._index is not None:
             self._index.commit()
@@ -84,7 +90,12 @@ class FrameSink:
         """Leave nothing behind."""
         if not self.closed:
             self.closed = True
-            self._output.discard()
+            self._drop()
+
+    def _drop(self) -> None:
+        if self._compressor is not None:
+            self._compressor.close()
+        self._output.discard()
 
 
 class RecordWriter:
@@ -94,8 +105,8 @@ class RecordWriter:
     ----------
     path : str, PathLike, URL or binary file object
         A file object is written to as it is: not atomic, not closed.
-    compression : {"infer", "gzip", "zlib", None}
-        "infer" goes by suffix: ``.gz``, ``.zlib``, ``.zz``.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" goes by suffix: ``.gz``, ``.zlib``, ``.zz``, ``.zst``. TensorFlow reads gzip and zlib, and not zstd.
     overwrite : bool, optional
         False: an existing file is an error.
     storage_options, filesystem
@@ -120,7 +131,14 @@ class RecordWriter:
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
     ) -> None:
-        self._sink = FrameSink(path, compression=compression, overwrite=overwrite, storage_options=storage_options, filesystem=filesystem)
+        self._sink = FrameSink(
+            path,
+            compression=compression,
+            overwrite=overwrite,
+            storage_options=storage_options,
+            filesystem=filesystem,
+            threads=_COMPRESSING,
+        )
         self._engine = get_engine()
         self._held: deque[bytes] = deque()
         self._held_bytes = 0

@@ -83,6 +83,7 @@ class Writer:
             storage_options=options.storage_options,
             filesystem=options.filesystem,
             write_index=options.write_index,
+            threads=options.thread_count,
         )
 
     def _compile(self, schema: pa.Schema) -> WritePlan:

@@ -2,6 +2,7 @@
 
 import errno
 import gzip
+import importlib
 import io
 import struct
 import subprocess
@@ -10,12 +11,17 @@ import zlib
 
 import crc32c
 import pytest
+from codec_suite import CodecSuite, Unseekable, read, records, shared, write
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compression.codec_suite import CodecSuite, read, records
-from tfrecord_io.compression import codec_for_path, get_codec, infer, is_record_header, open_decompressed, sniff
+from tfrecord_io.compression import codec_for_path, deflate, get_codec, infer, is_record_header, open_decompressed, sniff
+from tfrecord_io.compression import gzip as deflate_gzip
+from tfrecord_io.compression import zlib as deflate_zlib
+from tfrecord_io.compression.gzip import GzipTrailer
 from tfrecord_io.errors import CompressionError
+
+zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 
 class TestGzip(CodecSuite):
@@ -61,9 +67,10 @@ class TestGzip(CodecSuite):
         assert "junk after" in str(error)
 
     def test_a_length_above_4_gib_is_compared_as_gzip_does(self):
-        decompressor = self.codec.decompressor()
-        decompressor._crc, decompressor._length = 7, (1 << 32) + 5
-        decompressor.check(struct.pack("<II", 7, 5))
+        trailer = GzipTrailer()
+        trailer.crc, trailer.length = 7, (1 << 32) + 5
+        trailer.check(struct.pack("<II", 7, 5))
+        assert trailer.pack() == struct.pack("<II", 7, 5)
 
 
 class TestZlib(CodecSuite):
@@ -89,6 +96,95 @@ class TestZlib(CodecSuite):
         assert "preset dictionary" in str(read(made, self.codec)[1])
 
 
+class Stdlib:
+    """The same without isal, for which the processor may have no wheel."""
+
+    @pytest.fixture(autouse=True, scope="class")
+    @classmethod
+    def stdlib(cls):
+        with pytest.MonkeyPatch.context() as patch:
+            for module in (deflate, deflate_gzip, deflate_zlib):
+                patch.setattr(module, "fast", zlib)
+            yield
+
+
+class TestGzipByStdlib(Stdlib, TestGzip):
+    pass
+
+
+class TestZlibByStdlib(Stdlib, TestZlib):
+    pass
+
+
+@shared
+@given(st.sampled_from(["gzip", "zlib"]), st.integers(0, 9), st.integers(0, 10_000), st.one_of(st.none(), st.integers(0, 1 << 20)))
+def test_isal_and_zlib_give_the_same_bytes_and_the_same_errors(name, level, cut, flip):
+    made = bytearray(write(get_codec(name), [records(200)], level))
+    del made[len(made) - cut % len(made) :]
+    if flip is not None:
+        made[flip % len(made)] ^= 1 << flip % 8
+    results = []
+    for library in (deflate.fast, zlib):
+        with pytest.MonkeyPatch.context() as patch:
+            for module in (deflate, deflate_gzip, deflate_zlib):
+                patch.setattr(module, "fast", library)
+            out, error, _ = read(bytes(made), get_codec(name), 1000)
+            results.append((out, str(error)))
+    assert results[0] == results[1]
+
+
+class TestZstd(CodecSuite):
+    name = "zstd"
+    trailer = 4
+
+    def elsewhere(self, data):
+        return zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1})
+
+    def decodable(self, data):
+        return zstd.ZstdDecompressor().decompress(data)
+
+    def test_frames_without_checksum_or_with_a_size_are_read(self):
+        data = records()
+        for options in ({}, {zstd.CompressionParameter.content_size_flag: 0}, {zstd.CompressionParameter.window_log: 10}):
+            for part in (data, data[:1], b"", bytes(1 << 20)):
+                made = zstd.compress(part, options=options)
+                assert read(made, self.codec)[:2] == (part, None)
+                assert read(made + made, self.codec, 100_000)[:2] == (2 * part, None)
+
+    def test_frames_to_skip_are_skipped(self):
+        skip = struct.pack("<II", 0x184D2A5F, 600_000) + bytes(600_000)
+        made = skip + self.elsewhere(b"one") + struct.pack("<II", 0x184D2A50, 0) + self.elsewhere(b"two") + skip
+        assert sniff(made) is self.codec
+        assert read(made, self.codec)[:2] == (b"onetwo", None)
+        assert read(Unseekable(made), self.codec)[:2] == (b"onetwo", None)
+
+    def test_a_window_beyond_the_limit_and_a_missing_dictionary_are_named(self):
+        made = bytearray(zstd.compress(records(), options={zstd.CompressionParameter.content_size_flag: 0}))
+        made[5] = 0xFF  # the window
+        assert "too much memory" in str(read(bytes(made), self.codec)[1])
+        trained = zstd.train_dict([records(3, seed) for seed in range(200)], 1000)
+        assert "ictionary" in str(read(zstd.compress(records(3), zstd_dict=trained), self.codec)[1])
+
+    def test_the_extra_is_named_where_it_is_missing(self, tmp_path):
+        """In a process of its own, where it cannot be imported."""
+        code = (
+            "import os, sys; sys.modules['backports.zstd'] = sys.modules['compression.zstd'] = None\n"
+            "import tfrecord_io as tfr\n"
+            "there, new = (os.path.join(sys.argv[1], name) for name in ('a.tfrecord', 'new.zst'))\n"
+            "readers = [lambda: tfr.read_table(there, on_error='stop'), lambda: list(tfr.RecordReader(there))]\n"
+            "for call in [lambda: tfr.RecordWriter(new), *readers]:\n"
+            "    try:\n"
+            "        call()\n"
+            "    except tfr.MissingDependencyError as error:\n"
+            "        assert \"pip install 'tfrecord_io[zstd]'\" in str(error), error\n"
+            "    else:\n"
+            "        raise AssertionError\n"
+        )
+        (tmp_path / "a.tfrecord").write_bytes(zstd.compress(b"x"))
+        subprocess.run([sys.executable, "-c", code, tmp_path], check=True)
+        assert [p.name for p in tmp_path.iterdir()] == ["a.tfrecord"]
+
+
 class TestStdlibInPlaceOfIsal:
     def test_everything_works_without_isal(self):
         """In a process of its own, where isal cannot be imported."""
@@ -100,8 +196,8 @@ class TestStdlibInPlaceOfIsal:
             "for name in ('gzip', 'zlib'):\n"
             "    codec = get_codec(name)\n"
             "    for level in (None, 1, 9):\n"
-            "        c = codec.compressor(level)\n"
-            "        made = c.compress(b'abc' * 1000) + c.flush()\n"
+            "        c = codec.compressor(level, threads=2)\n"
+            "        made = b''.join([*c.compress(b'abc' * 1000), *c.flush()])\n"
             "        buffer = memoryview(bytearray(5000))\n"
             "        assert open_decompressed(io.BytesIO(made), codec, 'x').readinto(buffer) == 3000\n"
         )
@@ -158,7 +254,7 @@ def test_the_suffix_decides_where_there_is_too_little_content():
 def test_names():
     for plain in (None, "", "none", "NONE"):
         assert get_codec(plain) is None
-    with pytest.raises(ValueError, match="'bz2' is not known: 'infer', 'gzip', 'zlib', or None"):
+    with pytest.raises(ValueError, match="'bz2' is not known: 'infer', 'gzip', 'zlib', 'zstd', or None"):
         get_codec("bz2")
     with pytest.raises(TypeError):
         get_codec(3)

@@ -19,6 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tfrecord_io.compression import get_codec
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.storage.foreign import FORMATS, looks_like
 from tfrecord_io.storage.opening import open_source
@@ -44,12 +45,17 @@ def read(path, compression="infer"):
     return bytes(out)
 
 
+def compressed(data, name):
+    compressor = get_codec(name).compressor()
+    return b"".join([*compressor.compress(data), *compressor.flush()])
+
+
 PLAIN = b"".join(frame(bytes([i]) * i * 7) for i in range(100))
-MADE = {None: PLAIN, "gzip": gzip.compress(PLAIN), "zlib": zlib.compress(PLAIN)}
+MADE = {None: PLAIN, "gzip": gzip.compress(PLAIN), "zlib": zlib.compress(PLAIN), "zstd": compressed(PLAIN, "zstd")}
 
 
 @pytest.mark.parametrize("codec", MADE)
-@pytest.mark.parametrize("suffix", ["", ".gz", ".zlib"])
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zlib", ".zst"])
 def test_content_decides_whatever_the_suffix(tmp_path, codec, suffix):
     path = tmp_path / f"a.tfrecord{suffix}"
     path.write_bytes(MADE[codec])
@@ -93,7 +99,7 @@ def test_a_plain_file_whose_first_length_is_gzip_magic_is_plain(tmp_path):
 
 @pytest.mark.fault(1)
 @pytest.mark.fault(33)
-@pytest.mark.parametrize("compression", ["infer", None, "gzip", "zlib"])
+@pytest.mark.parametrize("compression", ["infer", None, "gzip", "zlib", "zstd"])
 @pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz"])
 def test_an_empty_file_is_empty_by_any_compression(tmp_path, compression, name):
     (tmp_path / name).write_bytes(b"")

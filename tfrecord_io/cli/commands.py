@@ -48,7 +48,7 @@ def plain_inputs(command: Command) -> Command:
 def inputs(command: Command) -> Command:
     """The arguments of every command that reads compressed files as well."""
     command = click.option(
-        "--compression", default="infer", show_default=True, metavar="NAME", callback=_compression, help="infer, none, gzip or zlib."
+        "--compression", default="infer", show_default=True, metavar="NAME", callback=_compression, help="infer, none, gzip, zlib or zstd."
     )(command)
     return plain_inputs(command)
 

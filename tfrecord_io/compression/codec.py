@@ -8,7 +8,8 @@ members, the offsets and the errors are the business of :mod:`tfrecord_io.compre
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Protocol
+from collections.abc import Iterator
+from typing import Any, ClassVar, Protocol
 
 
 class Damage(Exception):
@@ -35,6 +36,7 @@ class Decompressor(Protocol):
     eof: bool  # the member is complete and its checksum fits
     unused: bytes  # after `eof`: given bytes that are behind the member
     hungry: bool  # the next call needs data
+    lossy: bool  # at a cut in the middle, an exact decompressor may have more bytes to give
 
     @property
     def held(self) -> int:
@@ -53,11 +55,22 @@ class Decompressor(Protocol):
 
 
 class Compressor(Protocol):
-    """One member."""
+    """One member, in pieces as they get done; each iterator is to be used up before the next call.
 
-    def compress(self, data: memoryview, /) -> bytes: ...
+    After an error, which may be one of a thread, only `close` is of use.
+    """
 
-    def flush(self) -> bytes: ...
+    def compress(self, data: Any, /) -> Iterator[bytes]:
+        """Take a contiguous buffer, which must not change until the member is complete."""
+        ...
+
+    def flush(self) -> Iterator[bytes]:
+        """Complete the member."""
+        ...
+
+    def close(self) -> None:
+        """End its threads, whether the member is complete or not."""
+        ...
 
 
 class Codec(ABC):
@@ -66,6 +79,7 @@ class Codec(ABC):
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()  # further names, in lower case
     suffixes: ClassVar[tuple[str, ...]]  # the first one is the usual one
+    levels: ClassVar[range]  # from fast to small
     padding: ClassVar[bytes] = b""  # bytes that may stand between and behind members and mean nothing
 
     @abstractmethod
@@ -80,9 +94,23 @@ class Codec(ABC):
     def decompressor(self, *, exact: bool = False) -> Decompressor:
         """Make a decompressor of one member; an `exact` one may be slow."""
 
+    def compressor(self, level: int | None = None, *, threads: int = 1) -> Compressor:
+        """Make a compressor of one member.
+
+        Parameters
+        ----------
+        level : int, optional
+            One of `levels`; None is the codec's choice.
+        threads : int
+            How many may compress at a time, beside the caller if it is more than one. The bytes do not depend on it.
+        """
+        if level is not None and level not in self.levels:
+            raise ValueError(f"compression level {level!r}: {self.name} has {self.levels[0]} to {self.levels[-1]}")
+        return self.new_compressor(level, threads)
+
     @abstractmethod
-    def compressor(self, level: int | None = None) -> Compressor:
-        """Make a compressor of one member. `level` is 0 (none) to 9 (best), None is the codec's choice."""
+    def new_compressor(self, level: int | None, threads: int) -> Compressor:
+        """Do as `compressor` says, with a `level` that there is."""
 
     def __repr__(self) -> str:
         return f"<codec {self.name}>"

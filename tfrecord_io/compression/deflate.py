@@ -7,10 +7,11 @@ last bytes, and those may be intact records.
 from __future__ import annotations
 
 import zlib
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from tfrecord_io.compression.codec import Codec, Compressor, Damage
+from tfrecord_io.compression.deflate_blocks import DeflateBlocks
 
 try:
     from isal import isal_zlib
@@ -23,15 +24,35 @@ _ERRORS: tuple[type[Exception], ...] = (fast.error, zlib.error)
 _ISAL_LEVELS = range(1, 4)  # isal's own level 0 does compress, zlib's does not
 
 
-class DeflateDecompressor:
+class Trailer(ABC):
+    """What stands behind the deflate data of a member, and tells whether they are right."""
+
+    size: ClassVar[int]
+
+    @abstractmethod
+    def add(self, data: Any) -> None:
+        """Take uncompressed bytes."""
+
+    @abstractmethod
+    def pack(self) -> bytes:
+        """Give the trailer of the bytes taken."""
+
+    @abstractmethod
+    def check(self, stored: bytes) -> None:
+        """Raise `Damage` if `stored` is not the trailer of the bytes taken."""
+
+
+class DeflateDecompressor(ABC):
     """One member: header, deflate data, trailer. Subclasses say what header and trailer are."""
 
-    trailer_bytes: ClassVar[int]
+    trailer: ClassVar[type[Trailer]]
 
     def __init__(self, *, exact: bool = False) -> None:
         self.eof = False
         self.unused = b""
         self.hungry = True
+        self.lossy = not exact
+        self._trailer = self.trailer()
         self._head: bytes | None = b""  # header seen so far, None when it is complete
         self._tail: bytes | None = None  # trailer seen so far, None while the data lasts
         self._rest = b""  # compressed bytes taken and not used
@@ -44,14 +65,6 @@ class DeflateDecompressor:
     @abstractmethod
     def header_end(self, head: bytes) -> int | None:
         """Give the length of the header that `head` begins with, None if it goes on; raise `Damage`."""
-
-    @abstractmethod
-    def add(self, data: bytes) -> None:
-        """Take decompressed bytes into the checksum."""
-
-    @abstractmethod
-    def check(self, trailer: bytes) -> None:
-        """Raise `Damage` if `trailer` does not fit."""
 
     def decompress(self, data: bytes, limit: int) -> bytes:
         if self._head is not None:
@@ -73,11 +86,11 @@ class DeflateDecompressor:
         try:
             out: bytes = self._inflate.decompress(data, limit)
         except _ERRORS:
-            raise Damage("invalid deflate data", lossy=not isinstance(self._inflate, ExactInflate)) from None
-        self.add(out)
+            raise Damage("invalid deflate data", lossy=self.lossy) from None
+        self._trailer.add(out)
         if self._inflate.eof:
             self._rest, self._tail = b"", self._inflate.unused_data
-            self.hungry = len(self._tail) < self.trailer_bytes
+            self.hungry = len(self._tail) < self.trailer.size
         else:
             self._rest = self._inflate.unconsumed_tail
             self.hungry = not self._rest and len(out) < limit
@@ -85,10 +98,10 @@ class DeflateDecompressor:
 
     def _finish(self) -> None:
         tail = self._tail or b""
-        self.hungry = len(tail) < self.trailer_bytes
+        self.hungry = len(tail) < self.trailer.size
         if not self.hungry:
-            self.check(tail[: self.trailer_bytes])
-            self.eof, self.unused, self._tail = True, tail[self.trailer_bytes :], b""
+            self._trailer.check(tail[: self.trailer.size])
+            self.eof, self.unused, self._tail = True, tail[self.trailer.size :], b""
 
 
 class ExactInflate:
@@ -154,15 +167,24 @@ def _halves(n: int) -> list[int]:
 class DeflateCodec(Codec):
     """What gzip and zlib share: one library, one choice of levels."""
 
-    wbits: ClassVar[int]
+    levels = range(10)
+    trailer: ClassVar[type[Trailer]]
 
-    def compressor(self, level: int | None = None) -> Compressor:
+    @abstractmethod
+    def header(self, level: int | None) -> bytes:
+        """Give the header of a member."""
+
+    def new_compressor(self, level: int | None, threads: int) -> Compressor:
         """See `Codec.compressor`; without a level isal's own, near zlib's 6 in size and much faster."""
-        if level is None:
-            made = fast.compressobj(wbits=self.wbits)
-        elif level in range(10):
-            made = (fast if level in _ISAL_LEVELS else zlib).compressobj(level, wbits=self.wbits)
-        else:
-            raise ValueError(f"compression level {level!r}: {self.name} has 0 to 9")
-        compressor: Compressor = made
-        return compressor
+        library = fast if level is None or level in _ISAL_LEVELS else zlib
+        chosen = library.Z_DEFAULT_COMPRESSION if level is None else level
+
+        def deflate(block: memoryview, window: Any) -> bytes:
+            dictionary = (window,) if len(window) else ()
+            compressor = library.compressobj(
+                chosen, zlib.DEFLATED, -zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_DEFAULT_STRATEGY, *dictionary
+            )
+            out: bytes = compressor.compress(block) + compressor.flush(zlib.Z_SYNC_FLUSH)
+            return out
+
+        return DeflateBlocks(deflate, self.header(level), self.trailer(), threads)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 from tfrecord_io.compression.codec import Damage
-from tfrecord_io.compression.deflate import DeflateCodec, DeflateDecompressor, fast
+from tfrecord_io.compression.deflate import DeflateCodec, DeflateDecompressor, Trailer, fast
 
 _MAGIC = b"\x1f\x8b\x08"  # ID1, ID2, CM = deflate
 _FIXED = 10  # magic, flags, time, extra flags, system
@@ -13,27 +14,49 @@ _HCRC, _EXTRA, _NAME, _COMMENT, _RESERVED = 0x02, 0x04, 0x08, 0x10, 0xE0
 _LONGEST_HEADER = 1 << 20  # names and comments have no limit of their own
 
 
+class GzipTrailer(Trailer):
+    """CRC-32 and length, which is modulo 2**32."""
+
+    size = 8
+
+    def __init__(self) -> None:
+        self.crc = 0
+        self.length = 0
+
+    def add(self, data: Any) -> None:
+        self.crc = fast.crc32(data, self.crc)
+        self.length += len(data)
+
+    def pack(self) -> bytes:
+        return struct.pack("<II", self.crc, self.length & 0xFFFFFFFF)
+
+    def check(self, stored: bytes) -> None:
+        crc, length = struct.unpack("<II", stored)
+        if crc != self.crc:
+            raise Damage(f"gzip CRC mismatch (stored 0x{crc:08x}, computed 0x{self.crc:08x})")
+        if length != self.length & 0xFFFFFFFF:
+            raise Damage(f"gzip length mismatch (stored {length}, found {self.length & 0xFFFFFFFF})")
+
+
 class Gzip(DeflateCodec):
     name = "gzip"
     aliases = ("gz",)
     suffixes = (".gz", ".gzip")
     padding = b"\0"  # gzip(1) passes over zeros: tapes and some object stores fill blocks with them
-    wbits = 31
+    trailer = GzipTrailer
 
     def accepts(self, head: bytes) -> bool:
         return _MAGIC.startswith(head[:3]) and not (len(head) > 3 and head[3] & _RESERVED)
+
+    def header(self, level: int | None) -> bytes:
+        return _MAGIC + bytes(6) + b"\xff"  # no time and no system: equal data makes equal files
 
     def decompressor(self, *, exact: bool = False) -> GzipDecompressor:
         return GzipDecompressor(exact=exact)
 
 
 class GzipDecompressor(DeflateDecompressor):
-    trailer_bytes = 8
-
-    def __init__(self, *, exact: bool = False) -> None:
-        super().__init__(exact=exact)
-        self._crc = 0
-        self._length = 0
+    trailer = GzipTrailer
 
     def header_end(self, head: bytes) -> int | None:
         if not _MAGIC.startswith(head[:3]):
@@ -65,14 +88,3 @@ class GzipDecompressor(DeflateDecompressor):
                 if not end:
                     return None
         return end + 2 if flags & _HCRC else end
-
-    def add(self, data: bytes) -> None:
-        self._crc = fast.crc32(data, self._crc)
-        self._length += len(data)
-
-    def check(self, trailer: bytes) -> None:
-        crc, length = struct.unpack("<II", trailer)
-        if crc != self._crc:
-            raise Damage(f"gzip CRC mismatch (stored 0x{crc:08x}, computed 0x{self._crc:08x})")
-        if length != self._length & 0xFFFFFFFF:
-            raise Damage(f"gzip length mismatch (stored {length}, found {self._length & 0xFFFFFFFF})")

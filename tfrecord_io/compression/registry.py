@@ -9,8 +9,9 @@ import crc32c
 from tfrecord_io.compression.codec import Codec
 from tfrecord_io.compression.gzip import Gzip
 from tfrecord_io.compression.zlib import Zlib
+from tfrecord_io.compression.zstd import Zstd
 
-CODECS: tuple[Codec, ...] = (Gzip(), Zlib())
+CODECS: tuple[Codec, ...] = (Gzip(), Zlib(), Zstd())
 SNIFF_BYTES = 1024  # as much of a file's head as `sniff` makes use of
 
 _PLAIN = ("", "none")
@@ -24,7 +25,7 @@ def get_codec(name: str | None) -> Codec | None:
     Parameters
     ----------
     name : str or None
-        "gzip" or "zlib", also as TensorFlow writes them ("GZIP", "ZLIB"); None, "" and "none" mean plain.
+        "gzip", "zlib" or "zstd", also as TensorFlow writes them ("GZIP", "ZLIB"); None, "" and "none" mean plain.
 
     Returns
     -------

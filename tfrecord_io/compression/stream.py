@@ -14,7 +14,7 @@ from tfrecord_io.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.errors import CompressionError
 
 _CHUNK = 256 << 10  # compressed bytes per read
-_STEP = 1 << 20  # uncompressed bytes per step: what a call may hold beside the caller's buffer
+_STEP = 256 << 10  # uncompressed bytes per step: it stays in the processor's cache until it is copied
 
 
 class Raw(Protocol):
@@ -156,6 +156,7 @@ class DecompressedStream:
     def __init__(self, source: _Input, codec: Codec) -> None:
         self.offset = 0
         self._source, self._codec = source, codec
+        codec.decompressor()  # a library that is missing is told here, and not as damage of the file
         self._data = b""  # read, and not given to a member
         self._member: Decompressor | None = None
         self._member_begin: tuple[int, int] | None = None  # file offset, uncompressed offset
@@ -205,7 +206,8 @@ class DecompressedStream:
         if member.hungry:
             data = self._take()
             if not data:
-                raise Damage(f"the {self._codec.name} data ends in the middle: the file was cut or is not complete")
+                reason = f"the {self._codec.name} data ends in the middle: the file was cut or is not complete"
+                raise Damage(reason, lossy=member.lossy)
         out = member.decompress(data, limit)
         if member.eof:
             self._data, self._member = member.unused, None

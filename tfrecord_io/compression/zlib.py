@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tfrecord_io.compression.codec import Damage
-from tfrecord_io.compression.deflate import DeflateCodec, DeflateDecompressor, fast
+from tfrecord_io.compression.deflate import DeflateCodec, DeflateDecompressor, Trailer, fast
 
 _DEFLATE = 8
 _DICTIONARY = 0x20
 
 
+class ZlibTrailer(Trailer):
+    """Adler-32."""
+
+    size = 4
+
+    def __init__(self) -> None:
+        self.adler = 1
+
+    def add(self, data: Any) -> None:
+        self.adler = fast.adler32(data, self.adler)
+
+    def pack(self) -> bytes:
+        return self.adler.to_bytes(4, "big")
+
+    def check(self, stored: bytes) -> None:
+        if stored != self.pack():
+            raise Damage(f"zlib Adler-32 mismatch (stored 0x{stored.hex()}, computed 0x{self.adler:08x})")
+
+
 class Zlib(DeflateCodec):
     name = "zlib"
     suffixes = (".zlib", ".zz")
-    wbits = 15
+    trailer = ZlibTrailer
 
     def accepts(self, head: bytes) -> bool:
         if not head:
@@ -38,16 +59,18 @@ class Zlib(DeflateCodec):
             return False
         return member.eof or head[4:8].count(0) < 3
 
+    def header(self, level: int | None) -> bytes:
+        """32 KiB of window, and how much trouble was taken: the second byte makes both a multiple of 31."""
+        trouble = 2 if level is None else (0, 0, 1, 1, 1, 1, 2, 3, 3, 3)[level]
+        first = 0x78 << 8 | trouble << 6
+        return (first + -first % 31).to_bytes(2, "big")
+
     def decompressor(self, *, exact: bool = False) -> ZlibDecompressor:
         return ZlibDecompressor(exact=exact)
 
 
 class ZlibDecompressor(DeflateDecompressor):
-    trailer_bytes = 4
-
-    def __init__(self, *, exact: bool = False) -> None:
-        super().__init__(exact=exact)
-        self._adler = 1
+    trailer = ZlibTrailer
 
     def header_end(self, head: bytes) -> int | None:
         if not ZLIB_HEADER.accepts(head):
@@ -57,14 +80,6 @@ class ZlibDecompressor(DeflateDecompressor):
         if head[1] & _DICTIONARY:
             raise Damage("a zlib stream with a preset dictionary, which nobody has given")
         return 2
-
-    def add(self, data: bytes) -> None:
-        self._adler = fast.adler32(data, self._adler)
-
-    def check(self, trailer: bytes) -> None:
-        stored = int.from_bytes(trailer, "big")
-        if stored != self._adler:
-            raise Damage(f"zlib Adler-32 mismatch (stored 0x{stored:08x}, computed 0x{self._adler:08x})")
 
 
 ZLIB_HEADER = Zlib()

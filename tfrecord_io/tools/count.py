@@ -38,7 +38,7 @@ def count_records(
     ----------
     path : str, os.PathLike, list or binary file object
         As in `read_tfrecord`.
-    compression : {"infer", "gzip", "zlib"} or None
+    compression : {"infer", "gzip", "zlib", "zstd"} or None
         As in `read_tfrecord`.
     check_crc : bool
         True reads every payload and checks it, whatever is said beside the files.

@@ -1,0 +1,212 @@
+"""FAULTS 26–33 at the level of files: from damaged compressed files come first the records before the damage, then an error."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import random
+import sys
+import threading
+import tracemalloc
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+import tfrecord_io as tfr
+from records import blobs, example, framed, header, int64s
+from tfrecord_io.compression import get_codec
+from tfrecord_io.compression.stream import DecompressedStream
+
+zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+
+PACK: dict[str, Any] = {
+    "gzip": gzip.compress,
+    "zlib": zlib.compress,
+    "zstd": lambda data: zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1}),
+}
+CUT: dict[str, Any] = {  # what can be had of a file that was cut
+    "gzip": lambda data: zlib.decompressobj(31).decompress(data),
+    "zlib": lambda data: zlib.decompressobj().decompress(data),
+    "zstd": lambda data: zstd.ZstdDecompressor().decompress(data),
+}
+VALUES = [(i * 7919) % 2503 for i in range(2500)]
+RECORDS = [framed(example(n=int64s(value), s=blobs(bytes(range(256)) * 10 + bytes([i % 251]) * i))) for i, value in enumerate(VALUES)]
+PLAIN = b"".join(RECORDS)  # of several blocks
+MADE = {codec: pack(PLAIN) for codec, pack in PACK.items()}
+
+
+@pytest.fixture(params=PACK)
+def codec(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=[1, 2, 4])
+def threads(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
+def written(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def intact(length: int) -> tuple[int, int]:
+    """How many records the first `length` bytes have, and how many bytes these are."""
+    end = count = 0
+    while count < len(RECORDS) and end + len(RECORDS[count]) <= length:
+        end += len(RECORDS[count])
+        count += 1
+    return count, end
+
+
+def read_until_error(path: Path, threads: int) -> tuple[list[int], tfr.CompressionError]:
+    rows: list[int] = []
+    with tfr.open_reader(path, threads=threads, batch_size=100) as reader, pytest.raises(tfr.CompressionError) as caught:
+        rows.extend(value for batch in reader for value in batch["n"].to_pylist())
+    return rows, caught.value
+
+
+def check(path: Path, threads: int, length: int, reason: str) -> None:
+    """`length` bytes can be had of the file: their records come, then an error of this reason with both offsets."""
+    count, _ = intact(length)
+    rows, error = read_until_error(path, threads)
+    assert rows == VALUES[:count]
+    assert (error.path, error.offset, error.record, error.records_intact) == (str(path), length, count, count)
+    said = str(error)
+    assert reason in said
+    assert f"byte {length}:" in said
+    assert "of the compressed file" in said
+    assert f"the {count} records before it are intact" in said
+    with pytest.raises(tfr.CompressionError) as caught:
+        tfr.read_table(path, threads=threads)
+    assert caught.value.records_intact == count
+    with pytest.warns(tfr.StoppedEarlyWarning):
+        assert tfr.read_table(path, threads=threads, on_error="stop")["n"].to_pylist() == VALUES[:count]
+    payloads = []
+    with pytest.raises(tfr.CompressionError, match="of the compressed file"):
+        payloads.extend(tfr.RecordReader(path))
+    assert framed(*payloads) == PLAIN[: intact(length)[1]]
+
+
+@pytest.mark.fault(26)
+@pytest.mark.parametrize("part", [0.5, 0.99])
+def test_a_cut_file(engine: str, tmp_path: Path, codec: str, threads: int, part: float) -> None:
+    made = MADE[codec][: int(len(MADE[codec]) * part)]
+    check(written(tmp_path / "a", made), threads, len(CUT[codec](made)), "the file was cut or is not complete")
+
+
+@pytest.mark.fault(27)
+@pytest.mark.fault(28)
+@pytest.mark.parametrize("at", [1, 4, 5, 8])
+def test_a_bad_checksum_or_length_in_the_trailer(engine: str, tmp_path: Path, codec: str, threads: int, at: int) -> None:
+    if at > 4 and codec != "gzip":
+        at -= 4
+    made = bytearray(MADE[codec])
+    made[-at] ^= 0x10
+    said = "length mismatch" if codec == "gzip" and at <= 4 else "mismatch (stored"
+    check(written(tmp_path / "a", bytes(made)), threads, len(PLAIN), said)
+
+
+@pytest.mark.fault(29)
+def test_members_and_members_without_bytes(engine: str, tmp_path: Path, codec: str, threads: int) -> None:
+    pack, middle = PACK[codec], len(PLAIN) // 2 + 5
+    made = pack(b"") + pack(PLAIN[:middle]) + pack(b"") + pack(PLAIN[middle:]) + pack(b"")
+    assert tfr.read_table(written(tmp_path / "a", made), threads=threads)["n"].to_pylist() == VALUES
+
+
+@pytest.mark.fault(30)
+def test_junk_behind_the_last_member(engine: str, tmp_path: Path, codec: str, threads: int) -> None:
+    check(written(tmp_path / "a", MADE[codec] + b"junk"), threads, len(PLAIN), "junk after")
+
+
+@pytest.mark.fault(31)
+def test_a_bomb_says_what_its_records_say_in_bounded_memory(engine: str, tmp_path: Path, codec: str, threads: int) -> None:
+    zeros = bytes(1 << 20)
+
+    def bomb(head: bytes) -> Path:
+        with tfr.RecordWriter(tmp_path / "a", compression=codec) as writer:
+            writer._sink.write(head)
+            for _ in range(1024):
+                writer._sink.write(zeros)
+        assert (tmp_path / "a").stat().st_size < 4 << 20
+        return tmp_path / "a"
+
+    tracemalloc.start()
+    try:
+        with pytest.raises(tfr.CorruptRecordError, match="record 0 at byte 0"):
+            tfr.read_table(bomb(b""), threads=threads)
+        with pytest.raises(tfr.CorruptRecordError, match="max_record_bytes"):
+            tfr.read_table(bomb(header(1 << 30)), threads=threads, max_record_bytes=1 << 24)
+        assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.fault(33)
+@pytest.mark.parametrize("compression", ["infer", None, "gzip", "zlib", "zstd"])
+def test_a_file_of_no_bytes_has_no_rows(engine: str, tmp_path: Path, compression: str | None, threads: int) -> None:
+    for suffix in ("", ".gz", ".zlib", ".zst"):
+        path = written(tmp_path / f"a.tfrecord{suffix}", b"")
+        assert tfr.read_table(path, compression=compression, threads=threads).num_rows == 0
+        assert list(tfr.RecordReader(path, compression=compression)) == []
+
+
+def test_a_table_is_the_same_file_on_any_threads(engine: str, tmp_path: Path, codec: str) -> None:
+    table = {"n": VALUES, "text": [str(value) * (value % 50) for value in VALUES]}
+    paths = [tmp_path / f"{threads}" for threads in (1, 2, 4)]
+    reports = [tfr.write_tfrecord(table, path, compression=codec, threads=int(path.name)) for path in paths]
+    assert len({path.read_bytes() for path in paths}) == 1
+    assert {(report.compression, report.bytes) for report in reports} == {(codec, paths[0].stat().st_size)}
+    assert tfr.read_table(paths[0]).to_pydict() == table
+
+
+def test_a_compressor_that_fails_at_the_end_publishes_nothing(tmp_path: Path, codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = get_codec(codec)
+    assert made is not None
+    compressor = made.new_compressor(None, 1)
+
+    def fail() -> Iterator[bytes]:
+        yield b"some"
+        raise MemoryError("mine")
+
+    monkeypatch.setattr(compressor, "flush", fail)
+    monkeypatch.setattr(type(made), "new_compressor", lambda self, level, threads: compressor)
+    with pytest.raises(MemoryError, match="mine"):
+        tfr.write_tfrecord({"n": VALUES}, tmp_path / "a", compression=codec)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.fault(66)
+def test_a_full_disk_is_told_and_ends_the_threads(codec: str, threads: int) -> None:
+    noise = {"noise": [random.Random(i).randbytes(1 << 20) for i in range(8)]}
+    with pytest.raises(OSError, match="No space left"):
+        tfr.write_tfrecord(noise, "/dev/full", compression=codec, threads=threads)
+    for thread in threading.enumerate():
+        if thread.name.startswith("tfrecord_io"):
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("where", ["local", "memory"])
+def test_another_thread_decompresses_ahead_of_the_decoder(
+    tmp_path: Path, codec: str, where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(written(tmp_path / "a", MADE[codec]))
+    if where == "memory":
+        path = f"memory://{tmp_path.name}-{codec}"
+        fsspec.filesystem("memory").pipe(path, MADE[codec])
+    names: list[str] = []
+    real = DecompressedStream.readinto
+
+    def readinto(self: DecompressedStream, buffer: memoryview) -> int:
+        names.append(threading.current_thread().name)
+        return real(self, buffer)
+
+    monkeypatch.setattr(DecompressedStream, "readinto", readinto)
+    assert tfr.read_table(path, threads=2).num_rows == len(VALUES)
+    assert names[0] == threading.current_thread().name  # small files need no other
+    assert names[-1] == "tfrecord_io read ahead"
