@@ -72,10 +72,12 @@ def plan_columns(
             required = field.required and field.default is None and not leaf.path
             kind, layout = (Kind.NONE, Layout.ANY) if leaf.encoding == BY_WIRE else (leaf.kind, leaf.layout)
             columns[leaf.feature] = PlanColumn(leaf.feature, kind, layout, _text(leaf, text), required, in_steps)
-            if leaf.path:
+            if leaf.path and leaf.companions and is_any_tensor(leaf.type):
+                beside |= _companion_columns(leaf.feature, ours=False)
+            elif leaf.path:
                 ignored.update(leaf.companions)
         if reads_companions(field):
-            beside |= _companion_columns(field.feature, field.column in folded)
+            beside |= _companion_columns(field.feature, ours=field.column in folded)
     read_along = frozenset(beside.keys() - columns.keys())
     along = [column for name, column in beside.items() if name in read_along]
     return CompiledPlan((*columns.values(), *along), frozenset(ignored - columns.keys() - read_along), read_along)
