@@ -52,24 +52,9 @@ STORED = {
 _NAMES = {stored.number: name for name, stored in STORED.items()}
 _FIELDS = frozenset(stored.field for stored in STORED.values())
 _WITHOUT_ARRAYS = {
-    0: "DT_INVALID",
-    11: "DT_QINT8",
-    12: "DT_QUINT8",
-    13: "DT_QINT32",
-    15: "DT_QINT16",
-    16: "DT_QUINT16",
-    20: "DT_RESOURCE",
-    21: "DT_VARIANT",
-    24: "DT_FLOAT8_E5M2",
-    25: "DT_FLOAT8_E4M3FN",
-    26: "DT_FLOAT8_E4M3FNUZ",
-    27: "DT_FLOAT8_E4M3B11FNUZ",
-    28: "DT_FLOAT8_E5M2FNUZ",
-    29: "DT_INT4",
-    30: "DT_UINT4",
-    31: "DT_INT2",
-    32: "DT_UINT2",
-    33: "DT_FLOAT4_E2M1FN",
+    0: "DT_INVALID", 11: "DT_QINT8", 12: "DT_QUINT8", 13: "DT_QINT32", 15: "DT_QINT16", 16: "DT_QUINT16", 20: "DT_RESOURCE",
+    21: "DT_VARIANT", 24: "DT_FLOAT8_E5M2", 25: "DT_FLOAT8_E4M3FN", 26: "DT_FLOAT8_E4M3FNUZ", 27: "DT_FLOAT8_E4M3B11FNUZ",
+    28: "DT_FLOAT8_E5M2FNUZ", 29: "DT_INT4", 30: "DT_UINT4", 31: "DT_INT2", 32: "DT_UINT2", 33: "DT_FLOAT4_E2M1FN",
 }
 _ALL_NAMES = {**_NAMES, **_WITHOUT_ARRAYS}
 _REFERENCES = 100  # DT_FLOAT_REF is 101, and so on
