@@ -13,6 +13,7 @@ import numpy as np
 
 from tfrecord_io.arrow.companions import Companions, product
 from tfrecord_io.arrow.physical import mask_of
+from tfrecord_io.arrow.tensor_bytes import first_unreal
 from tfrecord_io.arrow.widen import is_nothing
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import MissingDependencyError
@@ -83,7 +84,7 @@ def _fold(name: str, columns: Mapping[str, ColumnBuffers]) -> Folded | None:
     shapes = _shapes(said.shape, mask)
     if of is None or shapes is None or np.any(product(shapes) * of.itemsize != sizes) or np.any(shapes < 0):
         return None
-    if of.name == "bool" and column.values.max(initial=0) > 1:
+    if first_unreal(of, column.values) >= 0:
         return None
     first = shapes[0]
     return Folded(of, shapes.shape[1], tuple(first.tolist()) if np.all(shapes == first) else None)

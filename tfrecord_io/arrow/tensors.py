@@ -14,6 +14,7 @@ from tfrecord_io.arrow.companions import Companions, Expected
 from tfrecord_io.arrow.faults import RowFault
 from tfrecord_io.arrow.lists import Restore, leaf_restore
 from tfrecord_io.arrow.physical import mask_of
+from tfrecord_io.arrow.tensor_bytes import first_unreal
 from tfrecord_io.arrow.tensor_columns import from_items
 from tfrecord_io.arrow.tensor_items import Items
 from tfrecord_io.arrow.widen import absent, is_nothing, slots, widen
@@ -24,7 +25,7 @@ from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.kinds import Kind, Layout
 from tfrecord_io.schema.shapes import Shape, fixed_part, size_of
 from tfrecord_io.schema.tensor_types import element_and_shape, is_fixed_shape_tensor, value_type_of
-from tfrecord_io.schema.types import BY_WIRE, LIST, RAW, TENSOR_PROTO, Leaf, is_list_like
+from tfrecord_io.schema.types import BY_WIRE, LIST, RAW, TENSOR_PROTO, Leaf, companions, is_list_like
 
 _NUMBER_KINDS = {"b": Kind.INT64, "i": Kind.INT64, "u": Kind.INT64, "M": Kind.INT64, "m": Kind.INT64, "f": Kind.FLOAT, "c": Kind.FLOAT}
 
@@ -151,9 +152,17 @@ class TensorColumn:
             fault.feature = self._feature
             raise
 
-    def step(self, column: ColumnBuffers) -> pa.Array:
-        """The tensors of the steps of a feature list."""
-        return self._array(column, None)
+    def steps(self, columns: Mapping[str, ColumnBuffers]) -> Restore:
+        """How the steps of a feature list become tensors; the steps of their companions stand in feature lists of the same lengths."""
+        column = columns.get(self._feature)
+        found = {}
+        for name in companions(self._feature):
+            beside = columns.get(name)
+            if beside is None or column is None or beside.steps is None or beside.offsets is None or column.offsets is None:
+                continue
+            if np.array_equal(beside.offsets, column.offsets):
+                found[name] = beside.steps
+        return lambda steps: self._array(steps, None if self._companions is None else self._companions.of(found, steps.rows))
 
     def _array(self, column: ColumnBuffers, beside: Expected | None) -> pa.Array:
         nothing = is_nothing(column)
@@ -176,10 +185,9 @@ class TensorColumn:
     def _raw(self, column: ColumnBuffers, mask: Array) -> _Present:
         offsets, data = slots(column)
         sizes = np.diff(offsets).astype(np.int64)
-        if self._of.name == "bool" and np.any(bad := data > 1):
-            at = int(bad.argmax())
-            row = int(offsets.searchsorted(at, side="right")) - 1
-            raise RowFault(row, f"the byte {data[at]} is no bool", expected="0 or 1", got=int(data[at]))
+        if (at := first_unreal(self._of, data)) >= 0:
+            row, got = int(offsets.searchsorted(at, side="right")) - 1, data[at : at + self._of.itemsize].tobytes().hex()
+            raise RowFault(row, f"the bytes {got} at {at - offsets[row]} are no {self._of.name}", expected=self._of.name, got=got)
         return _Present(data, sizes if len(sizes) == np.count_nonzero(mask) else sizes[mask])
 
     def _numbers(self, column: ColumnBuffers, mask: Array) -> _Present:

@@ -125,9 +125,10 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Callable[[Columns, int], pa.Array]:
     beside = Companions(field.feature, folded) if reads_companions(field) else None
     restore: Callable[[Columns, int], pa.Array]
-    if is_any_tensor(field.type):
-        field_leaves(field)  # raises where there is none
-        restore = TensorColumn(field.feature, field.tensor, field.encoding, beside).array
+    if is_any_tensor(field.value):
+        (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
+        tensors = TensorColumn(field.feature, field.tensor, field.encoding, beside)
+        restore = tensors.array if field.part != FEATURE_LIST else _steps_of_tensors(field, leaf, tensors)
     else:
         restore = _structs(field, dictionaries) if has_struct(field.type) else _plain(field, dictionaries, beside)
     if field.default is None:
@@ -143,17 +144,19 @@ def _plain(field: Field, dictionaries: Dictionaries, beside: Companions | None) 
         assert whole is not None
         return whole.array
     step = field_leaves(field, in_steps=True)[0]
-    of_step = (
-        TensorColumn(field.feature, field.tensor, field.encoding).step
-        if is_any_tensor(field.value)
-        else _leaf(field, step, dictionary).restore
-    )
-    as_steps = _Leaf(step, feature_list_restore(field.type, of_step))
+    as_steps = _Leaf(step, feature_list_restore(field.type, _leaf(field, step, dictionary).restore))
 
     def restore(columns: Columns, rows: int) -> pa.Array:
         column = columns.get(field.feature)
         in_steps = whole is None or (column is not None and column.steps is not None)
         return (as_steps if in_steps else whole).array(columns, rows)  # type: ignore[union-attr]
+
+    return restore
+
+
+def _steps_of_tensors(field: Field, leaf: Leaf, tensors: TensorColumn) -> Callable[[Columns, int], pa.Array]:
+    def restore(columns: Columns, rows: int) -> pa.Array:
+        return _Leaf(leaf, feature_list_restore(field.type, tensors.steps(columns))).array(columns, rows)
 
     return restore
 
