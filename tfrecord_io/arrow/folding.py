@@ -118,11 +118,11 @@ def _one_dtype(column: ColumnBuffers, mask: Array) -> Element | None:
     """The dtype that all rows name, None where they differ or it is none."""
     assert column.value_offsets is not None
     assert column.values is not None
-    begins, sizes = column.value_offsets[:-1][mask], np.diff(column.value_offsets)[mask]
+    sizes = np.diff(column.value_offsets)[mask]
     size = int(sizes[0])
-    if size > _MOST_NAME or np.any(sizes != size):
+    if not 0 < size <= _MOST_NAME or np.any(sizes != size):
         return None
-    names = column.values[begins[:, None] + np.arange(size)]
+    names = column.values[column.value_offsets[0] : column.value_offsets[-1]].reshape(-1, size)  # a null's slot is empty
     if np.any(names != names[0]):
         return None
     try:
@@ -135,9 +135,9 @@ def _shapes(column: ColumnBuffers, mask: Array) -> Array | None:
     """The shapes of the rows, None where ranks differ."""
     assert column.offsets is not None
     assert column.values is not None
-    begins, ranks = column.offsets[:-1][mask], np.diff(column.offsets)[mask]
+    ranks = np.diff(column.offsets)[mask]
     rank = int(ranks[0])
     if rank > _MOST_AXES or np.any(ranks != rank):
         return None
-    shapes = column.values[begins[:, None].astype(np.int64) + np.arange(rank)].reshape(len(begins), rank)
+    shapes = column.values[column.offsets[0] : column.offsets[-1]].reshape(len(ranks), rank)  # a null row is empty
     return None if np.any(shapes > 2**31 - 1) else shapes

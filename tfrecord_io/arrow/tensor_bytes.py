@@ -11,6 +11,7 @@ _LAST_CHARACTER = 0x10FFFF  # of Unicode
 def first_unreal(of: Element, data: Array) -> int:
     """Where the first bytes stand that are no value: a bool other than 0 and 1, a number that is no character. −1: nowhere.
 
+    >>> import numpy as np
     >>> from tfrecord_io.schema.dtypes import element
     >>> first_unreal(element("bool"), np.array([0, 1, 2], np.uint8))
     2
