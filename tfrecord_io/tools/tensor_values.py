@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.tensor_items import items_of, to_cells
-from tfrecord_io.arrow.tensor_lists import is_list_of_tensors, list_cells
+from tfrecord_io.arrow.tensor_items import is_list_of_tensors, items_of, list_cells, to_cells
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.tensor_types import is_any_tensor
 
