@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +12,10 @@ from pyarrow import types as t
 from tfrecord_io.arrow.cast import Cast, checked_cast, raw_values, value_cast
 from tfrecord_io.arrow.faults import RowFault
 from tfrecord_io.arrow.physical import list_array, mask_of, variable_width
-from tfrecord_io.arrow.proto_cells import unserialized
 from tfrecord_io.arrow.widen import first_valid, is_nothing, widen
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.schema.kinds import Kind, Layout
-from tfrecord_io.schema.types import LIST, RAW, TENSOR_PROTO, Leaf, is_list_like, is_number, is_text_or_bytes, value_type
+from tfrecord_io.schema.types import RAW, Leaf, is_list_like, is_number
 
 Restore = Callable[[ColumnBuffers], pa.Array]
 """The array of one decoded column; raises RowFault."""
@@ -26,8 +24,6 @@ Restore = Callable[[ColumnBuffers], pa.Array]
 def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:
     """How the feature of a leaf becomes an array of the leaf's type."""
     kind, layout = leaf.kind, leaf.layout
-    if leaf.encoding == TENSOR_PROTO:
-        return _protos(leaf)
     if kind is Kind.NONE:
         return _nothing(leaf.type)
     if not is_list_like(leaf.type):
@@ -46,16 +42,6 @@ def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:
         return plain(widen(column, kind, layout))
 
     return restore
-
-
-def _protos(leaf: Leaf) -> Restore:
-    """Cells that are serialized tensors: of strings, or of numbers, whose bytes are raw ones."""
-    if is_text_or_bytes(value_type(leaf.type)):
-        plain = replace(leaf, encoding=LIST, layout=Layout.LIST if is_list_like(leaf.type) else Layout.SCALAR)
-    else:
-        plain = replace(leaf, encoding=RAW)
-    restore = leaf_restore(plain)
-    return lambda column: restore(unserialized(column, leaf.type))
 
 
 def _with_values(type_: pa.DataType) -> list[pa.DataType]:
