@@ -12,10 +12,10 @@ from tfrecord_io.arrow.faults import RowFault
 from tfrecord_io.tensors.proto_strings import parse_string_protos
 from tfrecord_io.tensors.serialize import serialize_tensor
 
-ARRAYS = [
-    npst.arrays("S3", npst.array_shapes(min_dims=0, max_dims=2, min_side=0), elements=st.binary(max_size=3).map(lambda b: b.rstrip(b"\0"))),
-    npst.arrays("U3", npst.array_shapes(min_dims=0, max_dims=2, min_side=0), elements=st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=3)),
-]
+SHAPES = npst.array_shapes(min_dims=0, max_dims=2, min_side=0)
+BYTES = st.binary(max_size=3).map(lambda item: item.rstrip(b"\0"))
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=3)
+ARRAYS = [npst.arrays("S3", SHAPES, elements=BYTES), npst.arrays("U3", SHAPES, elements=TEXT)]
 
 
 def column(cells: list[bytes]) -> tuple[np.ndarray, np.ndarray]:
