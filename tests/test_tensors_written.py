@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tensors_of_arrays import PLAIN, Given, columns, dtype_of, values_of
+from tfrecord_io.schema.dtypes import element
+from tfrecord_io.schema.tensor_types import tensor_field
 
-ANY = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+ANY = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def records(data: Any, path: Path, **keywords: Any) -> list[dict[str, Any]]:
@@ -215,3 +217,59 @@ def _counting(sizes: list[int]) -> Any:
         return from_ndarray(values, valid)
 
     return counted
+
+
+# --- several tables, and a schema
+
+
+IMAGES = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
+
+
+def test_tables_of_other_shapes_need_a_schema(engine: str, tmp_path: Path) -> None:
+    parts = [{"x": IMAGES}, {"x": IMAGES[:, :1]}]
+    with pytest.raises(tfr.SchemaError, match=r"tfr.tensor\('uint8', \(None, 3\)\)"):
+        tfr.write_tfrecord(parts, tmp_path / "a")
+    free = pa.schema([tensor_field("x", element("uint8"), (None, 3))])
+    found = records(parts, tmp_path / "a", schema=free)
+    for record, cell in zip(found, [*IMAGES, *IMAGES[:, :1]], strict=True):
+        check(record, "x", "uint8", cell)
+    with pytest.raises(tfr.EncodeError, match="does not fit") as caught:
+        tfr.write_tfrecord(parts, tmp_path / "b", schema={"x": tfr.tensor("uint8", (2, 3))})
+    assert caught.value.record == 2
+
+
+def test_a_table_of_one_shape_fits_behind_one_of_many(engine: str, tmp_path: Path) -> None:
+    parts = [{"x": [IMAGES[0], IMAGES[0, :1], None]}, {"x": IMAGES}, {"x": [None]}]
+    for record, cell in zip(records(parts, tmp_path / "a"), [IMAGES[0], IMAGES[0, :1], None, *IMAGES, None], strict=True):
+        check(record, "x", "uint8", cell)
+
+
+def test_a_schema_reshapes_lists(engine: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": [IMAGES[0].reshape(-1), None, IMAGES[1].reshape(-1)]})
+    found = records(frame, tmp_path / "a", schema={"x": tfr.tensor("uint8", (2, 3))})
+    for record, cell in zip(found, [IMAGES[0], None, IMAGES[1]], strict=True):
+        check(record, "x", "uint8", cell)
+    with pytest.raises(tfr.EncodeError, match=r"shape \(3,\)") as caught:
+        tfr.write_tfrecord({"x": [[1] * 6, None, [1] * 3]}, tmp_path / "b", schema={"x": tfr.tensor("uint8", (2, 3))})
+    assert (caught.value.record, caught.value.feature) == (2, "x")
+
+
+# --- SequenceExamples
+
+
+def test_lists_of_tensors_are_feature_lists(engine: str, tmp_path: Path) -> None:
+    type_ = pa.list_(pa.fixed_shape_tensor(pa.int16(), (2, 2)))
+    steps = pa.array([[1, 2, 3, 4], [5, 6, 7, 8], None], pa.list_(pa.int16(), 4))
+    tensors = pa.ExtensionArray.from_storage(type_.value_type, steps)
+    array = pa.ListArray.from_arrays(pa.array([0, 2, 2, 3]), tensors, mask=pa.array([False, True, False]))
+    tfr.write_tfrecord(pa.table({"x": array}), tmp_path / "a", record_type="sequence_example")
+    found = [tfr.SequenceExample.FromString(payload) for payload in tfr.RecordReader(tmp_path / "a")]
+    lists = [message.feature_lists.feature_list for message in found]
+    first = [feature.bytes_list.value[0] for feature in lists[0]["x"].feature]
+    assert first == [np.array(cell, "<i2").tobytes() for cell in ([1, 2, 3, 4], [5, 6, 7, 8])]
+    assert [list(feature.int64_list.value) for feature in lists[0]["x/shape"].feature] == [[2, 2], [2, 2]]
+    assert [list(feature.bytes_list.value) for feature in lists[0]["x/dtype"].feature] == [[b"int16"], [b"int16"]]
+    assert not set(lists[1])
+    assert [feature.WhichOneof("kind") for name in ("x", "x/shape", "x/dtype") for feature in lists[2][name].feature] == [None] * 3
+    with pytest.raises(tfr.EncodeError, match="sequence_example"):
+        tfr.write_tfrecord(pa.table({"x": array}), tmp_path / "b")

@@ -129,8 +129,9 @@ WRITE = {
     "sequence_example" writes lists of lists as feature lists, with one step for each inner list. "bytes"
     writes one binary column as records, as they are.""",
     "column_encoding": """dict, optional
-    By column: "list" (values, the default) or "raw" (little-endian bytes, with ``x/shape`` and ``x/dtype`` beside them,
-    so that nothing is rounded).""",
+    By column: "list" (values, the default of plain columns), "raw" (little-endian bytes in C order, with ``x/shape`` and
+    ``x/dtype`` beside them, so that nothing is rounded: the default of arrays of two and more dimensions) or "tensor_proto"
+    (what ``tf.io.serialize_tensor`` gives).""",
     "float64": """{None, "round", "error", "raw"}
     TFRecord has no float64. None rounds to float32 with one PrecisionWarning, "round" does so silently, "error"
     refuses values that would change, "raw" keeps the bits of every float64 column.""",

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ import pyarrow.compute as pc
 
 from tfrecord_io.arrow.from_arrow import dictionaries, encode_columns
 from tfrecord_io.arrow.input import BatchSource, fitting, open_input
+from tfrecord_io.arrow.tensor_cast import cast_columns
 from tfrecord_io.arrow.write_plan import WritePlan, plan_writing
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError
@@ -119,10 +121,13 @@ class Writer:
     def _append(self, data: Any) -> None:
         options = self._options
         source = open_input(
-            data, index=options.index, nan_to_null=options.nan_to_null, encodings=options.column_encoding, row_base=self._rows
+            data,
+            index=options.index,
+            nan_to_null=options.nan_to_null,
+            encodings=options.column_encoding,
+            row_base=self._rows,
+            conform=None if self._schema is None else partial(conform, schema=self._schema),
         )
-        if self._schema is not None:
-            source = conform(source, self._schema)
         self._progress = Progress(self._options.progress, source.rows, "row")
         try:
             self._write_source(source)
@@ -239,7 +244,7 @@ class Writer:
             self.discard()
 
 
-def conform(source: BatchSource, schema: Schema) -> BatchSource:
+def conform(source: BatchSource, row_base: int, schema: Schema) -> BatchSource:
     """The columns of `schema`, in its order, cast to its types and named as its features.
 
     Raises
@@ -258,9 +263,11 @@ def conform(source: BatchSource, schema: Schema) -> BatchSource:
     written = written_schema(schema, target.metadata)
 
     def cast() -> Iterator[pa.RecordBatch]:
+        rows = row_base
         for batch in source:
             try:
-                columns = batch.select(schema.names).cast(target).columns
+                columns = cast_columns(batch.select(schema.names), target, rows)
+                rows += batch.num_rows
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
                 reason = f"a column cannot be cast to the schema's type: {error}"
                 raise EncodeError(reason, advice="cast it yourself, or change the schema") from error

@@ -11,12 +11,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from arrow_tables import batches
+from tensors_of_arrays import NAMES
 from tfrecord_io.arrow.from_arrow import dictionaries
 from tfrecord_io.arrow.write_plan import plan_writing
 from tfrecord_io.engine.contract import EMBEDDED_FIELD
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema import embedded
+from tfrecord_io.schema.dtypes import element
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, embedded_schema, equal_types, field_bytes, pack, unpack
+from tfrecord_io.schema.tensor_types import tensor_field, variable_shape_tensor
 
 RICH = pa.schema(
     [
@@ -29,6 +32,12 @@ RICH = pa.schema(
         ("j", pa.json_()),
         ("b", pa.list_(pa.bool8())),
         ("n", pa.null()),
+        pa.field("image", pa.fixed_shape_tensor(pa.uint8(), (2, 3), dim_names=["h", "w"]), metadata={b"tfrecord_io.encoding": b"raw"}),
+        pa.field(
+            "waves",
+            variable_shape_tensor(pa.float32(), (None, 3, 2), ("a", "b", "c")),
+            metadata={b"tfrecord_io.encoding": b"tensor_proto", b"tfrecord_io.dtype": b"complex64"},
+        ),
     ],
     metadata={b"pandas": b'{"a": "ARROW:extension:name"}'},
 )
@@ -99,6 +108,35 @@ def test_equal_types_looks_at_names_and_types_only() -> None:
     assert not equal_types(pa.schema([("x", pa.timestamp("s"))]), pa.schema([("x", pa.timestamp("s", "UTC"))]))
 
 
+@pytest.mark.parametrize("shape", [(), (2, 3), (0, 2), (None,), (None, 3), (None, None)], ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_tensors_of_every_dtype_come_back(name: str, shape: tuple[int | None, ...]) -> None:
+    tensor = tensor_field("x", element(name), shape)
+    schema = pa.schema([tensor, ("s", pa.struct([tensor]))])
+    written = embedded_schema(plan_writing(schema).schema)
+    assert written.field("x").metadata[b"tfrecord_io.encoding"] == b"raw"
+    found = unpack(pack(written)).schema
+    assert found.equals(written, check_metadata=True)
+    assert (found.field("x").type, found.field("s").type) == (schema.field("x").type, schema.field("s").type)
+    steps = plan_writing(pa.schema([tensor.with_type(pa.list_(tensor.type))]), sequence=True)
+    assert unpack(pack(embedded_schema(steps.schema))).schema.equals(embedded_schema(steps.schema), check_metadata=True)
+
+
+def test_tensors_are_restored_in_c_order_and_marked() -> None:
+    permuted = pa.fixed_shape_tensor(pa.bool_(), (2, 3), permutation=[1, 0], dim_names=["h", "w"])
+    (found,) = embedded_schema(pa.schema([("x", permuted)]))
+    assert found.type == pa.fixed_shape_tensor(pa.uint8(), (3, 2), dim_names=["w", "h"])
+    assert found.metadata == {b"tfrecord_io.dtype": b"bool"}
+
+
+def test_tensors_of_two_dtypes_in_one_arrow_type_differ() -> None:
+    complex_, floats = tensor_field("x", element("complex64"), (3,)), tensor_field("x", element("float32"), (3, 2))
+    assert complex_.type == floats.type
+    for wrap in (pa.schema, lambda fields: pa.schema([("s", pa.struct(fields))])):
+        assert not equal_types(wrap([complex_]), wrap([floats]))
+        assert equal_types(wrap([complex_]), wrap([complex_]))
+
+
 # --- hostile content
 
 
@@ -144,6 +182,78 @@ CATEGORIES = pa.record_batch([pa.array(["a" * 1000] * 9).dictionary_encode()[:0]
 def test_unreadable_content_is_refused(content: bytes, reason: str) -> None:
     with pytest.raises(EmbeddedSchemaUnreadable, match=reason):
         unpack(content)
+
+
+def tensor(name: str, storage: pa.DataType, said: bytes, mark: bytes = b"") -> bytes:
+    """A schema of one column whose extension type is anything."""
+    metadata = {b"ARROW:extension:name": name.encode(), b"ARROW:extension:metadata": said, b"tfrecord_io.encoding": b"raw"}
+    if mark:
+        metadata[b"tfrecord_io.dtype"] = mark
+    tamed = {key.replace(b"ARROW:extension", b"arrow.extension"): value for key, value in metadata.items()}  # so that Arrow writes it
+    return PLAIN + stream(pa.schema([pa.field("x", storage, metadata=tamed)])).replace(b"arrow.extension", b"ARROW:extension")
+
+
+FIXED, VARIABLE = "arrow.fixed_shape_tensor", "arrow.variable_shape_tensor"
+SIX, PAIRS = pa.list_(pa.int8(), 6), pa.list_(pa.float32(), 4)
+ANY_TWO = pa.struct([("data", pa.list_(pa.int8())), ("shape", pa.list_(pa.int32(), 2))])
+
+
+def test_types_of_tensors_that_are_said_by_hand_are_read() -> None:
+    assert unpack(tensor(FIXED, SIX, b'{"shape": [2, 3]}')).schema.field("x").type == pa.fixed_shape_tensor(pa.int8(), (2, 3))
+    assert unpack(tensor(VARIABLE, ANY_TWO, b"")).schema.field("x").type == variable_shape_tensor(pa.int8(), (None, None))
+    found = unpack(tensor(FIXED, PAIRS, b'{"shape": [2, 2]}', b"complex64")).schema
+    assert found.field("x").metadata == {b"tfrecord_io.dtype": b"complex64", b"tfrecord_io.encoding": b"raw"}
+
+
+@pytest.mark.fault(53)
+@pytest.mark.fault(57)
+@pytest.mark.parametrize(
+    ("name", "storage", "said"),
+    [
+        (FIXED, SIX, b""),
+        (FIXED, SIX, b"{"),
+        (FIXED, SIX, b"[2, 3]"),
+        (FIXED, SIX, b"[" * 100_000),
+        (FIXED, SIX, b'{"shape": ' + b"[" * 50_000),
+        (FIXED, SIX, b'{"shape": [2, 4]}'),
+        (FIXED, SIX, b'{"shape": [-2, -3]}'),
+        (FIXED, SIX, b'{"shape": [2, 3.0]}'),
+        (FIXED, SIX, b'{"shape": [true, 6]}'),
+        (FIXED, SIX, b'{"shape": [2, null]}'),
+        (FIXED, SIX, b'{"shape": "23"}'),
+        (FIXED, SIX, b'{"shape": [2, 3], "permutation": [1, 0]}'),
+        (FIXED, SIX, b'{"shape": [2, 3], "dim_names": ["a"]}'),
+        (FIXED, SIX, b'{"shape": [2, 3], "dim_names": [1, 2]}'),
+        (FIXED, SIX, b'{"shape": [2, 3], "dim_names": ["\\ud800", "b"]}'),
+        (FIXED, SIX, b'{"shape": [6' + b", 1" * 70 + b"]}"),
+        (FIXED, SIX, b'{"shape": [6], "more": 1}'),
+        (FIXED, pa.list_(pa.int8(), 0), b'{"shape": [0, 4000000000]}'),
+        (FIXED, pa.list_(pa.int8(), 0), b'{"shape": [0, 100000, 100000]}'),
+        (FIXED, pa.list_(pa.int8()), b'{"shape": [2, 3]}'),
+        (FIXED, pa.list_(pa.string(), 6), b'{"shape": [2, 3]}'),
+        (FIXED, pa.list_(pa.bool_(), 6), b'{"shape": [2, 3]}'),
+        (FIXED, pa.list_(pa.list_(pa.int8()), 6), b'{"shape": [2, 3]}'),
+        (VARIABLE, ANY_TWO, b'{"uniform_shape": [2]}'),
+        (VARIABLE, ANY_TWO, b'{"uniform_shape": [-1, null]}'),
+        (VARIABLE, ANY_TWO, b'{"permutation": [1, 0]}'),
+        (VARIABLE, ANY_TWO, b'{"dim_names": ["a"]}'),
+        (VARIABLE, pa.struct([("data", pa.list_(pa.int8())), ("shape", pa.list_(pa.int64(), 2))]), b""),
+        (VARIABLE, pa.struct([("shape", pa.list_(pa.int32(), 2)), ("data", pa.list_(pa.int8()))]), b""),
+        (VARIABLE, pa.struct([("data", pa.list_(pa.int8())), ("shape", pa.list_(pa.int32(), 2**31 - 1))]), b""),
+        (VARIABLE, pa.int8(), b""),
+    ],
+    ids=range(31),
+)
+def test_odd_types_of_tensors_are_refused(name: str, storage: pa.DataType, said: bytes) -> None:
+    with pytest.raises(EmbeddedSchemaUnreadable):
+        unpack(tensor(name, storage, said))
+
+
+@pytest.mark.fault(53)
+@pytest.mark.parametrize("mark", [b"object", b"O", b"V8", b"complex128", b"int8", b"\xff", b"bool", b"__import__('os')"])
+def test_marks_that_do_not_fit_are_refused(mark: bytes) -> None:
+    with pytest.raises(EmbeddedSchemaUnreadable):
+        unpack(tensor(FIXED, PAIRS, b'{"shape": [2, 2]}', mark))
 
 
 class Registered(pa.ExtensionType):

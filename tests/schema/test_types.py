@@ -8,7 +8,7 @@ import pytest
 from tfrecord_io.schema.dtypes import element
 from tfrecord_io.schema.kinds import Kind, Layout
 from tfrecord_io.schema.tensor_types import tensor_field
-from tfrecord_io.schema.types import UnsupportedType, leaves, plain_type, step_of, value_type, wire_storage, with_encoding
+from tfrecord_io.schema.types import UnsupportedType, leaves, step_of, value_type, wire_storage, with_encoding
 
 INT64 = [
     pa.bool_(),
@@ -156,24 +156,3 @@ def test_value_type_takes_off_all_wrappers() -> None:
     assert value_type(pa.large_list_view(pa.dictionary(pa.int8(), pa.large_string()))) == pa.large_string()
     assert value_type(pa.run_end_encoded(pa.int16(), pa.binary_view())) == pa.binary()
     assert value_type(pa.uuid()) == pa.binary(16)
-
-
-def test_plain_type_has_no_views_run_ends_or_large_offsets() -> None:
-    wild = pa.struct(
-        [
-            pa.field("a", pa.large_list_view(pa.field("el", pa.string_view(), False))),
-            ("b", pa.list_(pa.run_end_encoded(pa.int32(), pa.large_binary()), 3)),
-            ("c", pa.dictionary(pa.int16(), pa.large_string(), True)),
-            ("d", pa.json_(pa.large_string())),
-            ("e", pa.timestamp("ms", "UTC")),
-        ]
-    )
-    assert plain_type(wild) == pa.struct(
-        [
-            pa.field("a", pa.list_(pa.field("el", pa.string(), False))),
-            ("b", pa.list_(pa.binary(), 3)),
-            ("c", pa.dictionary(pa.int16(), pa.string(), True)),
-            ("d", pa.json_(pa.string())),
-            ("e", pa.timestamp("ms", "UTC")),
-        ]
-    )

@@ -17,7 +17,8 @@ from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.schema.embedded import dictionary_at, has_dictionary
 from tfrecord_io.schema.kinds import Kind, Layout
-from tfrecord_io.schema.types import LIST, Leaf, plain_type
+from tfrecord_io.schema.plain_types import plain_type
+from tfrecord_io.schema.types import LIST, Leaf
 
 
 def encode_columns(batch: pa.RecordBatch, plan: WritePlan, *, row_base: int = 0) -> list[ColumnBuffers]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,8 +14,11 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.arrays import fields_of, table_of_arrays
 from tfrecord_io.arrow.frames import table_of_frame
+from tfrecord_io.arrow.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
+from tfrecord_io.schema.types import UnsupportedType
 
 BATCH_ROWS = 65_536
 BATCH_BYTES = 64 << 20
@@ -43,6 +46,10 @@ class BatchSource:
         return self.batches
 
 
+Conform = Callable[[BatchSource, int], BatchSource]
+"""Brings one table of the input, behind so many rows, to the schema that all must have."""
+
+
 @dataclass(frozen=True, slots=True)
 class _How:
     """What the caller said about the input."""
@@ -50,6 +57,7 @@ class _How:
     index: bool | None
     nan_to_null: bool
     encodings: Mapping[str, str]
+    conform: Conform | None
 
 
 def open_input(
@@ -59,6 +67,7 @@ def open_input(
     nan_to_null: bool = True,
     encodings: Mapping[str, str] | None = None,
     row_base: int = 0,
+    conform: Conform | None = None,
 ) -> BatchSource:
     """Open anything that holds a table.
 
@@ -75,6 +84,8 @@ def open_input(
         What is asked for some columns; says which arrays become tensors.
     row_base : int
         Number of rows before these, for messages.
+    conform : function, optional
+        Applied to each table of the input: where a schema is given, the items of an iterable need not be alike.
 
     Raises
     ------
@@ -90,7 +101,7 @@ def open_input(
     >>> open_input({"x": [1, 2, None]}).schema.types
     [DataType(int64)]
     """
-    source = _open(data, _How(index, nan_to_null, encodings or {}), row_base)
+    source = _open(data, _How(index, nan_to_null, encodings or {}, conform), row_base)
     try:
         names = Counter(source.schema.names)
     except UnicodeDecodeError as error:
@@ -102,6 +113,17 @@ def open_input(
 
 
 def _open(data: Any, how: _How, row_base: int) -> BatchSource:
+    source = _of_one(data, how, row_base)
+    if source is None and isinstance(data, Iterable) and not isinstance(data, (str, bytes, bytearray, memoryview)):
+        return _of_iterable(iter(data), how, row_base)
+    if source is None:
+        what = f"{type(data).__module__}.{type(data).__qualname__}"
+        raise TypeError(f"{what} holds no table: pass a DataFrame, Arrow data, a mapping of arrays or an iterable of record batches")
+    return source if how.conform is None else how.conform(source, row_base)
+
+
+def _of_one(data: Any, how: _How, row_base: int) -> BatchSource | None:
+    """The batches of what is one table, None where it is not."""
     if isinstance(data, np.ndarray) and data.dtype.names is not None and data.ndim:
         data = fields_of(data)
     if _is_frame(data) or isinstance(data, Mapping):
@@ -120,10 +142,7 @@ def _open(data: Any, how: _How, row_base: int) -> BatchSource:
         except pa.ArrowInvalid as error:
             raise _no_table(data, "array") from error
         return BatchSource(batch.schema, _cut([batch]), batch.num_rows)
-    if isinstance(data, Iterable) and not isinstance(data, (str, bytes, bytearray, memoryview)):
-        return _of_iterable(iter(data), how, row_base)
-    what = f"{type(data).__module__}.{type(data).__qualname__}"
-    raise TypeError(f"{what} holds no table: pass a DataFrame, Arrow data, a mapping of arrays or an iterable of record batches")
+    return None
 
 
 def _is_frame(data: Any) -> bool:
@@ -196,7 +215,7 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
     """`source`, which `who` gave, behind data of the schema `first`.
 
     Offsets of another width and views make no difference, and a column of nulls fits any type: pandas cannot say which one
-    it is.
+    it is. Tensors of one shape fit those whose shapes vary.
 
     Raises
     ------
@@ -211,25 +230,46 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
         what = f"differs in '{printable(odd[0])}'" if odd else "has them in another order"
         raise SchemaError(f"{who} {what}: its columns must be those that came first")
     for a, b in zip(found, first, strict=True):
-        if not pa.types.is_null(a.type) and not equal_types(embedded_schema(pa.schema([a])), embedded_schema(pa.schema([b]))):
-            raise SchemaError(
-                f"{who} has another type than what came first",
-                feature=a.name,
-                expected=str(b.type),
-                got=str(a.type),
-                advice=f"cast {a.type} and {b.type} to one type",
-            )
+        if pa.types.is_null(a.type) or tensors_fit(a, b) or equal_types(_embedded(a), _embedded(b)):
+            continue
+        raise SchemaError(
+            f"{who} has another type than what came first",
+            feature=a.name,
+            expected=str(b.type),
+            got=str(a.type),
+            advice=_how_to_fit(a, b),
+        )
     return BatchSource(first, (_fill_nulls(batch, first) for batch in source), source.rows)
 
 
 def _fill_nulls(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if batch.schema.types == schema.types:
         return batch
-    columns = [
-        pa.nulls(batch.num_rows, field.type) if pa.types.is_null(column.type) else column
-        for column, field in zip(batch.columns, schema, strict=True)
-    ]
+    columns = [_filled(column, own, field) for column, own, field in zip(batch.columns, batch.schema, schema, strict=True)]
     return pa.RecordBatch.from_arrays(columns, names=schema.names)
+
+
+def _filled(column: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), field.type)
+    return tensor_cast(column, own, field) if tensors_fit(own, field) else column
+
+
+def _embedded(field: pa.Field) -> pa.Schema:
+    try:
+        return embedded_schema(pa.schema([field]))
+    except UnsupportedType as error:
+        raise EncodeError(error.reason, feature=error.feature, advice=error.advice) from error
+
+
+def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
+    """What to do about two types that differ."""
+    if is_any_tensor(a.type) and is_any_tensor(b.type):
+        (of, axes), (other, others) = element_and_shape(a), element_and_shape(b)
+        if of == other and len(axes) == len(others):
+            free = tuple(x if x == y else None for x, y in zip(axes, others, strict=True))
+            return f"where the shape varies, say so: schema={{'{a.name}': tfr.tensor('{of.name}', {free}), ...}}"
+    return f"cast {a.type} and {b.type} to one type"
 
 
 def _cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -151,4 +151,4 @@ def _within(type_: pa.DataType) -> Iterator[pa.DataType]:
 
 def _text(leaf: Leaf, text: Text) -> Text:
     value = value_type(leaf.type)
-    return text if leaf.kind is Kind.BYTES and (t.is_string(value) or t.is_large_string(value)) else Text.NO
+    return text if leaf.kind is Kind.BYTES and leaf.encoding == LIST and (t.is_string(value) or t.is_large_string(value)) else Text.NO

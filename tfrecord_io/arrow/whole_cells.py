@@ -45,7 +45,7 @@ def whole_columns(leaf: Leaf, rows: Rows, values: pa.Array) -> Iterator[ColumnBu
     if leaf.element is None and is_text_or_bytes(values.type):
         yield _protos_of_strings(leaf, rows, values)
         return
-    items = _of_values(rows, values) if leaf.element is None else _of_tensors(leaf, rows, values)
+    items = items_of_values(rows, values) if leaf.element is None else _of_tensors(leaf, rows, values)
     yield from ENCODINGS[leaf.encoding](leaf, replace(rows, offsets=None), items)
 
 
@@ -69,8 +69,8 @@ def _of_tensors(leaf: Leaf, rows: Rows, values: pa.Array) -> Items:
         raise
 
 
-def _of_values(rows: Rows, values: pa.Array) -> Items:
-    """Single numbers have no dimension, lists of them one."""
+def items_of_values(rows: Rows, values: pa.Array) -> Items:
+    """The cells of a plain column as tensors: single numbers have no dimension, lists of them one."""
     of = element_of(values.type)
     data = raw_values(values)
     if rows.offsets is None:

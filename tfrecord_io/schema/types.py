@@ -12,17 +12,9 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.schema.dtypes import DTYPE_KEY, Element
+from tfrecord_io.schema.dtypes import Element
 from tfrecord_io.schema.kinds import Kind, Layout
-from tfrecord_io.schema.tensor_types import (
-    element_and_shape,
-    is_any_tensor,
-    is_fixed_shape_tensor,
-    logical_dim_names,
-    mark,
-    tensor_type,
-    value_type_of,
-)
+from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_any_tensor, is_fixed_shape_tensor, value_type_of
 
 ENCODING_KEY = b"tfrecord_io.encoding"  # field metadata; absent means LIST
 PART_KEY = b"tfrecord_io.part"  # field metadata: the part of a SequenceExample that a list column stands in
@@ -119,11 +111,11 @@ def step_of(field: pa.Field) -> pa.Field | None:
     UnsupportedType
         The steps are structs.
     """
-    type = _off_run_ends(field.type)
+    type = off_run_ends(field.type)
     if not is_list_like(type):
         return None
     marked = (field.metadata or {}).get(PART_KEY) == FEATURE_LIST.encode()
-    step = _off_run_ends(type.value_type)
+    step = off_run_ends(type.value_type)
     if not marked and not is_list_like(step) and not is_any_tensor(step):
         return None
     if t.is_struct(step.value_type if is_list_like(step) else step):
@@ -159,7 +151,7 @@ def leaves(field: pa.Field) -> list[Leaf]:
 def _collect(field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.DataType | None, encoding: str, found: list[Leaf]) -> None:
     """Add the leaves below `field`; `outer` is the list type that they are inside of."""
     encoding = encoding_of(field) or encoding
-    type = _off_run_ends(field.type)
+    type = off_run_ends(field.type)
     if t.is_struct(type):
         if type.num_fields == 0:
             raise UnsupportedType(feature, "a struct without fields has no values to write", "leave the column out")
@@ -207,7 +199,7 @@ _TIMES = "mM"
 def _tensor_leaf(field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.DataType | None, encoding: str) -> Leaf:
     if outer is not None:
         raise UnsupportedType(feature, "a list of tensors has no form in an Example", 'write it with record_type="sequence_example"')
-    of, shape = _described(field, feature)
+    of, shape = described_column(field, feature)
     kind = "V" if of.name == "bfloat16" else of.dtype.kind
     if encoding in (LIST, BY_WIRE):
         if kind not in _NUMERIC + _TIMES:
@@ -223,7 +215,8 @@ def _tensor_leaf(field: pa.Field, feature: str, path: tuple[str, ...], outer: pa
     return Leaf(feature, path, field.type, Kind.BYTES, Layout.SCALAR, encoding, of)
 
 
-def _described(field: pa.Field, feature: str) -> tuple[Element, tuple[int | None, ...]]:
+def described_column(field: pa.Field, feature: str) -> tuple[Element, Shape]:
+    """The dtype and the shape of a column of tensors; UnsupportedType where no tensors are of its type."""
     try:
         return element_and_shape(field)
     except ValueError as error:
@@ -318,7 +311,8 @@ def relist(outer: pa.DataType, values: pa.DataType | pa.Field) -> pa.DataType:
     return pa.large_list_view(values) if t.is_large_list_view(outer) else pa.list_(values)
 
 
-def _off_run_ends(type: pa.DataType) -> pa.DataType:
+def off_run_ends(type: pa.DataType) -> pa.DataType:
+    """The type of the values of run-ends; any other as it is."""
     while t.is_run_end_encoded(type):
         type = type.value_type
     return type
@@ -351,49 +345,3 @@ def wire_storage(type: pa.DataType) -> pa.DataType:
     DataType(int64)
     """
     return _WIRE[kind_of(value_type(type))]
-
-
-def plain_type(type: pa.DataType) -> pa.DataType:
-    """The type a column is restored with: no views, no run-ends, 32-bit offsets, tensors in C order; all else as it is.
-
-    >>> plain_type(pa.large_list(pa.large_string()))
-    ListType(list<item: string>)
-    """
-    if t.is_run_end_encoded(type):
-        return plain_type(type.value_type)
-    if is_list_like(type):
-        child = plain_field(type.value_field)
-        return pa.list_(child, type.list_size) if t.is_fixed_size_list(type) else pa.list_(child)
-    if t.is_struct(type):
-        return pa.struct([plain_field(child) for child in type])
-    if t.is_dictionary(type):
-        return pa.dictionary(type.index_type, plain_type(type.value_type), type.ordered)
-    if t.is_large_string(type) or t.is_string_view(type):
-        return pa.string()
-    if t.is_large_binary(type) or t.is_binary_view(type):
-        return pa.binary()
-    if isinstance(type, pa.BaseExtensionType) and type.extension_name == "arrow.json":
-        return pa.json_(pa.string())
-    return type
-
-
-def plain_field(field: pa.Field) -> pa.Field:
-    """The field a column is restored with: of `plain_type`, and with the mark that says the dtype of its tensors.
-
-    The tensors of a feature list have their mark in the metadata of the column.
-
-    Raises
-    ------
-    UnsupportedType
-        Tensors of a type that none are written of.
-    """
-    type = _off_run_ends(field.type)
-    if is_any_tensor(type):
-        of, shape = _described(field.with_type(type), field.name)
-        metadata = {key: value for key, value in (field.metadata or {}).items() if key != DTYPE_KEY} | mark(of)
-        return field.with_type(tensor_type(of, shape, logical_dim_names(type))).with_metadata(metadata or None)
-    if is_list_like(type) and is_any_tensor(_off_run_ends(type.value_type)):
-        step = plain_field(field.with_type(type.value_type))
-        child = type.value_field.with_type(step.type)
-        return step.with_type(pa.list_(child, type.list_size) if t.is_fixed_size_list(type) else pa.list_(child))
-    return field.with_type(plain_type(type))
