@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from engine.strategies import sequence_example
 from records import blobs, example, floats, int64s, written
 from test_reader_laws import blocks_of, engine_of, on_disk
 from tfrecord_io.arrow.tensor_items import to_cells
@@ -80,6 +81,8 @@ def _size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
 def _array(shape: tuple[int, ...], content: bytes, dtype: np.dtype[Any]) -> np.ndarray:
     if dtype.kind == "b":
         content = bytes(byte & 1 for byte in content)
+    if dtype.kind == "U":
+        content = (np.frombuffer(content, "<u4") & 0xFFFF).tobytes()
     return np.frombuffer(content, dtype).reshape(shape)
 
 
@@ -235,8 +238,16 @@ def test_a_stream_says_which_record_is_no_tensor(read: Any, wrong: Mapping[str, 
 def test_bytes_of_a_bool_are_0_or_1(read: Any) -> None:
     bad = {**companions(np.zeros(1, bool)), "": blobs(b"\x02")}
     assert "x/shape" in read([record({"x": np.ones(1, bool)}), named(bad)]).column_names
-    with pytest.raises(tfr.DecodeError, match=r"record 1.*2 is no bool"):
+    with pytest.raises(tfr.DecodeError, match=r"record 1.*bytes 02 at 0 are no bool"):
         read([record({"x": np.ones(1, bool)}), named(bad)], sample=1)
+
+
+def test_numbers_of_no_character_are_no_text(read: Any) -> None:
+    good = np.array(["ab", "\U0010ffff"])
+    bad = {**companions(good), "": blobs(good[:1].tobytes() + b"\x00\x00\x11\x00" + bytes(4))}
+    assert "x/shape" in read([record({"x": good}), named(bad)]).column_names
+    with pytest.raises(tfr.DecodeError, match=r"record 1.*bytes 0000110000000000 at 8 are no U2"):
+        read([record({"x": good}), named(bad)], schema={"x": tfr.tensor("U2", (2,))})
 
 
 def test_companions_are_read_along_and_do_not_show(read: Any) -> None:
@@ -461,8 +472,6 @@ def test_pandas_gets_arrays(tmp_path: Path, backend: str | None) -> None:
 
 
 def test_pandas_gets_arrays_of_steps(tmp_path: Path) -> None:
-    from engine.strategies import sequence_example
-
     steps = {"x": [blobs(MATRIX.tobytes())] * 2, "y": [blobs(MATRIX.tobytes()), blobs(MATRIX[:1].tobytes())]}
     path = written(tmp_path / "x", [sequence_example({}, steps), b""])
     schema = {"x": tfr.sequence(tfr.tensor("float32", (2, 3))), "y": tfr.sequence(tfr.tensor("float32", (None, 3)))}
@@ -470,6 +479,21 @@ def test_pandas_gets_arrays_of_steps(tmp_path: Path) -> None:
     assert frame["x"][0].shape == (2, 2, 3)
     assert [step.shape for step in frame["y"][0]] == [(2, 3), (1, 3)]
     assert frame["x"][1] is None
+
+
+def test_steps_have_companions_of_their_own(read: Any) -> None:
+    arrays = [MATRIX, MATRIX[:1], MATRIX[:, :2].copy()]
+    lists = {f"x{suffix}": [companions(array)[suffix] for array in arrays] for suffix in ("", "/shape", "/dtype")}
+    payloads = [sequence_example({}, lists), b"", sequence_example({}, {name: steps[:1] for name, steps in lists.items()})]
+    schema = {"x": tfr.sequence(tfr.tensor("float32", (None, None)))}
+    column = read(payloads, schema=schema, record_type="sequence_example")["x"].combine_chunks()
+    assert column.value_lengths().to_pylist() == [3, None, 1]
+    assert_same(list(to_cells(column.values, pa.field("", column.type.value_type))), [*arrays, MATRIX])
+    payloads.append(sequence_example({}, {**lists, "x/dtype": [blobs(b"float32"), blobs(b"int32"), blobs(b"float32")]}))
+    with pytest.raises(tfr.DecodeError, match=r"record 3.*feature 'x'.*int32"):
+        read(payloads, schema=schema, record_type="sequence_example")
+    with pytest.raises(tfr.DecodeError, match=r"record 0.*feature 'x'.*x/shape"):
+        read([sequence_example({}, {"x": lists["x"]})], schema=schema, record_type="sequence_example")
 
 
 # ---- what fields say

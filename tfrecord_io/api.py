@@ -33,7 +33,7 @@ def read_tfrecord(path: Any, *, dtype_backend: str | None = None, **keywords: An
     pandas.DataFrame
         One row a record, in file order. A feature with exactly one value wherever it is present is a column of
         scalars, any other one of lists; an absent feature is missing. Columns are sorted by name unless a schema
-        says otherwise.
+        says otherwise. Tensors are ndarrays.
 
     Raises
     ------
@@ -74,6 +74,8 @@ def read_table(path: Any, **keywords: Any) -> pa.Table:
     pyarrow.Table
         Int64List → int64, FloatList → float32, BytesList → binary or, where all values are text, string; lists where
         any record has other than one value; null where a record has no value. Types are exact over the rows returned.
+        Bytes with ``x/shape`` and ``x/dtype`` beside them in every record are tensors: a fixed_shape_tensor where all have one
+        shape, else a variable_shape_tensor.
 
     Raises
     ------
@@ -204,7 +206,7 @@ def infer_schema(path: Any, **keywords: Any) -> InferredSchema:
     Returns
     -------
     InferredSchema
-        The `Schema` that `read_table` with ``schema="infer"`` goes by. Its ``evidence`` holds, by feature, the kind, how many
+        The `Schema` that `read_table` goes by where no file carries one. Its ``evidence`` holds, by feature, the kind, how many
         records have it, the least and most values in one, whether all are text, and which record made it a list or
         binary; it prints as a table of these.
 

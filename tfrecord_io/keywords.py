@@ -19,13 +19,13 @@ PATH = """path : str, PathLike, list of those, or binary file object
 READ = {
     "columns": """sequence of str, optional
     Features to read: names, globs and ``!name`` to leave out (``["*", "!image"]``). A feature that is left out is
-    skipped, not parsed. One that matches nothing raises.""",
+    skipped, not parsed. One that matches nothing raises. The shape and dtype beside a tensor are read along with it.""",
     "filters": """optional
     Not built yet.""",
     "schema": """Schema, pyarrow.Schema, dict or "infer", optional
     Columns to read, with their types, in this order: a dict of ``pyarrow.DataType`` or names like ``"int32"``; other
-    features are ignored. Without it the schema that the file carries governs, else types are inferred from the values;
-    "infer" passes over what files carry.""",
+    features are ignored. Without it the schema that the file carries governs, else types are inferred from the values,
+    where bytes with ``x/shape`` and ``x/dtype`` beside them become tensors; "infer" passes over all of that.""",
     "schema_overrides": """dict, optional
     Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``); the rest as without it.""",
     "stable_types": """bool, default False

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tfrecord_io as tfr
+from records import written
+from test_tensors_read import record
 
 COMMANDS = ["head", "schema", "count", "verify", "describe"]
 HOSTILE = "\x1b]0;owned\x07\x1b[31m"
@@ -46,6 +49,42 @@ def test_head_of_wide_records_puts_them_side_by_side(run, tmp_path: Path) -> Non
     shown = run("head", tmp_path / "wide.tfrecord").output
     assert "record 1" in shown
     assert "c19" in shown
+
+
+@pytest.fixture
+def tensors(tmp_path: Path) -> Path:
+    """A matrix of complex numbers, and images whose heights vary, with their companions."""
+    images = [np.zeros((height, 2), np.uint8) for height in (2, 3)]
+    c = np.array([[1, 1j]], np.complex64)
+    payloads = [record({"c": c, "image": images[0], HOSTILE: c}), record({"c": None, "image": images[1], HOSTILE: c})]
+    return written(tmp_path / "tensors.tfrecord", payloads)
+
+
+def test_tensors_are_shown_with_dtype_and_shape(run, tensors: Path) -> None:
+    for command in ("schema", "describe"):
+        shown = run(command, tensors)
+        assert shown.exit_code == 0, shown.output
+        assert "tensor<complex64>[1, 2]" in shown.output
+        assert "tensor<uint8>[?, ?]" in shown.output
+        assert "\x1b" not in shown.output
+    shown = run("head", tensors).output
+    assert "1j" in shown
+    assert "null" in shown
+    records = json.loads(run("head", "--json", "-c", "image", tensors).stdout)
+    assert records == [{"image": [[0, 0], [0, 0]]}, {"image": [[0, 0]] * 3}]
+    assert json.loads(run("schema", "--json", tensors).stdout)["source"] == "companions"
+
+
+@pytest.mark.parametrize("form", ["arrow", "python", "json"])
+def test_schemas_of_tensors_can_be_pasted(run, tensors: Path, form: str) -> None:
+    text = run("schema", "--as", form, tensors).stdout
+    expected = tfr.open_reader(tensors).schema
+    found: dict[str, object] = {}
+    if form == "json":
+        found["schema"] = tfr.Schema.from_json(text)
+    else:
+        exec(text, found)
+    assert tfr.Schema.parse(found["schema"]) == tfr.Schema.parse(expected)
 
 
 def test_head_of_no_records(run, data: Path) -> None:

@@ -203,6 +203,9 @@ def test_any_schema_has_a_description_by_the_names_of_its_features() -> None:
             "h": scalar("dictionary<values=string, indices=int8, ordered=0>", default="k"),
             "i": tensor("int16", (2, 2), default=3),
             "j": pa.uuid(),
+            "k": tensor("complex64", (2, 2), required=True),
+            "l": tensor("float32", (None, None)),
+            "m": tensor("int8", (2, 2), encoding="tensor_proto", required=True),
         }
     )
     assert schema.to_feature_description() == {
@@ -216,6 +219,9 @@ def test_any_schema_has_a_description_by_the_names_of_its_features() -> None:
         "h": FixedLenFeature((), "string", b"k"),
         "i": FixedLenFeature((2, 2), "int64", [3, 3, 3, 3]),
         "j": VarLenFeature("string"),
+        "k": FixedLenFeature((), "string"),
+        "l": VarLenFeature("float32"),
+        "m": FixedLenFeature((), "string"),
     }
     with pytest.raises(SchemaError, match="'m'"):
         Schema([Field("m", pa.map_(pa.string(), pa.int8()))]).to_feature_description()

@@ -119,7 +119,6 @@ def test_lists_of_lists_are_feature_lists_unless_said_otherwise() -> None:
         lambda: tensor("complex64", (2,), default="a"),
         lambda: tensor("uint8", (2,), default=[1, 300]),
         lambda: tensor("float32", (None, 2), default=[[1.0]]),
-        lambda: sequence(tensor("float32", (None, None))),
         lambda: Field("a", pa.fixed_shape_tensor(pa.int8(), [2]), metadata={b"tfrecord_io.dtype": b"complex64"}),
         lambda: Field("a", pa.fixed_shape_tensor(pa.int8(), [2]), metadata={b"tfrecord_io.dtype": b"object"}),
         lambda: tensor("float32", (2,), default=[1.0]),

@@ -5,9 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import math
 
+import ml_dtypes
+import numpy as np
 import pyarrow as pa
 import pytest
 
+from tfrecord_io.arrow.tensor_columns import from_cells
+from tfrecord_io.schema.dtypes import element
+from tfrecord_io.schema.tensor_types import mark, tensor_type
 from tfrecord_io.tools.summary import DISTINCT_LIMIT, ColumnGatherer, ColumnSummary, type_name
 
 
@@ -82,3 +87,23 @@ def test_type_names_are_short() -> None:
     assert type_name(pa.dictionary(pa.int8(), pa.int64())) == "category<int64>"
     assert type_name(pa.list_(pa.list_(pa.int8()))) == "list<list<int8>>"
     assert type_name(pa.fixed_shape_tensor(pa.float32(), [2, 3])) == "tensor<float>[2, 3]"
+    of = element("complex64")
+    assert type_name(tensor_type(of, (None, 3)), mark(of)) == "tensor<complex64>[?, 3]"
+
+
+@pytest.mark.parametrize("shapes", [[(2, 2), (2, 2)], [(2, 2), (1, 3)]])
+@pytest.mark.parametrize(
+    ("dtype", "ends"),
+    [("bool", (False, True)), ("int16", (0, 3)), ("complex64", (None, None)), ("bfloat16", (0.0, 3.0)), ("S3", (None, None))],
+)
+def test_tensors_are_lists_of_their_values(shapes: list[tuple[int, int]], dtype: str, ends: tuple[object, object]) -> None:
+    arrays = [np.arange(a * b).reshape(a, b).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype) for a, b in shapes]
+    column, of = from_cells([*arrays, None])
+    gatherer = ColumnGatherer("x", column.type, mark(of))
+    for piece in (column[:1], column[1:]):
+        gatherer.add(piece)
+    found = gatherer.summary()
+    sizes = [a * b for a, b in shapes]
+    assert (found.nulls, found.min_length, found.max_length) == (1, min(sizes), max(sizes))
+    assert (found.minimum, found.maximum) == ends
+    assert found.example == arrays[0].reshape(-1).tolist()

@@ -103,11 +103,12 @@ class Expected:
             self._refuse_shape(int(bad.argmax()), shape, counts)
         if not rank:
             return np.zeros((len(mask), 0), np.int64), has
+        flat, offsets = self.shape.values, self.shape.offsets
         if has.all():
-            matrix = self.shape.values[: len(mask) * rank].reshape(-1, rank)
+            matrix = flat[offsets[0] : offsets[-1]].reshape(-1, rank)
         else:
             matrix = np.zeros((len(mask), rank), np.int64)
-            matrix[has] = self.shape.values[self.shape.offsets[:-1][has][:, None] + np.arange(rank)]
+            matrix[has] = flat[offsets[:-1][has][:, None] + np.arange(rank)]
         fixed = np.array([-1 if axis is None else axis for axis in shape], np.int64)
         wrong = ((matrix < 0) | (matrix > _LONGEST_AXIS) | ((fixed >= 0) & (matrix != fixed))).any(axis=1)
         if np.any(bad := has & (wrong | (product(matrix) != counts))):
@@ -155,11 +156,12 @@ def _equal(column: ColumnBuffers, text: bytes) -> Array:
     """Which slots hold just this text."""
     assert column.value_offsets is not None
     assert column.values is not None
-    offsets, wanted = column.value_offsets, np.frombuffer(text, np.uint8)
-    fits = np.diff(offsets) == len(text)
-    if fits.all():
-        return (column.values[offsets[0] : offsets[-1]].reshape(-1, len(text)) == wanted).all(axis=1)
-    rows = np.flatnonzero(fits)
-    found = np.zeros(len(fits), bool)
-    found[rows] = (column.values[offsets[rows][:, None] + np.arange(len(text))] == wanted).all(axis=1)
-    return found
+    offsets = column.value_offsets
+    sizes = np.diff(offsets)
+    fits = sizes == len(text)
+    if np.count_nonzero(fits) == np.count_nonzero(sizes):  # the others are empty: no gaps
+        texts = column.values[offsets[0] : offsets[-1]].reshape(-1, len(text))
+    else:
+        texts = column.values[offsets[:-1][fits][:, None] + np.arange(len(text))]
+    fits[fits] = (texts == np.frombuffer(text, np.uint8)).all(axis=1)
+    return fits

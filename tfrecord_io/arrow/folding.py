@@ -13,6 +13,7 @@ import numpy as np
 
 from tfrecord_io.arrow.companions import Companions, product
 from tfrecord_io.arrow.physical import mask_of
+from tfrecord_io.arrow.tensor_bytes import first_unreal
 from tfrecord_io.arrow.widen import is_nothing
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import MissingDependencyError
@@ -83,7 +84,7 @@ def _fold(name: str, columns: Mapping[str, ColumnBuffers]) -> Folded | None:
     shapes = _shapes(said.shape, mask)
     if of is None or shapes is None or np.any(product(shapes) * of.itemsize != sizes) or np.any(shapes < 0):
         return None
-    if of.name == "bool" and column.values.max(initial=0) > 1:
+    if first_unreal(of, column.values) >= 0:
         return None
     first = shapes[0]
     return Folded(of, shapes.shape[1], tuple(first.tolist()) if np.all(shapes == first) else None)
@@ -117,11 +118,11 @@ def _one_dtype(column: ColumnBuffers, mask: Array) -> Element | None:
     """The dtype that all rows name, None where they differ or it is none."""
     assert column.value_offsets is not None
     assert column.values is not None
-    begins, sizes = column.value_offsets[:-1][mask], np.diff(column.value_offsets)[mask]
+    sizes = np.diff(column.value_offsets)[mask]
     size = int(sizes[0])
-    if size > _MOST_NAME or np.any(sizes != size):
+    if not 0 < size <= _MOST_NAME or np.any(sizes != size):
         return None
-    names = column.values[begins[:, None] + np.arange(size)]
+    names = column.values[column.value_offsets[0] : column.value_offsets[-1]].reshape(-1, size)  # a null's slot is empty
     if np.any(names != names[0]):
         return None
     try:
@@ -134,9 +135,9 @@ def _shapes(column: ColumnBuffers, mask: Array) -> Array | None:
     """The shapes of the rows, None where ranks differ."""
     assert column.offsets is not None
     assert column.values is not None
-    begins, ranks = column.offsets[:-1][mask], np.diff(column.offsets)[mask]
+    ranks = np.diff(column.offsets)[mask]
     rank = int(ranks[0])
     if rank > _MOST_AXES or np.any(ranks != rank):
         return None
-    shapes = column.values[begins[:, None].astype(np.int64) + np.arange(rank)].reshape(len(begins), rank)
+    shapes = column.values[column.offsets[0] : column.offsets[-1]].reshape(len(ranks), rank)  # a null row is empty
     return None if np.any(shapes > 2**31 - 1) else shapes

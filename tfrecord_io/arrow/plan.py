@@ -72,10 +72,10 @@ def plan_columns(
             required = field.required and field.default is None and not leaf.path
             kind, layout = (Kind.NONE, Layout.ANY) if leaf.encoding == BY_WIRE else (leaf.kind, leaf.layout)
             columns[leaf.feature] = PlanColumn(leaf.feature, kind, layout, _text(leaf, text), required, in_steps)
-            if leaf.path:
+            if reads_companions(field) or (leaf.companions and is_any_tensor(leaf.type)):
+                beside |= _companion_columns(leaf.feature, in_steps, ours=field.column in folded)
+            else:
                 ignored.update(leaf.companions)
-        if reads_companions(field):
-            beside |= _companion_columns(field.feature, field.column in folded)
     read_along = frozenset(beside.keys() - columns.keys())
     along = [column for name, column in beside.items() if name in read_along]
     return CompiledPlan((*columns.values(), *along), frozenset(ignored - columns.keys() - read_along), read_along)
@@ -83,17 +83,17 @@ def plan_columns(
 
 def reads_companions(field: Field) -> bool:
     """Whether the features with shape and dtype are read along: of raw bytes, and where only they say how long free axes are."""
-    if field.part == FEATURE_LIST or has_struct(field.type):
+    if has_struct(field.type) or (field.part == FEATURE_LIST and not is_any_tensor(field.value)):
         return False
-    of_numbers = is_any_tensor(field.type) and field.encoding == LIST and (field.shape or ()).count(None) > 1
+    of_numbers = is_any_tensor(field.value) and field.encoding == LIST and (field.shape or ()).count(None) > 1
     return of_numbers or field.encoding in (RAW, BY_WIRE)
 
 
-def _companion_columns(feature: str, ours: bool) -> dict[str, PlanColumn]:
+def _companion_columns(feature: str, in_steps: bool, ours: bool) -> dict[str, PlanColumn]:
     """What others have put under the names of our companions may be anything, and then says nothing."""
     shape, dtype = companions(feature)
     if not ours:
-        return {name: PlanColumn(name, Kind.NONE, Layout.ANY, Text.NO) for name in (shape, dtype)}
+        return {name: PlanColumn(name, Kind.NONE, Layout.ANY, Text.NO, steps=in_steps) for name in (shape, dtype)}
     return {shape: PlanColumn(shape, Kind.INT64, Layout.LIST, Text.NO), dtype: PlanColumn(dtype, Kind.BYTES, Layout.SCALAR, Text.NO)}
 
 

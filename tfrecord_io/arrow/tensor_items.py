@@ -12,7 +12,7 @@ from tfrecord_io.arrow.flatten import numbers, offsets_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.schema.dtypes import Element
-from tfrecord_io.schema.tensor_types import axes_of, element_and_shape, is_any_tensor, is_fixed_shape_tensor, permutation_of
+from tfrecord_io.schema.tensor_types import axes_of, element_and_shape, is_fixed_shape_tensor, permutation_of
 
 Shape = tuple[int, ...]
 
@@ -106,24 +106,6 @@ def cells_of(items: Items) -> Iterator[Array]:
     at = (items.offsets // items.of.itemsize).tolist()
     for i, shape in enumerate(items.shapes.tolist()):
         yield flat[at[i] : at[i + 1]].reshape(shape)
-
-
-def is_list_of_tensors(type_: pa.DataType) -> bool:
-    """Whether each row is a list of tensors: the steps of a feature list."""
-    return bool((pa.types.is_list(type_) or pa.types.is_large_list(type_)) and is_any_tensor(type_.value_type))
-
-
-def list_cells(array: pa.Array, field: pa.Field) -> Array:
-    """A column of lists of tensors as an object array: of tensors of one shape an ndarray [steps, *shape] each, of others an
-    object array of ndarrays; None where null."""
-    step = pa.field("", field.type.value_type, metadata=field.metadata)
-    offsets = np.asarray(array.offsets)
-    values = array.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
-    whole = to_ndarray(values, step) if is_fixed_shape_tensor(step.type) and not values.null_count else to_cells(values, step)
-    found = np.empty(len(array), object)
-    for row in np.flatnonzero(np.asarray(array.is_valid())).tolist():
-        found[row] = whole[offsets[row] - offsets[0] : offsets[row + 1] - offsets[0]]
-    return found
 
 
 def _viewed(data: Array, of: Element) -> Array:

@@ -14,9 +14,10 @@ from tfrecord_io.arrow.companions import Companions, Expected
 from tfrecord_io.arrow.faults import RowFault
 from tfrecord_io.arrow.lists import Restore, leaf_restore
 from tfrecord_io.arrow.physical import mask_of
+from tfrecord_io.arrow.tensor_bytes import first_unreal
 from tfrecord_io.arrow.tensor_columns import from_items
 from tfrecord_io.arrow.tensor_items import Items
-from tfrecord_io.arrow.widen import absent, is_nothing, widen
+from tfrecord_io.arrow.widen import absent, is_nothing, slots, widen
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.dtypes import Element
@@ -24,7 +25,7 @@ from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.kinds import Kind, Layout
 from tfrecord_io.schema.shapes import Shape, fixed_part, size_of
 from tfrecord_io.schema.tensor_types import element_and_shape, is_fixed_shape_tensor, value_type_of
-from tfrecord_io.schema.types import BY_WIRE, LIST, RAW, TENSOR_PROTO, Leaf, is_list_like
+from tfrecord_io.schema.types import BY_WIRE, LIST, RAW, TENSOR_PROTO, Leaf, companions, is_list_like
 
 _NUMBER_KINDS = {"b": Kind.INT64, "i": Kind.INT64, "u": Kind.INT64, "M": Kind.INT64, "m": Kind.INT64, "f": Kind.FLOAT, "c": Kind.FLOAT}
 
@@ -37,6 +38,10 @@ def value_restore(leaf: Leaf, shape: Shape | None, dictionary: pa.Array | None =
     shape : tuple of int or None, optional
         What a list's number of values has to fit.
     """
+    if leaf.encoding == TENSOR_PROTO:
+        from tfrecord_io.arrow.protos import proto_restore  # brings protobuf along
+
+        return proto_restore(leaf)
     restore = _by_wire(leaf) if leaf.encoding == BY_WIRE else leaf_restore(leaf, dictionary)
     counted = shape is not None and is_list_like(leaf.type) and not t.is_fixed_size_list(leaf.type)
     return _counted(restore, shape) if counted else restore  # type: ignore[arg-type]  # the shape is one where it is counted
@@ -110,17 +115,19 @@ class TensorColumn:
 
     Parameters
     ----------
-    field : Field
-        Of tensors, or a feature list of them, whose axes are not permuted.
+    feature : str
+    tensor : pyarrow.Field
+        Type of the tensors, whose axes are not permuted, and the mark of their dtype.
+    encoding : str
     companions : Companions, optional
-        What stands beside it; None where nothing does.
+        What stands beside the feature; None where nothing does.
     """
 
-    def __init__(self, field: Field, companions: Companions | None = None) -> None:
-        self._of, self._shape = element_and_shape(field.tensor)
-        self._type = field.value
-        self._encoding = field.encoding
-        self._feature = field.feature
+    def __init__(self, feature: str, tensor: pa.Field, encoding: str, companions: Companions | None = None) -> None:
+        self._of, self._shape = element_and_shape(tensor)
+        self._type = tensor.type
+        self._encoding = encoding
+        self._feature = feature
         self._companions = companions
         self._size = size_of(self._shape)
         self._readers: Mapping[str, Callable[[ColumnBuffers, Array], _Present]] = {
@@ -145,9 +152,17 @@ class TensorColumn:
             fault.feature = self._feature
             raise
 
-    def step(self, column: ColumnBuffers) -> pa.Array:
-        """The tensors of the steps of a feature list."""
-        return self._array(column, None)
+    def steps(self, columns: Mapping[str, ColumnBuffers]) -> Restore:
+        """How the steps of a feature list become tensors; the steps of their companions stand in feature lists of the same lengths."""
+        column = columns.get(self._feature)
+        found = {}
+        for name in companions(self._feature):
+            beside = columns.get(name)
+            if beside is None or column is None or beside.steps is None or beside.offsets is None or column.offsets is None:
+                continue
+            if np.array_equal(beside.offsets, column.offsets):
+                found[name] = beside.steps
+        return lambda steps: self._array(steps, None if self._companions is None else self._companions.of(found, steps.rows))
 
     def _array(self, column: ColumnBuffers, beside: Expected | None) -> pa.Array:
         nothing = is_nothing(column)
@@ -168,12 +183,11 @@ class TensorColumn:
         return (self._raw if column.kind is Kind.BYTES or _number_kind(self._of) is None else self._numbers)(column, mask)
 
     def _raw(self, column: ColumnBuffers, mask: Array) -> _Present:
-        offsets, data = _slots(column)
+        offsets, data = slots(column)
         sizes = np.diff(offsets).astype(np.int64)
-        if self._of.name == "bool" and np.any(bad := data > 1):
-            at = int(bad.argmax())
-            row = int(offsets.searchsorted(at, side="right")) - 1
-            raise RowFault(row, f"the byte {data[at]} is no bool", expected="0 or 1", got=int(data[at]))
+        if (at := first_unreal(self._of, data)) >= 0:
+            row, got = int(offsets.searchsorted(at, side="right")) - 1, data[at : at + self._of.itemsize].tobytes().hex()
+            raise RowFault(row, f"the bytes {got} at {at - offsets[row]} are no {self._of.name}", expected=self._of.name, got=got)
         return _Present(data, sizes if len(sizes) == np.count_nonzero(mask) else sizes[mask])
 
     def _numbers(self, column: ColumnBuffers, mask: Array) -> _Present:
@@ -191,31 +205,9 @@ class TensorColumn:
         return _Present(data, counts[mask] * (self._of.itemsize // max(fixed_part(self._of.inner), 1)))
 
     def _protos(self, column: ColumnBuffers, mask: Array) -> _Present:
-        from tfrecord_io.tensors.proto_columns import parse_protos
+        from tfrecord_io.arrow.protos import read_protos  # brings protobuf along
 
-        offsets, data = _slots(column)
-        rows = np.flatnonzero(mask)
-        try:
-            found = parse_protos(np.append(offsets[:-1][mask], offsets[-1]), data)
-        except RowFault as fault:
-            fault.row = int(rows[fault.row])
-            raise
-        if found.dtype != self._of.name:
-            reason = f"the TensorProto is of {found.dtype}, the column of {self._of.name}"
-            raise RowFault(int(rows[0]), reason, expected=self._of.name, got=found.dtype)
-        rank = len(self._shape)
-        ranks = np.array([len(shape) for shape in found.shapes])
-        if np.any(bad := ranks != rank):
-            self._refuse_proto(int(rows[bad.argmax()]), tuple(found.shapes[int(bad.argmax())]))
-        shapes = np.asarray(found.shapes, np.int64).reshape(len(rows), rank)
-        fixed = np.array([-1 if axis is None else axis for axis in self._shape], np.int64)
-        if np.any(bad := ((fixed >= 0) & (shapes != fixed)).any(axis=1)):
-            self._refuse_proto(int(rows[bad.argmax()]), tuple(shapes[bad.argmax()].tolist()))
-        return _Present(found.contents, found.lengths, shapes)
-
-    def _refuse_proto(self, row: int, shape: tuple[int, ...]) -> None:
-        reason = f"the TensorProto has the shape {shape}, the column {self._shape}"
-        raise RowFault(row, reason, expected=str(self._shape), got=str(shape))
+        return _Present(*read_protos(column, mask, self._of.name, self._shape))
 
     # ---- checks
 
@@ -268,17 +260,6 @@ class TensorColumn:
 
 
 _NO_BYTES, _NO_SIZES = np.empty(0, np.uint8), np.empty(0, np.int64)
-
-
-def _slots(column: ColumnBuffers) -> tuple[Array, Array]:
-    """Offsets from 0 on, and the bytes, of a column of one bytes value a row."""
-    narrow = widen(column, Kind.BYTES, Layout.SCALAR)
-    assert narrow.value_offsets is not None
-    assert narrow.values is not None
-    offsets = narrow.value_offsets
-    if len(offsets) and offsets[0]:
-        return offsets - offsets[0], narrow.values[offsets[0] : offsets[-1]]
-    return offsets, narrow.values[: offsets[-1]]
 
 
 def _number_bytes(of: Element, values: Array) -> Array:

@@ -125,9 +125,10 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Callable[[Columns, int], pa.Array]:
     beside = Companions(field.feature, folded) if reads_companions(field) else None
     restore: Callable[[Columns, int], pa.Array]
-    if is_any_tensor(field.type):
-        field_leaves(field)  # raises where there is none
-        restore = TensorColumn(field, beside).array
+    if is_any_tensor(field.value):
+        (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
+        tensors = TensorColumn(field.feature, field.tensor, field.encoding, beside)
+        restore = tensors.array if field.part != FEATURE_LIST else _steps_of_tensors(field, leaf, tensors)
     else:
         restore = _structs(field, dictionaries) if has_struct(field.type) else _plain(field, dictionaries, beside)
     if field.default is None:
@@ -143,8 +144,7 @@ def _plain(field: Field, dictionaries: Dictionaries, beside: Companions | None) 
         assert whole is not None
         return whole.array
     step = field_leaves(field, in_steps=True)[0]
-    of_step = TensorColumn(field).step if is_any_tensor(field.value) else _leaf(field, step, dictionary).restore
-    as_steps = _Leaf(step, feature_list_restore(field.type, of_step))
+    as_steps = _Leaf(step, feature_list_restore(field.type, _leaf(field, step, dictionary).restore))
 
     def restore(columns: Columns, rows: int) -> pa.Array:
         column = columns.get(field.feature)
@@ -154,11 +154,18 @@ def _plain(field: Field, dictionaries: Dictionaries, beside: Companions | None) 
     return restore
 
 
+def _steps_of_tensors(field: Field, leaf: Leaf, tensors: TensorColumn) -> Callable[[Columns, int], pa.Array]:
+    def restore(columns: Columns, rows: int) -> pa.Array:
+        return _Leaf(leaf, feature_list_restore(field.type, tensors.steps(columns))).array(columns, rows)
+
+    return restore
+
+
 def _structs(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int], pa.Array]:
-    leaves = [_leaf(field, leaf, dictionaries.get(leaf.feature)) for leaf in field_leaves(field)]
+    leaves = {leaf.path: _child(field, leaf, dictionaries.get(leaf.feature)) for leaf in field_leaves(field)}
 
     def restore(columns: Columns, rows: int) -> pa.Array:
-        arrays: dict[Path, pa.Array] = {each.leaf.path: each.array(columns, rows) for each in leaves}
+        arrays: dict[Path, pa.Array] = {path: array(columns, rows) for path, array in leaves.items()}
         try:
             return assemble(field.type, (), arrays)
         except RowFault as fault:
@@ -166,6 +173,17 @@ def _structs(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int
             raise
 
     return restore
+
+
+def _child(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Callable[[Columns, int], pa.Array]:
+    """How a leaf of a struct is restored."""
+    if not is_any_tensor(leaf.type):
+        return _leaf(field, leaf, dictionary).array
+    child = pa.field("", field.type)
+    for name in leaf.path:
+        child = child.type.field(name)
+    beside = Companions(leaf.feature) if leaf.companions else None
+    return TensorColumn(leaf.feature, child.with_type(leaf.type), leaf.encoding, beside).array
 
 
 def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, beside: Companions | None = None) -> _Leaf:

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.tensor_items import is_list_of_tensors, list_cells, to_cells
+from tfrecord_io.arrow.tensor_items import to_cells
+from tfrecord_io.arrow.tensor_lists import is_list_of_tensors, list_cells
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.tensor_types import is_any_tensor
 

@@ -38,6 +38,17 @@ def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
     return _single(column)
 
 
+def slots(column: ColumnBuffers) -> tuple[Array, Array]:
+    """Offsets from 0 on, and the bytes, of a column of one bytes value a row."""
+    narrow = widen(column, Kind.BYTES, Layout.SCALAR)
+    assert narrow.value_offsets is not None
+    assert narrow.values is not None
+    offsets = narrow.value_offsets
+    if offsets[0]:
+        return offsets - offsets[0], narrow.values[offsets[0] : offsets[-1]]
+    return offsets, narrow.values[: offsets[-1]]
+
+
 def is_nothing(column: ColumnBuffers) -> bool:
     """Whether no row has a value, whatever kind and layout a plan has given the column."""
     return column.null_count == column.rows or column.layout is Layout.NULL or column.kind is Kind.NONE

@@ -71,7 +71,12 @@ def head(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Show the first records."""
     table = tfrecord_io.read_table(path, **options)
     if as_json:
-        print_json(table.to_pylist())
+        from tfrecord_io.tools.tensor_values import rows_of
+
+        columns = [rows_of(*each) for each in zip(table.columns, table.schema, strict=True)]
+        print_json(
+            [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)] if columns else table.to_pylist()
+        )
     else:
         from tfrecord_io.cli import tables
 
@@ -92,10 +97,13 @@ def schema(path: str | list[str], as_json: bool, form: str | None, **options: An
     if form is not None:
         from tfrecord_io.cli.forms import schema_text
 
-        inferred = origin == "inferred" and form in ("tfx", "feature_description")  # these say which features are always there
+        inferred = origin in ("inferred", "companions") and form in (
+            "tfx",
+            "feature_description",
+        )  # these say which features are always there
         click.echo(schema_text(tfrecord_io.infer_schema(path, **options).strict() if inferred else found, form))
     elif as_json:
-        print_json({"source": origin, "fields": [{"name": field.name, "type": type_name(field.type)} for field in found]})
+        print_json({"source": origin, "fields": [{"name": field.name, "type": type_name(field.type, field.metadata)} for field in found]})
     else:
         from tfrecord_io.cli import tables
 

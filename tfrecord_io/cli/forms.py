@@ -8,8 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.schema.dtypes import DTYPE_KEY
 from tfrecord_io.schema.fields import Schema
-from tfrecord_io.schema.types import FEATURE_LIST
+from tfrecord_io.schema.tensor_types import axes_of, is_fixed_shape_tensor, is_variable_shape_tensor, value_type_of
+from tfrecord_io.schema.types import ENCODING_KEY, FEATURE_LIST
 
 
 def schema_text(found: Schema | pa.Schema, form: str) -> str:
@@ -18,13 +20,24 @@ def schema_text(found: Schema | pa.Schema, form: str) -> str:
 
 
 def _arrow(schema: Schema) -> str:
-    fields = [f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable})," for f in schema.to_arrow()]
-    return "\n".join(["import pyarrow as pa", "", "schema = pa.schema([", *fields, "])"])
+    fields = [f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable}{_metadata(f)})," for f in schema.to_arrow()]
+    imports = ["import pyarrow as pa"] + ["import tfrecord_io as tfr"] * any(is_variable_shape_tensor(f.value) for f in schema)
+    return "\n".join([*imports, "", "schema = pa.schema([", *fields, "])"])
+
+
+def _metadata(field: pa.Field) -> str:
+    """What the type does not say: how the values are stored, and the dtype of tensors."""
+    said = {key: value for key, value in (field.metadata or {}).items() if key in (DTYPE_KEY, ENCODING_KEY)}
+    return f", metadata={said}" if said else ""
 
 
 def _arrow_type(type_: pa.DataType) -> str:
     """Source code of an Arrow type."""
     t = pa.types
+    if is_fixed_shape_tensor(type_):
+        return f"pa.fixed_shape_tensor({_arrow_type(type_.value_type)}, {tuple(type_.shape)})"
+    if is_variable_shape_tensor(type_):  # pyarrow has no function for it
+        return f"tfr.tensor({_arrow_type(value_type_of(type_))}, {axes_of(type_)}).type"
     if t.is_fixed_size_list(type_):
         return f"pa.list_({_arrow_type(type_.value_type)}, {type_.list_size})"
     if t.is_list(type_) or t.is_large_list(type_):

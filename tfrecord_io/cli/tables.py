@@ -11,6 +11,7 @@ import pyarrow as pa
 from tfrecord_io.errors import printable
 from tfrecord_io.tools.describe import HEADINGS, Description
 from tfrecord_io.tools.summary import type_name
+from tfrecord_io.tools.tensor_values import rows_of
 from tfrecord_io.tools.words import short
 
 if TYPE_CHECKING:
@@ -51,15 +52,15 @@ def description_table(description: Description) -> Table:
 
 def schema_table(schema: pa.Schema) -> Table:
     """Names and types."""
-    return text_table(["column", "type"], [(printable(f.name), printable(type_name(f.type))) for f in schema])
+    return text_table(["column", "type"], [(printable(f.name), printable(type_name(f.type, f.metadata))) for f in schema])
 
 
 def records_table(table: pa.Table) -> Table:
     """Rows as records; those of a wide table side by side, a line a column."""
     names = [printable(name) for name in table.column_names]
-    columns: list[list[str]] = [[short(value) for value in column.to_pylist()] for column in table.columns]
+    columns: list[list[str]] = [[short(value) for value in rows_of(*each)] for each in zip(table.columns, table.schema, strict=True)]
     if len(names) <= WIDE:
         return text_table(names, list(zip(*columns, strict=True)))
-    types = [printable(type_name(f.type)) for f in table.schema]
+    types = [printable(type_name(f.type, f.metadata)) for f in table.schema]
     rows = [(name, kind, *cells) for name, kind, cells in zip(names, types, columns, strict=True)]
     return text_table(["column", "type", *(f"record {i}" for i in range(table.num_rows))], rows)

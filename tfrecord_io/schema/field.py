@@ -17,7 +17,7 @@ from tfrecord_io.schema.jsons import DEFECTS, dumps, from_plain, loads, to_plain
 from tfrecord_io.schema.names import logical_name, type_name
 from tfrecord_io.schema.shapes import Shape, as_shape, check_shape, shape_of, size_of
 from tfrecord_io.schema.tensor_defaults import settled_default, tensor_default
-from tfrecord_io.schema.tensor_types import is_any_tensor, register_variable_shape_tensor
+from tfrecord_io.schema.tensor_types import is_any_tensor, variable_shape_tensor
 from tfrecord_io.schema.types import ENCODING_KEY, ENCODINGS, LIST, encoding_of, is_list_like
 
 # Keys in the metadata of a pa.Field, each only where it says something that name and type do not.
@@ -259,5 +259,5 @@ def _flat(values: Any) -> Iterator[Any]:
 
 def _unpickle(source: bytes, default: Any) -> Field:
     """The field of a schema message: Arrow's own tensor types of shapes that vary cannot be pickled."""
-    register_variable_shape_tensor()
+    variable_shape_tensor(pa.float32(), (None,))  # registers the type where Arrow does not have it
     return replace(Field.from_arrow(pa.ipc.read_schema(pa.py_buffer(source)).field(0)), default=default)

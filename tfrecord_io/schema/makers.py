@@ -239,8 +239,6 @@ def sequence(item: Any, *, default: Any = None, required: bool = False, feature:
     step = item if isinstance(item, Field) else Field("", type_of(item))
     if step.part == FEATURE_LIST:
         raise SchemaError("a step of a feature list is no feature list itself", got=repr(step))
-    if is_any_tensor(step.type) and (step.shape or ()).count(None) > 1:
-        raise SchemaError("nothing says how long the free axes of a step are", got=step.shape, advice="leave one axis free at most")
     return _field(pa.list_(step.type), feature, step.encoding, required, default, step.shape, FEATURE_LIST, step.metadata)
 
 

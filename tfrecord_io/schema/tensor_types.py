@@ -69,16 +69,10 @@ def variable_shape_tensor(value_type: pa.DataType, shape: Shape, dim_names: tupl
     if dim_names is not None:
         said["dim_names"] = dim_names
     serialized = json.dumps(said).encode()
-    register_variable_shape_tensor()
+    with suppress(pa.ArrowKeyError):  # it is registered: by Arrow, by us, or by somebody else
+        pa.register_extension_type(_VariableShapeTensor(storage, serialized))
     described = pa.field("", storage, metadata={_NAME: VARIABLE_SHAPE.encode(), _METADATA: serialized})
     return pa.ipc.read_schema(pa.schema([described]).serialize()).field(0).type
-
-
-def register_variable_shape_tensor() -> None:
-    """Let Arrow know the type of tensors whose shapes vary, where it does not."""
-    storage = pa.struct([("data", pa.list_(pa.float32())), ("shape", pa.list_(pa.int32(), 1))])
-    with suppress(pa.ArrowKeyError):  # it is registered: by Arrow, by us, or by somebody else
-        pa.register_extension_type(_VariableShapeTensor(storage, b"{}"))
 
 
 def is_fixed_shape_tensor(type_: pa.DataType) -> bool:

@@ -76,7 +76,7 @@ def describe(path: Any, **keywords: Any) -> Description:
     """
     records = 0
     with Reader(path, ReadOptions.of({"sample": "all", **keywords})) as reader:
-        gatherers = [ColumnGatherer(field.name, field.type) for field in reader.schema]
+        gatherers = [ColumnGatherer(field.name, field.type, field.metadata) for field in reader.schema]
         for batch in reader:
             records += batch.num_rows
             for gatherer, column in zip(gatherers, batch.columns, strict=True):

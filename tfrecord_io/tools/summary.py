@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from tfrecord_io.arrow.tensor_items import to_cells
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor, value_type_of
+from tfrecord_io.tools.tensor_values import flat_values
 
 DISTINCT_LIMIT = 1000  # more distinct values than this are not counted on
 EXAMPLE_ROWS = 16  # an example is looked for among so many
@@ -48,8 +53,9 @@ class ColumnGatherer:
     (1, 3, 4, 3.5)
     """
 
-    def __init__(self, name: str, type: pa.DataType) -> None:
+    def __init__(self, name: str, type: pa.DataType, metadata: Mapping[bytes, bytes] | None = None) -> None:
         self.name = name
+        self.field = pa.field(name, type, metadata=dict(metadata or {}))
         self.type = type
         self.nulls = 0
         self.nans = 0
@@ -66,6 +72,9 @@ class ColumnGatherer:
         present = array.drop_null()
         if not len(present):
             return
+        if is_any_tensor(self.type):
+            self._add_tensors(present)
+            return
         if self.example is None or _is_empty(self.example):  # the next piece may show more
             self.example = _example(present)
         values = plain(present)
@@ -79,6 +88,17 @@ class ColumnGatherer:
         if is_ordered(values.type):
             self._add_numbers(values)
         self._add_distinct(values)
+
+    def _add_tensors(self, present: pa.Array) -> None:
+        """Tensors count as lists of their values."""
+        values, counts = flat_values(present, self.field)
+        if self.example is None or _is_empty(self.example):
+            cells = (cell.reshape(-1).tolist() for cell in to_cells(present.slice(0, EXAMPLE_ROWS), self.field))
+            self.example = next((cell for cell in cells if cell), [])
+        self._add_lengths(pa.array(counts))
+        self.distinct = None
+        if is_ordered(values.type):
+            self._add_numbers(values)
 
     def _add_lengths(self, lengths: pa.Array) -> None:
         if len(lengths):
@@ -121,7 +141,7 @@ class ColumnGatherer:
         low, high = self.lengths or (None, None)
         return ColumnSummary(
             name=self.name,
-            type=type_name(self.type),
+            type=type_name(self.type, self.field.metadata),
             nulls=self.nulls,
             minimum=self.minimum,
             maximum=self.maximum,
@@ -178,8 +198,8 @@ def is_ordered(kind: pa.DataType) -> bool:
     return is_number or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
 
 
-def type_name(kind: pa.DataType) -> str:
-    """Name a type in a few words.
+def type_name(kind: pa.DataType, metadata: Mapping[bytes, bytes] | None = None) -> str:
+    """Name a type in a few words; the metadata of its field says the dtype of some tensors.
 
     >>> type_name(pa.dictionary(pa.int8(), pa.string())), type_name(pa.list_(pa.float32()))
     ('category', 'list<float>')
@@ -190,7 +210,9 @@ def type_name(kind: pa.DataType) -> str:
     if pa.types.is_fixed_size_list(kind):
         return f"list<{type_name(kind.value_type)}>[{kind.list_size}]"
     if is_list(kind):
-        return f"list<{type_name(kind.value_type)}>"
-    if isinstance(kind, pa.FixedShapeTensorType):
-        return f"tensor<{type_name(kind.value_type)}>{list(kind.shape)}"
+        return f"list<{type_name(kind.value_type, metadata)}>"
+    if is_any_tensor(kind):
+        of, shape = element_and_shape(pa.field("", kind, metadata=dict(metadata or {})))
+        name = of.name if of.marked else type_name(value_type_of(kind))
+        return f"tensor<{name}>[{', '.join('?' if axis is None else str(axis) for axis in shape)}]"
     return str(kind)
