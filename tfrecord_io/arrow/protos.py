@@ -19,6 +19,7 @@ from tfrecord_io.schema.types import Leaf, is_list_like, is_number
 from tfrecord_io.tensors.declared import STRING
 from tfrecord_io.tensors.proto import parsed
 from tfrecord_io.tensors.proto_columns import TensorRows, parse_protos
+from tfrecord_io.tensors.proto_strings import parse_string_protos
 
 
 def read_protos(column: ColumnBuffers, mask: Array, dtype: str, shape: Shape) -> tuple[Array, Array, Array]:
@@ -32,7 +33,8 @@ def read_protos(column: ColumnBuffers, mask: Array, dtype: str, shape: Shape) ->
     offsets, data = slots(column)
     rows = np.flatnonzero(mask)
     try:
-        found = parse_protos(np.append(offsets[:-1][mask], offsets[-1:]), data)
+        ends = np.append(offsets[:-1][mask], offsets[-1:])
+        found = parse_string_protos(ends, data, dtype) if dtype[0] in "SU" else parse_protos(ends, data)
     except RowFault as fault:
         fault.row = int(rows[fault.row])
         raise
