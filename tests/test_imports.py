@@ -148,7 +148,8 @@ def test_command_line_starts_without_rich_and_pandas() -> None:
 # ---- public names and the version
 
 CALLS = """
-    read_tfrecord read_table read_arrays iter_arrays open_reader read_metadata write_tfrecord open_writer infer_schema RecordReader RecordWriter
+    read_tfrecord read_table read_arrays iter_arrays open_reader read_metadata write_tfrecord open_writer infer_schema
+    RecordReader RecordWriter
     encode_example decode_example bytes_feature float_feature int64_feature count_records verify describe
     register_pandas show_versions parse_example scalar list_ text bytes_ tensor sequence image
 """.split()

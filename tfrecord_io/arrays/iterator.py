@@ -13,11 +13,12 @@ from typing import Any, Self
 import pyarrow as pa
 
 from tfrecord_io.arrays.ahead import Ahead
-from tfrecord_io.arrays.batching import Batching, Chunk, stop
+from tfrecord_io.arrays.batching import Batching, Chunk
 from tfrecord_io.arrays.epochs import Epochs
 from tfrecord_io.arrays.forms import Forms, cut, plain_options
 from tfrecord_io.arrays.lengths import sample_lengths
 from tfrecord_io.arrays.position import Identity, Position
+from tfrecord_io.errors import StoppedEarlyWarning, warn
 from tfrecord_io.keywords import explained
 from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.session import Session
@@ -153,7 +154,7 @@ class ArrayIterator:
         if told or self._options.on_error == "raise":
             self._error = error
             raise error
-        stop(error)
+        warn(f"reading stopped early: {error}", StoppedEarlyWarning)
         raise StopIteration
 
     def _chunks(self) -> Iterator[Chunk]:
