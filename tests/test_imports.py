@@ -151,7 +151,7 @@ CALLS = """
     read_tfrecord read_table read_arrays iter_arrays open_reader read_metadata write_tfrecord open_writer infer_schema
     RecordReader RecordWriter
     encode_example decode_example bytes_feature float_feature int64_feature count_records verify describe
-    register_pandas show_versions parse_example scalar list_ text bytes_ tensor sequence image
+    register_pandas show_versions parse_example serialize_tensor parse_tensor decode_raw scalar list_ text bytes_ tensor sequence image
 """.split()
 MESSAGES = "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList FeatureLists".split()
 ERRORS = """
@@ -163,7 +163,6 @@ SCHEMAS = """
 """.split()
 RESULTS = "ArrayIterator Reader Writer WriteReport ReadReport SkippedRegion Metadata".split()  # what the calls give; for annotations
 LATER = """
-    serialize_tensor parse_tensor decode_raw
     dataset open_random salvage convert split merge shuffle
 """.split()
 

@@ -26,7 +26,17 @@ VALUES = {
     "b": st.lists(st.sampled_from([b"", b"cat", b"\xff", "ä".encode()]), max_size=2).map(lambda v: blobs(*v)),
     "ключ": st.lists(st.floats(width=32, allow_nan=False), max_size=2).map(lambda v: floats(*v) or field(2, b"")),
 }
-rows = st.fixed_dictionaries({}, optional=VALUES).map(lambda features: example(**features))
+TENSORS: list[dict[str, bytes]] = [  # a matrix, another one, one of another shape, none; one of another dtype, bytes without a shape
+    {"t": blobs(b"\1\2"), "t/shape": int64s(1, 2), "t/dtype": blobs(b"uint8")},
+    {"t": blobs(b"\3\4"), "t/shape": int64s(1, 2), "t/dtype": blobs(b"uint8")},
+    {"t": blobs(b"\5"), "t/shape": int64s(1, 1), "t/dtype": blobs(b"uint8")},
+    {},
+    {"t": blobs(b"\5"), "t/shape": int64s(1, 1), "t/dtype": blobs(b"int8")},
+    {"t": blobs(b"\5"), "t/dtype": blobs(b"uint8")},
+]
+tensors = st.sampled_from([2, 4, len(TENSORS)]).flatmap(lambda kinds: st.sampled_from(TENSORS[:kinds]))
+features = st.builds(lambda plain, tensor: {**plain, **tensor}, st.fixed_dictionaries({}, optional=VALUES), tensors)
+rows = features.map(lambda features: example(**features))
 uniform = st.fixed_dictionaries({}, optional={"a": st.integers(0, 300).map(int64s), "b": st.sampled_from([b"x", b"yy"]).map(blobs)})
 files = st.lists(st.lists(rows | uniform.map(lambda f: example(**f)), max_size=6), min_size=1, max_size=4)
 

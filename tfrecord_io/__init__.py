@@ -62,6 +62,9 @@ if TYPE_CHECKING:
     from tfrecord_io.schema.makers import bytes_, image, list_, scalar, sequence, tensor, text
     from tfrecord_io.sink import RecordWriter
     from tfrecord_io.tensors.composite import RaggedTensor, SparseTensor
+    from tfrecord_io.tensors.proto import parse_tensor
+    from tfrecord_io.tensors.raw import decode_raw
+    from tfrecord_io.tensors.serialize import serialize_tensor
     from tfrecord_io.tools.count import count_records
     from tfrecord_io.tools.describe import describe
     from tfrecord_io.tools.verify import verify
@@ -99,6 +102,9 @@ _HOMES = {
     "schema.makers": ("bytes_", "image", "list_", "scalar", "sequence", "tensor", "text"),
     "sink": ("RecordWriter",),
     "tensors.composite": ("RaggedTensor", "SparseTensor"),
+    "tensors.proto": ("parse_tensor",),
+    "tensors.raw": ("decode_raw",),
+    "tensors.serialize": ("serialize_tensor",),
     "tools.count": ("count_records",),
     "tools.describe": ("describe",),
     "tools.verify": ("verify",),
@@ -151,6 +157,7 @@ __all__ = [
     "bytes_feature",
     "count_records",
     "decode_example",
+    "decode_raw",
     "describe",
     "encode_example",
     "float_feature",
@@ -162,6 +169,7 @@ __all__ = [
     "open_reader",
     "open_writer",
     "parse_example",
+    "parse_tensor",
     "read_arrays",
     "read_metadata",
     "read_table",
@@ -169,6 +177,7 @@ __all__ = [
     "register_pandas",
     "scalar",
     "sequence",
+    "serialize_tensor",
     "show_versions",
     "tensor",
     "text",

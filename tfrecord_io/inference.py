@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import numpy as np
 
+from tfrecord_io.arrow.folding import Folded, are_companions, candidates, fold
 from tfrecord_io.arrow.observe import observe_all
 from tfrecord_io.arrow.physical import cut, mask_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -14,7 +16,8 @@ from tfrecord_io.options import ReadOptions
 from tfrecord_io.schema.evidence import Evidence
 from tfrecord_io.schema.fields import Field, Schema
 from tfrecord_io.schema.kinds import Kind, Layout
-from tfrecord_io.schema.types import FEATURE_LIST
+from tfrecord_io.schema.tensor_types import mark, tensor_type
+from tfrecord_io.schema.types import FEATURE_LIST, RAW, companions
 from tfrecord_io.schema.unify import Observed, Where, arrow_schema, contradiction, join, join_columns
 from tfrecord_io.units import Unit
 
@@ -64,11 +67,44 @@ def _cut_before(unit: Unit, error: SchemaError) -> None:
     unit.columns = {name: cut(column, 0, unit.rows) for name, column in unit.columns.items()}
 
 
-def inferred_schema(seen: dict[str, Observed], options: ReadOptions) -> Schema:
-    """The schema of what was seen, under the options that speak about inference."""
+def folded_columns(units: Sequence[Unit], seen: Mapping[str, Observed], wanted: Callable[[str], bool]) -> dict[str, Folded]:
+    """The wanted features that are tensors by their companions, in every record of the units; no companion is one itself."""
+    names = [name for name in candidates(seen) if wanted(name)]
+    taken = {each for name in names for each in companions(name)}
+    found = {name: fold(name, (unit.columns for unit in units)) for name in names if name not in taken}
+    return {name: folded for name, folded in found.items() if folded is not None}
+
+
+def left_out_companions(units: Sequence[Unit], met: AbstractSet[str], is_left_out: Callable[[str], bool]) -> set[str]:
+    """The companions of features that were met and are left out: no columns of their own."""
+    found: set[str] = set()
+    for name in met:
+        if is_left_out(name) and met >= set(companions(name)) and are_companions(name, (unit.columns for unit in units)):
+            found.update(companions(name))
+    return found
+
+
+def folded_field(name: str, folded: Folded) -> Field:
+    """The field of a folded column: of single numbers a plain one."""
+    of = folded.of
+    if not folded.rank and (plain := of.plain) is not None:
+        return Field(name, plain, encoding=RAW)
+    shape = (None,) * folded.rank if folded.shape is None else folded.shape
+    return Field(name, tensor_type(of, shape), encoding=RAW, metadata=mark(of))
+
+
+def inferred_schema(seen: dict[str, Observed], options: ReadOptions, folded: Mapping[str, Folded] | None = None) -> Schema:
+    """The schema of what was seen, under the options that speak about inference; folded columns take their companions in."""
     found = arrow_schema(seen, infer_text=options.infer_text, stable_types=options.stable_types, large_offsets=options.large_offsets)
     fields = []
+    named = set(options.columns or ())
+    taken = {each for name in folded or () for each in companions(name)} - named
     for f in found:
+        if folded and f.name in folded:
+            fields.append(folded_field(f.name, folded[f.name]))
+            continue
+        if f.name in taken:
+            continue
         part = None if seen[f.name].steps is None else FEATURE_LIST
         fields.append(Field(f.name, f.type, part=part))  # type: ignore[arg-type]  # None: the usual one of the type
     return Schema(fields)

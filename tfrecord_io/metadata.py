@@ -37,7 +37,7 @@ class Metadata:
         Where they are known without reading the files through: a pandas index or an empty file says so.
     schema : pyarrow.Schema
     schema_source : str
-        "embedded" in the first file, or "inferred" from a sample.
+        "embedded" in the first file, or "companions" or "inferred" from a sample.
     """
 
     files: tuple[FileMetadata, ...]

@@ -33,7 +33,7 @@ class ReadReport:
     files : int
         Files opened.
     schema_source : str
-        "schema=", "embedded" or "inferred".
+        "schema=", "embedded", "features.json", "companions" (what stands beside bytes makes them tensors) or "inferred".
     stopped : str or None
         Why reading ended early, with ``on_error="stop"``.
     """
@@ -83,7 +83,7 @@ class Reader:
     def _built(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """(batch, whether it ends a joined one), one for each unit; then raises what stopped the reading."""
         session = self._session
-        first = session.schema_source != "inferred"
+        first = session.schema_source not in ("inferred", "companions")
         for unit in session.units:
             if first and unit.rows:
                 session.check_record_type([unit])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tfrecord_io import payloads
 from tfrecord_io.arrow.assembling import Assembler, AssemblingBuilder
-from tfrecord_io.arrow.plan import plan_columns
+from tfrecord_io.arrow.plan import plan_columns, reads_companions
 from tfrecord_io.arrow.to_arrow import BatchBuilder
 from tfrecord_io.arrow.to_pandas import stored_index
 from tfrecord_io.beside import Beside, find_beside
@@ -21,13 +21,14 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.engine.wording import OTHER_MESSAGE
 from tfrecord_io.errors import DecodeError, SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.governing import EmbeddedSchemas, Governing, LateSchema
-from tfrecord_io.inference import evidence_of, inferred_schema, name_both, observe_units
+from tfrecord_io.inference import evidence_of, folded_columns, inferred_schema, left_out_companions, name_both, observe_units
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.schema.evidence import InferredSchema
 from tfrecord_io.schema.fields import Schema
 from tfrecord_io.schema.kinds import RecordType, Text
 from tfrecord_io.schema.overrides import apply_overrides
-from tfrecord_io.schema.projection import Projection
+from tfrecord_io.schema.projection import Projection, is_glob, matches
+from tfrecord_io.schema.types import companions, feature_of_companion
 from tfrecord_io.schema.unify import Observed
 from tfrecord_io.storage.paths import resolve_inputs
 from tfrecord_io.storage.sources import Source
@@ -43,14 +44,15 @@ _RECORD_TYPES = {None: RecordType.DETECT, "example": RecordType.EXAMPLE, "sequen
 class Session:
     """From paths and options to a schema and decoded units.
 
-    The schema is, first hit wins: ``schema=``, what the files carry, what their values show.
+    The schema is, first hit wins: ``schema=``, what the files carry, what their values show; bytes beside which a shape and a
+    dtype stand are tensors then.
 
     Attributes
     ----------
     schema : pyarrow.Schema
         Of the batches to be built.
     schema_source : str
-        "schema=", "embedded", "features.json", "inferred" or 'record_type="bytes"'.
+        "schema=", "embedded", "features.json", "companions", "inferred" or 'record_type="bytes"'.
     units : iterator of Unit
     builder : BatchBuilder
 
@@ -79,6 +81,8 @@ class Session:
         self.builder: BatchBuilder | AssemblingBuilder
         self._record_type = _RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE)
         self.inferred: InferredSchema | None = None
+        asks_plain = _asks_inference(options.schema) and not evidence
+        self._folds = not (asks_plain or options.stable_types or options.record_type == "bytes")
         self._open(None)
 
     def _open(self, governing: Governing | None) -> None:
@@ -114,6 +118,10 @@ class Session:
         except _LateSequence:
             self.reader.close()
             self._record_type = RecordType.SEQUENCE_EXAMPLE
+            self._open(governing)
+        except _NoCompanion:
+            self.reader.close()
+            self._folds = False
             self._open(governing)
         except BaseException:
             self.reader.close()
@@ -174,7 +182,7 @@ class Session:
         parts = chosen if assembler is None else assembler.parts
         compiled = plan_columns(parts)
         if source != "embedded":
-            named = {column.name for column in compiled.columns}  # met as unknown: in the other part of a SequenceExample
+            named = compiled.asked_for  # met as unknown: in the other part of a SequenceExample
             plan = self._plan(columns=compiled.columns, unknown="fault", select=named.__contains__, ignored=compiled.ignored)
         else:
             everything = plan_columns(schema)
@@ -200,25 +208,57 @@ class Session:
         if failed is not None:
             self.failed = sample[failed].error
             sample = sample[: failed + 1]
+            self._check_companions(self.failed)
         else:
             self._projection.check(self._names)
         if self._record_type is RecordType.DETECT and any(unit.sequence for unit in sample):
             raise _LateSequence  # one feature list makes them all SequenceExamples, also those that were read as Examples
         self.check_record_type(sample)
-        inferred = inferred_schema(seen, options)
-        schema = self._overridden(inferred).select(self._projection.order(inferred.names))
+        folded = folded_columns(sample, seen, self._is_folded) if self._folds else {}
+        if folded:
+            self.schema_source = "companions"
+        inferred = inferred_schema(seen, options, folded)
+        schema = self._overridden(inferred)
+        self._companions = self._unshown(schema, sample)
+        schema = schema.select(name for name in self._projection.order(inferred.names) if name not in self._companions)
         self.inferred = InferredSchema(schema, evidence_of(sample, seen), sum(unit.rows for unit in sample)) if self._evidence else None
-        self._build(schema, {})
-        compiled = plan_columns(schema, text=Text.STRICT)
+        self._build(schema, {}, folded=folded)
+        compiled = plan_columns(schema, text=Text.STRICT, folded=folded)
+        ignored = compiled.ignored | (self._companions - {column.name for column in compiled.columns})
         unknown = "fault" if options.on_new == "raise" else "skip"
-        plan = self._plan(columns=compiled.columns, unknown=unknown, select=self._projection, ignored=compiled.ignored)
+        plan = self._plan(columns=compiled.columns, unknown=unknown, select=self._projection, ignored=ignored)
         self._settled = replace(self.reader.setup, plan=plan, contradicts_sample=True)
         self._shown = seen
         self.units = self._after(sample)
 
     def _met(self, name: str) -> bool:
         self._names.add(name)
-        return self._projection(name)
+        return self._projection(name) or self._is_read_along(name)
+
+    def _is_read_along(self, name: str) -> bool:
+        """Whether the feature has the name of a companion of one that is wanted."""
+        of = feature_of_companion(name)
+        return self._folds and of is not None and self._projection(of)
+
+    def _is_folded(self, name: str) -> bool:
+        """Whether the feature becomes a tensor if it is one: it is wanted, and no type is asked for it or for its companions."""
+        keys = self._options.schema_overrides or {}
+        asked = any(key == each or (is_glob(key) and matches(key, each)) for key in keys for each in (name, *companions(name)))
+        return self._projection(name) and not asked
+
+    def _unshown(self, schema: Schema, sample: list[Unit]) -> set[str]:
+        """Companions that are no columns: of tensors that were asked for by an override, and of features that are left out."""
+        if not self._folds:
+            return set()
+        found = {each for f in schema if reads_companions(f) for each in companions(f.feature)}
+        found |= left_out_companions(sample, self._names, lambda name: not self._projection(name))
+        return found - set(self._options.columns or ()) - set(self._options.schema_overrides or ())
+
+    def _check_companions(self, error: Exception | None) -> None:
+        """Begin anew where what stopped the reading is a feature that nobody asked for."""
+        feature = getattr(error, "feature", None)
+        if feature is not None and not self._projection(feature) and self._is_read_along(feature):
+            raise _NoCompanion
 
     def _sample(self) -> Iterator[Unit]:
         options = self._options
@@ -272,8 +312,8 @@ class Session:
     def _batch_bytes(self) -> int:
         return _WHOLE_BATCH_BYTES if self._whole else min(self._options.batch_bytes, _MOST_BATCH_BYTES)
 
-    def _build(self, schema: Schema, dictionaries: Any, assembler: Assembler | None = None) -> None:
-        self.builder = BatchBuilder(schema, dictionaries)
+    def _build(self, schema: Schema, dictionaries: Any, assembler: Assembler | None = None, folded: Collection[str] = ()) -> None:
+        self.builder = BatchBuilder(schema, dictionaries, folded)
         if assembler is not None and assembler.needed:
             self.builder = AssemblingBuilder(self.builder, assembler)
         self._path_column = self._options.include_file_paths
@@ -313,6 +353,10 @@ class Session:
 
 class _LateSequence(Exception):
     """A feature list was met by records that nobody had said to be SequenceExamples."""
+
+
+class _NoCompanion(Exception):
+    """A feature contradicts itself that was only read along, as a companion of one that is wanted."""
 
 
 def _asks_inference(declared: Any) -> bool:

@@ -117,7 +117,10 @@ class Writer:
             raise
 
     def _append(self, data: Any) -> None:
-        source = open_input(data, index=self._options.index, nan_to_null=self._options.nan_to_null)
+        options = self._options
+        source = open_input(
+            data, index=options.index, nan_to_null=options.nan_to_null, encodings=options.column_encoding, row_base=self._rows
+        )
         if self._schema is not None:
             source = conform(source, self._schema)
         self._progress = Progress(self._options.progress, source.rows, "row")

@@ -212,8 +212,6 @@ def test_encoding_comes_from_argument_metadata_and_float64_in_this_order() -> No
     assert raw(column_encoding={"s": "raw", "b": "list"}) == ["s/x", "s/y"]
     with pytest.raises(FeatureNotFoundError, match="nope"):
         raw(column_encoding={"nope": "raw"})
-    with pytest.raises(NotImplementedError):
-        raw(column_encoding={"a": "tensor_proto"})
     with pytest.raises(EncodeError, match="raw"):
         plan_writing(pa.schema([("t", pa.string())]), column_encoding={"t": "raw"})
 

@@ -182,7 +182,7 @@ def test_mixed_objects_name_their_column(cells: list[Any]) -> None:
     assert caught.value.feature == "odd"
 
 
-@pytest.mark.parametrize("column", [np.array([1j, 2]), pd.arrays.SparseArray([0.0, 1.0])], ids=["complex", "sparse"])
+@pytest.mark.parametrize("column", [np.array([1, 2], "g"), pd.arrays.SparseArray([0.0, 1.0])], ids=["long", "sparse"])
 def test_dtypes_without_a_form_name_their_column(column: Any) -> None:
     with pytest.raises(EncodeError, match="dtype") as caught:
         open_input(pd.DataFrame({"fine": 1, "odd": column}))
@@ -204,13 +204,6 @@ def test_big_endian_columns_are_turned() -> None:
     values = np.array([1, 2], ">i4")
     assert table(open_input(pd.DataFrame({"a": values})))["a"].to_pylist() == [1, 2]
     assert table(open_input({"a": values}))["a"].to_pylist() == [1, 2]
-
-
-def test_tensors_are_not_built_yet() -> None:
-    cells = [np.zeros((2, 2)), np.zeros((2, 2))]
-    for data in [pd.DataFrame({"x": cells}), {"x": np.zeros((2, 2))}, {"x": cells}]:
-        with pytest.raises(NotImplementedError, match="x"):
-            open_input(data)
 
 
 def test_pandas_is_not_imported_for_others() -> None:
@@ -260,7 +253,7 @@ def test_arrays_and_lists_become_columns() -> None:
         ({"a": [1], "b": [1, 2]}, "2 values"),
         ({1: [1]}, "int"),
         ({"a": [1, "x"]}, "int, str"),
-        ({"a": np.array([1j])}, "complex"),
+        ({"a": np.array([1], "g")}, "float128|longdouble"),
         ({"a": 5}, "array"),
         ({"a": "text"}, "array"),
         ({"a": np.array(5)}, "array"),

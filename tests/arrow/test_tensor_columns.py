@@ -7,10 +7,10 @@ import pyarrow as pa
 import pytest
 
 from tfrecord_io.arrow.tensor_columns import from_cells, from_ndarray
-from tfrecord_io.arrow.tensor_items import logical_dim_names, to_cells, to_ndarray
+from tfrecord_io.arrow.tensor_items import to_cells, to_ndarray
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.schema.dtypes import Element
-from tfrecord_io.schema.tensor_types import mark
+from tfrecord_io.schema.tensor_types import logical_dim_names, mark
 
 DTYPES = ["int8", ">i4", "?", "c8", ">c16", "S3", "U2", "M8[D]", "M8[ns]", "m8[ms]", "f2", "f8", "bfloat16"]
 SHAPES = [(4,), (4, 2, 3), (4, 0, 2), (0, 2), (4, 1)]
@@ -81,7 +81,9 @@ def test_dtypes_outside_the_table_are_refused(dtype: object) -> None:
         from_ndarray(np.zeros((2, 2), dtype))
 
 
-@pytest.mark.parametrize(("cells", "reason"), [([np.zeros(2), np.zeros(2, "i4")], "dtype"), ([np.zeros(2), np.zeros((2, 1))], "dimensions")])
+@pytest.mark.parametrize(
+    ("cells", "reason"), [([np.zeros(2), np.zeros(2, "i4")], "dtype"), ([np.zeros(2), np.zeros((2, 1))], "dimensions")]
+)
 def test_cells_that_differ_are_refused_with_their_row(cells: list[np.ndarray], reason: str) -> None:
     with pytest.raises(EncodeError, match=reason) as caught:
         from_cells([None, *cells])

@@ -510,8 +510,11 @@ def test_plan_of_a_schema() -> None:
         PlanColumn("s", FLOAT, Layout.LIST, Text.NO, steps=True),
         PlanColumn("w", INT, Layout.SCALAR, Text.NO, steps=True),
         PlanColumn("k", BYTES, Layout.SCALAR, Text.UTF8),
+        PlanColumn("r/shape", Kind.NONE, Layout.ANY, Text.NO),
+        PlanColumn("r/dtype", Kind.NONE, Layout.ANY, Text.NO),
     )
-    assert plan.ignored == {"r/shape", "r/dtype"}
+    assert plan.companions == {"r/shape", "r/dtype"}
+    assert not plan.ignored
     assert plan_columns(pa.schema([("a", pa.string())]), text=Text.STRICT).columns[0].text is Text.STRICT
 
 

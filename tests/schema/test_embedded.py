@@ -134,7 +134,7 @@ CATEGORIES = pa.record_batch([pa.array(["a" * 1000] * 9).dictionary_encode()[:0]
         (PLAIN + stream(pa.schema([("m", pa.map_(pa.string(), pa.int8()))])), "does not read"),
         (PLAIN + stream(pa.schema([("v", pa.string_view())])), "never written"),
         (PLAIN + stream(pa.schema([("a", pa.int8()), ("a", pa.int8())])), "never written"),
-        (PLAIN + stream(pa.schema([pa.field("a", pa.int8(), metadata={b"tfrecord_io.encoding": b"tensor_proto"})])), "does not read"),
+        (PLAIN + stream(pa.schema([pa.field("a", pa.int8(), metadata={b"tfrecord_io.encoding": b"npy"})])), "does not read"),
         (PLAIN + stream(pa.schema([pa.field("a", pa.int8(), metadata={b"tfrecord_io.encoding": b"\xff"})])), "does not read"),
         (PLAIN + stream(pa.schema([("a", pa.decimal128(5, 2**30))])), "does not read"),  # to parse such a number crashes Arrow
         (PLAIN + stream(pa.schema([("a", pa.timestamp("s", "Mars"))])).replace(b"Mars", b"\xff\xfe\xfd\xfc"), "damaged"),

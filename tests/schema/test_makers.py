@@ -10,6 +10,7 @@ from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.schema.fields import CONTEXT, FEATURE_LIST, Field, Schema
 from tfrecord_io.schema.makers import bytes_, image, list_, scalar, sequence, tensor, text
 from tfrecord_io.schema.overrides import apply_overrides
+from tfrecord_io.schema.tensor_types import variable_shape_tensor
 
 
 def test_each_maker_gives_its_type() -> None:
@@ -59,11 +60,18 @@ def test_feature_names_go_with_the_column_unless_given() -> None:
     [
         (tensor("float32", ()), pa.float32(), None),
         (tensor("float32", (3,)), pa.fixed_shape_tensor(pa.float32(), [3]), (3,)),
-        (tensor("float32", (-1, 2)), pa.list_(pa.float32()), (None, 2)),
-        (tensor("float32", [None]), pa.list_(pa.float32()), (None,)),
+        (tensor("float32", (-1, 2)), variable_shape_tensor(pa.float32(), (None, 2)), (None, 2)),
+        (tensor("float32", [None]), variable_shape_tensor(pa.float32(), (None,)), (None,)),
+        (tensor("timestamp[us]", (2,)), pa.fixed_shape_tensor(pa.timestamp("us"), [2]), (2,)),
+        (tensor("complex64", (2, 3)), pa.fixed_shape_tensor(pa.float32(), [2, 3, 2]), (2, 3)),
+        (tensor(np.complex128, ()), pa.fixed_shape_tensor(pa.float64(), [2]), ()),
+        (tensor("bfloat16", (None,)), variable_shape_tensor(pa.binary(2), (None,)), (None,)),
+        (tensor(np.dtype("S3"), (2,)), pa.fixed_shape_tensor(pa.binary(3), [2]), (2,)),
+        (tensor("datetime64[D]", (2,)), pa.fixed_shape_tensor(pa.int64(), [2]), (2,)),
+        (tensor("bool", ()), pa.bool_(), None),
         (tensor("bytes", (2, 3)), pa.list_(pa.binary(), 6), (2, 3)),
         (tensor("string", (None, 3)), pa.list_(pa.string()), (None, 3)),
-        (tensor("bool", (2, 0)), pa.fixed_shape_tensor(pa.bool_(), [2, 0]), (2, 0)),
+        (tensor("bool", (2, 0)), pa.fixed_shape_tensor(pa.uint8(), [2, 0]), (2, 0)),
     ],
 )
 def test_tensors(made: Field, type_: pa.DataType, shape: object) -> None:
@@ -78,7 +86,7 @@ def test_tensors(made: Field, type_: pa.DataType, shape: object) -> None:
         (list_("int64"), pa.list_(pa.int64()), None),
         (list_("int64", 2), pa.list_(pa.int64(), 2), (2,)),
         (tensor("float32", (7,)), pa.fixed_shape_tensor(pa.float32(), [7]), (7,)),
-        (tensor("float32", (None, 2)), pa.list_(pa.float32()), (None, 2)),
+        (tensor("float32", (None, 2)), variable_shape_tensor(pa.float32(), (None, 2)), (None, 2)),
         (image(), pa.binary(), None),
     ],
 )
@@ -105,7 +113,15 @@ def test_lists_of_lists_are_feature_lists_unless_said_otherwise() -> None:
         lambda: tensor("float32", (2, -3)),
         lambda: tensor("float32", (2**20, 2**20)),
         lambda: tensor("float32", "ab"),
-        lambda: tensor("timestamp[us]", (2,)),
+        lambda: tensor("timestamp[us, tz=UTC]", (2,)),
+        lambda: tensor("date32", (2,)),
+        lambda: tensor("decimal128(4, 2)", (2,)),
+        lambda: tensor("complex64", (2,), default="a"),
+        lambda: tensor("uint8", (2,), default=[1, 300]),
+        lambda: tensor("float32", (None, 2), default=[[1.0]]),
+        lambda: sequence(tensor("float32", (None, None))),
+        lambda: Field("a", pa.fixed_shape_tensor(pa.int8(), [2]), metadata={b"tfrecord_io.dtype": b"complex64"}),
+        lambda: Field("a", pa.fixed_shape_tensor(pa.int8(), [2]), metadata={b"tfrecord_io.dtype": b"object"}),
         lambda: tensor("float32", (2,), default=[1.0]),
         lambda: tensor("float32", (2,), encoding="pickle"),
         lambda: sequence(sequence("int64")),
@@ -137,11 +153,14 @@ def test_defaults_that_differ_only_in_kind_are_not_equal() -> None:
 
 
 def test_shows_what_a_field_has() -> None:
-    schema = Schema({"x": tensor("float32", (None, 2), feature="deep/x"), "w": sequence("int64", required=True)})
+    schema = Schema(
+        {"x": tensor("float32", (None, 2), feature="deep/x"), "c": tensor("complex64", (4, 4)), "w": sequence("int64", required=True)}
+    )
     assert repr(schema).splitlines() == [
-        "Schema of 2 columns",
-        "  x  list<item: float>  feature deep/x, encoding wire, shape (None, 2)",
-        "  w  list<item: int64>  feature list, required",
+        "Schema of 3 columns",
+        "  x  tensor<float>[?,2]      feature deep/x, encoding wire",
+        "  c  tensor<complex64>[4,4]  encoding wire",
+        "  w  list<item: int64>       feature list, required",
     ]
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from tfrecord_io.schema.dtypes import element
 from tfrecord_io.schema.kinds import Kind, Layout
-from tfrecord_io.schema.types import UnsupportedType, leaves, plain_type, value_type, wire_storage, with_encoding
+from tfrecord_io.schema.tensor_types import tensor_field
+from tfrecord_io.schema.types import UnsupportedType, leaves, plain_type, step_of, value_type, wire_storage, with_encoding
 
 INT64 = [
     pa.bool_(),
@@ -99,9 +101,39 @@ def test_what_has_no_form_says_what_to_do(type_: pa.DataType, said: str) -> None
     assert caught.value.feature.startswith("x")
 
 
-def test_tensors_are_not_built_yet() -> None:
-    with pytest.raises(NotImplementedError):
-        leaves(pa.field("x", pa.fixed_shape_tensor(pa.int8(), [2, 2])))
+@pytest.mark.parametrize(
+    ("dtype", "shape", "kind"), [("bool", (2, 2), Kind.INT64), ("float16", (), Kind.FLOAT), ("datetime64[M]", (None,), Kind.INT64)]
+)
+def test_tensors_are_one_value_or_a_list(dtype: str, shape: tuple[int | None, ...], kind: Kind) -> None:
+    field = tensor_field("x", element(dtype), shape)
+    (leaf,) = leaves(field)
+    assert (leaf.kind, leaf.layout, leaf.encoding, leaf.companions, leaf.element) == (kind, Layout.LIST, "list", (), element(dtype))
+    (leaf,) = leaves(with_encoding(field, "raw"))
+    assert (leaf.kind, leaf.layout, leaf.companions) == (Kind.BYTES, Layout.SCALAR, ("x/shape", "x/dtype"))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "encoding", "said"),
+    [
+        ("complex64", (2,), "list", "raw"),
+        ("U3", (2,), "list", "raw"),
+        ("int8", (None, 2), "list", "raw"),
+        ("datetime64[s]", (2,), "tensor_proto", "raw"),
+        ("int8", (2,), "npy", "tensor_proto"),
+    ],
+)
+def test_tensors_that_an_encoding_does_not_hold(dtype: str, shape: tuple[int | None, ...], encoding: str, said: str) -> None:
+    with pytest.raises(UnsupportedType, match=said):
+        leaves(with_encoding(tensor_field("x", element(dtype), shape), encoding))
+
+
+def test_a_list_of_tensors_is_a_feature_list_only() -> None:
+    field = pa.field("x", pa.list_(pa.fixed_shape_tensor(pa.int8(), (2,))))
+    with pytest.raises(UnsupportedType, match="sequence_example"):
+        leaves(field)
+    step = step_of(field)
+    assert step is not None
+    assert step.type == pa.fixed_shape_tensor(pa.int8(), (2,))
 
 
 def test_raw_has_companions() -> None:
@@ -109,7 +141,7 @@ def test_raw_has_companions() -> None:
     assert (leaf.kind, leaf.layout, leaf.encoding) == (Kind.BYTES, Layout.SCALAR, "raw")
     assert leaf.companions == ("x/shape", "x/dtype")
     with pytest.raises(UnsupportedType, match="raw"):
-        leaves(with_encoding(pa.field("x", pa.timestamp("s")), "raw"))
+        leaves(with_encoding(pa.field("x", pa.date32()), "raw"))
     with pytest.raises(UnsupportedType, match="unknown column encoding"):
         leaves(with_encoding(pa.field("x", pa.int8()), "rot13"))
 

@@ -16,6 +16,7 @@ from pyarrow import types as t
 
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
+from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like, is_list_view
 
 
@@ -60,8 +61,9 @@ def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows
     Yields
     ------
     Rows, pyarrow.Array
-        The values have ``rows.slots`` elements, and no dictionary, view, run-end or extension type; there are no nulls
-        inside lists, and a row without a list may be null by ``rows.valid``, which includes the values' own nulls.
+        The values have ``rows.slots`` elements, and no dictionary, view, run-end or extension type but those of tensors, of
+        which each is one element; there are no nulls inside lists, and a row without a list may be null by ``rows.valid``,
+        which includes the values' own nulls.
 
     Raises
     ------
@@ -93,9 +95,11 @@ def _descend(array: pa.Array, rows: Rows) -> Iterator[tuple[Rows, pa.Array]]:
 
 
 def _unwrap(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
-    """Take off extension types and run-ends; the latter become an index into the values of the runs."""
+    """Take off extension types but tensors, and run-ends; the latter become an index into the values of the runs."""
     while True:
         if isinstance(array, pa.ExtensionArray):
+            if is_any_tensor(array.type):
+                return array, rows
             array = array.storage
         elif t.is_run_end_encoded(array.type):
             ends = np.clip(numbers(array.run_ends), array.offset, array.offset + len(array))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.arrays import NOT_ARROW, native, no_arrow_form, refuse_mixture, refuse_tensors
+from tfrecord_io.arrow.arrays import NOT_ARROW, no_arrow_form, refuse_mixture, tensors_of
+from tfrecord_io.arrow.tensor_choice import native
+from tfrecord_io.arrow.tensor_sources import Columns, Tensors
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.schema.types import is_list_like, value_type
 
@@ -16,8 +19,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def table_of_frame(frame: pd.DataFrame, index: bool | None = None, nan_to_null: bool = True) -> pa.Table:
-    """Convert by ``pyarrow.Table.from_pandas``, whose metadata restores index and dtypes.
+def table_of_frame(
+    frame: pd.DataFrame, index: bool | None = None, nan_to_null: bool = True, encodings: Mapping[str, str] | None = None
+) -> Columns:
+    """Convert by ``pyarrow.Table.from_pandas``, whose metadata restores index and dtypes; columns of arrays become tensors.
 
     Parameters
     ----------
@@ -26,6 +31,8 @@ def table_of_frame(frame: pd.DataFrame, index: bool | None = None, nan_to_null: 
         As in ``DataFrame.to_parquet``.
     nan_to_null : bool
         False: NaN in columns of a NumPy float dtype are values. NaN inside the arrays of a column of arrays always are.
+    encodings : mapping of str to str, optional
+        What is asked for some columns.
 
     Raises
     ------
@@ -35,16 +42,45 @@ def table_of_frame(frame: pd.DataFrame, index: bool | None = None, nan_to_null: 
     if not frame.columns.is_unique:
         name = str(frame.columns[frame.columns.duplicated()][0])
         raise EncodeError("two columns have this name", feature=name, advice="rename one of them")
-    frame = _in_native_order(frame)
+    found = _tensor_columns(frame, nan_to_null, encodings or {})
+    frame = _in_native_order(_without(frame, found))
     try:
         table = pa.Table.from_pandas(frame, preserve_index=index)
     except NOT_ARROW as error:
         raise _culprit(frame) or EncodeError("the DataFrame has no Arrow form", advice="see the cause above") from error
     for i in range(frame.shape[1]):
+        scalars = found.get(i)
+        if isinstance(scalars, pa.Array):
+            table = table.set_column(i, table.field(i).with_type(scalars.type), scalars)
+        if i in found:
+            continue
         kept = _better_column(frame.iloc[:, i], table.column(i), table.field(i).name, nan_to_null)
         if kept is not None:
             table = table.set_column(i, table.field(i).with_type(kept.type), kept)
-    return table
+    return Columns(table, {i: tensors for i, tensors in found.items() if not isinstance(tensors, pa.Array)})
+
+
+def _tensor_columns(frame: pd.DataFrame, nan_to_null: bool, encodings: Mapping[str, str]) -> dict[int, Tensors | pa.Array]:
+    """The columns whose cells are arrays that Arrow's own conversion does not take, by number."""
+    found = {}
+    for at, name in enumerate(frame.columns):
+        try:
+            tensors = tensors_of(frame.iloc[:, at], nan_to_null, encodings.get(str(name)))
+        except EncodeError as error:
+            error.feature = str(name)
+            raise
+        if tensors is not None:
+            found[at] = tensors
+    return found
+
+
+def _without(frame: pd.DataFrame, columns: Collection[int]) -> pd.DataFrame:
+    """The frame with nothing in some columns."""
+    if columns:
+        frame = frame.copy(deep=False)
+        for at in columns:
+            frame.isetitem(at, None)
+    return frame
 
 
 def _in_native_order(frame: pd.DataFrame) -> pd.DataFrame:
@@ -77,7 +113,5 @@ def _culprit(frame: pd.DataFrame) -> Exception | None:
         try:
             pa.Table.from_pandas(pd.DataFrame({"x": values}), preserve_index=False)
         except NOT_ARROW:
-            if values.dtype == object:
-                refuse_tensors(str(name), values)
             return no_arrow_form(str(name), values)
     return None

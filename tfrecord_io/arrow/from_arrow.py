@@ -8,14 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.feature_column import feature_column
 from tfrecord_io.arrow.flatten import Rows, cut_steps, flatten
-from tfrecord_io.arrow.values import bytes_values, float32_values, int64_values, raw_values
+from tfrecord_io.arrow.values import bytes_values, float32_values, int64_values
+from tfrecord_io.arrow.whole_cells import listed, whole_columns
 from tfrecord_io.arrow.write_plan import WritePlan
-from tfrecord_io.engine.contract import Array, ColumnBuffers
+from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.schema.embedded import dictionary_at, has_dictionary
 from tfrecord_io.schema.kinds import Kind, Layout
-from tfrecord_io.schema.types import RAW, Leaf, plain_type, value_type
+from tfrecord_io.schema.types import LIST, Leaf, plain_type
 
 
 def encode_columns(batch: pa.RecordBatch, plan: WritePlan, *, row_base: int = 0) -> list[ColumnBuffers]:
@@ -58,7 +60,7 @@ def _encode_steps(parts: tuple[Leaf, ...], array: pa.Array, name: str, row_base:
         for leaf, (inner, values) in zip(parts, flatten(steps, name), strict=True):
             found = list(_encode_leaf(leaf, inner, values, plan)) or [ColumnBuffers(leaf.feature, Kind.NONE, Layout.NULL, inner.count)]
             for step in found:
-                yield replace(_column(step.name, step.kind, rows, None, offsets=rows.offsets), layout=Layout.LIST, steps=step)
+                yield replace(feature_column(step.name, step.kind, rows, None, offsets=rows.offsets), layout=Layout.LIST, steps=step)
     except EncodeError as error:
         error.record = None if error.record is None else rows.row_of(error.record)  # it counted steps
         raise
@@ -67,14 +69,18 @@ def _encode_steps(parts: tuple[Leaf, ...], array: pa.Array, name: str, row_base:
 def _encode_leaf(leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan) -> Iterator[ColumnBuffers]:
     if leaf.layout == Layout.NULL:
         _refuse_untyped_lists(rows)
-    elif leaf.encoding == RAW:
-        yield from _encode_raw(leaf, rows, values)
-    elif leaf.kind == Kind.BYTES:
+        return
+    if leaf.encoding != LIST:
+        yield from whole_columns(leaf, rows, values)
+        return
+    if leaf.element is not None:
+        rows, values = listed(leaf, rows, values)
+    if leaf.kind == Kind.BYTES:
         data, value_offsets = bytes_values(values)
-        yield _column(leaf.feature, leaf.kind, rows, data, offsets=rows.offsets, value_offsets=value_offsets)
+        yield feature_column(leaf.feature, leaf.kind, rows, data, offsets=rows.offsets, value_offsets=value_offsets)
     else:
         found = int64_values(values, rows) if leaf.kind == Kind.INT64 else float32_values(values, rows, plan.float64, plan.rounding)
-        yield _column(leaf.feature, leaf.kind, rows, found, offsets=rows.offsets)
+        yield feature_column(leaf.feature, leaf.kind, rows, found, offsets=rows.offsets)
 
 
 def _refuse_untyped_lists(rows: Rows) -> None:
@@ -84,41 +90,6 @@ def _refuse_untyped_lists(rows: Rows) -> None:
         row = rows.base + int(np.argmax(written))
         reason = "an empty list of no type has no kind to be written as"
         raise EncodeError(reason, feature=rows.feature, record=row, advice="cast the column, for example to a list of int64")
-
-
-def _encode_raw(leaf: Leaf, rows: Rows, values: pa.Array) -> Iterator[ColumnBuffers]:
-    """The bytes of a cell's numbers, and beside them their shape and dtype."""
-    shape_name, dtype_name = leaf.companions
-    dtype = np.dtype(value_type(leaf.type).to_pandas_dtype())
-    cells = np.arange(rows.count + 1, dtype=np.int64) if rows.offsets is None else rows.offsets
-    yield _column(leaf.feature, Kind.BYTES, rows, raw_values(values), value_offsets=cells * dtype.itemsize)
-
-    written = np.ones(rows.count, np.int64) if rows.valid is None else rows.valid.astype(np.int64)
-    counted = np.concatenate(([0], np.cumsum(written)))
-    if rows.offsets is None:
-        yield _column(shape_name, Kind.INT64, rows, np.zeros(0, np.int64), offsets=np.zeros(rows.count + 1, np.int64))
-    else:
-        lengths = np.diff(rows.offsets)
-        yield _column(shape_name, Kind.INT64, rows, lengths if rows.valid is None else lengths[rows.valid], offsets=counted)
-    name = np.frombuffer(dtype.name.encode(), np.uint8)
-    yield _column(dtype_name, Kind.BYTES, rows, np.tile(name, int(counted[-1])), value_offsets=counted * len(name))
-
-
-def _column(
-    name: str, kind: Kind, rows: Rows, values: Array | None, *, offsets: Array | None = None, value_offsets: Array | None = None
-) -> ColumnBuffers:
-    nulls = 0 if rows.valid is None else rows.count - int(np.count_nonzero(rows.valid))
-    return ColumnBuffers(
-        name,
-        kind,
-        Layout.SCALAR if offsets is None else Layout.LIST,
-        rows.count,
-        null_count=nulls,
-        validity=np.packbits(rows.valid, bitorder="little") if rows.valid is not None and nulls else None,
-        offsets=offsets,
-        value_offsets=value_offsets,
-        values=None if values is None else np.ascontiguousarray(values),
-    )
 
 
 def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:

@@ -6,13 +6,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.arrays import table_of_arrays
+from tfrecord_io.arrow.arrays import fields_of, table_of_arrays
 from tfrecord_io.arrow.frames import table_of_frame
 from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
@@ -43,18 +43,38 @@ class BatchSource:
         return self.batches
 
 
-def open_input(data: Any, *, index: bool | None = None, nan_to_null: bool = True) -> BatchSource:
+@dataclass(frozen=True, slots=True)
+class _How:
+    """What the caller said about the input."""
+
+    index: bool | None
+    nan_to_null: bool
+    encodings: Mapping[str, str]
+
+
+def open_input(
+    data: Any,
+    *,
+    index: bool | None = None,
+    nan_to_null: bool = True,
+    encodings: Mapping[str, str] | None = None,
+    row_base: int = 0,
+) -> BatchSource:
     """Open anything that holds a table.
 
     Parameters
     ----------
-    data : DataFrame, Table, RecordBatch, RecordBatchReader, reader of ours, mapping of arrays, or iterable of those
+    data : DataFrame, Table, RecordBatch, RecordBatchReader, reader of ours, mapping of arrays, structured array, or iterable of those
         Also anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``. An iterable is asked for its first item at once.
     index : bool, optional
         For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex as metadata and any other as columns,
         True keeps all as columns, False none.
     nan_to_null : bool
         For DataFrames: NaN in a float column is a missing value. Arrow's and NumPy's NaN are always values.
+    encodings : mapping of str to str, optional
+        What is asked for some columns; says which arrays become tensors.
+    row_base : int
+        Number of rows before these, for messages.
 
     Raises
     ------
@@ -70,7 +90,7 @@ def open_input(data: Any, *, index: bool | None = None, nan_to_null: bool = True
     >>> open_input({"x": [1, 2, None]}).schema.types
     [DataType(int64)]
     """
-    source = _open(data, index, nan_to_null)
+    source = _open(data, _How(index, nan_to_null, encodings or {}), row_base)
     try:
         names = Counter(source.schema.names)
     except UnicodeDecodeError as error:
@@ -81,11 +101,11 @@ def open_input(data: Any, *, index: bool | None = None, nan_to_null: bool = True
     return source
 
 
-def _open(data: Any, index: bool | None, nan_to_null: bool) -> BatchSource:
-    if _is_frame(data):
-        return _of_table(table_of_frame(data, index, nan_to_null))
-    if isinstance(data, Mapping):
-        return _of_table(table_of_arrays(data, nan_to_null))
+def _open(data: Any, how: _How, row_base: int) -> BatchSource:
+    if isinstance(data, np.ndarray) and data.dtype.names is not None and data.ndim:
+        data = fields_of(data)
+    if _is_frame(data) or isinstance(data, Mapping):
+        return _of_columns(data, how, row_base)
     if isinstance(data, pa.Table):
         return _of_table(data)
     if isinstance(data, pa.RecordBatch):
@@ -101,7 +121,7 @@ def _open(data: Any, index: bool | None, nan_to_null: bool) -> BatchSource:
             raise _no_table(data, "array") from error
         return BatchSource(batch.schema, _cut([batch]), batch.num_rows)
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes, bytearray, memoryview)):
-        return _of_iterable(iter(data), index, nan_to_null)
+        return _of_iterable(iter(data), how, row_base)
     what = f"{type(data).__module__}.{type(data).__qualname__}"
     raise TypeError(f"{what} holds no table: pass a DataFrame, Arrow data, a mapping of arrays or an iterable of record batches")
 
@@ -111,11 +131,32 @@ def _is_frame(data: Any) -> bool:
     return pandas is not None and isinstance(data, pandas.DataFrame)
 
 
+def _of_columns(data: Any, how: _How, row_base: int) -> BatchSource:
+    try:
+        if _is_frame(data):
+            columns = table_of_frame(data, how.index, how.nan_to_null, how.encodings)
+        else:
+            columns = table_of_arrays(data, how.nan_to_null, how.encodings)
+    except EncodeError as error:
+        error.record = None if error.record is None else row_base + error.record
+        raise
+    if not columns.tensors:
+        return _of_table(columns.table)
+    table = _one_dictionary(columns.table)
+    columns = replace(columns, table=table)
+    return BatchSource(columns.schema, _cut(columns.batches(BATCH_BYTES)), table.num_rows)
+
+
 def _of_table(table: pa.Table) -> BatchSource:
+    table = _one_dictionary(table)
+    return BatchSource(table.schema, _cut(table.to_batches()), table.num_rows)
+
+
+def _one_dictionary(table: pa.Table) -> pa.Table:
     """One dictionary for all chunks, where Arrow can make one: the embedded schema then holds all categories."""
     with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # it would need larger indices, or is nested
         table = table.unify_dictionaries()
-    return BatchSource(table.schema, _cut(table.to_batches()), table.num_rows)
+    return table
 
 
 def _of_stream(data: Any) -> BatchSource:
@@ -131,18 +172,24 @@ def _no_table(data: Any, form: str) -> TypeError:
     return TypeError(f"{what} gives an Arrow {form}, but not of a table: pass a table with this as a column")
 
 
-def _of_iterable(items: Iterator[Any], index: bool | None, nan_to_null: bool) -> BatchSource:
+def _of_iterable(items: Iterator[Any], how: _How, row_base: int) -> BatchSource:
     """Nothing at all is a table without rows and columns."""
-    first = next((_open(item, index, nan_to_null) for item in items), None)
+    first = next((_open(item, how, row_base) for item in items), None)
     if first is None:
         return BatchSource(pa.schema([]), iter(()), 0)
-    schema = first.schema
+    schema, begin = first.schema, first.batches
 
-    def following() -> Iterator[pa.RecordBatch]:
+    def all_batches() -> Iterator[pa.RecordBatch]:
+        rows = row_base
+        for batch in begin:
+            rows += batch.num_rows
+            yield batch
         for number, item in enumerate(items, 1):
-            yield from fitting(_open(item, index, nan_to_null), schema, f"item {number} of the input")
+            for batch in fitting(_open(item, how, rows), schema, f"item {number} of the input"):
+                rows += batch.num_rows
+                yield batch
 
-    return BatchSource(schema, chain(first.batches, following()))
+    return BatchSource(schema, all_batches())
 
 
 def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:

@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.arrow.nested import has_struct
+from tfrecord_io.arrow.tensors import tensor_leaf
 from tfrecord_io.engine.contract import PlanColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.fields import FEATURE_LIST, Field, Schema
 from tfrecord_io.schema.kinds import Kind, Layout, Text
-from tfrecord_io.schema.types import BY_WIRE, LIST, Leaf, UnsupportedType, is_list_like, is_tensor, leaves, value_type, with_encoding
+from tfrecord_io.schema.tensor_types import is_any_tensor, without_permutation
+from tfrecord_io.schema.types import BY_WIRE, LIST, RAW, Leaf, UnsupportedType, companions, is_list_like, leaves, value_type, with_encoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +25,26 @@ class CompiledPlan:
     Attributes
     ----------
     columns : tuple of PlanColumn
-        One for each feature that the schema's columns are read from.
+        One for each feature that the schema's columns are read from, and for the companions that are read along with them.
     ignored : frozenset of str
-        Features that stand beside raw columns and are no columns themselves: their shape and dtype companions.
+        Features that stand beside raw leaves of structs and are no columns themselves: their shape and dtype companions.
+    companions : frozenset of str
+        Features in `columns` that are read along only: the shapes and dtypes of tensors and of other raw columns.
     """
 
     columns: tuple[PlanColumn, ...]
     ignored: frozenset[str]
+    companions: frozenset[str] = frozenset()
+
+    @property
+    def asked_for(self) -> frozenset[str]:
+        """The features that columns are read from."""
+        return frozenset(column.name for column in self.columns) - self.companions
 
 
-def plan_columns(schema: Schema | pa.Schema, *, text: Text = Text.UTF8, steps: Collection[str] = ()) -> CompiledPlan:
+def plan_columns(
+    schema: Schema | pa.Schema, *, text: Text = Text.UTF8, steps: Collection[str] = (), folded: Collection[str] = ()
+) -> CompiledPlan:
     """Compile a declared schema.
 
     Parameters
@@ -40,6 +53,8 @@ def plan_columns(schema: Schema | pa.Schema, *, text: Text = Text.UTF8, steps: C
         What string columns ask: UTF8 where the schema was declared, STRICT where it was inferred.
     steps : collection of str
         Features that are feature lists though their columns are plain lists (one value a step).
+    folded : collection of str
+        Columns that were inferred from their companions: those must be of the kinds that we write.
 
     Raises
     ------
@@ -48,6 +63,7 @@ def plan_columns(schema: Schema | pa.Schema, *, text: Text = Text.UTF8, steps: C
     """
     columns: dict[str, PlanColumn] = {}
     ignored: set[str] = set()
+    beside: dict[str, PlanColumn] = {}
     for field in Schema.parse(schema):
         in_steps = field.part == FEATURE_LIST or field.feature in steps
         for leaf in field_leaves(field, in_steps):
@@ -56,20 +72,40 @@ def plan_columns(schema: Schema | pa.Schema, *, text: Text = Text.UTF8, steps: C
             required = field.required and field.default is None and not leaf.path
             kind, layout = (Kind.NONE, Layout.ANY) if leaf.encoding == BY_WIRE else (leaf.kind, leaf.layout)
             columns[leaf.feature] = PlanColumn(leaf.feature, kind, layout, _text(leaf, text), required, in_steps)
-            ignored.update(leaf.companions)
-    return CompiledPlan(tuple(columns.values()), frozenset(ignored - columns.keys()))
+            if leaf.path:
+                ignored.update(leaf.companions)
+        if reads_companions(field):
+            beside |= _companion_columns(field.feature, field.column in folded)
+    read_along = frozenset(beside.keys() - columns.keys())
+    along = [column for name, column in beside.items() if name in read_along]
+    return CompiledPlan((*columns.values(), *along), frozenset(ignored - columns.keys() - read_along), read_along)
+
+
+def reads_companions(field: Field) -> bool:
+    """Whether the features with shape and dtype are read along: of raw bytes, and where only they say how long free axes are."""
+    if field.part == FEATURE_LIST or has_struct(field.type):
+        return False
+    of_numbers = is_any_tensor(field.type) and field.encoding == LIST and (field.shape or ()).count(None) > 1
+    return of_numbers or field.encoding in (RAW, BY_WIRE)
+
+
+def _companion_columns(feature: str, ours: bool) -> dict[str, PlanColumn]:
+    """What others have put under the names of our companions may be anything, and then says nothing."""
+    shape, dtype = companions(feature)
+    if not ours:
+        return {name: PlanColumn(name, Kind.NONE, Layout.ANY, Text.NO) for name in (shape, dtype)}
+    return {shape: PlanColumn(shape, Kind.INT64, Layout.LIST, Text.NO), dtype: PlanColumn(dtype, Kind.BYTES, Layout.SCALAR, Text.NO)}
 
 
 def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
-    """The leaves of a field, named as its feature; of a feature list those of one step, of a tensor that of its storage."""
+    """The leaves of a field, named as its feature; of a feature list those of one step."""
     type_ = handed_type(field.type)
     if in_steps and is_list_like(type_):
         type_ = type_.value_type
         if t.is_struct(type_):
             raise SchemaError("a step of a feature list is no struct", feature=field.feature, advice="make its fields feature lists")
-    if is_tensor(type_):
-        type_ = type_.storage_type
-    _refuse_free_axes(field)
+    if is_any_tensor(type_):
+        return [tensor_leaf(replace(field, type=handed_type(field.type)), type_)]
     try:
         found = leaves(with_encoding(pa.field(field.feature, type_), LIST if field.encoding == BY_WIRE else field.encoding))
     except UnsupportedType as error:
@@ -77,13 +113,12 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
     return [replace(leaf, encoding=BY_WIRE) for leaf in found] if field.encoding == BY_WIRE else found
 
 
-def _refuse_free_axes(field: Field) -> None:
-    if is_list_like(field.value) and (field.shape or ()).count(None) > 1:
-        raise NotImplementedError(f"column {field.column!r}: only one free axis of {field.shape} is read in this version")
-
-
 def handed_type(type_: pa.DataType) -> pa.DataType:
-    """The type a column is handed over with: `type_` without views and run-ends, which too few consumers know."""
+    """The type a column is handed over with: `type_` without views, run-ends and permuted axes, which too few consumers know."""
+    if is_any_tensor(type_):
+        return without_permutation(type_)
+    if is_list_like(type_) and is_any_tensor(type_.value_type):
+        return pa.list_(type_.value_field.with_type(without_permutation(type_.value_type)))
     if t.is_run_end_encoded(type_):
         return handed_type(type_.value_type)
     if not any(_is_view(each) for each in _within(type_)):

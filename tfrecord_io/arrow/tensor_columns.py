@@ -53,28 +53,49 @@ def from_cells(cells: Sequence[Any]) -> tuple[pa.Array, Element]:
     EncodeError
         Dtypes or ranks differ; ``record`` is the first such row. Or the dtype is not in the table.
     """
+    arrays = [None if cell is None else np.asarray(cell) for cell in cells]
+    of, shape = shape_of_cells(arrays)
+    return cells_to_tensors(arrays, of, shape), of
+
+
+def shape_of_cells(cells: Sequence[Array | None]) -> tuple[Element, tuple[int | None, ...]]:
+    """What the tensors of a sequence of arrays are: their dtype, and their shape, all of whose axes are None where shapes differ.
+
+    Raises
+    ------
+    EncodeError
+        As `from_cells`.
+    """
     valid = np.fromiter((cell is not None for cell in cells), np.bool_, len(cells))
-    arrays = [np.asarray(cell) for cell in cells if cell is not None]
+    arrays = [cell for cell in cells if cell is not None]
     if not arrays:
         raise EncodeError("a column of no array has no dtype")
     of = element_of_dtype(_common_dtype(arrays, valid))
     _refuse_ranks(arrays, valid)
-    shapes = {array.shape for array in arrays}
-    if len(shapes) == 1:
-        stacked = np.empty((len(cells), *arrays[0].shape), of.dtype)
-        if not valid.all():
-            stacked[~valid] = np.zeros((), of.dtype)
+    one = len({array.shape for array in arrays}) == 1
+    return of, arrays[0].shape if one else (None,) * arrays[0].ndim
+
+
+def cells_to_tensors(cells: Sequence[Array | None], of: Element, shape: tuple[int | None, ...]) -> pa.Array:
+    """A column of the arrays of a sequence, which are as `shape_of_cells` says of all."""
+    valid = np.fromiter((cell is not None for cell in cells), np.bool_, len(cells))
+    arrays = [cell for cell in cells if cell is not None]
+    given = None if valid.all() else valid
+    if None not in shape:
+        fixed = tuple(axis or 0 for axis in shape)
+        stacked = np.empty((len(cells), *fixed), of.dtype) if given is None else np.zeros((len(cells), *fixed), of.dtype)
         for at, array in zip(np.flatnonzero(valid), arrays, strict=True):
             stacked[at] = array
-        return _fixed(of, arrays[0].shape, len(cells), _plain(stacked, of), None if valid.all() else valid), of
+        return _fixed(of, fixed, len(cells), _plain(stacked, of), given)
     pieces = [_plain(array, of) for array in arrays]
     offsets = np.cumsum([0, *map(len, pieces)])
-    matrix = np.array([array.shape for array in arrays], np.int64)
-    return from_items(Items(of, np.concatenate(pieces), offsets, matrix, None if valid.all() else valid), len(cells)), of
+    matrix = np.array([array.shape for array in arrays], np.int64).reshape(len(arrays), len(shape))
+    data = np.concatenate(pieces) if pieces else np.empty(0, np.uint8)
+    return from_items(Items(of, data, offsets, matrix, given), len(cells))
 
 
-def from_items(items: Items, rows: int) -> pa.Array:
-    """A column from the bytes of its tensors; `rows` counts the null ones, too."""
+def from_items(items: Items, rows: int, type_: pa.DataType | None = None) -> pa.Array:
+    """A column from the bytes of its tensors; `rows` counts the null ones, too. Of `type_`, if given, which says the same."""
     if isinstance(items.shapes, tuple):
         data = items.data[items.offsets[0] : items.offsets[-1]]
         if items.valid is not None:
@@ -82,8 +103,8 @@ def from_items(items: Items, rows: int) -> pa.Array:
             spread = np.zeros((rows, size), np.uint8)
             spread[items.valid] = data.reshape(-1, size) if size else np.empty((len(items), 0), np.uint8)
             data = spread.reshape(-1)
-        return _fixed(items.of, items.shapes, rows, data, items.valid)
-    return _variable(items, rows)
+        return _fixed(items.of, items.shapes, rows, data, items.valid, type_)
+    return _variable(items, rows, type_)
 
 
 def element_of_dtype(dtype: Any) -> Element:
@@ -139,8 +160,8 @@ def _plain(values: Array, of: Element) -> Array:
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
 
 
-def _fixed(of: Element, shape: Shape, rows: int, data: Array, valid: Array | None) -> pa.Array:
-    type_ = tensor_type(of, shape)
+def _fixed(of: Element, shape: Shape, rows: int, data: Array, valid: Array | None, type_: pa.DataType | None = None) -> pa.Array:
+    type_ = tensor_type(of, shape) if type_ is None else type_
     nulls = 0 if valid is None else rows - int(np.count_nonzero(valid))
     values = _values(of, data)
     buffers = [pa.py_buffer(bitmap_of(valid)) if nulls and valid is not None else None]
@@ -148,14 +169,14 @@ def _fixed(of: Element, shape: Shape, rows: int, data: Array, valid: Array | Non
     return pa.ExtensionArray.from_storage(type_, storage)
 
 
-def _variable(items: Items, rows: int) -> pa.Array:
+def _variable(items: Items, rows: int, type_: pa.DataType | None = None) -> pa.Array:
     of, valid = items.of, items.valid
     matrix = np.asarray(items.shapes, np.int64)
     if matrix.size and matrix.max() > np.iinfo(np.int32).max:
         raise EncodeError("a shape has an axis of more than 2147483647", advice="reshape the arrays")
     inner = np.broadcast_to(np.array(of.inner, np.int64), (len(matrix), len(of.inner)))
     axes = np.concatenate([matrix, inner], axis=1).astype(np.int32)
-    type_ = variable_shape_tensor(of.arrow, (None,) * items.rank + of.inner)
+    type_ = variable_shape_tensor(of.arrow, (None,) * items.rank + of.inner) if type_ is None else type_
     width = max(of.arrow.bit_width // 8, 1)
     counts = np.diff(items.offsets) // width
     if valid is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,16 +10,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
+from tfrecord_io.arrow.companions import Companions
 from tfrecord_io.arrow.faults import RowFault
 from tfrecord_io.arrow.lists import Restore, feature_list_restore
 from tfrecord_io.arrow.nested import Path, assemble, has_struct
-from tfrecord_io.arrow.physical import cut
-from tfrecord_io.arrow.plan import field_leaves, handed_type
-from tfrecord_io.arrow.tensors import value_restore
+from tfrecord_io.arrow.physical import cut, mask_of
+from tfrecord_io.arrow.plan import field_leaves, handed_type, reads_companions
+from tfrecord_io.arrow.tensors import TensorColumn, value_restore
 from tfrecord_io.arrow.widen import absent
 from tfrecord_io.engine.contract import ColumnBuffers
+from tfrecord_io.schema.dtypes import Element, element_of
 from tfrecord_io.schema.fields import FEATURE_LIST, Field, Schema
 from tfrecord_io.schema.kinds import Kind, Layout
+from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import BY_WIRE, LIST, Leaf, is_list_like
 
 Columns = Mapping[str, ColumnBuffers]
@@ -30,14 +33,28 @@ Dictionaries = Mapping[str, pa.Array]
 class _Leaf:
     leaf: Leaf
     restore: Restore
+    beside: Companions | None = None  # of raw bytes
+    of: Element | None = None  # what those are
 
     def array(self, columns: Columns, rows: int) -> pa.Array:
         column = columns.get(self.leaf.feature) or absent(self.leaf.feature, rows, Kind.NONE, Layout.NULL)
         try:
+            if self.beside is not None and self.of is not None:
+                self._check(self.beside, self.of, column, columns)
             return self.restore(column)
         except RowFault as fault:
             fault.feature = self.leaf.feature
             raise
+
+    def _check(self, beside: Companions, of: Element, column: ColumnBuffers, columns: Columns) -> None:
+        """Refuse bytes that are something else by their companions."""
+        said = beside.of(columns, column.rows)
+        mask = mask_of(column.validity if column.null_count else None, column.rows) & (column.layout is not Layout.NULL)
+        said.refuse_strays(mask)
+        if column.kind is Kind.BYTES and column.layout is Layout.SCALAR and column.value_offsets is not None:
+            said.refuse_dtype(mask, of, np.diff(column.value_offsets))
+            if beside.ours:  # single values: tensors of no axis
+                said.shapes(mask, (), np.ones(column.rows))
 
 
 class BatchBuilder:
@@ -49,6 +66,8 @@ class BatchBuilder:
     dictionaries : mapping of str to pa.Array, optional
         Categories of dictionary columns by the name of their feature. Without them each batch has the
         categories that occur in it (`to_table` makes them one).
+    folded : collection of str
+        Columns that were inferred from their companions: every row has both or neither.
 
     Attributes
     ----------
@@ -56,11 +75,11 @@ class BatchBuilder:
         Of the batches: the given one without views and run-ends, and without what only told how to read.
     """
 
-    def __init__(self, schema: Schema | pa.Schema, dictionaries: Dictionaries | None = None) -> None:
+    def __init__(self, schema: Schema | pa.Schema, dictionaries: Dictionaries | None = None, folded: Collection[str] = ()) -> None:
         parsed = Schema.parse(schema)
         fields = [replace(f, type=handed_type(f.type)) for f in parsed]
         self.schema = Schema(map(_as_read, fields), parsed.metadata).to_arrow()
-        self._columns = [_compile(f, dictionaries or {}) for f in fields]
+        self._columns = [_compile(f, dictionaries or {}, f.column in folded) for f in fields]
 
     def batch(self, columns: Columns, rows: int) -> tuple[pa.RecordBatch, RowFault | None]:
         """The batch of `rows` decoded rows, by feature; a feature that is not there is null.
@@ -103,22 +122,29 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(held, schema).unify_dictionaries()
 
 
-def _compile(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int], pa.Array]:
-    restore = _structs(field, dictionaries) if has_struct(field.type) else _plain(field, dictionaries)
+def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Callable[[Columns, int], pa.Array]:
+    beside = Companions(field.feature, folded) if reads_companions(field) else None
+    restore: Callable[[Columns, int], pa.Array]
+    if is_any_tensor(field.type):
+        field_leaves(field)  # raises where there is none
+        restore = TensorColumn(field, beside).array
+    else:
+        restore = _structs(field, dictionaries) if has_struct(field.type) else _plain(field, dictionaries, beside)
     if field.default is None:
         return restore
     default = field.default_array()
     return lambda columns, rows: fill(restore(columns, rows), default)
 
 
-def _plain(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int], pa.Array]:
+def _plain(field: Field, dictionaries: Dictionaries, beside: Companions | None) -> Callable[[Columns, int], pa.Array]:
     dictionary = dictionaries.get(field.feature)
-    whole = None if field.part == FEATURE_LIST else _leaf(field, field_leaves(field)[0], field.type, dictionary)
+    whole = None if field.part == FEATURE_LIST else _leaf(field, field_leaves(field)[0], dictionary, beside)
     if not is_list_like(field.type):
         assert whole is not None
         return whole.array
     step = field_leaves(field, in_steps=True)[0]
-    as_steps = _Leaf(step, feature_list_restore(field.type, _leaf(field, step, field.type.value_type, dictionary).restore))
+    of_step = TensorColumn(field).step if is_any_tensor(field.value) else _leaf(field, step, dictionary).restore
+    as_steps = _Leaf(step, feature_list_restore(field.type, of_step))
 
     def restore(columns: Columns, rows: int) -> pa.Array:
         column = columns.get(field.feature)
@@ -129,7 +155,7 @@ def _plain(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int],
 
 
 def _structs(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int], pa.Array]:
-    leaves = [_leaf(field, leaf, leaf.type, dictionaries.get(leaf.feature)) for leaf in field_leaves(field)]
+    leaves = [_leaf(field, leaf, dictionaries.get(leaf.feature)) for leaf in field_leaves(field)]
 
     def restore(columns: Columns, rows: int) -> pa.Array:
         arrays: dict[Path, pa.Array] = {each.leaf.path: each.array(columns, rows) for each in leaves}
@@ -142,8 +168,11 @@ def _structs(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int
     return restore
 
 
-def _leaf(field: Field, leaf: Leaf, type_: pa.DataType, dictionary: pa.Array | None) -> _Leaf:
-    return _Leaf(leaf, value_restore(leaf, type_, field.shape, dictionary))
+def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, beside: Companions | None = None) -> _Leaf:
+    restore = value_restore(leaf, field.shape, dictionary)
+    if beside is None:
+        return _Leaf(leaf, restore)
+    return _Leaf(leaf, restore, beside, element_of(leaf.type.value_type if is_list_like(leaf.type) else leaf.type))
 
 
 def _as_read(field: Field) -> Field:

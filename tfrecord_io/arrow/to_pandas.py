@@ -12,8 +12,13 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
+
+from tfrecord_io.arrow.tensor_items import is_list_of_tensors, list_cells, to_cells
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.schema.tensor_types import is_any_tensor
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,6 +147,12 @@ def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> p
 
     if not table.num_columns:  # with new metadata a table without columns would lose its rows (pyarrow 26)
         return pd.DataFrame(index=pd.RangeIndex(table.num_rows))
+    tensors = [at for at, field in enumerate(table.schema) if is_any_tensor(field.type) or is_list_of_tensors(field.type)]
+    if tensors:
+        frame = _frame(table.select([at for at in range(table.num_columns) if at not in set(tensors)]), stated, backend)
+        for at in tensors:
+            frame.insert(at, table.schema.field(at).name, pd.Series(_cells(table, at), frame.index, object))
+        return frame
     mapper: Callable[[pa.DataType], Any] | None = None
     if backend == "pyarrow":
         mapper = pd.ArrowDtype
@@ -159,6 +170,14 @@ def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> p
     ]
     metadata = {"index_columns": [], "column_indexes": [], "columns": entries}
     return table.replace_schema_metadata({_KEY: json.dumps(metadata)}).to_pandas(types_mapper=mapper)
+
+
+def _cells(table: pa.Table, at: int) -> Array:
+    """A column of tensors, or of lists of them, as ndarrays."""
+    field = table.schema.field(at)
+    to_array = to_cells if is_any_tensor(field.type) else list_cells
+    found = [to_array(chunk, field) for chunk in table.column(at).chunks]
+    return np.concatenate(found) if found else np.empty(0, object)
 
 
 def _dtype_name(field: pa.Field, column: pa.ChunkedArray, stated: str | None) -> str:

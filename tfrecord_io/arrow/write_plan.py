@@ -11,7 +11,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable
+from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import (
+    BY_WIRE,
     RAW,
     Leaf,
     UnsupportedType,
@@ -90,7 +92,8 @@ def plan_writing(
     schema : pyarrow.Schema
         Of the batches to come. A field that was read from raw bytes says so in its metadata and is written raw again.
     column_encoding : mapping of str to str, optional
-        "raw" or "list" by column or feature name; the name of a struct column means all of its children.
+        "raw", "tensor_proto" or "list" by column or feature name; the name of a struct column means all of its children.
+        Tensors are raw if nothing is said.
     float64 : None, "round", "error" or "raw"
         "raw" writes every float64 column raw for which neither `column_encoding` nor its metadata says otherwise.
 
@@ -103,8 +106,6 @@ def plan_writing(
         A column has no form in a record, or two columns become the same feature.
     FeatureNotFoundError
         `column_encoding` names a column that is not there.
-    NotImplementedError
-        Tensors and "tensor_proto".
     """
     asked = dict(column_encoding or {})
     try:
@@ -131,9 +132,18 @@ def _annotate(field: pa.Field, feature: str, asked: dict[str, str], above: str |
     if is_list_like(field.type) and pa.types.is_struct(field.type.value_type):
         child = _annotate(field.type.value_field, feature, asked, encoding, raw_float64)
         return with_encoding(field.with_type(relist(field.type, child)), None)
+    if encoding in (None, BY_WIRE) and _holds_tensors(field.type):
+        encoding = RAW
     if encoding is None and raw_float64 and pa.types.is_float64(value_type(field.type)):
         encoding = RAW
     return with_encoding(field, encoding)
+
+
+def _holds_tensors(type_: pa.DataType) -> bool:
+    """Whether the values are tensors: of a column, or of the steps of a feature list."""
+    while is_list_like(type_) or pa.types.is_run_end_encoded(type_):
+        type_ = type_.value_type
+    return is_any_tensor(type_)
 
 
 def _refuse_collisions(fields: list[pa.Field], columns: tuple[tuple[Leaf, ...], ...]) -> None:

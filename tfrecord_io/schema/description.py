@@ -31,7 +31,8 @@ from tfrecord_io.schema.kinds import Kind
 from tfrecord_io.schema.makers import bytes_, list_, scalar, sequence, tensor
 from tfrecord_io.schema.partitions import RowLengths, UniformRowLength
 from tfrecord_io.schema.shapes import Shape
-from tfrecord_io.schema.types import LIST, RAW, UnsupportedType, is_list_like, leaves, value_type
+from tfrecord_io.schema.tensor_types import is_any_tensor, value_type_of
+from tfrecord_io.schema.types import LIST, RAW, TENSOR_PROTO, UnsupportedType, is_list_like, leaves, value_type
 
 _TYPES = {"int64": pa.int64(), "float32": pa.float32(), "string": pa.binary()}
 
@@ -152,7 +153,7 @@ def _described(f: Field) -> dict[str, Feature]:
     fixed = _shape(f, f.type)
     if fixed is not None and (f.required or default is not None):
         return {f.feature: FixedLenFeature(fixed, dtype, default)}
-    if f.encoding != RAW and f.shape is not None and f.shape[:1] == (None,) and None not in f.shape[1:]:
+    if f.encoding not in (RAW, TENSOR_PROTO) and f.shape is not None and f.shape[:1] == (None,) and None not in f.shape[1:]:
         return {f.feature: FixedLenSequenceFeature(_known(f.shape[1:]), dtype, allow_missing=True)}
     return {f.feature: VarLenFeature(dtype)}
 
@@ -180,9 +181,9 @@ def _described_assembly(f: Field, assembly: Assembly) -> Feature:
 
 def _dtype(f: Field, type_: pa.DataType) -> str | None:
     """The dtype TensorFlow has for a value; None for a column of nulls."""
-    if f.encoding == RAW:
+    if f.encoding in (RAW, TENSOR_PROTO):
         return "string"
-    leaf = _leaves(f, value_type(type_))[0]
+    leaf = _leaves(f, value_type_of(type_) if is_any_tensor(type_) else value_type(type_))[0]
     return None if leaf.kind is Kind.NONE else DTYPES[leaf.kind]
 
 
@@ -195,7 +196,7 @@ def _leaves(f: Field, type_: pa.DataType) -> Any:
 
 def _shape(f: Field, type_: pa.DataType) -> tuple[int, ...] | None:
     """The number of values as TensorFlow has it; None where it is free."""
-    if f.encoding == RAW or not (is_list_like(type_) or isinstance(type_, pa.BaseExtensionType)):
+    if f.encoding in (RAW, TENSOR_PROTO) or not (is_list_like(type_) or isinstance(type_, pa.BaseExtensionType)):
         return ()
     if f.shape is None or None in f.shape:
         return () if not is_list_like(type_) and f.shape is None else None
@@ -208,7 +209,7 @@ def _known(shape: Shape) -> tuple[int, ...]:
 
 def _wire_default(f: Field) -> Any:
     """The default as a record would have it: a number, bytes, or a list of them."""
-    if f.default is None or f.encoding == RAW:
+    if f.default is None or f.encoding in (RAW, TENSOR_PROTO) or (is_any_tensor(f.type) and None in (f.shape or ())):
         return None
     array = f.default_array()
     while is_list_like(array.type) or isinstance(array, pa.ExtensionArray):

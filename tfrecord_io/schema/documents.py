@@ -47,7 +47,7 @@ def schema_of(text: str | bytes) -> Schema:
 
 def _entry(f: Field) -> dict[str, Any]:
     entry: dict[str, Any] = {"column": f.column, "type": _type_entry(f.type)}
-    plain = Field(f.column, f.type)
+    plain = Field(f.column, f.type, metadata=f.metadata)
     for name in ("feature", "encoding", "required", "shape", "part"):
         if getattr(f, name) != getattr(plain, name):
             entry[name] = getattr(f, name)

@@ -56,6 +56,13 @@ class Element:
         """Bytes of one value."""
         return self.dtype.itemsize
 
+    @property
+    def plain(self) -> pa.DataType | None:
+        """The type of a column of single values, where that is one of plain numbers; else they are tensors of no axis."""
+        if self.name == "bool":
+            return pa.bool_()
+        return self.arrow if self.name in _PLAIN else None
+
 
 @lru_cache(maxsize=256)
 def element(name: str) -> Element:

@@ -18,10 +18,13 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import MissingDependencyError, SchemaError
+from tfrecord_io.schema.dtypes import DTYPE_KEY
 from tfrecord_io.schema.field import DEFAULT_KEY, FEATURE_KEY
 from tfrecord_io.schema.kinds import EMBEDDED_FIELD
-from tfrecord_io.schema.types import EXTENSIONS, Leaf, UnsupportedType, is_list_like, leaves, plain_type, relist, step_of
+from tfrecord_io.schema.tensor_metadata import described_tensor
+from tfrecord_io.schema.tensor_types import FIXED_SHAPE, VARIABLE_SHAPE, is_any_tensor
+from tfrecord_io.schema.types import EXTENSIONS, Leaf, UnsupportedType, is_list_like, leaves, plain_field, relist, step_of
 
 FIELD = EMBEDDED_FIELD
 MAGIC = b"TFRA"
@@ -67,9 +70,10 @@ def embedded_schema(schema: pa.Schema) -> pa.Schema:
 
     Names, order, metadata, nullability and types stay as they are, with three exceptions that belong to memory and not to
     the values: views become plain, run-ends their values, and large offsets 32-bit ones. A float64 column stays float64.
+    Tensors are in C order, their axes named in that order, and marked where their type alone does not say the dtype.
     Of what a field of ours may say, the feature's name and the default are left out: a column is written under its own name.
     """
-    return pa.schema([_as_written(column.with_type(plain_type(column.type))) for column in schema], metadata=schema.metadata)
+    return pa.schema([_as_written(plain_field(column)) for column in schema], metadata=schema.metadata)
 
 
 def _as_written(column: pa.Field) -> pa.Field:
@@ -78,8 +82,18 @@ def _as_written(column: pa.Field) -> pa.Field:
 
 
 def equal_types(a: pa.Schema, b: pa.Schema) -> bool:
-    """Whether two schemas have the same names, in order, and the same types; nothing else counts."""
-    return a.names == b.names and all(_bare(x) == _bare(y) for x, y in zip(a.types, b.types, strict=True))
+    """Whether two schemas have the same names, in order, and the same types, of tensors the same dtypes; nothing else counts."""
+    return a.names == b.names and all(_bare(x.type) == _bare(y.type) and _marks(x) == _marks(y) for x, y in zip(a, b, strict=True))
+
+
+def _marks(field: pa.Field) -> list[bytes | None]:
+    """What is said of the dtypes of tensors."""
+    type = field.type
+    if t.is_struct(type):
+        return [mark for child in type for mark in _marks(child)]
+    while is_list_like(type):
+        type = type.value_type
+    return [(field.metadata or {}).get(DTYPE_KEY)] if is_any_tensor(type) else []
 
 
 def _bare(type: pa.DataType) -> pa.DataType:
@@ -150,7 +164,9 @@ def _no_rows(type: pa.DataType, feature: str, dictionaries: Mapping[str, pa.Arra
         return pa.FixedSizeListArray.from_arrays(_no_rows(type.value_type, feature, dictionaries), type=type)
     if t.is_list(type):
         return pa.ListArray.from_arrays(pa.array([0], pa.int32()), _no_rows(type.value_type, feature, dictionaries), type=type)
-    return pa.array([], type)
+    storage = type.storage_type if is_any_tensor(type) else type
+    found = pa.array([], storage)
+    return pa.ExtensionArray.from_storage(type, found) if is_any_tensor(type) else found
 
 
 def dictionary_at(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
@@ -180,6 +196,8 @@ def unpack(content: bytes) -> Embedded:
     """
     try:
         return _read_stream(_stream_of(bytes(content)))
+    except MissingDependencyError as error:
+        raise EmbeddedSchemaUnreadable(f"the embedded schema cannot be used: {error.reason}") from error
     except (UnsupportedType, NotImplementedError) as error:
         raise EmbeddedSchemaUnreadable("the embedded schema uses what this version does not read") from error
     except (pa.ArrowException, OSError, MemoryError, ValueError, LookupError, TypeError, ArithmeticError, struct.error) as error:
@@ -250,10 +268,12 @@ def _restore(column: pa.Field) -> pa.Field:
         type = pa.struct([_restore(child) for child in type])
     metadata = dict(column.metadata or {})
     name = metadata.pop(_TAMED_NAME, b"").decode()
-    metadata.pop(_EXTENSION_METADATA, None)
+    said = metadata.pop(_EXTENSION_METADATA, b"")
     if name in EXTENSIONS:
         found = {"arrow.bool8": pa.bool8, "arrow.json": lambda: pa.json_(type), "arrow.uuid": pa.uuid}[name]()
         type = found if found.storage_type == type else type
+    elif name in (FIXED_SHAPE, VARIABLE_SHAPE):
+        type = described_tensor(name, type, said)
     return column.with_type(type).with_metadata(metadata or None)
 
 

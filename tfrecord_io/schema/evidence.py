@@ -9,6 +9,8 @@ from types import MappingProxyType
 from tfrecord_io.errors import printable
 from tfrecord_io.plain_table import plain_table
 from tfrecord_io.schema.fields import Field, Schema
+from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.types import RAW, companions
 from tfrecord_io.schema.unify import Where
 
 
@@ -73,10 +75,12 @@ class InferredSchema(Schema):
             seen = self.evidence.get(f.feature, Evidence())
             values = "" if seen.least is None else str(seen.least) if seen.least == seen.most else f"{seen.least}–{seen.most}"
             why = [f"list: {seen.listed}"] if seen.listed else []
-            why += [f"no text: {seen.binary}"] if seen.binary else []
-            rows.append(
-                (printable(f.column), str(f.type), seen.kind, str(seen.records), values, "yes" if seen.text else "", "; ".join(why))
-            )
+            is_folded = f.encoding == RAW
+            why += [f"no text: {seen.binary}"] if seen.binary and not is_folded else []
+            why += [" and ".join(printable(each) for each in companions(f.feature))] if is_folded else []
+            name = f.type_name if is_any_tensor(f.type) else str(f.type)
+            text = "yes" if seen.text and not is_folded else ""
+            rows.append((printable(f.column), name, seen.kind, str(seen.records), values, text, "; ".join(why)))
         heads = ("column", "type", "kind", "records", "values", "text", "because of")
         return f"Schema inferred from {self.records} records\n" + plain_table(heads, rows)
 

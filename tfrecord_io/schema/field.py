@@ -12,10 +12,13 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.schema.dtypes import DTYPE_KEY
 from tfrecord_io.schema.jsons import DEFECTS, dumps, from_plain, loads, to_plain
-from tfrecord_io.schema.names import type_name
+from tfrecord_io.schema.names import logical_name, type_name
 from tfrecord_io.schema.shapes import Shape, as_shape, check_shape, shape_of, size_of
-from tfrecord_io.schema.types import ENCODING_KEY, ENCODINGS, LIST, encoding_of, is_list_like, is_tensor
+from tfrecord_io.schema.tensor_defaults import settled_default, tensor_default
+from tfrecord_io.schema.tensor_types import is_any_tensor, register_variable_shape_tensor
+from tfrecord_io.schema.types import ENCODING_KEY, ENCODINGS, LIST, encoding_of, is_list_like
 
 # Keys in the metadata of a pa.Field, each only where it says something that name and type do not.
 FEATURE_KEY = b"tfrecord_io.feature"  # the feature's name, where it is not the column's
@@ -98,35 +101,59 @@ class Field:
 
     def _settle_shape(self) -> None:
         """The shape that the type says, and else the one given, if the type may have it."""
-        said = shape_of(self.value)
+        said = None
         try:
+            said = shape_of(self.value, self.metadata)
             given = None if self.shape is None else as_shape(self.shape)
             if given is not None:
-                check_shape(given, self.value)
+                check_shape(given, self.value, said)
         except ValueError as error:
             raise SchemaError(str(error), feature=self.feature, expected=said, got=self.shape) from None
         shape = said if given is None else given
-        object.__setattr__(self, "shape", None if shape == () and not is_list_like(self.value) else shape)
+        is_single = not is_list_like(self.value) and not is_any_tensor(self.value)
+        object.__setattr__(self, "shape", None if shape == () and is_single else shape)
 
     def _settle_default(self) -> None:
-        default = self.default.tolist() if isinstance(self.default, np.ndarray | np.generic) else self.default
-        if self.part == CONTEXT and self.shape is not None and isinstance(default, list | tuple):
+        default = self.default
+        if is_any_tensor(self.type):
+            try:
+                default = settled_default(default, self.tensor)
+            except (ValueError, TypeError) as error:
+                raise self._bad_default(default) from error
+        elif isinstance(default, np.ndarray | np.generic):
+            default = default.tolist()
+        if self.part == CONTEXT and not is_any_tensor(self.type) and self.shape is not None and isinstance(default, list | tuple):
             default = list(_flat(default))
         object.__setattr__(self, "default", default)
         try:
             self.default_array()
             to_plain(default)
         except DEFECTS as error:
-            reason = f"the default {printable(repr(default))} is no {type_name(self.type)}"
-            raise SchemaError(reason, feature=self.feature, expected=str(self.type), got=default) from error
+            raise self._bad_default(default) from error
+
+    def _bad_default(self, default: Any) -> SchemaError:
+        reason = f"the default {printable(repr(default))} is no {self.type_name}"
+        return SchemaError(reason, feature=self.feature, expected=self.type_name, got=default)
 
     @property
     def value(self) -> pa.DataType:
         """Type of a row's value; of a feature list that of one step."""
         return self.type.value_type if self.part == FEATURE_LIST else self.type
 
+    @property
+    def tensor(self) -> pa.Field:
+        """Type and mark of a row's tensor; of a feature list those of one step's."""
+        return pa.field(self.column, self.value, metadata=dict(self.metadata))
+
+    @property
+    def type_name(self) -> str:
+        """Name of the type; of tensors with the dtype and the shape that NumPy sees."""
+        return logical_name(self.type, self.metadata)
+
     def default_array(self) -> pa.Array:
         """The default as an array of one row; of a dictionary column its plain value."""
+        if is_any_tensor(self.type):
+            return tensor_default(self.default, self.tensor)
         type_ = self.type.value_type if t.is_dictionary(self.type) else self.type
         storage = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
         default = self.default
@@ -138,7 +165,8 @@ class Field:
     def _key(self) -> tuple[Any, ...]:
         """What two equal fields share; the default as text, for 0, False and 0.0 are three defaults and NaN is one."""
         default = None if self.default is None else dumps(to_plain(self.default))
-        return self.column, self.type, self.feature, self.encoding, self.required, default, self.shape, self.part
+        dtype = self.metadata.get(DTYPE_KEY)
+        return self.column, self.type, dtype, self.feature, self.encoding, self.required, default, self.shape, self.part
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Field) else NotImplemented
@@ -148,10 +176,10 @@ class Field:
 
     def __repr__(self) -> str:
         text = "".join(f", {k} {v}".rstrip() for k, v in self.notes().items())
-        return f"Field({printable(self.column)}: {type_name(self.type)}{text})"
+        return f"Field({printable(self.column)}: {self.type_name}{text})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (self.to_arrow(), self.default)
+        return _unpickle, (pa.schema([self.to_arrow()]).serialize().to_pybytes(), self.default)
 
     def notes(self) -> dict[str, str]:
         """What the field has besides a name and a type, in words."""
@@ -162,7 +190,7 @@ class Field:
             notes["feature"] = printable(self.feature)
         if self.encoding != LIST:
             notes["encoding"] = self.encoding
-        if self.shape != shape_of(self.value):
+        if self.shape != shape_of(self.value, self.metadata):
             notes["shape"] = str(self.shape)
         if self.required:
             notes["required"] = ""
@@ -204,7 +232,7 @@ class Field:
             metadata[ENCODING_KEY] = self.encoding.encode()
         if self.part != _usual_part(self.type):
             metadata[PART_KEY] = self.part.encode()
-        if self.shape != shape_of(self.value):
+        if self.shape != shape_of(self.value, self.metadata):
             metadata[SHAPE_KEY] = dumps(self.shape).encode()
         if self.default is not None:
             metadata[DEFAULT_KEY] = dumps(to_plain(self.default)).encode()
@@ -217,7 +245,7 @@ class Field:
 
 
 def _usual_part(type_: pa.DataType) -> str:
-    return FEATURE_LIST if is_list_like(type_) and (is_list_like(type_.value_type) or is_tensor(type_.value_type)) else CONTEXT
+    return FEATURE_LIST if is_list_like(type_) and (is_list_like(type_.value_type) or is_any_tensor(type_.value_type)) else CONTEXT
 
 
 def _flat(values: Any) -> Iterator[Any]:
@@ -229,5 +257,7 @@ def _flat(values: Any) -> Iterator[Any]:
             yield value
 
 
-def _unpickle(source: pa.Field, default: Any) -> Field:
-    return replace(Field.from_arrow(source), default=default)
+def _unpickle(source: bytes, default: Any) -> Field:
+    """The field of a schema message: Arrow's own tensor types of shapes that vary cannot be pickled."""
+    register_variable_shape_tensor()
+    return replace(Field.from_arrow(pa.ipc.read_schema(pa.py_buffer(source)).field(0)), default=default)

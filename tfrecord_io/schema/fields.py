@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
 from tfrecord_io.schema.field import CONTEXT, DEFAULT_KEY, FEATURE_KEY, FEATURE_LIST, PART_KEY, SHAPE_KEY, Field
-from tfrecord_io.schema.names import type_name, type_of
+from tfrecord_io.schema.names import marked_tensor, type_of
 
 __all__ = ["CONTEXT", "DEFAULT_KEY", "FEATURE_KEY", "FEATURE_LIST", "PART_KEY", "SHAPE_KEY", "Field", "Schema"]
 
@@ -254,7 +254,7 @@ class Schema:
 
     def __repr__(self) -> str:
         names = [printable(f.column) for f in self.fields]
-        types = [type_name(f.type) for f in self.fields]
+        types = [f.type_name for f in self.fields]
         notes = [", ".join(f"{k} {v}".rstrip() for k, v in f.notes().items()) for f in self.fields]
         wide, wider = max(map(len, names), default=0), max(map(len, types), default=0)
         rows = [f"  {n:{wide}}  {t:{wider}}  {note}".rstrip() for n, t, note in zip(names, types, notes, strict=True)]
@@ -298,6 +298,8 @@ def field_of(name: str, kind: Any) -> Field:
         return kind.named(name)
     if isinstance(kind, pa.Field):
         return Field.from_arrow(kind).named(name)
+    if isinstance(kind, str) and (marked := marked_tensor(kind)) is not None:
+        return Field(name, marked[0], metadata=marked[1])
     try:
         return Field(name, type_of(kind))
     except TypeError as error:

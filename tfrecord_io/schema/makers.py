@@ -6,18 +6,22 @@ Each gives a field without a name; the key under which it stands in a Schema's d
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.schema.dtypes import Element, element, element_of, name_of
 from tfrecord_io.schema.field import FEATURE_LIST, Field
 from tfrecord_io.schema.image import image_metadata
 from tfrecord_io.schema.names import type_name, type_of
 from tfrecord_io.schema.shapes import as_shape, fixed_part, size_of
-from tfrecord_io.schema.types import BY_WIRE, LIST, is_list_like, is_number, is_tensor
+from tfrecord_io.schema.tensor_types import is_any_tensor, mark, tensor_type
+from tfrecord_io.schema.types import BY_WIRE, LIST, TENSOR_PROTO, is_list_like
 
 
 def scalar(type: Any, *, default: Any = None, required: bool = False, feature: str | None = None, encoding: str = LIST) -> Field:
@@ -45,7 +49,7 @@ def scalar(type: Any, *, default: Any = None, required: bool = False, feature: s
       price  float  feature PRICE
     """
     type_ = type_of(type)
-    if is_list_like(type_) or is_tensor(type_):
+    if is_list_like(type_) or is_any_tensor(type_):
         raise SchemaError(f"{type_name(type_)} is no type of single values", got=str(type_), advice="use list_() or tensor()")
     return _field(type_, feature, encoding, required, default)
 
@@ -148,39 +152,69 @@ def tensor(
     Parameters
     ----------
     dtype : pa.DataType, str or dtype
-        Of one value: a number or bool; or bytes or text, of which a record has as many values.
+        Of one value: a number, bool, "complex64", "bfloat16", "S10", "U10", "datetime64[D]", "timedelta64[ms]"; or bytes or
+        text, of which a record has as many values.
     shape : sequence of int or None
-        None or −1 is a free axis. Without one the column is a fixed_shape_tensor; with one free axis it is lists of the
-        values in C order, whose number says how long that axis is; with more it cannot be read yet.
+        None or −1 is a free axis. Without one the column is a fixed_shape_tensor, else a variable_shape_tensor. The length of
+        one free axis follows from the number of values; more of them need the feature ``x/shape`` beside ``x``.
     default : object, optional
-        An array of that shape, or one value that stands for each.
+        An array of that shape; without a free axis also one value that stands for each.
     required, feature
         As in `scalar`.
-    encoding : {"wire", "raw", "list"}
-        "wire": bytes are decoded raw (C order, little-endian) and number lists are reshaped, as a record has it; the
-        others take one of the two only.
+    encoding : {"wire", "raw", "list", "tensor_proto"}
+        "wire": bytes are decoded raw (C order, little-endian) and number lists are reshaped, as a record has it; "raw" and
+        "list" take one of the two only; "tensor_proto": what ``tf.io.serialize_tensor`` writes.
 
     Examples
     --------
     >>> tensor("uint8", (28, 28))
     Field(: tensor<uint8>[28,28], encoding wire)
+    >>> tensor("complex64", (None, 3))
+    Field(: tensor<complex64>[?,3], encoding wire)
     """
-    value = type_of(dtype)
     try:
         axes = as_shape(shape)
     except ValueError as error:
         raise SchemaError(str(error), got=shape) from None
-    if not is_number(value):
-        if not (t.is_binary(value) or t.is_string(value)):
-            raise SchemaError(f"there are no tensors of {type_name(value)}", got=str(value), advice="use a number, bool, bytes or text")
-        encoding = LIST if encoding == BY_WIRE else encoding
+    of = _element(dtype)
+    if isinstance(of, Element):
+        if not axes and encoding != TENSOR_PROTO and (value := of.plain) is not None:
+            return _field(value, feature, encoding, required, default)
+        return _field(tensor_type(of, axes), feature, encoding, required, default, axes, metadata=mark(of))
+    encoding = LIST if encoding == BY_WIRE else encoding
     if not axes:
-        return _field(value, feature, encoding, required, default)
-    if size_of(axes) is None:
-        whole = pa.list_(value)
-    else:
-        whole = pa.fixed_shape_tensor(value, axes) if is_number(value) else pa.list_(value, fixed_part(axes))
-    return _field(whole, feature, encoding, required, default, axes)
+        return _field(of, feature, encoding, required, default)
+    return _field(pa.list_(of) if None in axes else pa.list_(of, fixed_part(axes)), feature, encoding, required, default, axes)
+
+
+def _element(dtype: Any) -> Element | pa.DataType:
+    """What a tensor is of: a row of the table of dtypes, or the type of bytes or text."""
+    plain = getattr(dtype, "as_numpy_dtype", dtype)  # tf.DType
+    is_dtype = isinstance(plain, np.dtype) or (isinstance(plain, type) and issubclass(plain, np.generic))
+    try:
+        if isinstance(plain, str) and _is_in_table(plain):
+            return element(plain)
+        if is_dtype and np.dtype(plain).kind != "O" and np.dtype(plain).itemsize:
+            return element(name_of(plain))
+        value = type_of(plain)
+        if t.is_binary(value) or t.is_string(value):
+            return value
+        if t.is_timestamp(value) and value.tz is not None:
+            raise ValueError("NumPy has no time zones")
+        return element_of(value)
+    except ValueError as error:
+        if isinstance(error, SchemaError):
+            raise
+        advice = "use a number, bool, complex, bfloat16, S<n>, U<n>, datetime64, bytes or text"
+        raise SchemaError(f"there are no tensors of {dtype}: {error}", got=str(dtype), advice=advice) from None
+
+
+def _is_in_table(name: str) -> bool:
+    try:
+        element(name)
+    except ValueError:
+        return False
+    return True
 
 
 def sequence(item: Any, *, default: Any = None, required: bool = False, feature: str | None = None) -> Field:
@@ -200,15 +234,24 @@ def sequence(item: Any, *, default: Any = None, required: bool = False, feature:
     >>> sequence("int64")
     Field(: list<item: int64>, feature list)
     >>> sequence(tensor("float32", (None, 2)))
-    Field(: list<item: list<item: float>>, feature list, encoding wire, shape (None, 2))
+    Field(: list<item: tensor<float>[?,2]>, feature list, encoding wire)
     """
     step = item if isinstance(item, Field) else Field("", type_of(item))
     if step.part == FEATURE_LIST:
         raise SchemaError("a step of a feature list is no feature list itself", got=repr(step))
-    return _field(pa.list_(step.type), feature, step.encoding, required, default, step.shape, FEATURE_LIST)
+    if is_any_tensor(step.type) and (step.shape or ()).count(None) > 1:
+        raise SchemaError("nothing says how long the free axes of a step are", got=step.shape, advice="leave one axis free at most")
+    return _field(pa.list_(step.type), feature, step.encoding, required, default, step.shape, FEATURE_LIST, step.metadata)
 
 
 def _field(
-    type_: pa.DataType, feature: str | None, encoding: str, required: bool, default: Any, shape: Any = None, part: str | None = None
+    type_: pa.DataType,
+    feature: str | None,
+    encoding: str,
+    required: bool,
+    default: Any,
+    shape: Any = None,
+    part: str | None = None,
+    metadata: Mapping[bytes, bytes] | None = None,
 ) -> Field:
-    return Field("", type_, feature, encoding, required, default, {}, shape, part)  # type: ignore[arg-type]
+    return Field("", type_, feature, encoding, required, default, metadata or {}, shape, part)  # type: ignore[arg-type]

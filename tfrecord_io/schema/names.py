@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.schema.dtypes import DTYPE_KEY, element
+from tfrecord_io.schema.tensor_types import (
+    Shape,
+    axes_of,
+    element_and_shape,
+    is_any_tensor,
+    is_variable_shape_tensor,
+    mark,
+    tensor_type,
+    value_type_of,
+    variable_shape_tensor,
+)
 
 _SYNONYMS: dict[str, pa.DataType] = {
     "bytes": pa.binary(),
@@ -28,7 +40,7 @@ _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns),\s*(?:tz=)?([^\]]+)\]")
 _BINARY = re.compile(r"(?:fixed_size_)?binary[\[(](\d+)[\])]")
 _DECIMAL = re.compile(r"decimal(32|64|128|256)\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])>", re.DOTALL)
-_TENSOR = re.compile(r"tensor<(.+)>\[([\d\s,]*)\]")
+_TENSOR = re.compile(r"tensor<(.+)>\[([\d\s,?]*)\]")
 _ARROW_TENSOR = re.compile(r"extension<arrow\.fixed_shape_tensor\[value_type=([^<>=]+), shape=\[([\d,]*)\]\]>")
 _EXTENSION = re.compile(r"extension<arrow\.(uuid|json|bool8)>")
 _NOT_NULL = " not null"
@@ -59,7 +71,47 @@ def type_name(type_: pa.DataType) -> str:
     >>> type_name(pa.list_(pa.fixed_shape_tensor(pa.float32(), [2, 3])))
     'list<item: tensor<float>[2,3]>'
     """
+    if is_variable_shape_tensor(type_):
+        return f"tensor<{value_type_of(type_)}>{_axes_name(axes_of(type_))}"
+    if pa.types.is_list(type_) and is_variable_shape_tensor(type_.value_type):
+        return f"list<item: {type_name(type_.value_type)}>"
     return _ARROW_TENSOR.sub(r"tensor<\1>[\2]", str(type_))
+
+
+def logical_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None) -> str:
+    """The name of a field's type; of a tensor that bears the mark of a dtype with that dtype, and the shape that NumPy sees.
+
+    >>> of = element("complex64")
+    >>> logical_name(tensor_type(of, (None, 3)), mark(of))
+    'tensor<complex64>[?,3]'
+    """
+    if metadata is None or DTYPE_KEY not in metadata:
+        return type_name(type_)
+    if pa.types.is_list(type_) and is_any_tensor(type_.value_type):
+        return f"list<item: {logical_name(type_.value_type, metadata)}>"
+    try:
+        of, shape = element_and_shape(pa.field("", type_, metadata=dict(metadata)))
+    except ValueError:
+        return type_name(type_)
+    return f"tensor<{of.name}>{_axes_name(shape)}"
+
+
+def marked_tensor(name: str) -> tuple[pa.DataType, dict[bytes, bytes]] | None:
+    """Type and mark of ``"tensor<complex64>[2,3]"``: of tensors whose Arrow type does not say the dtype; None for other names."""
+    found = _TENSOR.fullmatch(name.strip())
+    try:
+        of = None if found is None else element(found[1].strip())
+    except ValueError:
+        return None
+    return None if found is None or of is None or not of.marked else (tensor_type(of, _axes(found[2])), mark(of))
+
+
+def _axes_name(shape: Shape) -> str:
+    return f"[{','.join('?' if axis is None else str(axis) for axis in shape)}]"
+
+
+def _axes(text: str) -> Shape:
+    return tuple(None if axis.strip() == "?" else int(axis) for axis in text.split(",") if axis.strip())
 
 
 def type_of(kind: Any) -> pa.DataType:
@@ -108,7 +160,8 @@ def _parametric(text: str, whole: str, depth: int) -> pa.DataType | None:
     if m := _DECIMAL.fullmatch(text):
         return getattr(pa, f"decimal{m[1]}")(int(m[2]), int(m[3]))
     if m := _TENSOR.fullmatch(text) or _ARROW_TENSOR.fullmatch(text):
-        return pa.fixed_shape_tensor(_parse(m[1], whole, depth - 1), [int(axis) for axis in m[2].split(",") if axis.strip()])
+        value, axes = _parse(m[1], whole, depth - 1), _axes(m[2])
+        return variable_shape_tensor(value, axes) if None in axes else pa.fixed_shape_tensor(value, axes)
     if m := _EXTENSION.fullmatch(text):
         return _EXTENSIONS[m[1]]()
     if m := _DICTIONARY.fullmatch(text):

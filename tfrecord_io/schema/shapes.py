@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.schema.types import is_list_like, is_tensor
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
+from tfrecord_io.schema.types import is_list_like
 
 Shape = tuple[int | None, ...]
 
@@ -62,18 +64,24 @@ def size_of(shape: Shape) -> int | None:
     return None if None in shape else fixed_part(shape)
 
 
-def shape_of(type_: pa.DataType) -> Shape | None:
-    """The shape that a type of fixed size says itself."""
-    if is_tensor(type_):
-        return tuple(type_.shape)
+def shape_of(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None = None) -> Shape | None:
+    """The shape that a type of tensors or of fixed size says itself; `metadata` is that of the field, for the mark of a tensor's dtype.
+
+    Raises
+    ------
+    ValueError
+        The mark does not fit the type.
+    """
+    if is_any_tensor(type_):
+        return element_and_shape(pa.field("", type_, metadata=dict(metadata or {})))[1]
     return (type_.list_size,) if t.is_fixed_size_list(type_) else None
 
 
-def check_shape(shape: Shape, type_: pa.DataType) -> None:
-    """Raise ValueError where values of `type_` cannot have `shape`."""
-    if is_tensor(type_):
-        if shape != tuple(type_.shape):
-            raise ValueError(f"the shape {shape} is not that of the type, {tuple(type_.shape)}")
+def check_shape(shape: Shape, type_: pa.DataType, said: Shape | None) -> None:
+    """Raise ValueError where values of `type_`, which says the shape `said` itself, cannot have `shape`."""
+    if is_any_tensor(type_):
+        if shape != said:
+            raise ValueError(f"the shape {shape} is not that of the type, {said}")
     elif t.is_fixed_size_list(type_):
         if size_of(shape) != type_.list_size:
             raise ValueError(f"the shape {shape} does not have the {type_.list_size} values of the type")

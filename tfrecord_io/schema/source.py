@@ -20,7 +20,8 @@ from tfrecord_io.schema.fields import Schema, field_of
 from tfrecord_io.schema.image import image_keywords, is_image
 from tfrecord_io.schema.names import type_from_name, type_name
 from tfrecord_io.schema.shapes import shape_of
-from tfrecord_io.schema.types import BY_WIRE, LIST, is_list_like, is_tensor
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
+from tfrecord_io.schema.types import BY_WIRE, LIST, is_list_like
 
 _MODULE = "tfr"
 _OUR_WORDS = {"<item: ": "<", "halffloat": "float16", "float": "float32", "double": "float64"}
@@ -76,12 +77,13 @@ def _call(f: Field) -> _Call:
     keywords |= {"required": True} if f.required else {}
     keywords |= {"feature": f.feature} if f.feature != f.column else {}
     if f.part == FEATURE_LIST:
-        step = Field("", f.value, encoding=f.encoding, shape=f.shape)
+        step = Field("", f.value, encoding=f.encoding, shape=f.shape, metadata=f.metadata if is_any_tensor(f.value) else {})
         return _Call(makers.sequence, (_plain_name(step) or _call(step),), keywords)
-    if is_tensor(f.type) or (is_list_like(f.type) and f.shape != shape_of(f.type)):
-        dtype = f.type.value_type
-        usual = BY_WIRE if not (t.is_binary(dtype) or t.is_string(dtype)) else LIST
-        return _Call(makers.tensor, (_name(dtype), f.shape), _encoded(f, keywords, usual))
+    if is_any_tensor(f.type):
+        of, shape = element_and_shape(f.tensor)
+        return _Call(makers.tensor, (of.name, shape), _encoded(f, keywords, BY_WIRE))
+    if is_list_like(f.type) and f.shape != shape_of(f.type):
+        return _Call(makers.tensor, (_name(f.type.value_type), f.shape), _encoded(f, keywords, LIST))
     if is_list_like(f.type):
         length = (f.type.list_size,) if t.is_fixed_size_list(f.type) else ()
         return _Call(makers.list_, (_name(f.type.value_type), *length), _encoded(f, keywords, LIST))

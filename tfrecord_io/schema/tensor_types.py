@@ -43,7 +43,7 @@ class _VariableShapeTensor(pa.ExtensionType):  # type: ignore[misc]  # pyarrow c
 
 
 @lru_cache(maxsize=256)
-def variable_shape_tensor(value_type: pa.DataType, shape: Shape) -> pa.BaseExtensionType:
+def variable_shape_tensor(value_type: pa.DataType, shape: Shape, dim_names: tuple[str, ...] | None = None) -> pa.BaseExtensionType:
     """The type of tensors of one rank and of shapes that vary.
 
     Parameters
@@ -52,6 +52,8 @@ def variable_shape_tensor(value_type: pa.DataType, shape: Shape) -> pa.BaseExten
         Of one value.
     shape : tuple of int or None
         The size of each axis that is the same throughout; None where it varies.
+    dim_names : tuple of str, optional
+        A name for each axis.
 
     Notes
     -----
@@ -63,11 +65,20 @@ def variable_shape_tensor(value_type: pa.DataType, shape: Shape) -> pa.BaseExten
     StructType(struct<data: list<item: float>, shape: fixed_size_list<item: int32>[2]>)
     """
     storage = pa.struct([("data", pa.list_(value_type)), ("shape", pa.list_(pa.int32(), len(shape)))])
-    serialized = b"{}" if shape.count(None) == len(shape) else json.dumps({"uniform_shape": shape}).encode()
-    with suppress(pa.ArrowKeyError):  # it is registered: by Arrow, by us, or by somebody else
-        pa.register_extension_type(_VariableShapeTensor(storage, serialized))
+    said: dict[str, Any] = {} if shape.count(None) == len(shape) else {"uniform_shape": shape}
+    if dim_names is not None:
+        said["dim_names"] = dim_names
+    serialized = json.dumps(said).encode()
+    register_variable_shape_tensor()
     described = pa.field("", storage, metadata={_NAME: VARIABLE_SHAPE.encode(), _METADATA: serialized})
     return pa.ipc.read_schema(pa.schema([described]).serialize()).field(0).type
+
+
+def register_variable_shape_tensor() -> None:
+    """Let Arrow know the type of tensors whose shapes vary, where it does not."""
+    storage = pa.struct([("data", pa.list_(pa.float32())), ("shape", pa.list_(pa.int32(), 1))])
+    with suppress(pa.ArrowKeyError):  # it is registered: by Arrow, by us, or by somebody else
+        pa.register_extension_type(_VariableShapeTensor(storage, b"{}"))
 
 
 def is_fixed_shape_tensor(type_: pa.DataType) -> bool:
@@ -117,10 +128,27 @@ def permutation_of(type_: pa.DataType) -> tuple[int, ...] | None:
     return None if not found or list(found) == sorted(found) else tuple(found)
 
 
+def without_permutation(type_: pa.DataType) -> pa.DataType:
+    """The type of the same tensors whose axes are stored in their order."""
+    order = permutation_of(type_)
+    if order is None:
+        return type_
+    axes, names = axes_of(type_), dim_names_of(type_)
+    if not is_fixed_shape_tensor(type_):
+        return variable_shape_tensor(value_type_of(type_), axes)
+    return pa.fixed_shape_tensor(type_.value_type, axes, dim_names=None if names is None else [names[axis] for axis in order])
+
+
 def dim_names_of(type_: pa.DataType) -> tuple[str, ...] | None:
     """Names of the stored axes, None where they have none."""
     found = type_.dim_names if is_fixed_shape_tensor(type_) else _described(type_).get("dim_names")
     return tuple(found) if found else None
+
+
+def logical_dim_names(type_: pa.DataType) -> tuple[str, ...] | None:
+    """Names of the axes in their logical order, None where they have none."""
+    names, order = dim_names_of(type_), permutation_of(type_)
+    return names if names is None or order is None else tuple(names[axis] for axis in order)
 
 
 def _described(type_: pa.BaseExtensionType) -> dict[str, Any]:
@@ -143,10 +171,10 @@ def tensor_type(of: Element, shape: Shape, dim_names: tuple[str, ...] | None = N
     [4, 2]
     """
     axes = (*shape, *of.inner)
+    names = None if dim_names is None or len(dim_names) != len(axes) else dim_names
     if None in axes:
-        return variable_shape_tensor(of.arrow, axes)
-    names = None if dim_names is None or len(dim_names) != len(axes) else list(dim_names)
-    return pa.fixed_shape_tensor(of.arrow, axes, dim_names=names)
+        return variable_shape_tensor(of.arrow, axes, names)
+    return pa.fixed_shape_tensor(of.arrow, axes, dim_names=names and list(names))
 
 
 def mark(of: Element) -> dict[bytes, bytes]:

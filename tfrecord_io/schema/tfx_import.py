@@ -17,6 +17,7 @@ from tfrecord_io.schema.field import CONTEXT, FEATURE_LIST, Field
 from tfrecord_io.schema.makers import tensor
 from tfrecord_io.schema.names import type_name
 from tfrecord_io.schema.shapes import Shape
+from tfrecord_io.schema.tensor_types import is_any_tensor, value_type_of
 from tfrecord_io.schema.tfx_messages import BYTES, CATEGORICAL_YES, FLOAT, INT, STRUCT, TIME_UNITS, UNIX_DAYS, UNUSED_STAGES
 from tfrecord_io.schema.tfx_tensors import SPARSE_KEY, representation_of
 from tfrecord_io.schema.tfx_words import INTEGERS, feature_of
@@ -227,7 +228,9 @@ def _shaped(value: pa.DataType, shape: Shape) -> Field:
 def _value_of(field: Field) -> pa.DataType:
     """Type of one value of a context feature."""
     type_ = field.type
-    if isinstance(type_, pa.FixedShapeTensorType) or t.is_list(type_) or t.is_fixed_size_list(type_):
+    if is_any_tensor(type_):
+        return value_type_of(type_)
+    if t.is_list(type_) or t.is_fixed_size_list(type_):
         return type_.value_type
     return type_
 

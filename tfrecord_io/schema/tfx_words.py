@@ -12,6 +12,7 @@ from tfrecord_io.schema.assembly import assembly_of
 from tfrecord_io.schema.field import CONTEXT, FEATURE_LIST, Field
 from tfrecord_io.schema.kinds import Kind
 from tfrecord_io.schema.shapes import Shape
+from tfrecord_io.schema.tensor_types import is_any_tensor, value_type_of
 from tfrecord_io.schema.tfx_messages import BYTES, CATEGORICAL_YES, FLOAT, INT, TIME_UNITS, UNIX_DAYS, FeatureMessage
 from tfrecord_io.schema.types import RAW, TENSOR_PROTO, UnsupportedType, is_list_like, kind_of
 
@@ -70,8 +71,8 @@ def set_shape(target: Any, shape: Shape) -> None:
 
 def _value_type(field: Field) -> pa.DataType:
     type_ = field.value
-    while is_list_like(type_) or isinstance(type_, pa.FixedShapeTensorType):
-        type_ = type_.value_type
+    while is_list_like(type_) or is_any_tensor(type_):
+        type_ = value_type_of(type_) if is_any_tensor(type_) else type_.value_type
     return type_
 
 

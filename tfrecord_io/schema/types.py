@@ -12,7 +12,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.schema.dtypes import DTYPE_KEY, Element
 from tfrecord_io.schema.kinds import Kind, Layout
+from tfrecord_io.schema.tensor_types import (
+    element_and_shape,
+    is_any_tensor,
+    is_fixed_shape_tensor,
+    logical_dim_names,
+    mark,
+    tensor_type,
+    value_type_of,
+)
 
 ENCODING_KEY = b"tfrecord_io.encoding"  # field metadata; absent means LIST
 PART_KEY = b"tfrecord_io.part"  # field metadata: the part of a SequenceExample that a list column stands in
@@ -25,7 +35,6 @@ ENCODINGS = (LIST, RAW, TENSOR_PROTO, BY_WIRE)
 
 # The extension types that are written as their storage and restored; see also schema.embedded.
 EXTENSIONS = ("arrow.bool8", "arrow.json", "arrow.uuid")
-_TENSORS = ("arrow.fixed_shape_tensor", "arrow.variable_shape_tensor")
 
 
 class UnsupportedType(TypeError):
@@ -51,9 +60,12 @@ class Leaf:
     type : pyarrow.DataType
         Logical type. Inside a list of structs it is a list of the child's type; run-ends are taken off.
     kind, layout
-        Of the feature ``feature`` on the wire: NONE and NULL where nothing is written, BYTES and SCALAR where raw.
+        Of the feature ``feature`` on the wire: NONE and NULL where nothing is written, BYTES and SCALAR where raw or
+        "tensor_proto".
     encoding : str
-        "list" or "raw".
+        "list", "raw" or "tensor_proto".
+    element : Element, optional
+        Of a column of tensors: the dtype.
     """
 
     feature: str
@@ -62,6 +74,7 @@ class Leaf:
     kind: Kind
     layout: Layout
     encoding: str = LIST
+    element: Element | None = None
 
     @property
     def companions(self) -> tuple[str, ...]:
@@ -72,6 +85,16 @@ class Leaf:
 def companions(feature: str) -> tuple[str, str]:
     """Names of the shape and the dtype companion of a raw feature."""
     return f"{feature}/shape", f"{feature}/dtype"
+
+
+def feature_of_companion(name: str) -> str | None:
+    """The feature that stands beside one of this name, if it is a companion.
+
+    >>> feature_of_companion("x/shape")
+    'x'
+    """
+    feature, slash, last = name.rpartition("/")
+    return feature if slash and last in ("shape", "dtype") else None
 
 
 def encoding_of(field: pa.Field) -> str | None:
@@ -101,7 +124,7 @@ def step_of(field: pa.Field) -> pa.Field | None:
         return None
     marked = (field.metadata or {}).get(PART_KEY) == FEATURE_LIST.encode()
     step = _off_run_ends(type.value_type)
-    if not marked and not is_list_like(step):
+    if not marked and not is_list_like(step) and not is_any_tensor(step):
         return None
     if t.is_struct(step.value_type if is_list_like(step) else step):
         raise UnsupportedType(
@@ -122,8 +145,6 @@ def leaves(field: pa.Field) -> list[Leaf]:
     ------
     UnsupportedType
         The type, or the encoding for this type, has no form in a record.
-    NotImplementedError
-        Tensors and the encoding "tensor_proto".
 
     Examples
     --------
@@ -144,6 +165,8 @@ def _collect(field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.Dat
             raise UnsupportedType(feature, "a struct without fields has no values to write", "leave the column out")
         for child in type:
             _collect(child, f"{feature}/{child.name}", (*path, child.name), outer, encoding, found)
+    elif is_any_tensor(type):
+        found.append(_tensor_leaf(field.with_type(type), feature, path, outer, encoding))
     elif is_list_like(type):
         if outer is not None:
             advice = 'write it with record_type="sequence_example", or flatten it'
@@ -153,25 +176,58 @@ def _collect(field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.Dat
         logical = type if outer is None else relist(outer, type)
         kind = kind_of(type, feature)
         layout = Layout.NULL if kind == Kind.NONE else Layout.SCALAR if outer is None else Layout.LIST
-        if _is_raw(encoding, type, feature):
+        if _is_whole(encoding, type, feature):
             kind, layout = Kind.BYTES, Layout.SCALAR
         else:
             encoding = LIST
         found.append(Leaf(feature, path, logical, kind, layout, encoding))
 
 
-def _is_raw(encoding: str, type: pa.DataType, feature: str) -> bool:
-    if encoding in (LIST, BY_WIRE):
+def _is_whole(encoding: str, type: pa.DataType, feature: str) -> bool:
+    """Whether the values of a cell are one value on the wire; the encoding is checked."""
+    if encoding in (LIST, BY_WIRE) or t.is_null(type):
         return False
-    if encoding == TENSOR_PROTO:
-        raise NotImplementedError('the column encoding "tensor_proto" is not built yet')
-    if encoding != RAW:
+    if encoding not in (RAW, TENSOR_PROTO):
         raise UnsupportedType(feature, f"unknown column encoding {encoding!r}", f"use one of {', '.join(ENCODINGS)}")
-    if not is_number(type):
+    if encoding == RAW and not (is_number(type) or t.is_timestamp(type) or t.is_duration(type)):
+        kinds = "integers, floats, bools, timestamps and durations"
+        raise UnsupportedType(feature, f'the encoding "raw" is for {kinds}, not for {type}', "cast the column or leave its encoding out")
+    if encoding == TENSOR_PROTO and not (is_number(type) or is_text_or_bytes(type)):
+        kinds = "integers, floats, bools, text and bytes"
         raise UnsupportedType(
-            feature, f'the encoding "raw" is for integers, floats and bools, not for {type}', "cast the column or leave its encoding out"
+            feature, f'the encoding "tensor_proto" is for {kinds}, not for {type}', "cast the column or leave its encoding out"
         )
     return True
+
+
+_NUMERIC = "biuf"
+_TIMES = "mM"
+
+
+def _tensor_leaf(field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.DataType | None, encoding: str) -> Leaf:
+    if outer is not None:
+        raise UnsupportedType(feature, "a list of tensors has no form in an Example", 'write it with record_type="sequence_example"')
+    of, shape = _described(field, feature)
+    kind = "V" if of.name == "bfloat16" else of.dtype.kind
+    if encoding in (LIST, BY_WIRE):
+        if kind not in _NUMERIC + _TIMES:
+            raise UnsupportedType(feature, f"values of {of.name} are none of a record's", f'use the encoding "{RAW}"')
+        if len(shape) > 1 and None in shape:
+            reason = f"lists do not tell the shapes of tensors that vary in {len(shape)} dimensions"
+            raise UnsupportedType(feature, reason, f'use the encoding "{RAW}"')
+        return Leaf(feature, path, field.type, Kind.FLOAT if kind == "f" else Kind.INT64, Layout.LIST, LIST, of)
+    if encoding not in (RAW, TENSOR_PROTO):
+        raise UnsupportedType(feature, f"unknown column encoding {encoding!r}", f"use one of {', '.join(ENCODINGS)}")
+    if encoding == TENSOR_PROTO and kind in _TIMES:
+        raise UnsupportedType(feature, f"a TensorProto has no {of.name}", f'use the encoding "{RAW}"')
+    return Leaf(feature, path, field.type, Kind.BYTES, Layout.SCALAR, encoding, of)
+
+
+def _described(field: pa.Field, feature: str) -> tuple[Element, tuple[int | None, ...]]:
+    try:
+        return element_and_shape(field)
+    except ValueError as error:
+        raise UnsupportedType(feature, str(error), "cast the column to its storage type") from error
 
 
 def kind_of(type: pa.DataType, feature: str = "") -> Kind:
@@ -183,9 +239,9 @@ def kind_of(type: pa.DataType, feature: str = "") -> Kind:
         if t.is_nested(value) or t.is_null(value) or t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType):
             raise UnsupportedType(feature, f"a dictionary of {value} values", "decode it first (Array.dictionary_decode)")
         return kind_of(value, feature)
+    if is_any_tensor(type):
+        return kind_of(value_type_of(type), feature)
     if isinstance(type, pa.BaseExtensionType):
-        if type.extension_name in _TENSORS:
-            raise NotImplementedError("writing tensors is not built yet; cast the column to its storage, a list")
         if type.extension_name not in EXTENSIONS:
             raise UnsupportedType(
                 feature, f"the extension type {type.extension_name} is not known here", "cast the column to its storage type"
@@ -198,7 +254,7 @@ def kind_of(type: pa.DataType, feature: str = "") -> Kind:
     if t.is_decimal(type):
         _refuse_odd_scale(type, feature)
         return Kind.BYTES
-    if _is_bytes(type):
+    if is_text_or_bytes(type):
         return Kind.BYTES
     raise UnsupportedType(feature, f"values of type {type} have no form in a record", _advice(type))
 
@@ -221,7 +277,8 @@ def _refuse_odd_scale(type: pa.DataType, feature: str) -> None:
         raise UnsupportedType(feature, f"numbers of {type} cannot be written as text", "cast it to a scale from 0 to its precision")
 
 
-def _is_bytes(type: pa.DataType) -> bool:
+def is_text_or_bytes(type: pa.DataType) -> bool:
+    """Whether values of `type` are text or bytes, of any layout."""
     plain = t.is_binary(type) or t.is_string(type) or t.is_large_binary(type) or t.is_large_string(type)
     return bool(plain or t.is_fixed_size_binary(type) or _is_view(type))
 
@@ -237,7 +294,7 @@ def is_number(type: pa.DataType) -> bool:
 
 def is_tensor(type: pa.DataType) -> bool:
     """Whether `type` is Arrow's extension type of tensors of one shape."""
-    return isinstance(type, pa.BaseExtensionType) and type.extension_name == _TENSORS[0]
+    return is_fixed_shape_tensor(type)
 
 
 def is_list_like(type: pa.DataType) -> bool:
@@ -275,6 +332,8 @@ def value_type(type: pa.DataType) -> pa.DataType:
     """
     if is_list_like(type) or t.is_dictionary(type) or t.is_run_end_encoded(type):
         return value_type(type.value_type)
+    if is_any_tensor(type):
+        return value_type_of(type)
     if isinstance(type, pa.BaseExtensionType):
         return value_type(type.storage_type)
     if _is_view(type):
@@ -295,7 +354,7 @@ def wire_storage(type: pa.DataType) -> pa.DataType:
 
 
 def plain_type(type: pa.DataType) -> pa.DataType:
-    """The type a column is restored with: no views, no run-ends, 32-bit offsets; all else as it is.
+    """The type a column is restored with: no views, no run-ends, 32-bit offsets, tensors in C order; all else as it is.
 
     >>> plain_type(pa.large_list(pa.large_string()))
     ListType(list<item: string>)
@@ -303,10 +362,10 @@ def plain_type(type: pa.DataType) -> pa.DataType:
     if t.is_run_end_encoded(type):
         return plain_type(type.value_type)
     if is_list_like(type):
-        child = type.value_field.with_type(plain_type(type.value_type))
+        child = plain_field(type.value_field)
         return pa.list_(child, type.list_size) if t.is_fixed_size_list(type) else pa.list_(child)
     if t.is_struct(type):
-        return pa.struct([child.with_type(plain_type(child.type)) for child in type])
+        return pa.struct([plain_field(child) for child in type])
     if t.is_dictionary(type):
         return pa.dictionary(type.index_type, plain_type(type.value_type), type.ordered)
     if t.is_large_string(type) or t.is_string_view(type):
@@ -316,3 +375,25 @@ def plain_type(type: pa.DataType) -> pa.DataType:
     if isinstance(type, pa.BaseExtensionType) and type.extension_name == "arrow.json":
         return pa.json_(pa.string())
     return type
+
+
+def plain_field(field: pa.Field) -> pa.Field:
+    """The field a column is restored with: of `plain_type`, and with the mark that says the dtype of its tensors.
+
+    The tensors of a feature list have their mark in the metadata of the column.
+
+    Raises
+    ------
+    UnsupportedType
+        Tensors of a type that none are written of.
+    """
+    type = _off_run_ends(field.type)
+    if is_any_tensor(type):
+        of, shape = _described(field.with_type(type), field.name)
+        metadata = {key: value for key, value in (field.metadata or {}).items() if key != DTYPE_KEY} | mark(of)
+        return field.with_type(tensor_type(of, shape, logical_dim_names(type))).with_metadata(metadata or None)
+    if is_list_like(type) and is_any_tensor(_off_run_ends(type.value_type)):
+        step = plain_field(field.with_type(type.value_type))
+        child = type.value_field.with_type(step.type)
+        return step.with_type(pa.list_(child, type.list_size) if t.is_fixed_size_list(type) else pa.list_(child))
+    return field.with_type(plain_type(type))

@@ -1,0 +1,83 @@
+"""Random arrays of every dtype, shape and layout that becomes a column of tensors, for Hypothesis; and what they are as bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+PLAIN = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"]
+MARKED = ["complex64", "complex128", "bfloat16", "S1", "S3", "U1", "U2", "datetime64[M]", "datetime64[D]", "timedelta64[ps]"]
+TIMES = ["datetime64[s]", "datetime64[ns]", "timedelta64[ms]", "timedelta64[us]"]
+NAMES = PLAIN + MARKED + TIMES
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """The dtype of a name of the table."""
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(ml_dtypes.bfloat16)
+    return np.dtype(name)
+
+
+def values_of(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
+    """An array of any bits that its dtype may have; no NaT, which Arrow takes for a null."""
+    rng = np.random.default_rng(seed)
+    dtype = dtype_of(name)
+    count = int(np.prod(shape))
+    if dtype.kind == "U":
+        return np.array([chr(c) for c in rng.integers(0, 0xD800, count * 2)], "U1").view(f"U{2}")[:count].astype(dtype).reshape(shape)
+    raw = rng.integers(0, 256, count * dtype.itemsize, dtype=np.uint8)
+    if dtype.kind == "b":
+        raw %= 2
+    if dtype.kind in "mM":
+        return rng.integers(-(10**6), 10**6, count).astype(dtype).reshape(shape)
+    return raw.view(dtype).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A column to be written, and the tensor of each row; None where it is null."""
+
+    name: str
+    data: Any
+    cells: list[np.ndarray[Any, Any] | None]
+
+
+@st.composite
+def layouts(draw: st.DrawFn, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The same values, laid out in another way."""
+    form = draw(st.sampled_from(["as it is", "fortran", "strided", "swapped", "backwards"]))
+    if form == "fortran":
+        return np.asfortranarray(values)
+    if form == "strided":
+        return np.repeat(values, 2, axis=0)[::2]
+    if form == "swapped" and values.dtype.name != "bfloat16":
+        return values.astype(values.dtype.newbyteorder(">"))
+    return np.ascontiguousarray(values[::-1])[::-1] if form == "backwards" else values
+
+
+@st.composite
+def columns(draw: st.DrawFn, rows: int) -> Given:
+    """An array, a masked one, or a list of arrays of one rank with None in it."""
+    name = draw(st.sampled_from(NAMES))
+    seed = draw(st.integers(0, 2**32 - 1))
+    shape = tuple(draw(st.lists(st.integers(0, 3), max_size=3)))
+    values = values_of(name, (rows, *shape), seed)
+    form = draw(st.sampled_from(["array", "masked", "cells", "ragged"]))
+    missing = np.array(draw(st.lists(st.booleans(), min_size=rows, max_size=rows)), bool)
+    if form == "array":
+        return Given(name, draw(layouts(values)), [values[row, ...] for row in range(rows)])
+    if form == "masked" and (values.size or not rows):
+        mask = np.broadcast_to(missing.reshape(-1, *[1] * len(shape)), values.shape)
+        return Given(name, np.ma.masked_array(values, mask), [None if missing[row] else values[row, ...] for row in range(rows)])
+    cells = [np.asarray(values[row, ...]) for row in range(rows)]
+    if form == "ragged" and shape:
+        cells = [np.repeat(cell, draw(st.integers(0, 2)), axis=draw(st.integers(0, len(shape) - 1))) for cell in cells]
+    if rows:
+        missing[draw(st.integers(0, rows - 1))] = False  # an array says what the others would be
+    found = [None if gone else cell for cell, gone in zip(cells, missing, strict=True)]
+    return Given(name, [None if cell is None else draw(layouts(cell)) if cell.ndim else cell for cell in found], found)
