@@ -368,6 +368,21 @@ def test_pickles_until_it_has_begun(tmp_path: Path) -> None:
         pickle.dumps(batches)
 
 
+@pytest.mark.fault(65)
+def test_threads_that_share_an_iterator_get_batches_of_their_own(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(400)])
+    for threads in (1, 2):
+        batches = tfr.iter_arrays(path, batch_size=3, shuffle_buffer=20, threads=threads)
+        got: list[int] = []
+        takers = [threading.Thread(target=lambda: got.extend(x for b in batches for x in b["x"].tolist())) for _ in range(4)]  # noqa: B023
+        for taker in takers:
+            taker.start()
+        for taker in takers:
+            taker.join()
+        assert sorted(got) == list(range(400))
+
+
+@pytest.mark.fault(65)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_process_may_begin_but_not_go_on(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(30)])
@@ -442,3 +457,25 @@ def test_a_feature_that_the_sample_lacks_is_told(tmp_path: Path) -> None:
     with pytest.raises(tfr.SchemaError, match="on_new"):
         list(tfr.iter_arrays(path, batch_size=2, sample=3))
     assert len(list(tfr.iter_arrays(path, batch_size=2, sample=3, on_new="ignore"))) == 3
+
+
+@pytest.mark.parametrize("buffer", [0, 9])
+def test_tensors_that_were_written_come_back(tmp_path: Path, buffer: int, engine: str) -> None:
+    rng = np.random.default_rng(5)
+    fixed = rng.random((30, 4, 3)).astype("complex64")
+    cells = np.empty(30, object)
+    cells[:] = [rng.integers(0, 99, (n % 4, 2), np.int16) for n in range(30)]
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"fixed": fixed, "cells": cells, "n": np.arange(30)}, path)
+    asked = {"batch_size": 7, "shuffle_buffer": buffer, "seed": 0}
+    for batch in tfr.iter_arrays(path, **asked):
+        assert batch["fixed"].dtype == np.complex64
+        assert (batch["fixed"] == fixed[batch["n"]]).all()
+        assert all(a.dtype == np.int16 and (a == b).all() for a, b in zip(batch["cells"], cells[batch["n"]], strict=True))
+    for batch in tfr.iter_arrays(path, ragged="pad", **asked):
+        assert batch["cells/shape"].tolist() == [list(cells[n].shape) for n in batch["n"]]
+        assert all((row[: len(cells[n])] == cells[n]).all() for row, n in zip(batch["cells"], batch["n"], strict=True))
+    for batch in tfr.iter_arrays(path, ragged="offsets", **asked):
+        flat, offsets = batch["cells"]
+        rows = [flat[a:b].reshape(shape) for (a, b), shape in zip(pairwise(offsets), batch["cells/shape"], strict=True)]
+        assert all((row == cells[n]).all() for row, n in zip(rows, batch["n"], strict=True))

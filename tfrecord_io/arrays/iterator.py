@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import threading
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -58,6 +59,7 @@ class ArrayIterator:
         self.schema: pa.Schema = self._session.schema
         self._identity = Identity.of(self._session.sources, options)
         self.seed = options.seed if options.seed is not None else secrets.randbits(_SEED_BITS)
+        self._lock = threading.RLock()  # threads may take batches from one iterator: each gets others
         self._source: Generator[Chunk] | Ahead[Chunk] | None = None
         self._started_in: int | None = None
         self._begin(Position(0, 0, 0))
@@ -83,7 +85,8 @@ class ArrayIterator:
         Whatever was read ahead does not count. It holds the seed, the epoch, the numbers of the records in the shuffle buffer, and
         what `restore` needs to know the files and options again.
         """
-        return self._identity.state(self.seed, self._here())
+        with self._lock:
+            return self._identity.state(self.seed, self._here())
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on with the batch after the one that a state was taken behind.
@@ -115,13 +118,14 @@ class ArrayIterator:
         TFRecordError
             After all records before the damage were given; those of the shuffle buffer are before it.
         """
-        while self._chunk is None or self._given == self._chunk.rows:
-            self._advance()
-        begin = self._given
-        end = min(begin + self._options.batch_size, self._chunk.rows)
-        batch = cut(self._chunk.columns, begin, end)
-        self._given = end
-        return batch
+        with self._lock:
+            while self._chunk is None or self._given == self._chunk.rows:
+                self._advance()
+            begin = self._given
+            end = min(begin + self._options.batch_size, self._chunk.rows)
+            batch = cut(self._chunk.columns, begin, end)
+            self._given = end
+            return batch
 
     def _advance(self) -> None:
         """Take the next chunk; what ended the last one is told now."""
