@@ -131,7 +131,7 @@ def test_a_bad_image_is_told_by_record(tmp_path: Path, bad: str, monkeypatch: py
         "large": encoded(colours(35, 35)),
         "gif": encoded(colours(3, 3), "GIF"),
     }[bad]
-    path = written(tmp_path / "a.tfrecord", [example(x=blobs(good)), example(x=blobs(good)), example(x=blobs(payload)), example(x=blobs(good))])
+    path = written(tmp_path / "a.tfrecord", [example(x=blobs(each)) for each in (good, good, payload, good)])
     schema = {"x": tfr.image()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
@@ -156,7 +156,8 @@ def test_an_image_of_another_shape_is_told(uneven: tuple[Path, list[np.ndarray]]
 
 def test_a_missing_image(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(x=blobs(encoded(colours(2, 2)))), example(), example(x=blobs(encoded(colours(3, 3))))])
-    assert [None if row is None else row.shape for row in tfr.read_arrays(path, schema={"x": tfr.image()})["x"]] == [(2, 2, 3), None, (3, 3, 3)]
+    rows = tfr.read_arrays(path, schema={"x": tfr.image()})["x"]
+    assert [None if row is None else row.shape for row in rows] == [(2, 2, 3), None, (3, 3, 3)]
     with pytest.raises(tfr.FeatureNotFoundError, match="record 1"):
         tfr.read_arrays(path, schema={"x": tfr.image(resize=(2, 2))})
     masked = tfr.read_arrays(path, schema={"x": tfr.image(resize=(2, 2))}, missing="mask")["x"]

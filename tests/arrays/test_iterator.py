@@ -438,6 +438,7 @@ def test_declared_tensors_are_the_golden_arrays(data: Path, engine: str) -> None
         ({"batch_size": 2, "state": 3}, TypeError),
         ({"batch_size": 2, "columns": []}, ValueError),
         ({"batch_size": 2, "shuffel": 3}, TypeError),
+        ({"batch_size": 2, "batch_bytes": 3}, TypeError),
     ],
 )
 def test_bad_keywords_are_refused_at_once(tmp_path: Path, keywords: dict[str, Any], error: type[Exception]) -> None:
@@ -479,3 +480,18 @@ def test_tensors_that_were_written_come_back(tmp_path: Path, buffer: int, engine
         flat, offsets = batch["cells"]
         rows = [flat[a:b].reshape(shape) for (a, b), shape in zip(pairwise(offsets), batch["cells/shape"], strict=True)]
         assert all((row == cells[n]).all() for row, n in zip(rows, batch["n"], strict=True))
+
+
+@pytest.mark.parametrize("buffer", [0, 5])
+def test_records_of_other_kinds(tmp_path: Path, data: Path, buffer: int) -> None:
+    """SequenceExamples, records as they are, compressed files, paths of rows."""
+    asked = {"batch_size": 3, "shuffle_buffer": buffer, "seed": 0}
+    table = pa.table({"n": range(8), "steps": [[[1] * (k % 3) for k in range(n)] for n in range(8)]})
+    tfr.write_tfrecord(table, tmp_path / "s.tfrecord.gz", record_type="sequence_example")
+    for batch in tfr.iter_arrays(tmp_path / "s.tfrecord.gz", **asked):
+        got = [[step.tolist() for step in row] for row in batch["steps"]]
+        assert got == [table["steps"][n].as_py() for n in batch["n"].tolist()]
+    paths = [written(tmp_path / f"{name}", [name.encode() * n for n in range(4)]) for name in ("a", "b")]
+    batches = list(tfr.iter_arrays(paths, record_type="bytes", include_file_paths="path", **asked))
+    rows = [(record, path) for batch in batches for record, path in zip(batch["record"], batch["path"].tolist(), strict=True)]
+    assert sorted(rows) == sorted((path.name.encode() * n, str(path)) for path in paths for n in range(4))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,7 +25,7 @@ def test_every_form_holds_the_rows_that_are_cut(cells: list[list[int]], data: st
     found, expected = ragged(cells), cells[begin:end]
     assert [cell.tolist() for cell in found.objects(begin, end)] == expected
     values, offsets = found.cut(begin, end)
-    assert [values[a:b].tolist() for a, b in zip(offsets, offsets[1:], strict=False)] == expected
+    assert [values[a:b].tolist() for a, b in pairwise(offsets)] == expected
     padded = found.padded(begin, end, 99)
     longest = max(map(len, expected), default=0)
     assert padded.tolist() == [cell + [99] * (longest - len(cell)) for cell in expected]

@@ -245,4 +245,6 @@ def iter_arrays(path: Any, *, batch_size: int, **keywords: Any) -> ArrayIterator
     >>> all((next(again)["x"] == batch["x"]).all() for batch in batches)
     True
     """
+    if "batch_bytes" in keywords:
+        raise TypeError("unexpected keyword argument 'batch_bytes': batches for training have batch_size rows each")
     return ArrayIterator(path, IterOptions.of({**keywords, "batch_size": batch_size}))

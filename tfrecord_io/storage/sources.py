@@ -90,8 +90,8 @@ class _Lent:
         """Make it stand there: a schema that is met late is read under from the start."""
         if self._opened:
             if self._begin is None:
-                reason = "the file object has to be read once more from its start, and cannot seek: read it into io.BytesIO, or pass schema="
-                raise OSError(errno.ESPIPE, reason)
+                reason = "the file object has to be read once more from its start, and cannot seek"
+                raise OSError(errno.ESPIPE, f"{reason}: read it into io.BytesIO, or pass schema=")
             self.file.seek(self._begin)
         self._opened = True
 
