@@ -75,7 +75,6 @@ class Batching:
     epochs : Epochs
     forms : Forms
     options : IterOptions
-    batch_size : int
     seed : int
     """
 
@@ -86,7 +85,6 @@ class Batching:
         self._batch = options.batch_size
         self._drop_last = options.drop_last
         self._last = options.epochs
-        self._stop_at_error = options.on_error != "raise"
         self._seed, self._worker = seed, (options.worker or (0, 1))[0]
 
     def chunks(self, position: Position) -> Generator[Chunk]:

@@ -58,7 +58,7 @@ class ArrayIterator:
             raise ValueError("there is no column to read")
         self.schema: pa.Schema = self._session.schema
         self._identity = Identity.of(self._session.sources, options)
-        self.seed = options.seed if options.seed is not None else secrets.randbits(_SEED_BITS)
+        self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
         self._lock = threading.RLock()  # threads may take batches from one iterator: each gets others
         self._source: Generator[Chunk] | Ahead[Chunk] | None = None
         self._started_in: int | None = None
