@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import io
+import os
 import pickle
 import threading
 from pathlib import Path
@@ -282,3 +283,16 @@ def test_binary_file_objects(engine: str, tmp_path: Path) -> None:
     assert tfr.read_table([io.BytesIO(content), io.BytesIO(content)])["n"].to_pylist() == [1, 2, 1, 2]
     with pytest.raises(TypeError, match="text mode"):
         tfr.read_table(io.StringIO("x"))
+
+
+def test_binary_file_objects_that_carry_a_schema(engine: str, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": [1, 2]}, tmp_path / "a.tfrecord")
+    content = (tmp_path / "a.tfrecord").read_bytes()
+    file = io.BytesIO(b"skip" + content)
+    file.seek(4)
+    assert tfr.read_table(file)["n"].to_pylist() == [1, 2]
+    reading, writing = os.pipe()
+    os.write(writing, content)
+    os.close(writing)
+    with open(reading, "rb") as pipe, pytest.raises(OSError, match="cannot seek"):
+        tfr.read_table(pipe)

@@ -85,7 +85,6 @@ _HOMES = {
     "arrays.iterator": ("ArrayIterator", "iter_arrays"),
     "arrays.whole": ("read_arrays",),
     "engine.reference.messages": (
-        "ArrayStream",
     "BytesList",
         "Example",
         "Feature",
@@ -126,6 +125,7 @@ _MODULES = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
     "ArrayIterator",
+    "ArrayStream",
     "BytesList",
     "CompressionError",
     "CorruptRecordError",

@@ -99,6 +99,8 @@ ITERATION = {
     **FORMS,
     "sample": """int or "all", default 10,000
     Records from which the schema is fixed; with ``ragged=None`` also which lists are of one length throughout.""",
+    "batch_size": """int
+    Records of a batch.""",
     "offset": """int, default 0
     Records to leave out at the start of the files; the files of such a window are not permuted.""",
     "limit": """int, optional

@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -272,7 +273,7 @@ def test_forms_of_ragged_columns(tmp_path: Path, buffer: int) -> None:
     expected = [[list(range(n % 4)) for n in batch["n"].tolist()] for batch in tfr.iter_arrays(path, **asked)]
     for batch, rows in zip(tfr.iter_arrays(path, ragged="offsets", **asked), expected, strict=True):
         flat, offsets = batch["x"]
-        assert [flat[a:b].tolist() for a, b in zip(offsets[:-1], offsets[1:], strict=True)] == rows
+        assert [flat[a:b].tolist() for a, b in pairwise(offsets)] == rows
     for batch, rows in zip(tfr.iter_arrays(path, ragged="pad", pad_value=-1, **asked), expected, strict=True):
         assert batch["x/length"].tolist() == [len(row) for row in rows]
         assert [row[:n].tolist() for row, n in zip(batch["x"], batch["x/length"], strict=True)] == rows
@@ -295,7 +296,7 @@ def test_lists_of_one_length_in_the_sample_are_stacked_throughout(tmp_path: Path
 
 @pytest.mark.fault(44)
 def test_a_missing_value_is_named_behind_the_records_before_it(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.tfrecord", [example(x=int64s(1)), example(x=int64s(2)), example(x=int64s(3)), example(), example(x=int64s(5))])
+    path = written(tmp_path / "a.tfrecord", [*(example(x=int64s(n)) for n in (1, 2, 3)), example(), example(x=int64s(5))])
     batches = tfr.iter_arrays(path, batch_size=2)
     assert [next(batches)["x"].tolist() for _ in range(2)] == [[1, 2], [3]]
     for _ in range(2):
@@ -367,6 +368,21 @@ def test_pickles_until_it_has_begun(tmp_path: Path) -> None:
         pickle.dumps(batches)
 
 
+@pytest.mark.fault(65)
+def test_threads_that_share_an_iterator_get_batches_of_their_own(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(400)])
+    for threads in (1, 2):
+        batches = tfr.iter_arrays(path, batch_size=3, shuffle_buffer=20, threads=threads)
+        got: list[int] = []
+        takers = [threading.Thread(target=lambda: got.extend(x for b in batches for x in b["x"].tolist())) for _ in range(4)]  # noqa: B023
+        for taker in takers:
+            taker.start()
+        for taker in takers:
+            taker.join()
+        assert sorted(got) == list(range(400))
+
+
+@pytest.mark.fault(65)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_process_may_begin_but_not_go_on(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(30)])
@@ -401,10 +417,11 @@ def test_the_one_liner(data: Path) -> None:
 def test_declared_tensors_are_the_golden_arrays(data: Path, engine: str) -> None:
     schema = {"image": tfr.tensor("float32", (28, 28, 1)), "label": tfr.tensor("float64", (10,))}
     golden = np.load(data / "fashion.npz")
-    images = golden["images"] if "images" in golden else golden[golden.files[0]]
-    got = np.concatenate([b["image"] for b in tfr.iter_arrays(data / "fashion.tfrecord", batch_size=16, schema=schema)])
-    assert got.dtype == np.float32
-    assert (got.reshape(images.shape) == images).all()
+    batches = list(tfr.iter_arrays(data / "fashion.tfrecord", batch_size=16, schema=schema))
+    for name in schema:
+        got = np.concatenate([batch[name] for batch in batches])
+        assert (got.dtype, got.shape) == (golden[name].dtype, golden[name].shape)
+        assert (got == golden[name]).all()
 
 
 @pytest.mark.parametrize(
@@ -421,6 +438,7 @@ def test_declared_tensors_are_the_golden_arrays(data: Path, engine: str) -> None
         ({"batch_size": 2, "state": 3}, TypeError),
         ({"batch_size": 2, "columns": []}, ValueError),
         ({"batch_size": 2, "shuffel": 3}, TypeError),
+        ({"batch_size": 2, "batch_bytes": 3}, TypeError),
     ],
 )
 def test_bad_keywords_are_refused_at_once(tmp_path: Path, keywords: dict[str, Any], error: type[Exception]) -> None:
@@ -440,3 +458,40 @@ def test_a_feature_that_the_sample_lacks_is_told(tmp_path: Path) -> None:
     with pytest.raises(tfr.SchemaError, match="on_new"):
         list(tfr.iter_arrays(path, batch_size=2, sample=3))
     assert len(list(tfr.iter_arrays(path, batch_size=2, sample=3, on_new="ignore"))) == 3
+
+
+@pytest.mark.parametrize("buffer", [0, 9])
+def test_tensors_that_were_written_come_back(tmp_path: Path, buffer: int, engine: str) -> None:
+    rng = np.random.default_rng(5)
+    fixed = rng.random((30, 4, 3)).astype("complex64")
+    cells = np.empty(30, object)
+    cells[:] = [rng.integers(0, 99, (n % 4, 2), np.int16) for n in range(30)]
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"fixed": fixed, "cells": cells, "n": np.arange(30)}, path)
+    asked = {"batch_size": 7, "shuffle_buffer": buffer, "seed": 0}
+    for batch in tfr.iter_arrays(path, **asked):
+        assert batch["fixed"].dtype == np.complex64
+        assert (batch["fixed"] == fixed[batch["n"]]).all()
+        assert all(a.dtype == np.int16 and (a == b).all() for a, b in zip(batch["cells"], cells[batch["n"]], strict=True))
+    for batch in tfr.iter_arrays(path, ragged="pad", **asked):
+        assert batch["cells/shape"].tolist() == [list(cells[n].shape) for n in batch["n"]]
+        assert all((row[: len(cells[n])] == cells[n]).all() for row, n in zip(batch["cells"], batch["n"], strict=True))
+    for batch in tfr.iter_arrays(path, ragged="offsets", **asked):
+        flat, offsets = batch["cells"]
+        rows = [flat[a:b].reshape(shape) for (a, b), shape in zip(pairwise(offsets), batch["cells/shape"], strict=True)]
+        assert all((row == cells[n]).all() for row, n in zip(rows, batch["n"], strict=True))
+
+
+@pytest.mark.parametrize("buffer", [0, 5])
+def test_records_of_other_kinds(tmp_path: Path, data: Path, buffer: int) -> None:
+    """SequenceExamples, records as they are, compressed files, paths of rows."""
+    asked = {"batch_size": 3, "shuffle_buffer": buffer, "seed": 0}
+    table = pa.table({"n": range(8), "steps": [[[1] * (k % 3) for k in range(n)] for n in range(8)]})
+    tfr.write_tfrecord(table, tmp_path / "s.tfrecord.gz", record_type="sequence_example")
+    for batch in tfr.iter_arrays(tmp_path / "s.tfrecord.gz", **asked):
+        got = [[step.tolist() for step in row] for row in batch["steps"]]
+        assert got == [table["steps"][n].as_py() for n in batch["n"].tolist()]
+    paths = [written(tmp_path / f"{name}", [name.encode() * n for n in range(4)]) for name in ("a", "b")]
+    batches = list(tfr.iter_arrays(paths, record_type="bytes", include_file_paths="path", **asked))
+    rows = [(record, path) for batch in batches for record, path in zip(batch["record"], batch["path"].tolist(), strict=True)]
+    assert sorted(rows) == sorted((path.name.encode() * n, str(path)) for path in paths for n in range(4))

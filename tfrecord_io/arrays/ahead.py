@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Generator
+from contextlib import closing
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
@@ -27,20 +28,18 @@ class _End:
 
 
 def _run(make: Callable[[], Generator[T]], sink: _Sink[T]) -> None:
-    source = make()
     error: BaseException | None = None
     try:
-        while True:
-            sink.free.acquire()
-            if sink.stopped.is_set():
-                break
-            sink.items.put(next(source))
+        with closing(make()) as source:
+            while True:
+                sink.free.acquire()
+                if sink.stopped.is_set():
+                    break
+                sink.items.put(next(source))
     except StopIteration:
         pass
     except BaseException as raised:  # it belongs to who takes the items, behind those before it
         error = raised
-    finally:
-        source.close()
     sink.items.put(_End(error))
 
 

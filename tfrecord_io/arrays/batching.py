@@ -18,7 +18,6 @@ from tfrecord_io.arrays.position import Position
 from tfrecord_io.arrays.row_error import RowError
 from tfrecord_io.arrays.shuffling import Draws, drain, exchange
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import StoppedEarlyWarning, warn
 from tfrecord_io.options import IterOptions
 
 _SHARE = 4  # of a large buffer, what is read before it is drawn from again: each time the whole buffer is copied
@@ -76,7 +75,6 @@ class Batching:
     epochs : Epochs
     forms : Forms
     options : IterOptions
-    batch_size : int
     seed : int
     """
 
@@ -87,7 +85,6 @@ class Batching:
         self._batch = options.batch_size
         self._drop_last = options.drop_last
         self._last = options.epochs
-        self._stop_at_error = options.on_error != "raise"
         self._seed, self._worker = seed, (options.worker or (0, 1))[0]
 
     def chunks(self, position: Position) -> Generator[Chunk]:
@@ -249,8 +246,3 @@ class _Source:
             raise ValueError("the state does not fit the files: they have fewer records than it says")
         ordered = pool.take(np.argsort(np.argsort(buffer, kind="stable"), kind="stable"))
         return [(ordered.numbers, ordered.rows)]
-
-
-def stop(error: Exception) -> None:
-    """Say that iteration ends early, as ``on_error="stop"`` asks."""
-    warn(f"reading stopped early: {error}", StoppedEarlyWarning)

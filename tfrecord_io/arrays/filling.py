@@ -63,7 +63,7 @@ def fill(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dict[str, 
                 break
             done += len(batch)
     if done < rows and reader.report.stopped is None and options.on_error == "raise":
-        raise ValueError(f"the arrays of out= have {rows} rows, and there are {done} records, which are in the first; pass arrays of that length")
+        raise ValueError(f"the arrays of out= have {rows} rows, and there are {done} records; pass arrays of that length")
     return {name: out[name] for name in names}
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrays.images import Images, stack_equal
+from tfrecord_io.arrays.padding import pad_value
 from tfrecord_io.arrays.row_error import RowError
 from tfrecord_io.arrow.ragged import Ragged
 from tfrecord_io.arrow.to_numpy import Dense, Rows, joined, leaf_arrays, leaf_fields, to_rows
@@ -232,48 +233,9 @@ def cut(columns: list[Settled], begin: int, end: int) -> dict[str, Any]:
     return found
 
 
-def list_lengths(columns: list[Settled]) -> dict[str, int]:
-    """By name the common number of values of the columns of lists that have one."""
-    found = {}
-    for column in columns:
-        rows = column.rows
-        if isinstance(rows, Ragged) and rows.shapes is None and rows.values.dtype != object and (shape := rows.common_shape()) is not None:
-            found[column.name] = shape[0]
-    return found
-
-
 def plain_options(options: FormOptions) -> ReadOptions:
     """The part of the options that any reader has."""
     return ReadOptions(**{f.name: getattr(options, f.name) for f in fields(ReadOptions)})
-
-
-def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
-    """What arrays of `dtype` are filled up with.
-
-    Raises
-    ------
-    SchemaError
-        The dtype cannot hold the value.
-
-    Examples
-    --------
-    >>> pad_value(-1, np.dtype("int64"), "x")
-    -1
-    """
-    if dtype.kind == "T":
-        return value if isinstance(value, str) else ""
-    if dtype == object:
-        return value if isinstance(value, bytes) else b""
-    try:
-        if dtype.kind not in "mM":
-            as_given, held = np.asarray(value), np.asarray(value).astype(dtype)
-            if as_given.ndim == 0 and (held == as_given or (as_given != as_given and dtype.kind in "fc")):
-                return held[()]
-        else:
-            return np.zeros((), dtype)[()] if isinstance(value, int) and value == 0 else np.asarray(value, dtype)[()]
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise SchemaError(f"{value!r} is no value of {dtype} to pad with", feature=name, expected=str(dtype), got=value, advice="pass pad_value=")
 
 
 def _refuse_nested(fields: list[pa.Field], ragged: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import threading
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -13,11 +14,12 @@ from typing import Any, Self
 import pyarrow as pa
 
 from tfrecord_io.arrays.ahead import Ahead
-from tfrecord_io.arrays.batching import Batching, Chunk, stop
+from tfrecord_io.arrays.batching import Batching, Chunk
 from tfrecord_io.arrays.epochs import Epochs
 from tfrecord_io.arrays.forms import Forms, cut, plain_options
 from tfrecord_io.arrays.lengths import sample_lengths
 from tfrecord_io.arrays.position import Identity, Position
+from tfrecord_io.errors import StoppedEarlyWarning, warn
 from tfrecord_io.keywords import explained
 from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.session import Session
@@ -56,7 +58,8 @@ class ArrayIterator:
             raise ValueError("there is no column to read")
         self.schema: pa.Schema = self._session.schema
         self._identity = Identity.of(self._session.sources, options)
-        self.seed = options.seed if options.seed is not None else secrets.randbits(_SEED_BITS)
+        self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
+        self._lock = threading.RLock()  # threads may take batches from one iterator: each gets others
         self._source: Generator[Chunk] | Ahead[Chunk] | None = None
         self._started_in: int | None = None
         self._begin(Position(0, 0, 0))
@@ -82,7 +85,8 @@ class ArrayIterator:
         Whatever was read ahead does not count. It holds the seed, the epoch, the numbers of the records in the shuffle buffer, and
         what `restore` needs to know the files and options again.
         """
-        return self._identity.state(self.seed, self._here())
+        with self._lock:
+            return self._identity.state(self.seed, self._here())
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on with the batch after the one that a state was taken behind.
@@ -114,13 +118,14 @@ class ArrayIterator:
         TFRecordError
             After all records before the damage were given; those of the shuffle buffer are before it.
         """
-        while self._chunk is None or self._given == self._chunk.rows:
-            self._advance()
-        begin = self._given
-        end = min(begin + self._options.batch_size, self._chunk.rows)
-        batch = cut(self._chunk.columns, begin, end)
-        self._given = end
-        return batch
+        with self._lock:
+            while self._chunk is None or self._given == self._chunk.rows:
+                self._advance()
+            begin = self._given
+            end = min(begin + self._options.batch_size, self._chunk.rows)
+            batch = cut(self._chunk.columns, begin, end)
+            self._given = end
+            return batch
 
     def _advance(self) -> None:
         """Take the next chunk; what ended the last one is told now."""
@@ -153,7 +158,7 @@ class ArrayIterator:
         if told or self._options.on_error == "raise":
             self._error = error
             raise error
-        stop(error)
+        warn(f"reading stopped early: {error}", StoppedEarlyWarning)
         raise StopIteration
 
     def _chunks(self) -> Iterator[Chunk]:
@@ -240,4 +245,6 @@ def iter_arrays(path: Any, *, batch_size: int, **keywords: Any) -> ArrayIterator
     >>> all((next(again)["x"] == batch["x"]).all() for batch in batches)
     True
     """
+    if "batch_bytes" in keywords:
+        raise TypeError("unexpected keyword argument 'batch_bytes': batches for training have batch_size rows each")
     return ArrayIterator(path, IterOptions.of({**keywords, "batch_size": batch_size}))

@@ -44,5 +44,5 @@ def sample_lengths(session: Session, options: IterOptions, reading: ReadOptions)
             size += batch.nbytes
             if options.sample != "all" and size >= _SAMPLE_BYTES:
                 break
-    shapes = {fields[at].name: joined(list(found)).common_shape() for at, found in parts.items() if found}  # type: ignore[union-attr, arg-type]
+    shapes = {fields[at].name: joined(list(found)).common_shape() for at, found in parts.items() if found}  # type: ignore[union-attr]
     return {name: shape[0] for name, shape in shapes.items() if shape is not None}

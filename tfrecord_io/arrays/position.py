@@ -79,14 +79,13 @@ class Identity:
         _check_form(state)
         theirs = state["files"]
         if theirs != self.files:
-            have, had = (f"{f['count']} files of {f['bytes']} bytes in all" for f in (self.files, theirs))
+            had, have = (f"{files['count']} files of {files['bytes']} bytes in all" for files in (theirs, self.files))
             how = "others of the same size" if have == had else f"those were {had}, these are {have}"
             raise ValueError(f"the state is that of other files: {how}; pass the files that it was made with")
         for name in _DECIDING:
             if state["options"].get(name) != self.options[name]:
-                raise ValueError(
-                    f"the state was made with {name}={state['options'].get(name)!r}, and this is {name}={self.options[name]!r}; pass the same"
-                )
+                had, have = state["options"].get(name), self.options[name]
+                raise ValueError(f"the state was made with {name}={had!r}, and this is {name}={have!r}; pass the same")
         if seed is not None and seed != state["seed"]:
             raise ValueError(f"the state was made with seed={state['seed']}, and this is seed={seed}; pass the same, or none")
         return state["seed"], Position(state["epoch"], state["given"], state["next"], state["buffer"])

@@ -114,13 +114,14 @@ class Ragged:
         shapes = self.shapes[begin:end]
         found = np.full((len(shapes), *shapes.max(axis=0, initial=0).tolist()), fill, values.dtype)
         for i, shape in enumerate(shapes.tolist()):
-            found[(i, *map(slice, shape))] = values[offsets[i] : offsets[i + 1]].reshape(shape)
+            corner: tuple[slice, ...] = tuple(map(slice, shape))
+            found[i][corner] = values[offsets[i] : offsets[i + 1]].reshape(shape)
         return found
 
 
 def empties(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Zeros; None in an object array."""
-    return np.full(shape, None, object) if dtype == object else np.zeros(shape, dtype)
+    return np.full(shape, None, object) if dtype.kind == "O" else np.zeros(shape, dtype)
 
 
 def _spread(present: Array, valid: Array) -> Array:

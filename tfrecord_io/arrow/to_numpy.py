@@ -123,7 +123,8 @@ def _scalars(array: pa.Array) -> Dense:
     width = type_.bit_width // 8
     buffer = array.buffers()[1]
     stored = np.dtype(f"i{width}") if dtype.kind in "mM" else dtype
-    values = np.empty(0, stored) if buffer is None else np.frombuffer(buffer, stored)[array.offset : array.offset + len(array)]
+    held = np.empty(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
+    values = held[array.offset * width : (array.offset + len(array)) * width].view(stored)
     values = values.view(dtype) if stored.itemsize == dtype.itemsize else values.astype(dtype)
     return Dense(_blank(values, valid), valid)
 

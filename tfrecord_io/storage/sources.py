@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,13 +32,20 @@ class Source:
     local: bool
     _fs: Any = field(default=None, repr=False)
     _name: str | None = field(default=None, repr=False)
-    _file: Any = field(default=None, repr=False)
+    _file: _Lent | None = field(default=None, repr=False)
     span: tuple[int, int] | None = None
 
     def open(self) -> Raw:
-        """Open for reading from the start; a file object is read from where it stands, and close() leaves it open."""
+        """Open for reading from the start; a file object is read from where it stood, and close() leaves it open.
+
+        Raises
+        ------
+        OSError
+            It is a file object that cannot seek, and has been opened before: its first bytes are gone.
+        """
         if self._file is not None:
-            return BorrowedFile(self._file)
+            self._file.rewind()
+            return BorrowedFile(self._file.file)
         if self._fs is not None:
             raw: Raw = self._fs.open(self._name, "rb")
             return raw
@@ -84,7 +92,25 @@ def source_of_file(file: Any) -> Source:
     if hasattr(file, "readable") and not file.readable():
         raise ValueError("the file is not open for reading")
     name = getattr(file, "name", None)
-    return Source(name if isinstance(name, str) else f"<{type(file).__name__}>", None, False, _file=file)
+    return Source(name if isinstance(name, str) else f"<{type(file).__name__}>", None, False, _file=_Lent(file))
+
+
+class _Lent:
+    """A file object of somebody else, and where it stood when it was given."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self._begin: int | None = file.tell() if getattr(file, "seekable", bool)() else None
+        self._opened = False
+
+    def rewind(self) -> None:
+        """Make it stand there: a schema that is met late is read under from the start."""
+        if self._opened:
+            if self._begin is None:
+                reason = "the file object has to be read once more from its start, and cannot seek"
+                raise OSError(errno.ESPIPE, f"{reason}: read it into io.BytesIO, or pass schema=")
+            self.file.seek(self._begin)
+        self._opened = True
 
 
 class BorrowedFile:

@@ -1,0 +1,121 @@
+"""Shuffled batches for training, against tf.data: ``python -m benchmarks.training``.
+
+The records are those of Fashion-MNIST as a tutorial writes them: ``image``, 28 × 28 × 1 float32, and ``label``, 10 float64, both as raw
+bytes. Everybody shuffles through a buffer of 500, gives batches of 16 as NumPy arrays and checks every CRC; tf.data by its best
+setting of four. Each contender is a process of its own, and they take turns, as in `benchmarks.contest`; the best time counts.
+Ends with code 1 where tf.data is not five times slower.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks import report
+from benchmarks.contest import contest
+from benchmarks.workloads import WORKLOADS, Workload, ensure
+
+ROWS = 60_000
+BATCH, BUFFER = 16, 500
+LEAST = 5.0
+SPECS = ("benchmarks.training:Ours", "benchmarks.training:OursTwoThreads", "benchmarks.training:TfData")
+
+
+def _records(rows: int) -> pa.Table:
+    rng = np.random.default_rng(rows)
+    image = rng.random((rows, 28 * 28), np.float32)
+    label = np.eye(10)[rng.integers(0, 10, rows)]
+    raw = {name: [row.tobytes() for row in values] for name, values in {"image": image, "label": label}.items()}
+    return pa.table({name: pa.array(values, pa.binary()) for name, values in raw.items()})
+
+
+TRAINING = Workload("training", "60 k × 28 × 28 float32 + 10 float64, shuffled", ROWS, _records)
+WORKLOADS.setdefault(TRAINING.name, TRAINING)
+
+
+class Ours:
+    """``iter_arrays``, in the thread that asks."""
+
+    name = "tfrecord_io"
+    share = 1.0
+    settings = ((),)
+    threads = 1
+
+    def __init__(self, workload: Workload) -> None:
+        import tfrecord_io as tfr
+
+        self.iterate = tfr.iter_arrays
+        self.path = str(workload.path)
+        self.schema = {"image": tfr.tensor("float32", (28, 28, 1)), "label": tfr.tensor("float64", (10,))}
+
+    def run(self, setting: tuple[()]) -> int:
+        batches = self.iterate(self.path, batch_size=BATCH, shuffle_buffer=BUFFER, seed=0, schema=self.schema, threads=self.threads)
+        return sum(len(batch["image"]) for batch in batches)
+
+    @staticmethod
+    def count(result: int) -> int:
+        return result
+
+
+class OursTwoThreads(Ours):
+    name = "tfrecord_io, 2 threads"
+    threads = 2
+
+
+class TfData:
+    """TFRecordDataset → shuffle → batch → parse_example, decode_raw → as_numpy_iterator."""
+
+    name = "tf.data"
+    share = 1.0
+    settings = (("serial",), ("parallel",), ("serial", "prefetch"), ("parallel", "prefetch"))
+
+    def __init__(self, workload: Workload) -> None:
+        import tensorflow as tf
+
+        self.tf = tf
+        self.path = str(workload.path)
+        self.features = {name: tf.io.FixedLenFeature([], tf.string) for name in ("image", "label")}
+
+    def _parse(self, records: Any) -> tuple[Any, Any]:
+        parsed = self.tf.io.parse_example(records, self.features)
+        image = self.tf.reshape(self.tf.io.decode_raw(parsed["image"], self.tf.float32), [-1, 28, 28, 1])
+        return image, self.tf.io.decode_raw(parsed["label"], self.tf.float64)
+
+    def run(self, setting: tuple[str, ...]) -> int:
+        records = self.tf.data.TFRecordDataset(self.path, buffer_size=8 << 20).shuffle(BUFFER, seed=0).batch(BATCH)
+        batches = records.map(self._parse, -1 if "parallel" in setting else None)
+        batches = batches.prefetch(-1) if "prefetch" in setting else batches
+        return sum(len(image) for image, _ in batches.as_numpy_iterator())
+
+    @staticmethod
+    def count(result: int) -> int:
+        return result
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("python -m benchmarks.training", description=__doc__)
+    parser.add_argument("--repeat", type=int, default=7, help="rounds at most (default 7)")
+    parser.add_argument("--budget", type=float, default=15.0, metavar="S", help="a contender that has run S seconds is not repeated")
+    options = parser.parse_args(argv)
+    ensure([TRAINING.name])
+    results = contest(SPECS, TRAINING, options.repeat, options.budget)
+    print(report.machine() + ".\n")
+    theirs = results[-1]
+    rows = []
+    for result in results:
+        ratio = "–" if result.error or theirs.error else f"{theirs.seconds / result.seconds:.1f}×"
+        time = result.error or f"{result.seconds:.3f} s"
+        rows.append([result.name, result.setting, time, f"{result.seconds / ROWS * 1e6:.1f} µs", ratio])
+    print(report.table(["", "setting", "time", "a record", "tf.data ÷ this"], rows))
+    if any(result.error for result in results):
+        return 1
+    return 0 if theirs.seconds / min(result.seconds for result in results[:-1]) >= LEAST else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

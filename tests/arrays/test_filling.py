@@ -1,0 +1,88 @@
+"""Arrays of the caller are filled as they are, or refused with what would fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrecord_io as tfr
+from records import example, floats, int64s, written
+
+SCHEMA = {"image": tfr.tensor("float32", (28, 28, 1)), "label": tfr.tensor("float64", (10,))}
+
+
+def test_a_memmap_is_filled_batch_by_batch(data: Path, tmp_path: Path, engine: str) -> None:
+    golden = np.load(data / "fashion.npz")
+    image = np.memmap(tmp_path / "image.bin", np.float32, "w+", shape=(240, 28, 28, 1))
+    out = {"label": np.empty((240, 10)), "image": image}
+    paths = [data / "fashion.tfrecord"] * 2
+    filled = tfr.read_arrays(paths, schema=SCHEMA, out=out)
+    assert list(filled) == ["label", "image"]
+    assert all(filled[name] is out[name] for name in out)
+    for name in out:
+        assert (out[name][:120] == golden[name]).all()
+        assert (out[name][120:] == golden[name]).all()
+    image.flush()
+    again = np.memmap(tmp_path / "image.bin", np.float32, "r", shape=(240, 28, 28, 1))
+    assert (again[120:] == golden["image"]).all()
+
+
+def test_columns_are_those_of_out(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(n), y=floats(n), z=int64s(n, n)) for n in range(9)])
+    out: dict[str, Any] = {"z": np.zeros((9, 2), np.int64), "x": np.zeros(9, np.int64)}
+    assert list(tfr.read_arrays(path, out=out)) == ["z", "x"]
+    assert out["z"].tolist() == [[n, n] for n in range(9)]
+    with pytest.raises(tfr.SchemaError, match="feature 'y': there is no array for it in out="):
+        tfr.read_arrays(path, columns=["x", "y"], out={"x": np.zeros(9, np.int64)})
+    with pytest.raises(tfr.SchemaError, match="feature 'z': out= has an array for it"):
+        tfr.read_arrays(path, columns="x", out=out)
+    with pytest.raises(tfr.FeatureNotFoundError, match="'w'"):
+        tfr.read_arrays(path, out={"w": np.zeros(9)})
+
+
+@pytest.mark.parametrize(
+    ("array", "error", "said"),
+    [
+        (np.zeros(9, np.int32), tfr.SchemaError, r"is int32 \[9\], and the column is int64 \[rows\]"),
+        (np.zeros((9, 1), np.int64), tfr.SchemaError, r"is int64 \[9, 1\], and the column is int64 \[rows\]"),
+        (np.zeros(8, np.int64), ValueError, "have 8 rows, and there are more records; pass limit=8"),
+        (np.zeros(10, np.int64), ValueError, "have 10 rows, and there are 9 records"),
+        ([0] * 9, TypeError, r"out\['x'\] is list"),
+        (np.broadcast_to(np.int64(0), 9), ValueError, "cannot be written to"),
+    ],
+)
+def test_what_does_not_fit_is_refused(tmp_path: Path, array: Any, error: type[Exception], said: str) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(n)) for n in range(9)])
+    with pytest.raises(error, match=said):
+        tfr.read_arrays(path, out={"x": array})
+
+
+def test_lists_have_to_be_of_the_length_of_the_array(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(1, 2)), example(x=int64s(3))])
+    with pytest.raises(tfr.SchemaError, match=r"record 1: feature 'x': its shape is \(1,\), and the array of out= has \(2,\)"):
+        tfr.read_arrays(path, out={"x": np.zeros((2, 2), np.int64)})
+    with pytest.raises(tfr.SchemaError, match=r"the column is int64 \[rows, \?\]"):
+        tfr.read_arrays(path, out={"x": np.zeros(2, np.int64)})
+
+
+@pytest.mark.fault(44)
+def test_a_missing_value_has_no_place(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(1)), example()])
+    with pytest.raises(tfr.FeatureNotFoundError, match="record 1"):
+        tfr.read_arrays(path, out={"x": np.zeros(2, np.int64)})
+    with pytest.raises(ValueError, match=r'missing="mask" needs arrays of its own'):
+        tfr.read_arrays(path, out={"x": np.zeros(2, np.int64)}, missing="mask")
+    out = np.full(2, 7)
+    with pytest.warns(tfr.StoppedEarlyWarning):
+        tfr.read_arrays(path, out={"x": out}, on_error="stop")
+
+
+def test_arrays_without_a_common_length_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(1), y=int64s(1))])
+    with pytest.raises(ValueError, match=r"different numbers of rows: \[1, 2\]"):
+        tfr.read_arrays(path, out={"x": np.zeros(1, np.int64), "y": np.zeros(2, np.int64)})
+    with pytest.raises(ValueError, match="no array"):
+        tfr.read_arrays(path, out={})

@@ -1,0 +1,48 @@
+"""What a schema says of images, and that it says it again after any way out and in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.schema.fields import Schema
+from tfrecord_io.schema.image import image_keywords, is_image
+from tfrecord_io.schema.makers import image
+
+
+@pytest.mark.parametrize(
+    ("made", "source"),
+    [
+        (image(), "tfr.image()"),
+        (image((None, None, 3)), "tfr.image((None, None, 3))"),
+        (image((28, 28, 1)), "tfr.image((28, 28, 1))"),
+        (image(mode="L"), 'tfr.image(mode="L")'),
+        (image(resize=(2, 3), feature="y"), 'tfr.image(resize=(2, 3), feature="y")'),
+    ],
+)
+def test_it_is_said_again(made: Any, source: str) -> None:
+    schema = Schema({"x": made})
+    assert f'"x": {source}' in schema.to_python()
+    for again in (Schema.from_json(schema.to_json()), Schema.from_arrow(schema.to_arrow())):
+        assert is_image(again["x"])
+        assert again["x"].metadata == schema["x"].metadata
+        assert image_keywords(again["x"]) == image_keywords(schema["x"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"mode": "BGR"}, "no image mode 'BGR'"),
+        ({"shape": (28, 28)}, "height, width, channels"),
+        ({"shape": (28, 28, 1), "mode": "RGB"}, "has 3 channels, and the shape says 1"),
+        ({"resize": 3}, r"expected \(height, width\)"),
+        ({"resize": (0, 3)}, "sides from 1"),
+        ({"resize": (2**20, 3)}, "sides from 1"),
+        ({"shape": (-5, 2, 3)}, "-5"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(SchemaError, match=said):
+        image(**arguments)
