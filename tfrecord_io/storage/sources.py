@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.compression import Raw
 from tfrecord_io.storage.trees import Entry, RemoteTree, Tree
+
+if TYPE_CHECKING:
+    from tfrecord_io.storage.datasets import Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,10 @@ class Source:
         Bytes of the file when it was found, None where nobody knows.
     local : bool
         Whether it is a file of the operating system.
+    shard : Shard or None
+        What its dataset's manifest says of it.
+    partitions : tuple of (str, str or None)
+        Names and values that the folders above it stand for, ``label=cat``.
     """
 
     path: str
@@ -30,15 +37,21 @@ class Source:
     _fs: Any = field(default=None, repr=False)
     _name: str | None = field(default=None, repr=False)
     _file: Any = field(default=None, repr=False)
+    shard: Shard | None = None
+    partitions: tuple[tuple[str, str | None], ...] = ()
 
     def open(self) -> Raw:
         """Open for reading from the start; a file object is read from where it stands, and close() leaves it open."""
         if self._file is not None:
             return BorrowedFile(self._file)
+        name = self.path if self._name is None else self._name
+        return self._open(name) if self.shard is None else self.shard.open(name, self._open)
+
+    def _open(self, name: str) -> Raw:
         if self._fs is not None:
-            raw: Raw = self._fs.open(self._name, "rb")
+            raw: Raw = self._fs.open(name, "rb")
             return raw
-        return open(self.path, "rb", buffering=0)
+        return open(name, "rb", buffering=0)
 
     @property
     def is_file_object(self) -> bool:
@@ -50,6 +63,25 @@ def source_of(tree: Tree, entry: Entry) -> Source:
     if isinstance(tree, RemoteTree):
         return Source(tree.shown(entry.name), entry.size, False, tree.fs, entry.name)
     return Source(entry.name, entry.size, True)
+
+
+def read_whole(tree: Tree, name: str, limit: int = -1) -> bytes:
+    """All bytes of a small file, or a few more than `limit` of a larger one.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is none of this name.
+    """
+    raw = source_of(tree, Entry(name, None, False)).open()
+    try:
+        parts, size = [], 0
+        while (limit < 0 or size <= limit) and (n := raw.readinto(buffer := memoryview(bytearray(1 << 16)))):
+            parts.append(bytes(buffer[:n]))
+            size += n
+        return b"".join(parts)
+    finally:
+        raw.close()
 
 
 def source_of_file(file: Any) -> Source:

@@ -1,0 +1,173 @@
+"""Datasets that have a manifest, among the files that a path means: what their manifests say is held against the files."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tfrecord_io.compression import Raw
+from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.storage.manifest import MAX_BYTES, Manifest, ManifestFile, parse_manifest, stem_of
+from tfrecord_io.storage.shards import parse_shard
+from tfrecord_io.storage.sources import read_whole
+from tfrecord_io.storage.trees import Entry, LocalTree, Tree
+
+_ADVICE = "write the dataset again, or delete the manifest if the files were changed on purpose"
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A manifest and where it is."""
+
+    tree: Tree
+    name: str  # of the manifest, in the tree
+    manifest: Manifest
+
+    @property
+    def directory(self) -> str:
+        return self.name[: len(self.name) - len(self.name.rpartition("/")[2])]
+
+    @property
+    def shown(self) -> str:
+        return self.tree.shown(self.name)
+
+    def refuse_incomplete(self) -> None:
+        if not self.manifest.complete:
+            reason = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
+            raise CorruptRecordError(reason, path=self.shown, advice="write it again with overwrite=True")
+
+    def refuse_replaced(self) -> None:
+        """Raise OSError if the dataset is another one by now: files read before may be of the old one."""
+        try:
+            text = read_whole(self.tree, self.name, MAX_BYTES)
+        except FileNotFoundError:
+            text = b""
+        if self.manifest.id.encode() not in text:
+            raise OSError(errno.ESTALE, "the dataset was replaced while it was read; read it again", self.shown)
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """What a manifest says of a file, and a watch on its dataset."""
+
+    dataset: Dataset
+    file: ManifestFile
+    watched: bool  # after the file was opened, see whether the dataset still is the same
+
+    def open(self, name: str, opened: Callable[[str], Raw]) -> Raw:
+        """Open the shard under the name it has: its own, or the one it waits under until its writer gives it its own."""
+        raw = self._opened(name, opened)
+        try:
+            if self.watched:
+                self.dataset.refuse_replaced()
+        except BaseException:
+            raw.close()
+            raise
+        return raw
+
+    def _opened(self, name: str, opened: Callable[[str], Raw]) -> Raw:
+        try:
+            if self.file.staged is not None:
+                try:
+                    return opened(self.dataset.directory + self.file.staged)
+                except FileNotFoundError:
+                    pass  # it has its name by now
+            return opened(name)
+        except FileNotFoundError:
+            self.dataset.refuse_replaced()
+            raise
+
+
+@dataclass
+class Datasets:
+    """The datasets with a manifest in the directories that were looked into.
+
+    Attributes
+    ----------
+    shards : dict of str to Shard
+        By name in the tree: filled by `check`.
+    """
+
+    tree: Tree
+    check_sizes: bool = True
+    shards: dict[str, Shard] = field(default_factory=dict)
+    _found: list[Dataset] = field(default_factory=list)
+
+    def look_into(self, listing: Iterable[Entry]) -> list[Entry]:
+        """The entries as the manifests among them say: shards under the names they will have, without those that were replaced."""
+        entries = {entry.name: entry for entry in listing}
+        for entry in list(entries.values()):
+            if entry.directory or stem_of(entry.basename) is None:
+                continue
+            text = read_whole(self.tree, entry.name, MAX_BYTES)
+            manifest = parse_manifest(text, self.tree.shown(entry.name))
+            if manifest is None:
+                continue
+            dataset = Dataset(self.tree, entry.name, manifest)
+            self._found.append(dataset)
+            for name in manifest.replaces:
+                entries.pop(dataset.directory + name, None)
+            waiting = {dataset.directory + f.staged: f for f in manifest.files if f.staged is not None}
+            for at, file in zip(self.tree.entries(list(waiting)), waiting.values(), strict=True):
+                if at is not None:
+                    entries[dataset.directory + file.path] = Entry(dataset.directory + file.path, at.size, False)
+        return list(entries.values())
+
+    def check(self, files: Sequence[Entry], wanted: Callable[[str], bool], *, complete: bool) -> None:
+        """Hold `files` against the manifests; `wanted` says of a name whether it was asked for, `complete` that all of them must be there.
+
+        Raises
+        ------
+        FileNotFoundError
+            A file that the manifest names is missing.
+        CorruptRecordError
+            A file has another size than the manifest says, or is not in it.
+        """
+        there = {entry.name: entry for entry in files}
+        for dataset in self._found:
+            known = {dataset.directory + file.path: file for file in dataset.manifest.files if wanted(file.path)}
+            mine = [name for name in there if self._is_of(name, dataset)]
+            if not known and not mine:
+                continue
+            dataset.refuse_incomplete()
+            for name in mine:
+                if name not in known:
+                    reason = f"the manifest of its dataset, '{dataset.shown}', does not name it"
+                    raise CorruptRecordError(reason, path=self.tree.shown(name), advice=_ADVICE)
+            for name, file in known.items():
+                if name in there:
+                    self._refuse_other_size(there[name], file, dataset)
+                elif complete:
+                    dataset.refuse_replaced()
+                    text = f"'{dataset.shown}' names this file, and it is missing; allow_missing_shards=True reads the others"
+                    raise FileNotFoundError(errno.ENOENT, text, self.tree.shown(name))
+            self._watch(dataset, [name for name in known if name in there])
+
+    def _refuse_other_size(self, entry: Entry, file: ManifestFile, dataset: Dataset) -> None:
+        if not self.check_sizes or entry.size in (None, file.bytes):
+            return
+        now = self.tree.entry(entry.name)  # the listing may be older than the manifest
+        if now is not None and now.size != file.bytes:
+            dataset.refuse_replaced()
+            raise CorruptRecordError(
+                f"the file has {now.size} bytes, and '{dataset.shown}' says {file.bytes}",
+                path=self.tree.shown(entry.name),
+                expected=file.bytes,
+                got=now.size,
+                advice=_ADVICE,
+            )
+
+    def _watch(self, dataset: Dataset, names: Sequence[str]) -> None:
+        """Local files are watched one by one; in a bucket, where it costs a request, the last tells of all before it."""
+        files = {dataset.directory + file.path: file for file in dataset.manifest.files}
+        for name in names:
+            watched = isinstance(self.tree, LocalTree) or name == names[-1]
+            self.shards[name] = Shard(dataset, files[name], watched)
+
+    @staticmethod
+    def _is_of(name: str, dataset: Dataset) -> bool:
+        if not name.startswith(dataset.directory):
+            return False
+        shard = parse_shard(name[len(dataset.directory) :])
+        return shard is not None and shard.stem == dataset.manifest.dataset

@@ -1,0 +1,75 @@
+"""The shards of a dataset in a bucket: uploads that are completed together; see `tfrecord_io.storage.publish`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from tfrecord_io.storage.commit_remote import open_remote
+from tfrecord_io.storage.manifest import Manifest, format_manifest
+from tfrecord_io.storage.output_file import OutputFile
+from tfrecord_io.storage.outputs import Output
+from tfrecord_io.storage.publish import Publication, WrittenShard
+from tfrecord_io.storage.sources import read_whole
+from tfrecord_io.storage.trees import RemoteTree
+
+
+class RemotePublication(Publication):
+    """Uploads kept open; between the first completion and the last the manifest says that the dataset is incomplete."""
+
+    _tree: RemoteTree
+
+    def __init__(self, tree: RemoteTree, base: str, output: Output, overwrite: bool | None) -> None:
+        super().__init__(tree, base, output, overwrite)
+
+    def open(self, index: int) -> OutputFile:
+        return open_remote(self._tree, self._directory + self._name(index), exclusive=False)
+
+    def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
+        made = self._of(shards, schema)
+        present = self._present()
+        if self._overwrite is not True:
+            self._refuse_existing(present)
+        before = self._text()
+        completed: list[str] = []
+        try:
+            self._put(replace(made, complete=False), exclusive=self._overwrite is not True)
+            for shard in shards:
+                self._refuse_another()
+                completed.append(self._name(shard.index))
+                shard.output.commit()
+            for name in present:
+                if self._belongs(name) and name not in completed:
+                    self._tree.fs.rm_file(self._directory + name)
+            self._refuse_another()
+            self._put(made, exclusive=False)
+        except BaseException:
+            with suppress(OSError):  # what people should see is the first error
+                self._take_back(completed, present, before)
+            raise
+
+    def _take_back(self, completed: Sequence[str], present: Sequence[str], before: bytes | None) -> None:
+        """Leave nothing new; where old shards are gone the manifest that says so stays."""
+        if not self._is_ours():
+            return
+        replaced = set(completed) & set(present)
+        for name in completed:
+            if name not in replaced and self._tree.entry(self._directory + name) is not None:
+                self._tree.fs.rm_file(self._directory + name)
+        if replaced:
+            return
+        if before is None:
+            self._tree.fs.rm_file(self._manifest)
+        else:
+            with open_remote(self._tree, self._manifest, exclusive=False) as file:
+                file.write(before)
+
+    def _text(self) -> bytes | None:
+        with suppress(FileNotFoundError):
+            return read_whole(self._tree, self._manifest)
+        return None
+
+    def _put(self, manifest: Manifest, *, exclusive: bool) -> None:
+        with open_remote(self._tree, self._manifest, exclusive=exclusive) as file:
+            file.write(format_manifest(manifest))
