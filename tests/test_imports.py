@@ -30,6 +30,8 @@ FLOORS = {
     "framing": 3,
     "payloads": 3,
     "sink": 3,
+    "sharded_sink": 3,
+    "dealing": 3,
     "tensors": 3,
     "arrow": 3,
     "messages": 3,

@@ -149,7 +149,7 @@ class WriteOptions(_Options):
     filesystem: Any = None
     progress: bool = False
 
-    _later: ClassVar[dict[str, object]] = {"shards": None, "max_shard_bytes": None, "write_index": False}
+    _later: ClassVar[dict[str, object]] = {"write_index": False}
 
     def __post_init__(self) -> None:
         self._refuse_later()
@@ -157,6 +157,11 @@ class WriteOptions(_Options):
         _one_of("float64", self.float64, FLOAT64)
         for name, encoding in (self.column_encoding or {}).items():
             _one_of(f"column_encoding[{name!r}]", encoding, ENCODINGS)
+        for name in ("shards", "max_shard_bytes"):
+            if getattr(self, name) is not None:
+                _at_least(name, getattr(self, name), 1)
+        if self.overwrite not in (None, True, False):
+            raise TypeError(f"overwrite={self.overwrite!r}: expected None, True or False")
         _thread_count(self.threads)
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ from tfrecord_io.compression import codec_for_path, get_codec
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.storage.commit import open_output
+from tfrecord_io.storage.output_file import OutputFile
 from tfrecord_io.storage.outputs import resolve_output
 from tfrecord_io.storage.shards import parse_spec
 
@@ -22,8 +24,20 @@ _WRITE_BYTES = 1 << 20  # payloads are framed together up to here
 _HELD_BYTES = 64  # what a held payload costs beside its bytes
 
 
+@dataclass(frozen=True)
+class WrittenFile:
+    """A file that was written: its path, records, and bytes, compressed if it is."""
+
+    path: str
+    records: int
+    bytes: int
+
+
 class FrameSink:
-    """Where framed bytes go: through a compressor, if any, into a file that is published whole or not at all."""
+    """Where framed bytes go: through a compressor, if any, into a file that is published whole or not at all.
+
+    With an `output` that somebody else publishes, `path` is only what it is called; `crc32c` is of the file's bytes then.
+    """
 
     def __init__(
         self,
@@ -33,11 +47,9 @@ class FrameSink:
         overwrite: bool | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
+        output: OutputFile | None = None,
     ) -> None:
         named = isinstance(path, str | os.PathLike)
-        fsspec = {"storage_options": dict(storage_options or {}), "filesystem": filesystem}
-        if named and parse_spec(os.fspath(path)) is not None and resolve_output(path, **fsspec).sharded:
-            raise NotImplementedError(f"'{os.fspath(path)}' is a sharded dataset, which this version does not write yet; write one file")
         if compression == "infer":
             codec = codec_for_path(os.fspath(path)) if named else None
         else:
@@ -45,8 +57,10 @@ class FrameSink:
         self.path = str(os.fspath(path)) if named else repr(path)
         self.compression = None if codec is None else codec.name
         self._compressor = None if codec is None else codec.compressor()
-        self._output = open_output(path, overwrite=overwrite, **fsspec)
-        self.bytes = 0  # as they are in the file
+        self._summed = output is not None
+        fsspec = {"storage_options": dict(storage_options or {}), "filesystem": filesystem}
+        self.output = open_output(path, overwrite=overwrite, **fsspec) if output is None else output
+        self.bytes = self.crc32c = 0  # as they are in the file
         self.closed = False
 
     def write(self, data: Any) -> None:
@@ -56,8 +70,17 @@ class FrameSink:
     def _put(self, data: Any) -> None:
         size = memoryview(data).nbytes
         if size:
-            self._output.write(data)
+            self.output.write(data)
             self.bytes += size
+            if self._summed:
+                self.crc32c = get_engine().crc32c(data, self.crc32c)
+
+    def finish(self) -> None:
+        """All is written; the output can be committed, at once or later."""
+        if self._compressor is not None:
+            self._put(self._compressor.flush())
+            self._compressor = None
+        self.output.finish()
 
     def commit(self) -> None:
         """Publish the file."""
@@ -65,18 +88,17 @@ class FrameSink:
             return
         self.closed = True
         try:
-            if self._compressor is not None:
-                self._put(self._compressor.flush())
-            self._output.commit()
+            self.finish()
+            self.output.commit()
         except BaseException:
-            self._output.discard()
+            self.output.discard()
             raise
 
     def discard(self) -> None:
         """Leave nothing behind."""
         if not self.closed:
             self.closed = True
-            self._output.discard()
+            self.output.discard()
 
 
 class RecordWriter:
@@ -112,6 +134,10 @@ class RecordWriter:
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
     ) -> None:
+        if isinstance(path, str | os.PathLike) and parse_spec(os.fspath(path)) is not None:
+            fsspec = {"storage_options": dict(storage_options or {}), "filesystem": filesystem}
+            if resolve_output(path, compression=compression, **fsspec).sharded:
+                raise ValueError(f"'{os.fspath(path)}' is a sharded dataset, and a RecordWriter writes one file; write each shard under its name")
         self._sink = FrameSink(path, compression=compression, overwrite=overwrite, storage_options=storage_options, filesystem=filesystem)
         self._engine = get_engine()
         self._held: deque[bytes] = deque()
