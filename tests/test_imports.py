@@ -40,6 +40,7 @@ FLOORS = {
     "decoding": 4,
     "session": 4,
     "beside": 4,
+    "folder_columns": 4,
     "governing": 4,
     "reader": 4,
     "writer": 4,

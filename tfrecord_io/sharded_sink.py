@@ -48,6 +48,7 @@ class ShardedSink:
         self.path, self.compression = output.path, output.compression
         self.closed = False
         self.files: tuple[WrittenFile, ...] = ()
+        self.bytes = 0
         self._output = output
         self._engine = get_engine()
         self._schema: bytes | None = None
@@ -55,10 +56,6 @@ class ShardedSink:
         self._shards: dict[int, _Shard] = {}
         self._dealer: Dealer = InTurn(output.count) if output.count is not None else BySize(output.max_shard_bytes or MAX_RECORD_BYTES)
         self._publication = open_publication(output, overwrite=overwrite, storage_options=storage_options, filesystem=filesystem)
-
-    @property
-    def bytes(self) -> int:
-        return sum(file.bytes for file in self.files)
 
     def expect(self, rows: int) -> None:
         """Say how many records will come: shards are then parts that follow each other."""
@@ -130,6 +127,7 @@ class ShardedSink:
             raise
         self.closed = True
         self.files = tuple(WrittenFile(s.sink.path, s.records, s.sink.bytes) for s in shards)
+        self.bytes = sum(file.bytes for file in self.files)
 
     def discard(self) -> None:
         """Leave nothing behind."""
@@ -137,3 +135,4 @@ class ShardedSink:
             self.closed = True
             for shard in self._shards.values():
                 shard.sink.discard()
+            self._publication.discard()

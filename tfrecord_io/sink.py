@@ -76,11 +76,14 @@ class FrameSink:
                 self.crc32c = get_engine().crc32c(data, self.crc32c)
 
     def finish(self) -> None:
-        """All is written; the output can be committed, at once or later."""
+        """All is written; whoever gave the output commits it later."""
+        self._end_member()
+        self.output.finish()
+
+    def _end_member(self) -> None:
         if self._compressor is not None:
             self._put(self._compressor.flush())
             self._compressor = None
-        self.output.finish()
 
     def commit(self) -> None:
         """Publish the file."""
@@ -88,7 +91,7 @@ class FrameSink:
             return
         self.closed = True
         try:
-            self.finish()
+            self._end_member()
             self.output.commit()
         except BaseException:
             self.output.discard()
@@ -134,10 +137,7 @@ class RecordWriter:
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
     ) -> None:
-        if isinstance(path, str | os.PathLike) and parse_spec(os.fspath(path)) is not None:
-            fsspec = {"storage_options": dict(storage_options or {}), "filesystem": filesystem}
-            if resolve_output(path, compression=compression, **fsspec).sharded:
-                raise ValueError(f"'{os.fspath(path)}' is a sharded dataset, and a RecordWriter writes one file; write each shard under its name")
+        _refuse_shards(path, storage_options, filesystem)
         self._sink = FrameSink(path, compression=compression, overwrite=overwrite, storage_options=storage_options, filesystem=filesystem)
         self._engine = get_engine()
         self._held: deque[bytes] = deque()
@@ -182,3 +182,10 @@ class RecordWriter:
             self.close()
         else:
             self._sink.discard()
+
+
+def _refuse_shards(path: Any, storage_options: Mapping[str, Any] | None, filesystem: Any) -> None:
+    if not isinstance(path, str | os.PathLike) or parse_spec(os.fspath(path)) is None:
+        return
+    if resolve_output(path, storage_options=dict(storage_options or {}), filesystem=filesystem).sharded:
+        raise ValueError(f"'{os.fspath(path)}' is a sharded dataset, and a RecordWriter writes one file: open one for each name")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tfrecord_io.compression import Raw
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.storage.manifest import MAX_BYTES, Manifest, ManifestFile, parse_manifest, stem_of
-from tfrecord_io.storage.shards import parse_shard
+from tfrecord_io.storage.shards import natural_key, parse_shard
 from tfrecord_io.storage.sources import read_whole
 from tfrecord_io.storage.trees import Entry, LocalTree, Tree
 
@@ -65,6 +65,25 @@ class Shard:
             raw.close()
             raise
         return raw
+
+    def refuse_count(self, records: int, path: str) -> None:
+        """Raise CorruptRecordError if the file has other than the records that the manifest says."""
+        if records != self.file.records:
+            raise self._misfit("{} records", records, self.file.records, path)
+
+    def refuse_size(self, size: int, path: str) -> None:
+        """Raise CorruptRecordError if the file has another size than the manifest says."""
+        if size != self.file.bytes:
+            raise self._misfit("{} bytes", size, self.file.bytes, path)
+
+    def refuse_checksum(self, crc32c: int, path: str) -> None:
+        """Raise CorruptRecordError if the file's bytes are others than the manifest says."""
+        if crc32c != self.file.crc32c:
+            raise self._misfit("the CRC32C {:08x}", crc32c, self.file.crc32c, path)
+
+    def _misfit(self, what: str, got: int, expected: int, path: str) -> CorruptRecordError:
+        reason = f"the file has {what.format(got)}, and '{self.dataset.shown}' says {what.format(expected)}"
+        return CorruptRecordError(reason, path=path, expected=expected, got=got, advice=_ADVICE)
 
     def _opened(self, name: str, opened: Callable[[str], Raw]) -> Raw:
         try:
@@ -135,35 +154,27 @@ class Datasets:
                 if name not in known:
                     reason = f"the manifest of its dataset, '{dataset.shown}', does not name it"
                     raise CorruptRecordError(reason, path=self.tree.shown(name), advice=_ADVICE)
-            for name, file in known.items():
+            self.shards.update(self._watched(dataset, {name: file for name, file in known.items() if name in there}))
+            for name in known:
                 if name in there:
-                    self._refuse_other_size(there[name], file, dataset)
+                    self._refuse_other_size(there[name], self.shards[name])
                 elif complete:
                     dataset.refuse_replaced()
                     text = f"'{dataset.shown}' names this file, and it is missing; allow_missing_shards=True reads the others"
                     raise FileNotFoundError(errno.ENOENT, text, self.tree.shown(name))
-            self._watch(dataset, [name for name in known if name in there])
 
-    def _refuse_other_size(self, entry: Entry, file: ManifestFile, dataset: Dataset) -> None:
-        if not self.check_sizes or entry.size in (None, file.bytes):
+    def _refuse_other_size(self, entry: Entry, shard: Shard) -> None:
+        if not self.check_sizes or entry.size in (None, shard.file.bytes):
             return
         now = self.tree.entry(entry.name)  # the listing may be older than the manifest
-        if now is not None and now.size != file.bytes:
-            dataset.refuse_replaced()
-            raise CorruptRecordError(
-                f"the file has {now.size} bytes, and '{dataset.shown}' says {file.bytes}",
-                path=self.tree.shown(entry.name),
-                expected=file.bytes,
-                got=now.size,
-                advice=_ADVICE,
-            )
+        if now is not None and now.size is not None and now.size != shard.file.bytes:
+            shard.dataset.refuse_replaced()
+            shard.refuse_size(now.size, self.tree.shown(entry.name))
 
-    def _watch(self, dataset: Dataset, names: Sequence[str]) -> None:
+    def _watched(self, dataset: Dataset, files: Mapping[str, ManifestFile]) -> dict[str, Shard]:
         """Local files are watched one by one; in a bucket, where it costs a request, the last tells of all before it."""
-        files = {dataset.directory + file.path: file for file in dataset.manifest.files}
-        for name in names:
-            watched = isinstance(self.tree, LocalTree) or name == names[-1]
-            self.shards[name] = Shard(dataset, files[name], watched)
+        local, last = isinstance(self.tree, LocalTree), max(files, key=natural_key, default=None)
+        return {name: Shard(dataset, file, local or name == last) for name, file in files.items()}
 
     @staticmethod
     def _is_of(name: str, dataset: Dataset) -> bool:

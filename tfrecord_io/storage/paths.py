@@ -216,7 +216,7 @@ class _Search:
 
         self.datasets.check([e for e, _ in fitting], wanted, complete=not self.allow_missing)
         if not fitting:
-            there = sorted({s.count for _, s in shards})
+            there = sorted({"*" if s.count is None else str(s.count) for _, s in shards}, key=natural_key)
             others = f"; there is {', '.join(f'{base}@{n}' for n in there)}" if there else ""
             raise _nothing(tree, name, f"no shards such as '{base}-00000-of-{count or 8:05d}'{others}")
         best = min(s.stems.index(base) for _, s in fitting)

@@ -5,8 +5,9 @@ place, and that is the moment: it says under which names each shard may stand. T
 ones go, and the manifest is put right. A writer killed before the moment leaves the old dataset, one killed behind it the new one.
 Writers of one directory take turns by a lock that dies with them.
 
-A bucket has no renames. Its uploads are kept open until all are written, then a manifest that says the dataset is incomplete takes the place of
-the old one, the uploads are completed, and the manifest is put right: a writer killed meanwhile leaves a dataset that readers refuse.
+A bucket has no renames. Its uploads are kept open until all are written, then a manifest that says the dataset is incomplete takes
+the place of the old one, the uploads are completed, and the manifest is put right: a writer killed meanwhile leaves a dataset that
+readers refuse.
 """
 
 from __future__ import annotations
@@ -71,6 +72,9 @@ class Publication(ABC):
     @abstractmethod
     def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
         """Publish all shards. If that fails before the new dataset is in force, nothing of it is left."""
+
+    def discard(self) -> None:  # noqa: B027 — only local directories are made
+        """Leave no directory that was made."""
 
     def _name(self, index: int) -> str:
         return self._output.shard(index).rpartition("/")[2]

@@ -25,13 +25,18 @@ class LocalPublication(Publication):
 
     def __init__(self, tree: Tree, base: str, output: Output, overwrite: bool | None) -> None:
         super().__init__(tree, base, output, overwrite)
-        os.makedirs(self._directory or ".", exist_ok=True)
+        self._made = _make(self._directory.rstrip("/"))
 
     def open(self, index: int) -> OutputFile:
         return open_staged(self._directory + self._name(index), self._directory + self._staged(index))
 
     def _staged(self, index: int) -> str:
         return f"_{self._id}-{index:05d}.staged"
+
+    def discard(self) -> None:
+        with suppress(OSError):  # somebody else has put something into it
+            for directory in self._made:
+                os.rmdir(directory)
 
     def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
         made = self._of(shards, schema)
@@ -79,6 +84,18 @@ class LocalPublication(Publication):
     def _remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
             os.unlink(self._directory + name)
+
+
+def _make(directory: str) -> list[str]:
+    """Make a directory and those above it; gives those that were missing, the deepest first."""
+    missing = []
+    above = directory
+    while above and not os.path.isdir(above):
+        missing.append(above)
+        above = os.path.dirname(above)
+    for each in reversed(missing):
+        os.makedirs(each, exist_ok=True)
+    return missing
 
 
 @contextmanager
