@@ -2,7 +2,8 @@
 
 A text is tried in this order: a file or directory of that very name; braces; a shard spec ``name@8``
 or ``name@*``; a glob. Records come in file order, files of a pattern in natural order, those of a list
-as listed. A family of shards must be complete, unless its files were listed one by one.
+as listed. A family of shards must be complete, unless its files were listed one by one; where a manifest says
+which files there are, a pattern may be for a part of them.
 """
 
 from __future__ import annotations
@@ -226,7 +227,8 @@ class _Search:
 
     def _sorted(self, families: Families, *, check: bool) -> list[Entry]:
         if check and not self.allow_missing:
-            families.refuse_incomplete()
+            told = self.datasets.shards  # complete, as far as asked for, by their manifests
+            Families(families.tree, [e for e in families.files if e.name not in told]).refuse_incomplete()
         return sorted(families.files, key=lambda e: natural_key(e.name))
 
 
