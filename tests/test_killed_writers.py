@@ -74,7 +74,7 @@ def test_killed_at_two_hundred_random_moments(forker: Any, tmp_path: Path, name:
     write(target, 0)  # imports what is needed
     begin = time.perf_counter()
     write(target, 1)
-    longest = max(0.01, 2 * (time.perf_counter() - begin))
+    longest = max(0.03, 5 * (time.perf_counter() - begin))
     at, new = 1, 0
     for _ in range(200):
         answer = forker(target=target, first=at + 1, delay=rng.uniform(0, longest))
@@ -82,7 +82,7 @@ def test_killed_at_two_hundred_random_moments(forker: Any, tmp_path: Path, name:
         found = check(target, at, answer["done"])
         new += found > at
         at = found
-    assert new > 20, f"seed {SEED}: nearly no writer came to its end"
+    assert new > 10, f"seed {SEED}: nearly no writer came to its end"
     assert strange_names(tmp_path, target) == []
     write(target, at + 1)
     assert generation(target) == at + 1
