@@ -104,14 +104,16 @@ class Datasets:
 
     Attributes
     ----------
+    found : list of Dataset
+        Filled by `look_into`.
     shards : dict of str to Shard
         By name in the tree: filled by `check`.
     """
 
     tree: Tree
     check_sizes: bool = True
+    found: list[Dataset] = field(default_factory=list)
     shards: dict[str, Shard] = field(default_factory=dict)
-    _found: list[Dataset] = field(default_factory=list)
 
     def look_into(self, listing: Iterable[Entry]) -> list[Entry]:
         """The entries as the manifests among them say: shards under the names they will have, without those that were replaced."""
@@ -124,7 +126,7 @@ class Datasets:
             if manifest is None:
                 continue
             dataset = Dataset(self.tree, entry.name, manifest)
-            self._found.append(dataset)
+            self.found.append(dataset)
             for name in manifest.replaces:
                 entries.pop(dataset.directory + name, None)
             waiting = {dataset.directory + f.staged: f for f in manifest.files if f.staged is not None}
@@ -144,7 +146,7 @@ class Datasets:
             A file has another size than the manifest says, or is not in it.
         """
         there = {entry.name: entry for entry in files}
-        for dataset in self._found:
+        for dataset in self.found:
             known = {dataset.directory + file.path: file for file in dataset.manifest.files if wanted(file.path)}
             mine = [name for name in there if self._is_of(name, dataset)]
             if not known and not mine:

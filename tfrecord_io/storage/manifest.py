@@ -146,8 +146,9 @@ def parse_manifest(text: bytes, path: str) -> Manifest | None:
         _refuse(path, f"it is no JSON ({type(error).__name__})")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         return None
-    if document.get("version") != VERSION:
-        _refuse(path, f"it is of version {printable(repr(document.get('version')), 40)}, this version reads {VERSION}")
+    version = document.get("version")
+    if type(version) is not int or version != VERSION:
+        _refuse(path, f"it is of version {printable(repr(version), 40)}, this version reads {VERSION}")
     return _Parser(path).manifest(document)
 
 

@@ -25,6 +25,7 @@ from tfrecord_io.storage.shards import RECORD_SUFFIXES, is_hidden, is_record_fil
 from tfrecord_io.storage.sources import Source, source_of, source_of_file
 from tfrecord_io.storage.trees import Entry, Tree, locate
 
+_LOOKS = 3
 _FORMS = "a file, a directory, a glob, {a,b}, {000..999} and name@8 were tried"
 
 
@@ -113,13 +114,24 @@ class _Search:
 
     def text(self, path: str | os.PathLike[str], *, check: bool) -> list[Source]:
         tree, name = locate(path, self.storage_options, self.filesystem)
-        self.datasets = Datasets(tree, self.check_sizes)
         sources = []
-        for entry in self._entries(tree, name, check=check):
+        for entry in self._steady_entries(tree, name, check=check):
             inside = entry.name.startswith(f"{name.rstrip('/')}/")
             folders = folders_of(entry.name, f"{name.rstrip('/')}/" if inside else root_of(name)) if entry.name != name else ()
             sources.append(replace(source_of(tree, entry), shard=self.datasets.shards.get(entry.name), partitions=folders))
         return sources
+
+    def _steady_entries(self, tree: Tree, name: str, *, check: bool) -> list[Entry]:
+        """The entries; looked up anew where they do not fit a manifest, as its writer may be at work between two looks."""
+        for _ in range(_LOOKS - 1):
+            self.datasets = Datasets(tree, self.check_sizes)
+            try:
+                return self._entries(tree, name, check=check)
+            except (OSError, ValueError):
+                if not self.datasets.found:
+                    raise
+        self.datasets = Datasets(tree, self.check_sizes)
+        return self._entries(tree, name, check=check)
 
     def _entries(self, tree: Tree, name: str, *, check: bool) -> list[Entry]:
         entry = tree.entry(name)
