@@ -175,7 +175,7 @@ class _Search:
             others = f"; it has {len(everything)} other entries, which a glob can name" if everything else ""
             raise _nothing(tree, directory, wanted + others)
         for folder in sorted({_parent(e) for e in files}):
-            Families(tree, [e for e in files if _parent(e) == folder]).refuse_several(tree.shown(folder))
+            Families(tree, [e for e in files if _parent(e) == folder]).refuse_several(tree.shown(folder.rstrip("/") or folder))
         return self._sorted(Families(tree, files), check=check)
 
     def _in_folders(self, tree: Tree, directory: str) -> list[Entry]:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from tfrecord_io.storage.commit_remote import open_remote
 from tfrecord_io.storage.manifest import Manifest, format_manifest
 from tfrecord_io.storage.output_file import OutputFile
-from tfrecord_io.storage.outputs import Output
 from tfrecord_io.storage.publish import Publication, WrittenShard
 from tfrecord_io.storage.sources import read_whole
 from tfrecord_io.storage.trees import RemoteTree
@@ -20,9 +19,6 @@ class RemotePublication(Publication):
 
     _tree: RemoteTree
 
-    def __init__(self, tree: RemoteTree, base: str, output: Output, overwrite: bool | None) -> None:
-        super().__init__(tree, base, output, overwrite)
-
     def open(self, index: int) -> OutputFile:
         return open_remote(self._tree, self._directory + self._name(index), exclusive=False)
 
@@ -31,39 +27,47 @@ class RemotePublication(Publication):
         present = self._present()
         if self._overwrite is not True:
             self._refuse_existing(present)
-        before = self._text()
-        completed: list[str] = []
+        before, stamps = self._text(), self._stamps()
         try:
             self._put(replace(made, complete=False), exclusive=self._overwrite is not True)
             for shard in shards:
                 self._refuse_another()
-                completed.append(self._name(shard.index))
                 shard.output.commit()
+            names = {file.path for file in made.files}
             for name in present:
-                if self._belongs(name) and name not in completed:
+                if self._belongs(name) and name not in names:
                     self._tree.fs.rm_file(self._directory + name)
             self._refuse_another()
             self._put(made, exclusive=False)
         except BaseException:
             with suppress(OSError):  # what people should see is the first error
-                self._take_back(completed, present, before)
+                self._take_back(before, stamps)
             raise
 
-    def _take_back(self, completed: Sequence[str], present: Sequence[str], before: bytes | None) -> None:
+    def _take_back(self, before: bytes | None, stamps: dict[str, str]) -> None:
         """Leave nothing new; where old shards are gone the manifest that says so stays."""
         if not self._is_ours():
             return
-        replaced = set(completed) & set(present)
-        for name in completed:
-            if name not in replaced and self._tree.entry(self._directory + name) is not None:
-                self._tree.fs.rm_file(self._directory + name)
-        if replaced:
+        now = self._stamps()
+        for name in now.keys() - stamps.keys():
+            self._tree.fs.rm_file(self._directory + name)
+        if any(now.get(name) != stamp for name, stamp in stamps.items()):
             return
         if before is None:
             self._tree.fs.rm_file(self._manifest)
         else:
             with open_remote(self._tree, self._manifest, exclusive=False) as file:
                 file.write(before)
+
+    def _stamps(self) -> dict[str, str]:
+        """The dataset's shards that are there, each with what changes when it is written."""
+        self._tree.fs.invalidate_cache(self._directory)
+        try:
+            found = self._tree.fs.ls(self._directory, detail=True)
+        except FileNotFoundError:
+            return {}
+        named = {info["name"].rpartition("/")[2]: repr(sorted(info.items(), key=str)) for info in found}
+        return {name: stamp for name, stamp in named.items() if self._belongs(name)}
 
     def _text(self) -> bytes | None:
         with suppress(FileNotFoundError):
