@@ -1,8 +1,8 @@
 """A process that forks writers and kills them: a forked writer starts at once, one with an interpreter of its own takes half a second.
 
-Reads jobs as lines of JSON: ``target``, ``first`` (the generation that the writer begins with; it writes one after the other until it is killed),
-and when it dies: ``delay`` (seconds), or ``step`` (how many calls that change a directory it may make). Answers with the last
-generation whose write returned, and whether the writer was killed.
+Reads jobs as lines of JSON: ``target``, ``first`` (the generation that the writer begins with; it writes one after the other until
+it is killed), and when it dies: ``delay`` (seconds), or ``step`` (how many calls that change a directory it may make). Answers with
+the last generation whose write returned, and whether the writer was killed.
 """
 
 from __future__ import annotations

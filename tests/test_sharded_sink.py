@@ -199,7 +199,8 @@ def test_an_exception_leaves_what_was_there_and_nothing_else(engine: str, tmp_pa
 
 
 def test_keywords_that_contradict_each_other_write_nothing(tmp_path: Path) -> None:
-    for target, keywords in [("a@2", {"shards": 3}), ("a@2", {"max_shard_bytes": 5}), ("a", {"shards": 2, "max_shard_bytes": 5}), ("a@*", {})]:
+    contradicting = [("a@2", {"shards": 3}), ("a@2", {"max_shard_bytes": 5}), ("a", {"shards": 2, "max_shard_bytes": 5}), ("a@*", {})]
+    for target, keywords in contradicting:
         with pytest.raises(ValueError):
             tfr.write_tfrecord(TABLE, tmp_path / target, **keywords)
     for keywords, error in [({"shards": 0}, ValueError), ({"shards": 1.5}, TypeError), ({"max_shard_bytes": True}, TypeError)]:

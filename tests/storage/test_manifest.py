@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -49,10 +50,8 @@ def test_what_is_written_is_read(manifest: Manifest) -> None:
 
 @given(st.binary(max_size=50) | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(lambda v: json.dumps(v).encode()))
 def test_any_other_text_is_refused_or_passed_over(text: bytes) -> None:
-    try:
+    with contextlib.suppress(CorruptRecordError):
         assert parse_manifest(text, PATH) is None
-    except CorruptRecordError as error:
-        assert error.path == PATH
 
 
 def document(**changes: Any) -> dict[str, Any]:

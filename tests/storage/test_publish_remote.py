@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.storage.commit_remote import CommittedOutput
+from tfrecord_io.storage.output_file import OutputFile
 
 s3fs = pytest.importorskip("s3fs")
 moto_server = pytest.importorskip("moto.server")
@@ -104,14 +104,14 @@ def test_a_completion_that_fails_leaves_nothing_new(
     if old:
         tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
     before = names(fs, folder)
-    real = CommittedOutput._commit
+    real = OutputFile.commit
 
     def commit(self: Any) -> None:
         if self.path.endswith(SHARDS[failing]):
             raise OSError(5, "mine")
         real(self)
 
-    monkeypatch.setattr(CommittedOutput, "_commit", commit)
+    monkeypatch.setattr(OutputFile, "commit", commit)
     with pytest.raises(OSError, match="mine"):
         tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
     monkeypatch.undo()
@@ -135,7 +135,7 @@ def test_a_writer_that_dies_leaves_the_old_the_new_or_what_is_refused(
     """So many completions are done (the first one is of the manifest), then there is nobody to clean up."""
     tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
     left = [last]
-    real = CommittedOutput._commit
+    real = OutputFile.commit
 
     def commit(self: Any) -> None:
         if left[0] == 0:
@@ -143,7 +143,7 @@ def test_a_writer_that_dies_leaves_the_old_the_new_or_what_is_refused(
         left[0] -= 1
         real(self)
 
-    monkeypatch.setattr(CommittedOutput, "_commit", commit)
+    monkeypatch.setattr(OutputFile, "commit", commit)
     monkeypatch.setattr("tfrecord_io.storage.publish_remote.RemotePublication._take_back", lambda *a: None)
     with pytest.raises(SystemExit):
         tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
@@ -163,7 +163,7 @@ def test_a_writer_that_dies_leaves_the_old_the_new_or_what_is_refused(
 @pytest.mark.fault(68)
 def test_of_two_writers_one_wins_or_says_so(fs: Any, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second one comes in between two completions of the first."""
-    real = CommittedOutput._commit
+    real = OutputFile.commit
     inner: list[str] = []
 
     def commit(self: Any) -> None:
@@ -172,7 +172,7 @@ def test_of_two_writers_one_wins_or_says_so(fs: Any, folder: str, monkeypatch: p
             inner.append("once")
             tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
 
-    monkeypatch.setattr(CommittedOutput, "_commit", commit)
+    monkeypatch.setattr(OutputFile, "commit", commit)
     with pytest.raises(OSError, match="another writer has written this dataset at the same time"):
         tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
     assert values(fs, folder) == {2}

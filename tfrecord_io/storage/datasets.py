@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tfrecord_io.compression import Raw
@@ -13,6 +15,7 @@ from tfrecord_io.storage.shards import natural_key, parse_shard
 from tfrecord_io.storage.sources import read_whole
 from tfrecord_io.storage.trees import Entry, LocalTree, Tree
 
+_READERS = 16
 _ADVICE = "write the dataset again, or delete the manifest if the files were changed on purpose"
 
 
@@ -39,11 +42,8 @@ class Dataset:
 
     def refuse_replaced(self) -> None:
         """Raise OSError if the dataset is another one by now: files read before may be of the old one."""
-        try:
-            text = read_whole(self.tree, self.name, MAX_BYTES)
-        except FileNotFoundError:
-            text = b""
-        if self.manifest.id.encode() not in text:
+        entry = self.tree.entry(self.name)
+        if entry is None or self.manifest.id.encode() not in read_whole(self.tree, entry, MAX_BYTES):
             raise OSError(errno.ESTALE, "the dataset was replaced while it was read; read it again", self.shown)
 
 
@@ -55,9 +55,13 @@ class Shard:
     file: ManifestFile
     watched: bool  # after the file was opened, see whether the dataset still is the same
 
-    def open(self, name: str, opened: Callable[[str], Raw]) -> Raw:
-        """Open the shard under the name it has: its own, or the one it waits under until its writer gives it its own."""
-        raw = self._opened(name, opened)
+    def watch(self, opened: Callable[[], Raw]) -> Raw:
+        """Open the file, and see whether its dataset still is the one that was found."""
+        try:
+            raw = opened()
+        except FileNotFoundError:
+            self.dataset.refuse_replaced()
+            raise
         try:
             if self.watched:
                 self.dataset.refuse_replaced()
@@ -65,6 +69,13 @@ class Shard:
             raw.close()
             raise
         return raw
+
+    def open_local(self, path: str) -> Raw:
+        """Open under the name it has: its own, or the one it waits under until its writer gives it its own."""
+        if self.file.staged is not None:
+            with suppress(FileNotFoundError):  # it has its name by now
+                return open(self.dataset.directory + self.file.staged, "rb", buffering=0)
+        return open(path, "rb", buffering=0)
 
     def refuse_count(self, records: int, path: str) -> None:
         """Raise CorruptRecordError if the file has other than the records that the manifest says."""
@@ -84,18 +95,6 @@ class Shard:
     def _misfit(self, what: str, got: int, expected: int, path: str) -> CorruptRecordError:
         reason = f"the file has {what.format(got)}, and '{self.dataset.shown}' says {what.format(expected)}"
         return CorruptRecordError(reason, path=path, expected=expected, got=got, advice=_ADVICE)
-
-    def _opened(self, name: str, opened: Callable[[str], Raw]) -> Raw:
-        try:
-            if self.file.staged is not None:
-                try:
-                    return opened(self.dataset.directory + self.file.staged)
-                except FileNotFoundError:
-                    pass  # it has its name by now
-            return opened(name)
-        except FileNotFoundError:
-            self.dataset.refuse_replaced()
-            raise
 
 
 @dataclass
@@ -118,22 +117,30 @@ class Datasets:
     def look_into(self, listing: Iterable[Entry]) -> list[Entry]:
         """The entries as the manifests among them say: shards under the names they will have, without those that were replaced."""
         entries = {entry.name: entry for entry in listing}
-        for entry in list(entries.values()):
-            if entry.directory or stem_of(entry.basename) is None:
-                continue
-            text = read_whole(self.tree, entry.name, MAX_BYTES)
-            manifest = parse_manifest(text, self.tree.shown(entry.name))
+        named = [entry for entry in entries.values() if not entry.directory and stem_of(entry.basename) is not None]
+        for found, manifest in zip(named, self._read_all(named), strict=True):
             if manifest is None:
                 continue
-            dataset = Dataset(self.tree, entry.name, manifest)
+            dataset = Dataset(self.tree, found.name, manifest)
             self.found.append(dataset)
-            for name in manifest.replaces:
-                entries.pop(dataset.directory + name, None)
+            for replaced in manifest.replaces:
+                entries.pop(dataset.directory + replaced, None)
             waiting = {dataset.directory + f.staged: f for f in manifest.files if f.staged is not None}
             for at, file in zip(self.tree.entries(list(waiting)), waiting.values(), strict=True):
                 if at is not None:
                     entries[dataset.directory + file.path] = Entry(dataset.directory + file.path, at.size, False)
         return list(entries.values())
+
+    def _read_all(self, entries: Sequence[Entry]) -> list[Manifest | None]:
+        """Manifests by several at a time: each is a request, and folders may be many."""
+
+        def read(entry: Entry) -> Manifest | None:
+            return parse_manifest(read_whole(self.tree, entry, MAX_BYTES), self.tree.shown(entry.name))
+
+        if len(entries) <= 1:
+            return [read(entry) for entry in entries]
+        with ThreadPoolExecutor(min(_READERS, len(entries)), thread_name_prefix="tfrecord_io") as pool:
+            return list(pool.map(read, entries))
 
     def check(self, files: Sequence[Entry], wanted: Callable[[str], bool], *, complete: bool) -> None:
         """Hold `files` against the manifests; `wanted` says of a name whether it was asked for, `complete` that all of them must be there.

@@ -31,7 +31,7 @@ class Folder:
         entry = self._tree.entry(self._join(name))
         if entry is None or entry.directory:
             return None
-        return read_whole(self._tree, entry.name)
+        return read_whole(self._tree, entry)
 
     def _join(self, name: str) -> str:
         return f"{self._name.rstrip('/')}/{name}" if self._name.rstrip("/") else f"{self._name}{name}"

@@ -20,12 +20,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.storage.manifest import Manifest, ManifestFile, manifest_name, new_id, parse_manifest
+from tfrecord_io.storage.manifest import MAX_BYTES, Manifest, ManifestFile, manifest_name, new_id, parse_manifest
 from tfrecord_io.storage.output_file import OutputFile
 from tfrecord_io.storage.outputs import Output
 from tfrecord_io.storage.shards import parse_shard
 from tfrecord_io.storage.sources import read_whole
-from tfrecord_io.storage.trees import RemoteTree, Tree, locate
+from tfrecord_io.storage.trees import LocalTree, Tree, locate
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,14 @@ class Publication(ABC):
 
     def _read_manifest(self) -> Manifest | None:
         """The manifest that is in force; None where there is none, or none that can be used."""
-        with suppress(FileNotFoundError, CorruptRecordError):
-            return parse_manifest(read_whole(self._tree, self._manifest), self._manifest)
+        text = self._manifest_text()
+        with suppress(CorruptRecordError):
+            return None if text is None else parse_manifest(text, self._manifest)
         return None
+
+    def _manifest_text(self) -> bytes | None:
+        entry = self._tree.entry(self._manifest)
+        return None if entry is None else read_whole(self._tree, entry, MAX_BYTES)
 
     def _is_ours(self) -> bool:
         found = self._read_manifest()
@@ -122,10 +127,10 @@ def open_publication(
 ) -> Publication:
     """Begin to write a sharded dataset; see `Publication`. Its directory is made if it is not there."""
     tree, base = locate(output.base, dict(storage_options or {}), filesystem)
-    if isinstance(tree, RemoteTree):
-        from tfrecord_io.storage.publish_remote import RemotePublication  # imports fsspec
+    if isinstance(tree, LocalTree):
+        from tfrecord_io.storage.publish_local import LocalPublication
 
-        return RemotePublication(tree, base, output, overwrite)
-    from tfrecord_io.storage.publish_local import LocalPublication
+        return LocalPublication(tree, base, output, overwrite)
+    from tfrecord_io.storage.publish_remote import RemotePublication  # imports fsspec
 
-    return LocalPublication(tree, base, output, overwrite)
+    return RemotePublication(tree, base, output, overwrite)

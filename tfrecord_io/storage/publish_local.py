@@ -45,8 +45,8 @@ class LocalPublication(Publication):
             for shard in shards:
                 shard.output.commit()
             sync_directory(self._directory or ".")
-            with _turn(self._directory or "."):
-                self._put_in_force(staged, made)
+            with _turn(self._directory or ".") as alone:
+                self._put_in_force(staged, made, alone)
         except BaseException as error:
             if self._is_ours():
                 error.add_note("the dataset is published all the same: its manifest names its files, some by temporary names")
@@ -55,7 +55,7 @@ class LocalPublication(Publication):
                     self._remove(self._staged(shard.index))
             raise
 
-    def _put_in_force(self, staged: Manifest, made: Manifest) -> None:
+    def _put_in_force(self, staged: Manifest, made: Manifest, alone: bool) -> None:
         present = [name for name in self._present() if self._belongs(name)]
         old = self._read_manifest()
         if self._overwrite is not True:
@@ -64,6 +64,8 @@ class LocalPublication(Publication):
         replaces = tuple(name for name in present if name not in names)
         self._put(replace(staged, replaces=replaces))
         for file in staged.files:
+            if not alone:
+                self._refuse_another()
             self._give_name(str(file.staged), file.path)
         for name in (*replaces, *(file.staged for file in (old.files if old is not None else ()) if file.staged is not None)):
             self._remove(name)
@@ -99,15 +101,17 @@ def _make(directory: str) -> list[str]:
 
 
 @contextmanager
-def _turn(directory: str) -> Iterator[None]:
-    """One writer at a time; the lock ends with the process that holds it."""
+def _turn(directory: str) -> Iterator[bool]:
+    """One writer at a time; the lock ends with the process that holds it. False where the filesystem has none."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
+        alone = True
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
         except OSError as error:
             if error.errno not in _NO_LOCK:
                 raise
-        yield
+            alone = False
+        yield alone
     finally:
         os.close(fd)

@@ -10,7 +10,6 @@ from tfrecord_io.storage.commit_remote import open_remote
 from tfrecord_io.storage.manifest import Manifest, format_manifest
 from tfrecord_io.storage.output_file import OutputFile
 from tfrecord_io.storage.publish import Publication, WrittenShard
-from tfrecord_io.storage.sources import read_whole
 from tfrecord_io.storage.trees import RemoteTree
 
 
@@ -27,7 +26,7 @@ class RemotePublication(Publication):
         present = self._present()
         if self._overwrite is not True:
             self._refuse_existing(present)
-        before, stamps = self._text(), self._stamps()
+        before, stamps = self._manifest_text(), self._stamps()
         try:
             self._put(replace(made, complete=False), exclusive=self._overwrite is not True)
             for shard in shards:
@@ -68,11 +67,6 @@ class RemotePublication(Publication):
             return {}
         named = {info["name"].rpartition("/")[2]: repr(sorted(info.items(), key=str)) for info in found}
         return {name: stamp for name, stamp in named.items() if self._belongs(name)}
-
-    def _text(self) -> bytes | None:
-        with suppress(FileNotFoundError):
-            return read_whole(self._tree, self._manifest)
-        return None
 
     def _put(self, manifest: Manifest, *, exclusive: bool) -> None:
         with open_remote(self._tree, self._manifest, exclusive=exclusive) as file:

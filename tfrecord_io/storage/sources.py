@@ -44,14 +44,13 @@ class Source:
         """Open for reading from the start; a file object is read from where it stands, and close() leaves it open."""
         if self._file is not None:
             return BorrowedFile(self._file)
-        name = self.path if self._name is None else self._name
-        return self._open(name) if self.shard is None else self.shard.open(name, self._open)
+        return self._open() if self.shard is None else self.shard.watch(self._open)
 
-    def _open(self, name: str) -> Raw:
+    def _open(self) -> Raw:
         if self._fs is not None:
-            raw: Raw = self._fs.open(name, "rb")
+            raw: Raw = self._fs.open(self._name, "rb")
             return raw
-        return open(name, "rb", buffering=0)
+        return open(self.path, "rb", buffering=0) if self.shard is None else self.shard.open_local(self.path)
 
     @property
     def is_file_object(self) -> bool:
@@ -65,15 +64,9 @@ def source_of(tree: Tree, entry: Entry) -> Source:
     return Source(entry.name, entry.size, True)
 
 
-def read_whole(tree: Tree, name: str, limit: int = -1) -> bytes:
-    """All bytes of a small file, or a few more than `limit` of a larger one.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is none of this name.
-    """
-    raw = source_of(tree, Entry(name, None, False)).open()
+def read_whole(tree: Tree, entry: Entry, limit: int = -1) -> bytes:
+    """All bytes of a small file, or a few more than `limit` of a larger one."""
+    raw = source_of(tree, entry).open()
     try:
         parts, size = [], 0
         while (limit < 0 or size <= limit) and (n := raw.readinto(buffer := memoryview(bytearray(1 << 16)))):

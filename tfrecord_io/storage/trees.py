@@ -145,7 +145,8 @@ class LocalTree:
 
     def _found(self, names: Iterable[str]) -> list[Entry]:
         """The entries of names that were listed, but for those that are gone: writers' temporary files come and go."""
-        return [self._entry(n) for n in names if os.path.lexists(n)]
+        found = ((n, self.entry(n)) for n in names)
+        return [self._entry(n) if entry is None else entry for n, entry in found if entry is not None or os.path.lexists(n)]
 
     def shown(self, name: str) -> str:
         return name
