@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import pickle
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +202,17 @@ def test_a_dataset_that_is_replaced_while_it_is_read_is_an_error(dataset: Path) 
         tfr.write_tfrecord(TABLE, dataset / "train@2", overwrite=True)
         with pytest.raises(OSError, match="was replaced while it was read"):
             list(records)
+
+
+@pytest.mark.parametrize("schema", [b"", b"TFRA\1\0" + bytes(50), None])
+def test_a_schema_in_the_manifest_that_cannot_be_used_does_no_harm(tmp_path: Path, schema: bytes | None) -> None:
+    tfr.write_tfrecord(TABLE.slice(0, 0), tmp_path / "train@2")
+    assert tfr.read_table(tmp_path).schema == TABLE.schema
+    edit(tmp_path, schema=None if schema is None else base64.b64encode(schema).decode())
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        assert tfr.read_table(tmp_path).num_columns == 0
+    assert [w.category for w in warned] == ([] if schema is None else [tfr.SchemaWarning])
 
 
 def test_sources_of_a_dataset_pickle(dataset: Path) -> None:

@@ -56,18 +56,19 @@ class LocalPublication(Publication):
             raise
 
     def _put_in_force(self, staged: Manifest, made: Manifest, alone: bool) -> None:
-        present = [name for name in self._present() if self._belongs(name)]
-        old = self._read_manifest()
+        """From here on it is our turn; the first line that writes is the moment."""
+        present, old = self._present(), self._read_manifest()
         if self._overwrite is not True:
-            self._refuse_existing(self._present())
+            self._refuse_existing(present)
         names = {file.path for file in made.files}
-        replaces = tuple(name for name in present if name not in names)
+        replaces = tuple(name for name in present if self._belongs(name) and name not in names)
+        waiting = [file.staged for file in (old.files if old is not None else ()) if file.staged is not None]
         self._put(replace(staged, replaces=replaces))
         for file in staged.files:
             if not alone:
                 self._refuse_another()
             self._give_name(str(file.staged), file.path)
-        for name in (*replaces, *(file.staged for file in (old.files if old is not None else ()) if file.staged is not None)):
+        for name in (*replaces, *waiting):
             self._remove(name)
         self._refuse_another()
         self._put(made)
