@@ -222,6 +222,15 @@ def test_sources_of_a_dataset_pickle(dataset: Path) -> None:
     assert again[3].open().readinto(bytearray(1)) == 1
 
 
+def test_a_damaged_manifest_is_of_no_account_to_another_dataset(dataset: Path) -> None:
+    tfr.write_tfrecord(TABLE, dataset / "test@2")
+    manifest(dataset).write_bytes(b"{")
+    assert tfr.read_table(dataset / "test@2") == tfr.read_table(dataset / "te*") == TABLE
+    for path in (dataset / "train@4", dataset / "t*", dataset / "train-00003*"):
+        with pytest.raises(tfr.CorruptRecordError, match="no JSON"):
+            tfr.read_table(path)
+
+
 def test_other_datasets_and_other_files_are_no_business_of_a_manifest(dataset: Path) -> None:
     tfr.write_tfrecord(TABLE, dataset / "lone.tfrecord")
     (dataset / "train-extra-00000-of-00001").write_bytes(framed(b""))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tfrecord_io.compression import Raw
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.storage.manifest import MAX_BYTES, Manifest, ManifestFile, parse_manifest, stem_of
-from tfrecord_io.storage.shards import natural_key, parse_shard
+from tfrecord_io.storage.shards import RECORD_SUFFIXES, natural_key, parse_shard, shard_name
 from tfrecord_io.storage.sources import read_whole
 from tfrecord_io.storage.trees import Entry, LocalTree, Tree
 
@@ -29,7 +29,7 @@ class Dataset:
 
     @property
     def directory(self) -> str:
-        return self.name[: len(self.name) - len(self.name.rpartition("/")[2])]
+        return _split(self.name)[0]
 
     @property
     def shown(self) -> str:
@@ -113,6 +113,7 @@ class Datasets:
     check_sizes: bool = True
     found: list[Dataset] = field(default_factory=list)
     shards: dict[str, Shard] = field(default_factory=dict)
+    _damaged: dict[str, CorruptRecordError] = field(default_factory=dict)  # by name of the manifest
 
     def look_into(self, listing: Iterable[Entry]) -> list[Entry]:
         """The entries as the manifests among them say: shards under the names they will have, without those that were replaced."""
@@ -135,7 +136,11 @@ class Datasets:
         """Manifests by several at a time: each is a request, and folders may be many."""
 
         def read(entry: Entry) -> Manifest | None:
-            return parse_manifest(read_whole(self.tree, entry, MAX_BYTES), self.tree.shown(entry.name))
+            try:
+                return parse_manifest(read_whole(self.tree, entry, MAX_BYTES), self.tree.shown(entry.name))
+            except CorruptRecordError as error:
+                self._damaged[entry.name] = error  # of no account to who reads another dataset beside
+                return None
 
         if len(entries) <= 1:
             return [read(entry) for entry in entries]
@@ -150,27 +155,44 @@ class Datasets:
         FileNotFoundError
             A file that the manifest names is missing.
         CorruptRecordError
-            A file has another size than the manifest says, or is not in it.
+            A file has another size than the manifest says, or is not in it; or the manifest is damaged.
         """
         there = {entry.name: entry for entry in files}
+        by_dataset: dict[tuple[str, str], list[str]] = {}
+        for name in there:
+            directory, base = _split(name)
+            shard = parse_shard(base)
+            if shard is not None:
+                by_dataset.setdefault((directory, shard.stem), []).append(name)
+        self._refuse_damaged(by_dataset, wanted)
         for dataset in self.found:
             known = {dataset.directory + file.path: file for file in dataset.manifest.files if wanted(file.path)}
-            mine = [name for name in there if self._is_of(name, dataset)]
-            if not known and not mine:
-                continue
-            dataset.refuse_incomplete()
-            for name in mine:
-                if name not in known:
-                    reason = f"the manifest of its dataset, '{dataset.shown}', does not name it"
-                    raise CorruptRecordError(reason, path=self.tree.shown(name), advice=_ADVICE)
-            self.shards.update(self._watched(dataset, {name: file for name, file in known.items() if name in there}))
-            for name in known:
-                if name in there:
-                    self._refuse_other_size(there[name], self.shards[name])
-                elif complete:
-                    dataset.refuse_replaced()
-                    text = f"'{dataset.shown}' names this file, and it is missing; allow_missing_shards=True reads the others"
-                    raise FileNotFoundError(errno.ENOENT, text, self.tree.shown(name))
+            mine = by_dataset.get((dataset.directory, dataset.manifest.dataset), [])
+            if known or mine:
+                self._check_one(dataset, known, {name: there[name] for name in mine}, complete)
+
+    def _refuse_damaged(self, by_dataset: Collection[tuple[str, str]], wanted: Callable[[str], bool]) -> None:
+        """Raise for a manifest of a dataset that is, or may be, among what was asked for."""
+        for name, error in self._damaged.items():
+            directory, base = _split(name)
+            stem = stem_of(base) or ""
+            if (directory, stem) in by_dataset or any(wanted(shard_name(stem, 0, count) + RECORD_SUFFIXES[0]) for count in (1, None)):
+                raise error
+
+    def _check_one(self, dataset: Dataset, known: Mapping[str, ManifestFile], there: Mapping[str, Entry], complete: bool) -> None:
+        dataset.refuse_incomplete()
+        for name in there:
+            if name not in known:
+                reason = f"the manifest of its dataset, '{dataset.shown}', does not name it"
+                raise CorruptRecordError(reason, path=self.tree.shown(name), advice=_ADVICE)
+        self.shards.update(self._watched(dataset, {name: file for name, file in known.items() if name in there}))
+        for name in known:
+            if name in there:
+                self._refuse_other_size(there[name], self.shards[name])
+            elif complete:
+                dataset.refuse_replaced()
+                text = f"'{dataset.shown}' names this file, and it is missing; allow_missing_shards=True reads the others"
+                raise FileNotFoundError(errno.ENOENT, text, self.tree.shown(name))
 
     def _refuse_other_size(self, entry: Entry, shard: Shard) -> None:
         if not self.check_sizes or entry.size in (None, shard.file.bytes):
@@ -185,9 +207,8 @@ class Datasets:
         local, last = isinstance(self.tree, LocalTree), max(files, key=natural_key, default=None)
         return {name: Shard(dataset, file, local or name == last) for name, file in files.items()}
 
-    @staticmethod
-    def _is_of(name: str, dataset: Dataset) -> bool:
-        if not name.startswith(dataset.directory):
-            return False
-        shard = parse_shard(name[len(dataset.directory) :])
-        return shard is not None and shard.stem == dataset.manifest.dataset
+
+def _split(name: str) -> tuple[str, str]:
+    """Directory, with its slash, and name in it."""
+    base = name.rpartition("/")[2]
+    return name[: len(name) - len(base)], base
