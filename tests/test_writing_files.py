@@ -253,7 +253,7 @@ def test_nan_to_null_is_about_pandas_only(engine: str, tmp_path: Path) -> None:
         assert tfr.read_table(tmp_path / "a")["x"].null_count == 0
 
 
-def test_a_sharded_dataset_is_not_written_as_one_file_of_that_name(engine: str, tmp_path: Path) -> None:
-    with pytest.raises(NotImplementedError, match="sharded"):
-        tfr.write_tfrecord({"x": [1]}, tmp_path / "train@2")
+def test_a_record_writer_writes_no_shards(engine: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="sharded"):
+        tfr.RecordWriter(tmp_path / "train@2")
     assert not list(tmp_path.iterdir())

@@ -127,14 +127,15 @@ def open_reader(path: Any, **keywords: Any) -> Reader:
 
 @explained(WriteOptions)
 def write_tfrecord(data: Any, path: Any, **keywords: Any) -> WriteReport:
-    """Write a table to a TFRecord file of tf.train.Example, one record a row, which TensorFlow reads.
+    """Write a table to TFRecord files of tf.train.Example, one record a row, which TensorFlow reads.
 
     Parameters
     ----------
     data : DataFrame, pyarrow Table, RecordBatch or reader, dict of arrays, iterable of those
         Or anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``: polars, DuckDB, a reader of ours.
     path : str, PathLike, URL or binary file object
-        The file appears whole when the call returns, or not at all. A file object is written to as it is.
+        A file; or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, or a directory, which is there or ends in
+        "/". What is written appears whole when the call returns, or not at all. A file object is written to as it is.
     {keywords}
 
     Returns
@@ -146,7 +147,7 @@ def write_tfrecord(data: Any, path: Any, **keywords: Any) -> WriteReport:
     EncodeError
         A column or value has no form in a record; ``feature`` and ``record`` say which.
     FileExistsError
-        With ``overwrite=False``.
+        With ``overwrite=False``; of a sharded dataset without ``overwrite=True``.
 
     Warns
     -----
@@ -158,18 +159,21 @@ def write_tfrecord(data: Any, path: Any, **keywords: Any) -> WriteReport:
     >>> import tfrecord_io as tfr
     >>> tfr.write_tfrecord({"x": [1, 2, 3]}, "x.tfrecord").records
     3
+    >>> [file.path for file in tfr.write_tfrecord({"x": [1, 2, 3]}, "x@2").files]
+    ['x-00000-of-00002', 'x-00001-of-00002']
     """
     return write(data, path, WriteOptions.of(keywords))
 
 
 @explained(WriteOptions)
 def open_writer(path: Any, schema: Any = None, **keywords: Any) -> Writer:
-    """Open a TFRecord file to write tables to, one after the other.
+    """Open a TFRecord file, or a sharded dataset, to write tables to, one after the other.
 
     Parameters
     ----------
     path : str, PathLike, URL or binary file object
-        The file appears whole when the ``with`` block ends, and not at all if it ends by an exception.
+        As in `write_tfrecord`. What is written appears whole when the ``with`` block ends, and not at all if it ends by an
+        exception.
     {keywords}
 
     Returns

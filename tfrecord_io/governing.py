@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equal_types, unpack
+from tfrecord_io.storage.sources import Source
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,22 @@ class EmbeddedSchemas:
         merged = merge(self.governing, found)
         if merged is not self.governing:
             raise LateSchema(merged, record)
+
+
+def schema_of_empty(sources: Sequence[Source]) -> Embedded | None:
+    """What the manifest of a dataset without records carries, as no record can; None where that is not what is read."""
+    shards = [source.shard for source in sources]
+    if not shards or any(shard is None or shard.file.records for shard in shards):
+        return None
+    manifests = {shard.dataset.manifest.id: shard.dataset.manifest for shard in shards if shard is not None}
+    contents = {manifest.schema for manifest in manifests.values()}
+    if len(contents) != 1 or None in contents:
+        return None
+    try:
+        return unpack(contents.pop() or b"")
+    except EmbeddedSchemaUnreadable as error:
+        warn(f"the schema in the manifest cannot be used ({error.reason})", SchemaWarning)
+        return None
 
 
 def merge(a: Governing, b: Governing) -> Governing:

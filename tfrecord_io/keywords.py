@@ -143,17 +143,20 @@ WRITE = {
     Whether a DataFrame's index is written, as in ``DataFrame.to_parquet``.""",
     "compression": """{"infer", "gzip", "zlib", "zstd", None}
     "infer" goes by suffix: ``.gz``, ``.zlib``, ``.zz``, ``.zst``. TensorFlow reads gzip and zlib, and not zstd.""",
-    "shards": """optional
-    Not built yet.""",
-    "max_shard_bytes": """optional
-    Not built yet.""",
+    "shards": """int, optional
+    Write so many files, ``name-00000-of-00008``, and a manifest beside them. They hold rows that follow each other where
+    the number of rows is known (tables, DataFrames, dicts); of a stream, or from ``open_writer``, row ``i`` goes to file
+    ``i % shards``: use `max_shard_bytes` to keep the order of a stream.""",
+    "max_shard_bytes": """int, optional
+    Begin a new file before a record that would bring one above so many bytes, uncompressed. The names have no count,
+    ``name-00000.tfrecord``.""",
     "write_index": """bool, default False
     Write the places of the records beside the file, as ``<path>.index``: random access, counting and splitting go by it. Not
     for compressed files.""",
     "overwrite": """bool, optional
-    False: an existing file is an error. Otherwise it is replaced.""",
+    True replaces what is there, False refuses to. None replaces a file and refuses to replace a sharded dataset.""",
     "embed_schema": """bool, default True
-    Put the columns' types into the first record, where TensorFlow skips them and this library finds them.""",
+    Put the columns' types into the first record of each file, where TensorFlow skips them and this library finds them.""",
     "threads": """int, optional
     Threads that encode and compress. Default: the processor's cores. The file does not depend on it.""",
     "storage_options": """dict, optional

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from tfrecord_io.framing import RecordFile
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.reader import Reader
 from tfrecord_io.storage.paths import resolve_inputs
+from tfrecord_io.storage.sources import Source
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Metadata:
     bytes : int or None
         Of all files together.
     records : int or None
-        Where they are known without reading the files through: a pandas index or an empty file says so.
+        Where they are known without reading the files through: a manifest or an empty file says so.
     schema : pyarrow.Schema
     schema_source : str
         "embedded" in the first file, or "companions" or "inferred" from a sample.
@@ -95,4 +96,10 @@ def read_metadata(
         schema, schema_source = reader.schema, reader.report.schema_source
     sizes = [file.bytes for file in files]
     total = None if None in sizes else sum(size for size in sizes if size is not None)
-    return Metadata(tuple(files), total, 0 if total == 0 else None, schema, schema_source)
+    return Metadata(tuple(files), total, 0 if total == 0 else _records(sources), schema, schema_source)
+
+
+def _records(sources: Sequence[Source]) -> int | None:
+    """What manifests say, where they speak of all files."""
+    counts = [source.shard.file.records for source in sources if source.shard is not None]
+    return sum(counts) if len(counts) == len(sources) else None

@@ -211,15 +211,18 @@ class WriteOptions(_Options):
     filesystem: Any = None
     progress: bool = False
 
-    _later: ClassVar[dict[str, object]] = {"shards": None, "max_shard_bytes": None}
 
     def __post_init__(self) -> None:
-        self._refuse_later()
         _one_of("record_type", self.record_type, (None, *RECORD_TYPES))
         _one_of("float64", self.float64, FLOAT64)
         _one_of("write_index", self.write_index, (False, True))
         for name, encoding in (self.column_encoding or {}).items():
             _one_of(f"column_encoding[{name!r}]", encoding, ENCODINGS)
+        for name in ("shards", "max_shard_bytes"):
+            if getattr(self, name) is not None:
+                _at_least(name, getattr(self, name), 1)
+        if self.overwrite not in (None, True, False):
+            raise TypeError(f"overwrite={self.overwrite!r}: expected None, True or False")
         _thread_count(self.threads)
 
     @property

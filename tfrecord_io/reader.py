@@ -99,6 +99,7 @@ class Reader:
                     expected=fault.expected,
                     got=fault.got,
                 )
+            batch = session.folders.add_to(batch, unit.file)
             if self._options.include_file_paths is not None:
                 batch = batch.append_column(self.schema.field(self._options.include_file_paths), pa.repeat(unit.path, len(batch)))
             self.report.records += len(batch)

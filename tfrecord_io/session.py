@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Generator, Iterator, Mapping
 from copy import copy
 from dataclasses import replace
@@ -20,7 +21,8 @@ from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.engine.wording import OTHER_MESSAGE
 from tfrecord_io.errors import DecodeError, SchemaError, SchemaWarning, printable, warn
-from tfrecord_io.governing import EmbeddedSchemas, Governing, LateSchema
+from tfrecord_io.folder_columns import FolderColumns
+from tfrecord_io.governing import EmbeddedSchemas, Governing, LateSchema, schema_of_empty
 from tfrecord_io.inference import evidence_of, folded_columns, inferred_schema, left_out_companions, name_both, observe_units
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.schema.evidence import InferredSchema
@@ -80,6 +82,7 @@ class Session:
             allow_missing_shards=options.allow_missing_shards,
         )
         self._projection = Projection(options.columns)
+        self.folders = FolderColumns(self.sources, self._projection)
         self.builder: BatchBuilder | AssemblingBuilder
         self._record_type = _RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE)
         self.inferred: InferredSchema | None = None
@@ -97,6 +100,7 @@ class Session:
         self._begun = (0, 0)  # rows and bytes of the batch that the sample began
         self._seen = self._foreign = 0
         self._shown: Mapping[str, Observed] = {}  # by the sample: a record that contradicts it is told with one of these
+        self._rows_of: Counter[int] = Counter()  # by number of the file
         judge = EmbeddedSchemas(obey, governing)
         setup = Setup(get_engine(), Plan(), judge.meet)
         self.reader = UnitReader(self.sources, self._options, setup)
@@ -110,6 +114,8 @@ class Session:
                 self._govern(Schema.parse(declared), {}, "schema=")
             elif governing is not None:
                 self._govern(Schema.parse(governing.schema), governing.dictionaries, "embedded")
+            elif obey and (empty := schema_of_empty(self.sources)) is not None:
+                self._govern(Schema.parse(empty.schema), empty.dictionaries, "embedded")
             elif obey and (beside := find_beside(self.sources, self._options.storage_options, self._options.filesystem)) is not None:
                 self.beside = beside
                 self._govern(beside.schema, {}, "features.json")
@@ -163,7 +169,7 @@ class Session:
         """Records as they are: nothing is parsed and no schema is looked for."""
         if self._options.schema not in (None, "infer"):
             raise ValueError('record_type="bytes" has one column of its own: schema= does not apply')
-        self._projection.check(payloads.SCHEMA.names)
+        self._check_names(payloads.SCHEMA.names)
         plan = Plan(check_crc=self._options.check_crc, max_record_bytes=self._options.max_record_bytes)
         self.fixed = self.reader.setup = replace(self.reader.setup, plan=plan, as_bytes=True)
         self.schema_source = 'record_type="bytes"'
@@ -174,7 +180,7 @@ class Session:
         """Read under a schema that is known."""
         self.schema_source = source
         schema = self._overridden(schema)
-        self._projection.check(schema.names)
+        self._check_names(schema.names)
         names = self._projection.order(schema.names)
         if self._index and source == "embedded":
             excluded = {name.removeprefix("!") for name in self._options.columns or ()}
@@ -194,6 +200,10 @@ class Session:
         self._build(parts, dictionaries, assembler)
         self.units = self._rest()
 
+    def _check_names(self, features: Collection[str]) -> None:
+        self.folders.refuse_features(features)
+        self._projection.check([*features, *self.folders.names])
+
     def _overridden(self, schema: Schema) -> Schema:
         overrides = self._options.schema_overrides
         return schema if overrides is None else apply_overrides(schema, overrides)
@@ -212,7 +222,7 @@ class Session:
             sample = sample[: failed + 1]
             self._check_companions(self.failed)
         else:
-            self._projection.check(self._names)
+            self._check_names(self._names)
         if self._record_type is RecordType.DETECT and any(unit.sequence for unit in sample):
             raise _LateSequence  # one feature list makes them all SequenceExamples, also those that were read as Examples
         self.check_record_type(sample)
@@ -319,7 +329,7 @@ class Session:
         if assembler is not None and assembler.needed:
             self.builder = AssemblingBuilder(self.builder, assembler)
         self._path_column = self._options.include_file_paths
-        self.schema = self.builder.schema
+        self.schema = self.folders.extended(self.builder.schema)
         if self._path_column is not None:
             if self._path_column in self.schema.names:
                 raise SchemaError(
@@ -329,12 +339,18 @@ class Session:
 
     def count(self, unit: Unit, records: int) -> None:
         """Note rows given, for `check_counts`."""
+        self._rows_of[unit.file] += records
         if self.beside is not None:
             self.beside.records[unit.path] += records
 
     def check_counts(self) -> None:
         """All files have been read: do they hold what stands beside them?"""
-        if self.beside is not None and self._options.offset == 0 and self._options.limit is None:
+        if self._options.offset or self._options.limit is not None:
+            return
+        for at, source in enumerate(self.sources):
+            if source.shard is not None:
+                source.shard.refuse_count(self._rows_of[at], source.path)
+        if self.beside is not None:
             self.beside.check()
 
     def check_record_type(self, units: list[Unit]) -> None:

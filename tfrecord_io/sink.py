@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.indexing.output import IndexOutput
 from tfrecord_io.storage.commit import open_output
+from tfrecord_io.storage.output_file import OutputFile
 from tfrecord_io.storage.outputs import resolve_output
 from tfrecord_io.storage.shards import parse_spec
 
@@ -24,8 +26,20 @@ _HELD_BYTES = 64  # what a held payload costs beside its bytes
 _COMPRESSING = 2  # threads beside a loop in Python: they do not hold the interpreter's lock
 
 
+@dataclass(frozen=True)
+class WrittenFile:
+    """A file that was written: its path, records, and bytes, compressed if it is."""
+
+    path: str
+    records: int
+    bytes: int
+
+
 class FrameSink:
-    """Where framed bytes go: through a compressor, if any, into a file that is published whole or not at all."""
+    """Where framed bytes go: through a compressor, if any, into a file that is published whole or not at all.
+
+    With an `output` that somebody else publishes, `path` is only what it is called; `crc32c` is of the file's bytes then.
+    """
 
     def __init__(
         self,
@@ -37,11 +51,9 @@ class FrameSink:
         filesystem: Any = None,
         write_index: bool = False,
         threads: int = 1,
+        output: OutputFile | None = None,
     ) -> None:
         named = isinstance(path, str | os.PathLike)
-        fsspec = {"storage_options": dict(storage_options or {}), "filesystem": filesystem}
-        if named and parse_spec(os.fspath(path)) is not None and resolve_output(path, **fsspec).sharded:
-            raise NotImplementedError(f"'{os.fspath(path)}' is a sharded dataset, which this version does not write yet; write one file")
         if compression == "infer":
             codec = codec_for_path(os.fspath(path)) if named else None
         else:
@@ -49,9 +61,11 @@ class FrameSink:
         self.path = str(os.fspath(path)) if named else repr(path)
         self.compression = None if codec is None else codec.name
         self._compressor = None if codec is None else codec.compressor(threads=threads)
+        self._summed = output is not None
+        fsspec = {"storage_options": dict(storage_options or {}), "filesystem": filesystem}
         self._index = IndexOutput(path, self.compression, **fsspec) if write_index else None
-        self._output = open_output(path, overwrite=overwrite, **fsspec)
-        self.bytes = 0  # as they are in the file
+        self.output = open_output(path, overwrite=overwrite, **fsspec) if output is None else output
+        self.bytes = self.crc32c = 0  # as they are in the file
         self.closed = False
 
     def write(self, data: Any) -> None:
@@ -67,8 +81,21 @@ class FrameSink:
     def _put(self, data: Any) -> None:
         size = memoryview(data).nbytes
         if size:
-            self._output.write(data)
+            self.output.write(data)
             self.bytes += size
+            if self._summed:
+                self.crc32c = get_engine().crc32c(data, self.crc32c)
+
+    def finish(self) -> None:
+        """All is written; whoever gave the output commits it later."""
+        self._end_member()
+        self.output.finish()
+
+    def _end_member(self) -> None:
+        if self._compressor is not None:
+            for out in self._compressor.flush():
+                self._put(out)
+            self._compressor = None
 
     def commit(self) -> None:
         """Publish the file, and then its index."""
@@ -76,13 +103,15 @@ class FrameSink:
             return
         self.closed = True
         try:
-            if self._compressor is not None:
-                for out in self._compressor.flush():
-                    self._put(out)
-            self._output.commit()
+            self._end_member()
+            self.output.commit()
         except BaseException:
             self._drop()
             raise
+        self.publish_index()
+
+    def publish_index(self) -> None:
+        """Publish the index of a file that is there by now."""
         if self._index is not None:
             self._index.commit()
 
@@ -95,7 +124,7 @@ class FrameSink:
     def _drop(self) -> None:
         if self._compressor is not None:
             self._compressor.close()
-        self._output.discard()
+        self.output.discard()
 
 
 class RecordWriter:
@@ -131,6 +160,7 @@ class RecordWriter:
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
     ) -> None:
+        _refuse_shards(path, storage_options, filesystem)
         self._sink = FrameSink(
             path,
             compression=compression,
@@ -182,3 +212,10 @@ class RecordWriter:
             self.close()
         else:
             self._sink.discard()
+
+
+def _refuse_shards(path: Any, storage_options: Mapping[str, Any] | None, filesystem: Any) -> None:
+    if not isinstance(path, str | os.PathLike) or parse_spec(os.fspath(path)) is None:
+        return
+    if resolve_output(path, storage_options=dict(storage_options or {}), filesystem=filesystem).sharded:
+        raise ValueError(f"'{os.fspath(path)}' is a sharded dataset, and a RecordWriter writes one file: open one for each name")

@@ -1,4 +1,4 @@
-"""Writing: from anything that holds a table to one TFRecord file, whole or absent."""
+"""Writing: from anything that holds a table to TFRecord files, whole or absent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ from tfrecord_io.options import MIB, WriteOptions
 from tfrecord_io.progress import Progress
 from tfrecord_io.schema.embedded import embedded_schema, field_bytes, has_dictionary, pack
 from tfrecord_io.schema.fields import Schema
-from tfrecord_io.sink import FrameSink
+from tfrecord_io.sharded_sink import ShardedSink
+from tfrecord_io.sink import FrameSink, WrittenFile
+from tfrecord_io.storage.outputs import resolve_output
 
 _SLICE_BYTES = 4 * MIB  # of Arrow data, what a thread encodes at a time
 _MOST_SLICES = 64
@@ -38,12 +40,14 @@ class WriteReport:
     path : str
     records : int
     bytes : int
-        Of the file, compressed if it is.
+        Of all files, compressed if they are.
     compression : str or None
     columns : tuple of str
         Names of the input's columns.
     rounded : dict of str to int
         By float64 column: how many values float32 does not hold; empty with ``float64="round"``, which does not count.
+    files : tuple of WrittenFile
+        ``path``, ``records`` and ``bytes`` of each; of a sharded dataset its shards, without the manifest.
     """
 
     path: str
@@ -52,12 +56,13 @@ class WriteReport:
     compression: str | None
     columns: tuple[str, ...]
     rounded: dict[str, int]
+    files: tuple[WrittenFile, ...] = ()
 
 
 class Writer:
-    """Writes tables to one file; made by `tfrecord_io.open_writer`.
+    """Writes tables to one file, or to the shards of a dataset; made by `tfrecord_io.open_writer`.
 
-    A context manager: the file is published when the block ends, and not at all if it ends by an exception.
+    A context manager: what was written is published when the block ends, and not at all if it ends by an exception.
 
     Attributes
     ----------
@@ -78,15 +83,7 @@ class Writer:
         self._schema = None if options.schema is None else Schema.parse(options.schema)
         if self._schema is not None:
             self._compile(written_schema(self._schema))
-        self._sink = FrameSink(
-            path,
-            compression=options.compression,
-            overwrite=options.overwrite,
-            storage_options=options.storage_options,
-            filesystem=options.filesystem,
-            write_index=options.write_index,
-            threads=options.thread_count,
-        )
+        self._sink = _open_sink(path, options)
 
     def _compile(self, schema: pa.Schema) -> WritePlan:
         options = self._options
@@ -110,17 +107,21 @@ class Writer:
             A value has no form in a record; ``record`` is its row. Where rows before it were written, the writer gives
             up: a file with a part of `data` is not published.
         """
+        self._write(data)
+
+    def _write(self, data: Any, *, whole: bool = False) -> None:
+        """`whole`: nothing more will come."""
         if self._sink.closed:
             raise ValueError("the writer is closed")
         before = self._rows
         try:
-            self._append(data)
+            self._append(data, whole)
         except BaseException:
             if self._rows != before:
                 self.discard()
             raise
 
-    def _append(self, data: Any) -> None:
+    def _append(self, data: Any, whole: bool) -> None:
         options = self._options
         source = open_input(
             data,
@@ -130,6 +131,8 @@ class Writer:
             row_base=self._rows,
             conform=None if self._schema is None else partial(conform, schema=self._schema),
         )
+        if whole and source.rows is not None and isinstance(self._sink, ShardedSink):
+            self._sink.expect(source.rows)
         self._progress = Progress(self._options.progress, source.rows, "row")
         try:
             self._write_source(source)
@@ -190,7 +193,7 @@ class Writer:
     def _encode(self, batch: pa.RecordBatch, row: int, plan: WritePlan) -> list[Any]:
         columns = encode_columns(batch, plan, row_base=row)
         prefix = b""
-        if row == 0 and self._options.embed_schema and len(batch):
+        if row == 0 and self._options.embed_schema and len(batch) and isinstance(self._sink, FrameSink):
             prefix = field_bytes(pack(embedded_schema(plan.schema), dictionaries(batch, plan)))
         framed, rows = self._engine.encode(columns, 0, len(batch), prefix=prefix, sequence=self._sequence)
         if rows < len(batch):
@@ -202,10 +205,18 @@ class Writer:
         return [framed]
 
     def _put(self, framed: list[Any], batch: pa.RecordBatch) -> None:
+        if self._rows == 0:
+            self._embed_in_shards(batch)
         for part in framed:
             self._sink.write(part)
         self._rows += len(batch)
         self._progress.advance(len(batch))
+
+    def _embed_in_shards(self, first: pa.RecordBatch | None) -> None:
+        """Tell a sharded sink the schema and the categories of the first rows."""
+        plan = self._plan
+        if isinstance(self._sink, ShardedSink) and self._options.embed_schema and plan is not None and not self._as_bytes:
+            self._sink.embed(pack(embedded_schema(plan.schema), {} if first is None else dictionaries(first, plan)))
 
     def _write_payloads(self, source: BatchSource) -> None:
         for batch in source:
@@ -218,17 +229,20 @@ class Writer:
                 self._put([self._engine.frame(payloads)], piece)
 
     def close(self) -> None:
-        """Publish the file; one PrecisionWarning where float64 values were rounded."""
+        """Publish what was written; one PrecisionWarning where float64 values were rounded."""
         self._finish(stacklevel=3)
 
     def _finish(self, stacklevel: int) -> None:
         if self._sink.closed:
             return
-        self._sink.commit()
-        plan = self._plan
+        if self._rows == 0:
+            self._embed_in_shards(None)
+        sink, plan = self._sink, self._plan
+        sink.commit()
         rounded = {} if plan is None else dict(plan.rounding.counts)
         columns = () if plan is None else tuple(plan.schema.names)
-        self.report = WriteReport(self._sink.path, self._rows, self._sink.bytes, self._sink.compression, columns, rounded)
+        files = sink.files if isinstance(sink, ShardedSink) else (WrittenFile(sink.path, self._rows, sink.bytes),)
+        self.report = WriteReport(sink.path, self._rows, sink.bytes, sink.compression, columns, rounded, files)
         if plan is not None and self._options.float64 is None:
             plan.rounding.warn(stacklevel=stacklevel)
 
@@ -244,6 +258,22 @@ class Writer:
             self._finish(stacklevel=3)
         else:
             self.discard()
+
+
+def _open_sink(path: Any, options: WriteOptions) -> FrameSink | ShardedSink:
+    fsspec = {"storage_options": options.storage_options, "filesystem": options.filesystem}
+    output = resolve_output(
+        path,
+        shards=options.shards,
+        max_shard_bytes=options.max_shard_bytes,
+        compression=options.compression,
+        storage_options=dict(options.storage_options or {}),
+        filesystem=options.filesystem,
+    )
+    making: dict[str, Any] = {"overwrite": options.overwrite, "write_index": options.write_index, "threads": options.thread_count}
+    if output.sharded:
+        return ShardedSink(output, **making, **fsspec)
+    return FrameSink(path, compression=options.compression, **making, **fsspec)
 
 
 def conform(source: BatchSource, row_base: int, schema: Schema) -> BatchSource:
@@ -299,10 +329,10 @@ def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 
 def write(data: Any, path: Any, options: WriteOptions) -> WriteReport:
-    """Write one table to one file."""
+    """Write one table."""
     writer = Writer(path, options)
     try:
-        writer.write(data)
+        writer._write(data, whole=True)
     except BaseException:
         writer.discard()
         raise

@@ -33,6 +33,11 @@ def open_local(path: str, *, exclusive: bool) -> OutputFile:
     return LocalOutput(path, target, status, exclusive)
 
 
+def open_staged(path: str, staged: str) -> OutputFile:
+    """Open a local file that its commit gives the name `staged`; `path`, which messages say, is what it will be."""
+    return LocalOutput(path, staged, None, False)
+
+
 class LocalOutput(OutputFile):
     """A file of the operating system, by way of a temporary one beside it."""
 
@@ -67,10 +72,14 @@ class LocalOutput(OutputFile):
     def _write(self, piece: memoryview) -> int:
         return os.write(self._fd, piece)
 
-    def _commit(self) -> None:
-        try:
+    def _finish(self) -> None:
+        if self._fd >= 0:
             os.fsync(self._fd)
             self._close()
+
+    def _commit(self) -> None:
+        try:
+            self._finish()
             if self._exclusive:
                 self._publish_new()
             else:
@@ -79,7 +88,7 @@ class LocalOutput(OutputFile):
             raise exists_error(self.path) from None
         except OSError as error:
             raise OSError(error.errno, error.strerror, self.path) from error
-        _sync_directory(self._directory or ".")
+        sync_directory(self._directory or ".")
 
     def _publish_new(self) -> None:
         """Give the file its name only if nobody has it: a link fails where a rename replaces."""
@@ -110,7 +119,8 @@ class LocalOutput(OutputFile):
             self.discard()
 
 
-def _sync_directory(directory: str) -> None:
+def sync_directory(directory: str) -> None:
+    """Make the names in a directory durable."""
     try:
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:

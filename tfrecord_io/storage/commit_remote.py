@@ -49,6 +49,9 @@ class CommittedOutput(OutputFile):
         self._file.write(piece)
         return len(piece)
 
+    def _finish(self) -> None:
+        self._file.close()
+
     def _commit(self) -> None:
         if self._exclusive and not self.offset and self._tree.entry(self._name) is not None:
             raise exists_error(self.path)  # s3fs makes an empty file without asking
@@ -90,6 +93,9 @@ class MovedOutput(OutputFile):
     def _write(self, piece: memoryview) -> int:
         self._file.write(piece)
         return len(piece)
+
+    def _finish(self) -> None:
+        self._file.close()
 
     def _commit(self) -> None:
         self._file.close()

@@ -18,7 +18,7 @@ class Families:
 
     def __init__(self, tree: Tree, files: Sequence[Entry]) -> None:
         self.files = files
-        self._tree = tree
+        self.tree = tree
         self._families: dict[tuple[str, str, str], _Shards] = {}
         for entry in files:
             shard = parse_shard(entry.basename)
@@ -38,23 +38,32 @@ class Families:
         by_count: dict[str, set[str]] = {}
         for entry, shard in shards:
             directory = entry.name[: len(entry.name) - len(entry.basename)]
-            pattern = f"{glob.escape(self._tree.shown(directory) if directory else '')}{glob.escape(shard.base)}-*-of-{shard.count_text}"
+            rest = "?????" if shard.count is None else f"*-of-{shard.count_text}"
+            pattern = f"{glob.escape(self.tree.shown(directory) if directory else '')}{glob.escape(shard.base)}-{rest}"
             by_count.setdefault(pattern, set()).add(shard.suffix)
         return [p + (s.pop() if len(s) == 1 else "*") for p, s in by_count.items()]
 
     def refuse_incomplete(self) -> None:
-        """Raise FileNotFoundError if a family has an index missing or twice, naming it."""
+        """Raise FileNotFoundError if a family has an index missing or twice, naming it.
+
+        Whether one without a count in its names is complete, only a manifest can say.
+        """
         for shards in self._families.values():
             self._refuse_twice(shards)
-            entry, shard = shards[0]
-            present = {s.index for _, s in shards if s.index < shard.count}
-            lacking = shard.count - len(present)
-            if lacking:
-                first = next(i for i in range(shard.count) if i not in present)
-                directory = entry.name[: len(entry.name) - len(entry.basename)]
-                rest = f" (and {lacking - 1} more)" if lacking > 1 else ""
-                text = f"shard {first} of {shard.count} is missing{rest}; allow_missing_shards=True reads the others"
-                raise FileNotFoundError(errno.ENOENT, text, self._tree.shown(directory + shard.sibling(first)))
+            self._refuse_missing(shards)
+
+    def _refuse_missing(self, shards: _Shards) -> None:
+        entry, shard = shards[0]
+        if shard.count is None:
+            return
+        present = {s.index for _, s in shards if s.index < shard.count}
+        lacking = shard.count - len(present)
+        if lacking:
+            first = next(i for i in range(shard.count) if i not in present)
+            directory = entry.name[: len(entry.name) - len(entry.basename)]
+            rest = f" (and {lacking - 1} more)" if lacking > 1 else ""
+            text = f"shard {first} of {shard.count} is missing{rest}; allow_missing_shards=True reads the others"
+            raise FileNotFoundError(errno.ENOENT, text, self.tree.shown(directory + shard.sibling(first)))
 
     def _refuse_twice(self, shards: _Shards) -> None:
         seen: dict[int, Entry] = {}
@@ -62,4 +71,4 @@ class Families:
             other = seen.setdefault(shard.index, entry)
             if other is not entry:
                 text = f"shard {shard.index} is there twice, also as '{other.basename}'; allow_missing_shards=True reads both"
-                raise FileNotFoundError(errno.ENOENT, text, self._tree.shown(entry.name))
+                raise FileNotFoundError(errno.ENOENT, text, self.tree.shown(entry.name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tfrecord_io.storage.sources import source_of
+from tfrecord_io.storage.sources import read_whole
 from tfrecord_io.storage.trees import locate
 
 
@@ -31,14 +31,7 @@ class Folder:
         entry = self._tree.entry(self._join(name))
         if entry is None or entry.directory:
             return None
-        raw = source_of(self._tree, entry).open()
-        try:
-            parts = []
-            while n := raw.readinto(buffer := memoryview(bytearray(1 << 16))):
-                parts.append(bytes(buffer[:n]))
-            return b"".join(parts)
-        finally:
-            raw.close()
+        return read_whole(self._tree, entry)
 
     def _join(self, name: str) -> str:
         return f"{self._name.rstrip('/')}/{name}" if self._name.rstrip("/") else f"{self._name}{name}"

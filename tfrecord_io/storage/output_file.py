@@ -52,6 +52,16 @@ class OutputFile(ABC):
             raise
         return done
 
+    def finish(self) -> None:
+        """All is written: let go of what is held for writing, so that many files can wait for their `commit`."""
+        if not self._open:
+            raise ValueError(f"'{self.path}' is closed")
+        try:
+            self._finish()
+        except BaseException as error:
+            self._discard_after(error)
+            raise
+
     def commit(self) -> None:
         """Publish the file. If that fails it is discarded."""
         if not self._open:
@@ -89,6 +99,9 @@ class OutputFile(ABC):
 
     @abstractmethod
     def _write(self, piece: memoryview) -> int: ...
+
+    def _finish(self) -> None:  # noqa: B027 — most files have nothing to let go of
+        pass
 
     @abstractmethod
     def _commit(self) -> None: ...

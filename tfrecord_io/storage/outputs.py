@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrecord_io.storage.shards import parse_spec, shard_name
+from tfrecord_io.compression import codec_for_path, get_codec
+from tfrecord_io.storage.manifest import DIRECTORY_STEM
+from tfrecord_io.storage.shards import parse_shard, parse_spec, shard_name, split_suffixes
 from tfrecord_io.storage.trees import LocalTree, Tree, locate
+
+_SUFFIX = ".tfrecord"  # of shards whose base has none, where their names need one
+MOST_SHARDS = 100_000  # so that five digits sort them
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,29 +29,37 @@ class Output:
         Number of shards where it is known before writing; 1 for a file.
     max_shard_bytes : int or None
         A new shard begins before a record that would bring the uncompressed size above this.
+    compression : str or None
+        Name of the codec of the shards.
     """
 
     path: str
     sharded: bool = False
     count: int | None = 1
     max_shard_bytes: int | None = None
+    compression: str | None = None
     file: Any = None
     base: str = field(default="", repr=False)  # of the shards' names, in `path`'s form
     suffix: str = field(default="", repr=False)
 
-    def shard(self, index: int, count: int) -> str:
-        """Path of one shard, for `tfrecord_io.storage.commit.open_output`."""
-        return shard_name(self.base, index, count) + self.suffix
+    def shard(self, index: int) -> str:
+        """Path of one shard, for `tfrecord_io.storage.commit.open_output`.
 
-    def targets(self) -> Iterator[Any]:
-        """Give what to open, one after the other; only where `count` is known."""
-        if not self.sharded:
-            yield self.path if self.file is None else self.file
-            return
-        if self.count is None:
-            raise ValueError("the number of shards is known only at the end; name them by shard(index, count)")
-        for i in range(self.count):
-            yield self.shard(i, self.count)
+        Raises
+        ------
+        ValueError
+            A name has no room for so many.
+        """
+        if index >= MOST_SHARDS:
+            raise ValueError(f"'{self.path}': more than {MOST_SHARDS} shards; pass a larger max_shard_bytes")
+        return shard_name(self.base, index, self.count) + self.suffix
+
+    @property
+    def stem(self) -> str:
+        """The dataset's name, without directory; see `tfrecord_io.storage.shards.ShardName.stem`."""
+        shard = parse_shard(self.shard(0).rpartition("/")[2])
+        assert shard is not None
+        return shard.stem
 
 
 def resolve_output(
@@ -55,7 +67,7 @@ def resolve_output(
     *,
     shards: int | None = None,
     max_shard_bytes: int | None = None,
-    suffix: str = ".tfrecord",
+    compression: str | None = "infer",
     storage_options: dict[str, Any] | None = None,
     filesystem: Any = None,
 ) -> Output:
@@ -67,9 +79,9 @@ def resolve_output(
         A file; a directory (it is there, or the path ends in "/"): shards ``part-00000-of-00008.tfrecord``;
         ``name@8``: shards ``name-00000-of-00008``, unless a file has that very name.
     shards, max_shard_bytes : int, optional
-        Make shards of any path.
-    suffix : str
-        Of shards in a directory, with that of the compression.
+        Make shards of any path; of a size, their names have no count: ``name-00000.tfrecord``.
+    compression : str or None
+        Of shards, whose names get its suffix; "infer" goes by the suffix in `path`.
     storage_options, filesystem
         As for `resolve_inputs`.
 
@@ -80,15 +92,14 @@ def resolve_output(
 
     Examples
     --------
-    >>> list(resolve_output("out/train@2").targets())
+    >>> output = resolve_output("out/train@2")
+    >>> [output.shard(i) for i in range(output.count)]
     ['out/train-00000-of-00002', 'out/train-00001-of-00002']
     """
-    for name, value in (("shards", shards), ("max_shard_bytes", max_shard_bytes)):
-        if value is not None and (type(value) is not int or value < 1):
-            raise ValueError(f"{name}={value!r}: a whole number from 1 on")
-    several = shards is not None or max_shard_bytes is not None
+    if shards is not None and max_shard_bytes is not None:
+        raise ValueError("shards= says how many files there are, max_shard_bytes= leaves it open: pass one of them")
     if hasattr(path, "write"):
-        if several:
+        if shards is not None or max_shard_bytes is not None:
             raise ValueError("a file object is one file: shards= and max_shard_bytes= need a path")
         return Output(f"<{type(path).__name__}>", file=path)
     if not isinstance(path, (str, os.PathLike)):
@@ -97,21 +108,38 @@ def resolve_output(
     tree, name = locate(path, storage_options, filesystem)
     entry = tree.entry(name)
     if text.endswith("/") or (entry is not None and entry.directory):
-        base = _base(tree, name, text).rstrip("/") + "/part"
-        return Output(text, True, shards if several else 1, max_shard_bytes, base=base, suffix=suffix)
+        base = _base(tree, name, text).rstrip("/") + "/" + DIRECTORY_STEM + _SUFFIX
+        return _shards(text, base, shards or (None if max_shard_bytes else 1), max_shard_bytes, compression, suffix_last=True)
     spec = parse_spec(text) if entry is None else None
     if spec is not None:
         stem, count = spec
         if count == 0:
             raise ValueError(f"'{text}' asks for 0 shards")
-        if shards is not None and count not in (None, shards):
-            raise ValueError(f"'{text}' and shards={shards} contradict each other")
-        if count is None and not several:
+        if (shards is not None and count not in (None, shards)) or (max_shard_bytes is not None and count is not None):
+            other = f"shards={shards}" if shards is not None else f"max_shard_bytes={max_shard_bytes}"
+            raise ValueError(f"'{text}' and {other} contradict each other")
+        if count is None and shards is None and max_shard_bytes is None:
             raise ValueError(f"'{text}' leaves the number of shards open; say shards= or max_shard_bytes=")
-        return Output(text, True, count or shards, max_shard_bytes, base=stem)
-    if several:
-        return Output(text, True, shards, max_shard_bytes, base=text)
+        return _shards(text, _base(tree, stem, stem), count or shards, max_shard_bytes, compression)
+    if shards is not None or max_shard_bytes is not None:
+        return _shards(text, _base(tree, name, text), shards, max_shard_bytes, compression)
     return Output(text)
+
+
+def _shards(
+    path: str, base: str, count: int | None, max_bytes: int | None, compression: str | None, *, suffix_last: bool = False
+) -> Output:
+    """TensorFlow's names end with the count; those of a directory, and those without a count, with the suffixes."""
+    if count is not None and count > MOST_SHARDS:
+        raise ValueError(f"'{path}': {count} shards; expected at most {MOST_SHARDS}")
+    codec = codec_for_path(base) if compression == "infer" else get_codec(compression)
+    front, record, packed = split_suffixes(base)
+    added = "" if codec is None or packed else codec.suffixes[0]
+    if count is None or suffix_last:
+        if not record.startswith("."):  # "_tfrecord" and none at all can stand in front of a number only
+            front, record = front + record, _SUFFIX
+        base, added = front, record + (packed or added)
+    return Output(path, True, count, max_bytes, None if codec is None else codec.name, base=base, suffix=added)
 
 
 def _base(tree: Tree, name: str, text: str) -> str:

@@ -2,28 +2,40 @@
 
 A text is tried in this order: a file or directory of that very name; braces; a shard spec ``name@8``
 or ``name@*``; a glob. Records come in file order, files of a pattern in natural order, those of a list
-as listed. A family of shards must be complete, unless its files were listed one by one.
+as listed. A family of shards must be complete, unless its files were listed one by one; where a manifest says
+which files there are, a pattern may be for a part of them.
 """
 
 from __future__ import annotations
 
 import errno
+import fnmatch
+import functools
 import glob
 import os
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tfrecord_io.storage.braces import expand_braces
+from tfrecord_io.storage.datasets import Datasets
 from tfrecord_io.storage.families import Families
+from tfrecord_io.storage.hive import folders_of, is_below_folders, parse_folder, root_of
 from tfrecord_io.storage.shards import RECORD_SUFFIXES, is_hidden, is_record_file, is_sidecar, natural_key, parse_shard, parse_spec
 from tfrecord_io.storage.sources import Source, source_of, source_of_file
 from tfrecord_io.storage.trees import Entry, Tree, locate
 
+_LOOKS = 3
 _FORMS = "a file, a directory, a glob, {a,b}, {000..999} and name@8 were tried"
 
 
 def resolve_inputs(
-    path: Any, *, storage_options: dict[str, Any] | None = None, filesystem: Any = None, allow_missing_shards: bool = False
+    path: Any,
+    *,
+    storage_options: dict[str, Any] | None = None,
+    filesystem: Any = None,
+    allow_missing_shards: bool = False,
+    check_sizes: bool = True,
 ) -> list[Source]:
     """Find the files that a path means.
 
@@ -36,7 +48,9 @@ def resolve_inputs(
     filesystem : fsspec or pyarrow filesystem, optional
         Where `path` is, instead of what its URL says.
     allow_missing_shards : bool
-        Accept families of shards with an index missing or there twice.
+        Accept families of shards with an index missing or there twice, and files missing that a manifest names.
+    check_sizes : bool
+        Whether files must have the sizes that a manifest says.
 
     Returns
     -------
@@ -49,6 +63,8 @@ def resolve_inputs(
         Nothing matched, or a shard is missing or there twice; ``filename`` is what was looked for.
     ValueError
         A directory or a spec means several families of shards; the message has a glob for each.
+    CorruptRecordError
+        A dataset's manifest is damaged, or does not fit its files.
 
     Examples
     --------
@@ -59,7 +75,7 @@ def resolve_inputs(
     >>> [os.path.basename(source.path) for source in resolve_inputs(folder)]
     ['a-00000-of-00002', 'a-00001-of-00002']
     """
-    search = _Search(storage_options, filesystem, allow_missing_shards)
+    search = _Search(storage_options, filesystem, allow_missing_shards, check_sizes)
     if hasattr(path, "read"):
         return [search.file_object(path)]
     if isinstance(path, (str, os.PathLike)):
@@ -72,8 +88,10 @@ def resolve_inputs(
 class _Search:
     """The path rules, with the arguments that all of them need."""
 
-    def __init__(self, storage_options: dict[str, Any] | None, filesystem: Any, allow_missing: bool) -> None:
-        self.storage_options, self.filesystem, self.allow_missing = storage_options, filesystem, allow_missing
+    def __init__(self, storage_options: dict[str, Any] | None, filesystem: Any, allow_missing: bool, check_sizes: bool) -> None:
+        self.storage_options, self.filesystem = storage_options, filesystem
+        self.allow_missing, self.check_sizes = allow_missing, check_sizes
+        self.datasets: Datasets  # of the path at hand
 
     def file_object(self, file: Any) -> Source:
         if self.storage_options or self.filesystem is not None:
@@ -98,7 +116,24 @@ class _Search:
 
     def text(self, path: str | os.PathLike[str], *, check: bool) -> list[Source]:
         tree, name = locate(path, self.storage_options, self.filesystem)
-        return [source_of(tree, e) for e in self._entries(tree, name, check=check)]
+        sources = []
+        for entry in self._steady_entries(tree, name, check=check):
+            inside = entry.name.startswith(f"{name.rstrip('/')}/")
+            folders = folders_of(entry.name, f"{name.rstrip('/')}/" if inside else root_of(name)) if entry.name != name else ()
+            sources.append(replace(source_of(tree, entry), shard=self.datasets.shards.get(entry.name), partitions=folders))
+        return sources
+
+    def _steady_entries(self, tree: Tree, name: str, *, check: bool) -> list[Entry]:
+        """The entries; looked up anew where they do not fit a manifest, as its writer may be at work between two looks."""
+        for _ in range(_LOOKS - 1):
+            self.datasets = Datasets(tree, self.check_sizes)
+            try:
+                return self._entries(tree, name, check=check)
+            except (OSError, ValueError):
+                if not self.datasets.found:
+                    raise
+        self.datasets = Datasets(tree, self.check_sizes)
+        return self._entries(tree, name, check=check)
 
     def _entries(self, tree: Tree, name: str, *, check: bool) -> list[Entry]:
         entry = tree.entry(name)
@@ -133,23 +168,50 @@ class _Search:
 
     def _directory(self, tree: Tree, directory: str, *, check: bool) -> list[Entry]:
         everything = tree.listing(directory)
-        files = [e for e in everything if not e.directory and is_record_file(e.basename)]
+        inside = self._in_folders(tree, directory) if any(e.directory and parse_folder(e.basename) for e in everything) else []
+        listing = self.datasets.look_into([*everything, *inside])
+        files = [e for e in listing if not e.directory and is_record_file(e.basename)]
+        self.datasets.check(files, lambda name: True, complete=check and not self.allow_missing)
         if not files:
             wanted = f"this directory has no TFRecord files, whose names end in {' '.join(RECORD_SUFFIXES)} or have a shard number"
-            inside = f"; it has {len(everything)} other entries, which a glob can name" if everything else ""
-            raise _nothing(tree, directory, wanted + inside)
-        families = Families(tree, files)
-        families.refuse_several(tree.shown(directory))
-        return self._sorted(families, check=check)
+            others = f"; it has {len(everything)} other entries, which a glob can name" if everything else ""
+            raise _nothing(tree, directory, wanted + others)
+        for folder in sorted({_parent(e) for e in files}):
+            Families(tree, [e for e in files if _parent(e) == folder]).refuse_several(tree.shown(folder.rstrip("/") or folder))
+        return self._sorted(Families(tree, files), check=check)
+
+    def _in_folders(self, tree: Tree, directory: str) -> list[Entry]:
+        """What is below folders that stand for a column's value, and below no others."""
+        root = f"{directory.rstrip('/')}/" if directory else ""
+        return [e for e in tree.glob(f"{glob.escape(root)}*=*/**") if not e.directory and is_below_folders(e.name, root)]
 
     def _glob(self, tree: Tree, pattern: str, *, check: bool) -> list[Entry]:
         everything = tree.glob(pattern)
-        asked_hidden = is_hidden(pattern.rpartition("/")[2])
-        files = [e for e in everything if not e.directory and not is_sidecar(e.basename) and (asked_hidden or not is_hidden(e.basename))]
+        base = pattern.rpartition("/")[2]
+        named = {e.name for e in everything}
+        listing = self.datasets.look_into([*everything, *self._manifests(tree, pattern, everything)])
+        asked_hidden = is_hidden(base)
+        files = [
+            e
+            for e in listing
+            if (e.name in named or fnmatch.fnmatchcase(e.basename, base))
+            and not (e.directory or is_sidecar(e.basename))
+            and (asked_hidden or not is_hidden(e.basename))
+        ]
+        wanted = functools.partial(fnmatch.fnmatchcase, pat=base)
+        self.datasets.check(files, wanted, complete=check and not self.allow_missing)
         if not files:
             also = f"; what matches ({len(everything)}) is directories or no data" if everything else ""
             raise _nothing(tree, pattern, "no file matches the pattern" + also)
         return self._sorted(Families(tree, files), check=check)
+
+    @staticmethod
+    def _manifests(tree: Tree, pattern: str, matched: Sequence[Entry]) -> list[Entry]:
+        """The manifests beside what a pattern matches, where that may be shards."""
+        if matched and all(parse_shard(e.basename) is None for e in matched):
+            return []
+        parent, slash, base = pattern.rpartition("/")
+        return tree.glob(f"{parent}{slash}{'**/' if '**' in base else ''}_MANIFEST*.json")
 
     def _spec(self, tree: Tree, name: str, stem: str, count: int | None) -> list[Entry]:
         """Find ``name@8``: the family that has the stem most exactly, with this count."""
@@ -159,11 +221,17 @@ class _Search:
             listing: Sequence[Entry] = tree.listing(directory)
         except (FileNotFoundError, NotADirectoryError):
             listing = []
-        files = [e for e in listing if not e.directory and not is_sidecar(e.basename)]
+        files = [e for e in self.datasets.look_into(listing) if not e.directory and not is_sidecar(e.basename)]
         shards = [(e, s) for e in files if (s := parse_shard(e.basename)) is not None and base in s.stems]
         fitting = [(e, s) for e, s in shards if count is None or s.count == count]
+
+        def wanted(name: str) -> bool:
+            shard = parse_shard(name)
+            return shard is not None and base in shard.stems and count in (None, shard.count)
+
+        self.datasets.check([e for e, _ in fitting], wanted, complete=not self.allow_missing)
         if not fitting:
-            there = sorted({s.count for _, s in shards})
+            there = sorted({"*" if s.count is None else str(s.count) for _, s in shards}, key=natural_key)
             others = f"; there is {', '.join(f'{base}@{n}' for n in there)}" if there else ""
             raise _nothing(tree, name, f"no shards such as '{base}-00000-of-{count or 8:05d}'{others}")
         best = min(s.stems.index(base) for _, s in fitting)
@@ -173,8 +241,13 @@ class _Search:
 
     def _sorted(self, families: Families, *, check: bool) -> list[Entry]:
         if check and not self.allow_missing:
-            families.refuse_incomplete()
+            told = self.datasets.shards  # complete, as far as asked for, by their manifests
+            Families(families.tree, [e for e in families.files if e.name not in told]).refuse_incomplete()
         return sorted(families.files, key=lambda e: natural_key(e.name))
+
+
+def _parent(entry: Entry) -> str:
+    return entry.name[: len(entry.name) - len(entry.basename)]
 
 
 def _nothing(tree: Tree, name: str, text: str) -> FileNotFoundError:

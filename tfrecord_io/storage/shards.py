@@ -11,17 +11,18 @@ RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tf_record", ".record",
 SIDECAR_SUFFIXES = (".index", ".idx", ".json", ".txt", ".pbtxt", ".classes", ".md5")
 
 _SHARD = re.compile(r"(?P<base>.+?)-(?P<index>[0-9]+)-of-(?P<count>[0-9]+)(?P<suffix>(?:\.[^-]*)?)", re.DOTALL)
+_NUMBERED = re.compile(r"(?P<base>.+)-(?P<index>[0-9]{5})(?P<suffix>\.[^-]+)", re.DOTALL)
 _EXTENSION = re.compile(r"\.[A-Za-z_]\w*$")
 _SPEC = re.compile(r"(?P<stem>.*[^/])@(?P<count>[0-9]+|\*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class ShardName:
-    """A file name taken apart: ``base-00001-of-00008suffix``."""
+    """A file name taken apart: ``base-00001-of-00008suffix``, or ``base-00001suffix`` of a family whose count no name says."""
 
     base: str
     index: int
-    count: int
+    count: int | None
     suffix: str
     count_text: str  # as it stands in the name
 
@@ -37,8 +38,13 @@ class ShardName:
         plain = "".join(self.family)
         return tuple(dict.fromkeys((whole, plain, _less_record_suffix(plain))))
 
+    @property
+    def stem(self) -> str:
+        """The dataset's name: what all its shards are called by, whatever the form of their names."""
+        return self.stems[-1]
+
     def sibling(self, index: int) -> str:
-        """Name of another shard of the family."""
+        """Name of another shard of a family with a count."""
         width = len(self.count_text)
         return f"{self.base}-{index:0{width}d}-of-{self.count_text}{self.suffix}"
 
@@ -46,24 +52,38 @@ class ShardName:
 def parse_shard(name: str) -> ShardName | None:
     """Take a file name (without directory) apart, None if it has no shard number.
 
-    TensorFlow's form ``train-00000-of-00008``, TFDS's ``mnist-train.tfrecord-00000-of-00008``, and with a
-    suffix behind, ``train-00000-of-00008.tfrecord``.
+    TensorFlow's form ``train-00000-of-00008``, TFDS's ``mnist-train.tfrecord-00000-of-00008``, with a suffix behind,
+    ``train-00000-of-00008.tfrecord``, and without a count, where a record suffix must follow: ``train-00000.tfrecord.gz``.
     """
     match = _SHARD.fullmatch(name)
-    if match is None:
-        return None
-    return ShardName(match["base"], int(match["index"]), int(match["count"]), match["suffix"], match["count"])
+    if match is not None:
+        return ShardName(match["base"], int(match["index"]), int(match["count"]), match["suffix"], match["count"])
+    match = _NUMBERED.fullmatch(name)
+    if match is not None and _less_compression(match["suffix"]).lower() in RECORD_SUFFIXES:
+        return ShardName(match["base"], int(match["index"]), None, match["suffix"], "")
+    return None
 
 
-def shard_name(base: str, index: int, count: int) -> str:
-    """Name shard `index` of `count` as TensorFlow does; in a directory the base is "part" and a suffix follows.
+def shard_name(base: str, index: int, count: int | None) -> str:
+    """Name shard `index` of `count` as TensorFlow does; without a count where nobody knows it yet.
 
     Examples
     --------
-    >>> shard_name("out/train", 0, 8)
-    'out/train-00000-of-00008'
+    >>> shard_name("out/train", 0, 8), shard_name("out/train", 0, None)
+    ('out/train-00000-of-00008', 'out/train-00000')
     """
-    return f"{base}-{index:05d}-of-{count:05d}"
+    return f"{base}-{index:05d}" if count is None else f"{base}-{index:05d}-of-{count:05d}"
+
+
+def split_suffixes(name: str) -> tuple[str, str, str]:
+    """Split a name into what is in front of its record and compression suffixes, and these.
+
+    >>> split_suffixes("out/train.tfrecord.gz"), split_suffixes("out/train")
+    (('out/train', '.tfrecord', '.gz'), ('out/train', '', ''))
+    """
+    plain = _less_compression(name)
+    front = _less_record_suffix(plain)
+    return front, plain[len(front) :], name[len(plain) :]
 
 
 def parse_spec(name: str) -> tuple[str, int | None] | None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import errno
 import io
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.compression import Raw
 from tfrecord_io.storage.trees import Entry, RemoteTree, Tree
+
+if TYPE_CHECKING:
+    from tfrecord_io.storage.datasets import Shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,10 @@ class Source:
         Whether it is a file of the operating system.
     span : tuple of int, optional
         (begin, end): a piece of the file is read, whose bytes and records stand there; `size` is the piece's.
+    shard : Shard or None
+        What its dataset's manifest says of it.
+    partitions : tuple of (str, str or None)
+        Names and values that the folders above it stand for, ``label=cat``.
     """
 
     path: str
@@ -34,6 +41,8 @@ class Source:
     _name: str | None = field(default=None, repr=False)
     _file: _Lent | None = field(default=None, repr=False)
     span: tuple[int, int] | None = None
+    shard: Shard | None = None
+    partitions: tuple[tuple[str, str | None], ...] = ()
 
     def open(self) -> Raw:
         """Open for reading from the start; a file object is read from where it stood, and close() leaves it open.
@@ -46,10 +55,13 @@ class Source:
         if self._file is not None:
             self._file.rewind()
             return BorrowedFile(self._file.file)
+        return self._open() if self.shard is None else self.shard.watch(self._open)
+
+    def _open(self) -> Raw:
         if self._fs is not None:
             raw: Raw = self._fs.open(self._name, "rb")
             return raw
-        return open(self.path, "rb", buffering=0)
+        return open(self.path, "rb", buffering=0) if self.shard is None else self.shard.open_local(self.path)
 
     @property
     def is_file_object(self) -> bool:
@@ -75,6 +87,19 @@ def source_of(tree: Tree, entry: Entry) -> Source:
     if isinstance(tree, RemoteTree):
         return Source(tree.shown(entry.name), entry.size, False, tree.fs, entry.name)
     return Source(entry.name, entry.size, True)
+
+
+def read_whole(tree: Tree, entry: Entry, limit: int = -1) -> bytes:
+    """All bytes of a small file, or a few more than `limit` of a larger one."""
+    raw = source_of(tree, entry).open()
+    try:
+        parts, size = [], 0
+        while (limit < 0 or size <= limit) and (n := raw.readinto(buffer := memoryview(bytearray(1 << 16)))):
+            parts.append(bytes(buffer[:n]))
+            size += n
+        return b"".join(parts)
+    finally:
+        raw.close()
 
 
 def source_of_file(file: Any) -> Source:

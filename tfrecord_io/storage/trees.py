@@ -10,7 +10,7 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -137,11 +137,16 @@ class LocalTree:
         return [self.entry(n) for n in names]
 
     def listing(self, directory: str) -> list[Entry]:
-        return [self._entry(os.path.join(directory, n)) for n in os.listdir(directory or ".")]
+        return self._found(os.path.join(directory, n) for n in os.listdir(directory or "."))
 
     def glob(self, pattern: str) -> list[Entry]:
         cut = _literal_prefix(self, pattern)
-        return [self._entry(n) for n in glob.glob(glob.escape(pattern[:cut]) + pattern[cut:], recursive=True)]
+        return self._found(glob.glob(glob.escape(pattern[:cut]) + pattern[cut:], recursive=True))
+
+    def _found(self, names: Iterable[str]) -> list[Entry]:
+        """The entries of names that were listed, but for those that are gone: writers' temporary files come and go."""
+        found = ((n, self.entry(n)) for n in names)
+        return [self._entry(n) if entry is None else entry for n, entry in found if entry is not None or os.path.lexists(n)]
 
     def shown(self, name: str) -> str:
         return name

@@ -31,8 +31,9 @@ def count_records(
 ) -> int:
     """Count the records of files, without decoding them; payloads may be of any content.
 
-    The number is that of the index beside a file, if there is one, else that of TFDS's ``dataset_info.json``, else of the
-    headers, from one to the next. A compressed file is read through.
+    The number is that of a dataset's manifest, if there is one, which `verify` holds against the records; else that of the index
+    beside a file, else that of TFDS's ``dataset_info.json``, else of the headers, from one to the next. A compressed file
+    without a manifest is read through.
 
     Parameters
     ----------
@@ -96,6 +97,10 @@ def _records(source: Source, index: Source | None, count: _Count) -> int:
     raise AssertionError("the last way always knows")
 
 
+def _from_manifest(source: Source, index: Source | None, count: _Count) -> int | None:
+    return None if source.shard is None else source.shard.file.records
+
+
 def _from_index(source: Source, index: Source | None, count: _Count) -> int | None:
     if index is None:
         return None
@@ -147,4 +152,4 @@ def _by_reading(source: Source, index: Source | None, count: _Count) -> int:
 Way = Callable[[Source, Source | None, _Count], int | None]
 """Takes (file, index beside it, what to go by), gives the number of records, or None where it does not know."""
 
-WAYS: tuple[Way, ...] = (_from_index, _from_tfds, _by_headers, _by_reading)  # the first that knows it counts
+WAYS: tuple[Way, ...] = (_from_manifest, _from_index, _from_tfds, _by_headers, _by_reading)  # the first that knows it counts

@@ -16,6 +16,7 @@ from tfrecord_io.storage.paths import resolve_inputs
 from tfrecord_io.storage.sources import Source
 from tfrecord_io.tools.walk import Step, scan_step, walk
 
+_PIECE = 1 << 20
 _TYPES = {None: RecordType.DETECT, "example": RecordType.EXAMPLE, "sequence_example": RecordType.SEQUENCE_EXAMPLE}
 
 
@@ -73,7 +74,7 @@ def verify(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
 ) -> VerifyReport:
-    """Check every record of files; bad data is reported, not raised.
+    """Check every record of files, and what a manifest says of them; bad data is reported, not raised.
 
     Parameters
     ----------
@@ -100,7 +101,11 @@ def verify(
     if record_type is not None and record_type not in RECORD_TYPES:
         raise ValueError(f"record_type={record_type!r}: expected None or one of {', '.join(map(repr, RECORD_TYPES))}")
     sources = resolve_inputs(
-        path, storage_options=dict(storage_options or {}), filesystem=filesystem, allow_missing_shards=allow_missing_shards
+        path,
+        storage_options=dict(storage_options or {}),
+        filesystem=filesystem,
+        allow_missing_shards=allow_missing_shards,
+        check_sizes=False,
     )
     return VerifyReport(tuple(_check(source, record_type, compression, max_record_bytes) for source in sources))
 
@@ -118,8 +123,29 @@ def _check(source: Source, record_type: str | None, compression: str | None, max
         reason = "no record holds a feature: these are no Examples"
         error = DecodeError(reason, path=source.path, records_intact=0, advice='other messages and plain bytes pass record_type="bytes"')
         records = size = 0
+    if error is None and source.shard is not None:
+        error = _misfit(source, records)
     parsed_as = "bytes" if decoder is None else "sequence_example" if decoder.sequence else "example"
     return FileCheck(source.path, records, size, parsed_as, error)
+
+
+def _misfit(source: Source, records: int) -> TFRecordError | None:
+    """What a file has other than its manifest says: records, size or checksum."""
+    assert source.shard is not None
+    raw = source.open()
+    try:
+        crc = size = 0
+        buffer = memoryview(bytearray(_PIECE))
+        while n := raw.readinto(buffer):
+            crc, size = get_engine().crc32c(buffer[:n], crc), size + n
+        source.shard.refuse_count(records, source.path)
+        source.shard.refuse_size(size, source.path)
+        source.shard.refuse_checksum(crc, source.path)
+    except TFRecordError as error:
+        return error
+    finally:
+        raw.close()
+    return None
 
 
 def _run(source: Source, compression: str | None, step: Step) -> tuple[int, int, TFRecordError | None]:

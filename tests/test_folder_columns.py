@@ -1,0 +1,107 @@
+"""Columns that folders stand for, in every way of reading."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    for n, (label, year) in enumerate([("cat", "2020"), ("big%20dog", "2021"), ("__HIVE_DEFAULT_PARTITION__", "-5")]):
+        tfr.write_tfrecord({"x": [n, 10 + n], "a": ["p", "q"]}, f"{tmp_path}/label={label}/year={year}/", shards=2)
+    return tmp_path
+
+
+EXPECTED = {
+    "x": [2, 12, 1, 11, 0, 10],
+    "a": ["p", "q"] * 3,
+    "label": [None, None, "big dog", "big dog", "cat", "cat"],
+    "year": [-5, -5, 2021, 2021, 2020, 2020],
+}
+TYPES = {"x": pa.int64(), "a": pa.string(), "label": pa.string(), "year": pa.int64()}
+
+MODES: list[dict[str, Any]] = [
+    {},
+    {"schema": "infer"},
+    {"schema": {"x": "int64", "a": "string"}},
+    {"schema_overrides": {"x": "int64"}},
+    {"threads": 1},
+    {"threads": 3},
+]
+
+
+@pytest.mark.parametrize("mode", MODES, ids=str)
+def test_they_stand_behind_the_features(engine: str, root: Path, mode: dict[str, Any]) -> None:
+    features = ["a", "x"] if mode.get("schema") == "infer" else ["x", "a"]
+    expected = pa.table({n: pa.array(EXPECTED[n], TYPES[n]) for n in [*features, "label", "year"]})
+    table = tfr.read_table(root, **mode)
+    table.validate(full=True)
+    assert table == expected
+    with tfr.open_reader(root, batch_size=1, **mode) as reader:
+        assert reader.schema == table.schema
+        assert pa.Table.from_batches(list(reader)).to_pydict() == expected.to_pydict()
+    frame = tfr.read_tfrecord(root, **mode)
+    assert [str(t) for t in frame.dtypes[["label", "year"]]] == ["str", "int64"]
+    assert frame.year.tolist() == EXPECTED["year"]
+
+
+@pytest.mark.parametrize("mode", MODES[:3], ids=str)
+def test_columns_chooses_among_them(engine: str, root: Path, mode: dict[str, Any]) -> None:
+    for columns in (["x"], ["year", "x"], ["label"], ["x", "label", "a"], "year"):
+        wanted = [columns] if isinstance(columns, str) else columns
+        table = tfr.read_table(root, columns=columns, **mode)
+        assert table.to_pydict() == {n: EXPECTED[n] for n in wanted}
+        assert table.column_names == wanted
+    assert set(tfr.read_table(root, columns=["*", "!label"], **mode).column_names) == {"x", "a", "year"}
+    assert tfr.read_table(root, columns=["ye*"], **mode).column_names == ["year"]
+    with pytest.raises(tfr.FeatureNotFoundError, match=r"there are: a, label, x, year"):
+        tfr.read_table(root, columns=["gone"], **mode)
+
+
+def test_globs_limits_paths_and_metadata(root: Path) -> None:
+    table = tfr.read_table(root / "label=*" / "**" / "*.tfrecord", include_file_paths="path", offset=1, limit=3)
+    assert table.column_names == ["x", "a", "label", "year", "path"]
+    assert table["year"].to_pylist() == EXPECTED["year"][1:4]
+    assert tfr.read_table(root / "label=cat" / "*" / "*").column_names == ["x", "a", "year"]
+    found = tfr.read_metadata(root)
+    assert (found.records, found.schema) == (6, tfr.read_table(root).schema)
+    assert tfr.count_records(root) == 6
+    assert tfr.describe(root).records == 6
+    assert tfr.read_table(root, record_type="bytes").column_names == ["record", "label", "year"]
+
+
+def test_values_that_are_not_all_integers_are_text(tmp_path: Path) -> None:
+    for value in ("1", "02", "9223372036854775808"):
+        tfr.write_tfrecord({"x": [1]}, f"{tmp_path}/big={value}/mixed={value}x/n={len(value)}/")
+    table = tfr.read_table(tmp_path)
+    assert table.schema.types == [pa.int64(), pa.string(), pa.string(), pa.int64()]
+    assert tfr.read_table([tmp_path]).schema == table.schema
+    tfr.write_tfrecord({"x": [1]}, f"{tmp_path}/only=__HIVE_DEFAULT_PARTITION__/")
+    assert tfr.read_table(tmp_path, columns=["only"]).schema.types == [pa.string()]
+
+
+@pytest.mark.parametrize("mode", [{}, {"schema": "infer"}, {"schema": {"label": "string"}}], ids=str)
+def test_a_feature_of_the_same_name_is_an_error_that_names_both(tmp_path: Path, mode: dict[str, Any]) -> None:
+    tfr.write_tfrecord({"label": ["dog"], "x": [1]}, f"{tmp_path}/d/label=cat/")
+    for columns in (None, ["x"], ["label"]):
+        if mode.get("schema") == {"label": "string"} and columns == ["x"]:
+            continue
+        with pytest.raises(tfr.SchemaError, match=r"feature 'label'.*folder 'label=cat'"):
+            tfr.read_table(tmp_path / "d", columns=columns, **mode)
+    assert tfr.read_table(tmp_path / "d" / "label=cat")["label"].to_pylist() == ["dog"]
+
+
+def test_pandas_index_and_categories_are_kept(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": pd.Categorical(["a", "b"])}, index=pd.Index([5, 6], name="id"))
+    for k in (1, 2):
+        tfr.write_tfrecord(frame, f"{tmp_path}/k={k}/")
+    again = tfr.read_tfrecord(tmp_path)
+    assert (list(again.index), list(again.columns), again.k.tolist()) == ([5, 6, 5, 6], ["x", "k"], [1, 1, 2, 2])
+    assert tfr.read_tfrecord(tmp_path, columns=["k"]).index.name == "id"
