@@ -11,7 +11,7 @@ from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from tfrecord_io.storage.output_file import OutputFile, exists_error
-from tfrecord_io.storage.trees import RemoteTree
+from tfrecord_io.storage.remote_tree import RemoteTree
 
 
 def open_remote(tree: RemoteTree, name: str, *, exclusive: bool) -> OutputFile:

@@ -9,6 +9,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.framing import RecordFile
 from tfrecord_io.options import MAX_RECORD_BYTES
 from tfrecord_io.storage.paths import resolve_inputs
+from tfrecord_io.storage.upcoming import Upcoming
 from tfrecord_io.tools.walk import scan_step, walk
 
 
@@ -58,10 +59,11 @@ def count_records(
     )
     step = scan_step(get_engine(), check_crc=check_crc, max_record_bytes=max_record_bytes)
     records = 0
-    for source in sources:
-        file = RecordFile(source, compression)
-        try:
-            records += walk(file, step)[0]
-        finally:
-            file.close()
+    with Upcoming(sources) as upcoming:
+        for source in upcoming:
+            file = RecordFile(source, compression)
+            try:
+                records += walk(file, step)[0]
+            finally:
+                file.close()
     return records
