@@ -34,9 +34,11 @@ class UnitReader:
     options : ReadOptions
     setup : Setup
         May be replaced between two units.
+    upcoming : Upcoming, optional
+        The sources, where some of them have been asked for.
     """
 
-    def __init__(self, sources: list[Source], options: ReadOptions, setup: Setup) -> None:
+    def __init__(self, sources: list[Source], options: ReadOptions, setup: Setup, upcoming: Upcoming | None = None) -> None:
         self.setup = setup
         self.bytes = 0  # uncompressed bytes of the records that were read
         self.files = 0  # that were opened
@@ -46,7 +48,7 @@ class UnitReader:
         self._block: Block | None = None
         self._begin = 0  # byte of the block at which decoding goes on
         self._record = 0  # its record in the file
-        self._upcoming = Upcoming(sources, stream=options.limit is None or options.limit > _FEW_ROWS)
+        self._upcoming = upcoming or Upcoming(sources, stream=options.limit is None or options.limit > _FEW_ROWS)
         self._skip = options.offset
         self._left = options.limit  # rows that may still be read
         self._error: Exception | None = None  # to be told behind the rows before it
@@ -54,6 +56,15 @@ class UnitReader:
         sizes = [source.size for source in sources]
         self._progress = Progress(options.progress, None if None in sizes else sum(filter(None, sizes)), "B")
         self._fresh = False  # each block has a buffer of its own
+
+    def again(self, setup: Setup) -> UnitReader:
+        """A reader that begins anew, in place of this one; what came over a network is not asked for twice."""
+        rewound = self._upcoming.rewind()
+        kept = self._upcoming
+        if rewound:
+            self._upcoming = Upcoming([])
+        self.close()
+        return UnitReader(self._sources, self._options, setup, kept if rewound else None)
 
     def close(self) -> None:
         """Close the open file; no more units."""

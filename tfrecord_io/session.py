@@ -79,8 +79,8 @@ class Session:
         self.inferred: InferredSchema | None = None
         self._open(None)
 
-    def _open(self, governing: Governing | None) -> None:
-        """Find the schema and get ready to read under it; again, where a file turns out to say more."""
+    def _open(self, governing: Governing | None, before: UnitReader | None = None) -> None:
+        """Find the schema and get ready to read under it; again, after a reader `before`, where a file turns out to say more."""
         declared = self._options.schema
         obey = declared is None
         self.schema_source = "inferred"
@@ -90,7 +90,7 @@ class Session:
         self._seen = self._foreign = 0
         judge = EmbeddedSchemas(obey, governing)
         setup = Setup(get_engine(), Plan(), judge.meet)
-        self.reader = UnitReader(self.sources, self._options, setup)
+        self.reader = UnitReader(self.sources, self._options, setup) if before is None else before.again(setup)
         try:
             if self._options.record_type == "bytes":
                 self._read_bytes()
@@ -109,20 +109,18 @@ class Session:
         except LateSchema as late:
             self.restart(late)
         except _LateSequence:
-            self.reader.close()
             self._record_type = RecordType.SEQUENCE_EXAMPLE
-            self._open(governing)
+            self._open(governing, self.reader)
         except BaseException:
             self.reader.close()
             raise
 
     def restart(self, late: LateSchema) -> None:
         """Begin anew under an embedded schema that says more."""
-        self.reader.close()
         if late.record > 0:
             text = f"{printable(late.governing.path)}: the embedded schema was found in record {late.record}, not in the first; it is used"
             warn(text, SchemaWarning)
-        self._open(late.governing)
+        self._open(late.governing, self.reader)
 
     def _plan(self, **given: Any) -> Plan:
         options = self._options

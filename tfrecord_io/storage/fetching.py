@@ -15,6 +15,7 @@ from fsspec.asyn import AsyncFileSystem
 from fsspec.implementations.dirfs import DirFileSystem
 
 from tfrecord_io.storage.failures import replaced
+from tfrecord_io.storage.trees import protocols
 
 T = TypeVar("T")
 
@@ -134,16 +135,21 @@ _KINDS: dict[str, type[Fetch]] = {
 }
 
 
+def inner(fs: Any, name: str) -> tuple[Any, str]:
+    """The filesystem below those that only put a directory in front of names."""
+    while isinstance(fs, DirFileSystem):
+        fs, name = fs.fs, fs._join(name)
+    return fs, name
+
+
 def fetch_of(fs: Any, name: str, info: Mapping[str, Any] | None, path: str) -> Fetch | None:
     """How to ask for ranges of an object; None where the filesystem's own file is what reads it best.
 
     That is: filesystems that answer one call at a time, caches of whole files, and objects of unknown size.
     """
-    while isinstance(fs, DirFileSystem):
-        fs, name = fs.fs, fs._join(name)
+    fs, name = inner(fs, name)
     if not isinstance(fs, AsyncFileSystem) or fs.asynchronous or info is None or info.get("size") is None:
         return None
     if info.get("partial") is False:
         return None
-    protocols = (fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol
-    return next((_KINDS[p] for p in protocols if p in _KINDS), Fetch)(fs, name, info, path)
+    return next((_KINDS[p] for p in protocols(fs) if p in _KINDS), Fetch)(fs, name, info, path)

@@ -185,10 +185,10 @@ class _Search:
         """Find ``name@8`` by asking for the names that it may mean, the most exact first."""
         if count is None:
             raise ValueError(f"'{tree.shown(name)}': a web server has no listing of its files; write how many shards there are, as name@8")
-        forms = [form for form in spelled_shards(stem, count) if tree.entry(form[0]) is not None] if count else []
-        if not forms:
+        form = next((form for form in spelled_shards(stem, count) if form and tree.entry(form[0]) is not None), None)
+        if form is None:
             raise _nothing(tree, name, f"no shard such as '{shard_name(stem.rpartition('/')[2], 0, count)}'")
-        found = [entry for entry in tree.entries(forms[0]) if entry is not None]
+        found = [entry for entry in tree.entries(form) if entry is not None]
         return self._sorted(Families(tree, found), check=True)
 
     def _sorted(self, families: Families, *, check: bool) -> list[Entry]:

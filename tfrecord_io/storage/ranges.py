@@ -23,6 +23,7 @@ _MOST_RANGES = 32
 _FIRST_BYTES = 256 << 10  # of a look at the start or at one place
 _STREAM_BYTES = 1 << 20  # of the first ranges where all will be read
 _LARGEST_BYTES = 8 << 20
+_KEPT_BYTES = 8 << 20  # of a file's beginning, for whoever begins anew
 _TRIES = 5
 _BACKOFF = 0.1  # seconds before the second try; twice as long before each one after it
 
@@ -132,6 +133,7 @@ class RangeReader:
         self.path = path
         self._fetch, self._size, self._open_whole = fetch, size, whole
         self._held: deque[_Range] = deque()  # asked for and not used up, in order
+        self._used: list[_Range] | None = []  # from the start on; None when they became too many to be kept
         self._asked = 0  # the end of the last of them
         self._offset = 0
         self._rest: memoryview | None = None  # of the first one's bytes; None until it is waited for
@@ -160,7 +162,7 @@ class RangeReader:
         self._offset += n
         if not self._rest and self._error is None:
             with self._window.lock:
-                self._drop_first()
+                self._keep(self._drop_first())
                 self._window.fill()
         return n
 
@@ -176,13 +178,28 @@ class RangeReader:
     def seek(self, offset: int) -> int:
         """Go on at another byte; what was asked for in vain is cancelled."""
         if self._whole is not None:
-            raise OSError(errno.ESPIPE, "the server gives no ranges, so there is no going back", self.path)
-        if offset != self._offset:
+            if offset:
+                raise OSError(errno.ESPIPE, "the server gives no ranges, only the file from its start on", self.path)
+            self._whole.close()
+            self._offset, self._whole = 0, self._open_whole()
+        elif offset == 0 and self._used is not None:
+            with self._window.lock:
+                self._take_back()
+        elif offset != self._offset:
             with self._window.lock:
                 self._drop_all()
                 self._window.narrow()
                 self._asked = self._offset = offset
         return offset
+
+    def _take_back(self) -> None:
+        """Stand at the start again, with all that has come."""
+        assert self._used is not None
+        for used in reversed(self._used):
+            self._held.appendleft(used)
+            self._window.hold(used.end - used.begin)
+        self._used = []
+        self._offset, self._rest, self._error = 0, None, None
 
     def close(self) -> None:
         if not self._closed:
@@ -285,13 +302,20 @@ class RangeReader:
         self._offset += n
         return n
 
-    def _drop_first(self) -> None:
+    def _drop_first(self) -> _Range:
         first = self._held.popleft()
         self._window.release(first.end - first.begin)
         self._rest = None
+        return first
+
+    def _keep(self, used: _Range) -> None:
+        if self._used is not None and used.end <= _KEPT_BYTES:
+            self._used.append(used)
+        else:
+            self._used = None
 
     def _drop_all(self) -> None:
         while self._held:
-            self._held[0].answer.cancel()
-            self._drop_first()
+            self._drop_first().answer.cancel()
+        self._used = None
         self._error = None

@@ -43,7 +43,8 @@ class Source:
         if self._file is not None:
             return BorrowedFile(self._file)
         if self._ahead is not None:
-            return self._ahead
+            self._ahead.seek(0)
+            return BorrowedFile(self._ahead)
         if self.remote:
             return self.open_ranges() or self._open_whole()
         return open(self.path, "rb", buffering=0)

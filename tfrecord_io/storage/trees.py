@@ -96,18 +96,22 @@ def locate(path: str | os.PathLike[str], storage_options: dict[str, Any] | None,
 
 def _missing(text: str, error: ImportError) -> MissingDependencyError:
     """Name what to install for a URL, of which each part of a chain has a protocol."""
-    protocols = [part.partition("://")[0] for part in text.split("::")]
-    wanted = next((p for table in (_EXTRAS, _PACKAGES) for p in protocols if p in table), None)
+    parts = [part.partition("://")[0] for part in text.split("::")]
+    wanted = next((part for table in (_EXTRAS, _PACKAGES) for part in parts if part in table), None)
     if wanted is None:
         return MissingDependencyError(str(error), path=text)
     package = _EXTRAS.get(wanted) or _PACKAGES[wanted]
     return MissingDependencyError(f"{wanted}:// needs a package that is not installed: pip install '{package}' ({error})", path=text)
 
 
+def protocols(fs: Any) -> tuple[str, ...]:
+    """What URLs of a filesystem begin with."""
+    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
+
+
 def lists(fs: Any) -> bool:
     """Whether a filesystem can list directories: web servers cannot."""
-    protocols = (fs.protocol,) if isinstance(fs.protocol, str) else fs.protocol
-    return not set(protocols) & set(_WEB)
+    return not set(protocols(fs)) & set(_WEB)
 
 
 def as_fsspec(filesystem: Any) -> Any:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class Upcoming:
     """The sources in order, each with what was read of it ahead. Local files are given as they are.
 
+    A remote one stays open until the next is taken, whoever has closed what its ``open`` gave.
+
     Parameters
     ----------
     sources : list of Source
@@ -36,7 +38,7 @@ class Upcoming:
         self._next = 0
         self._readers: dict[int, RangeReader] = {}
         self._begun = 0  # sources that were looked at for reading ahead
-        self._current: RangeReader | None = None
+        self._closed = False
         self._window: Any = None
         if any(source.remote for source in sources):
             from tfrecord_io.storage.ranges import Window  # imports fsspec
@@ -61,17 +63,24 @@ class Upcoming:
         self._next += 1
         while self._window is not None and self._begun <= index and self._window.next_reader() is not None:
             pass
-        self._current = self._readers.pop(index, None)
-        source = self._sources[index]
-        return source if self._current is None else replace(source, _ahead=self._current)
+        if index - 1 in self._readers:
+            self._readers.pop(index - 1).close()
+        source, reader = self._sources[index], self._readers.get(index)
+        return source if reader is None else replace(source, _ahead=reader)
+
+    def rewind(self) -> bool:
+        """Begin anew with the first source, if it is still the one that is read; what came of it is not lost."""
+        if self._next > 1 or self._closed:
+            return False
+        self._next = 0
+        return True
 
     def close(self) -> None:
         """Cancel what was asked for; a thread that waits for it is told."""
-        readers = [*self._readers.values(), *([] if self._current is None else [self._current])]
-        self._readers.clear()
+        self._closed = True
         self._next = len(self._sources)
-        for reader in readers:
-            reader.close()
+        while self._readers:
+            self._readers.popitem()[1].close()
 
     def __enter__(self) -> Self:
         return self
