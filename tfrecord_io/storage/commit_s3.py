@@ -14,7 +14,7 @@ from collections.abc import Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-from tfrecord_io.storage.failures import ARGUMENTS, may_pass, to_os_error, told_as_os_error
+from tfrecord_io.storage.failures import ARGUMENTS, TRIES, may_pass, pauses, to_os_error, told_as_os_error
 from tfrecord_io.storage.output_file import OutputFile, exists_error
 
 T = TypeVar("T")
@@ -23,8 +23,6 @@ _PART_BYTES = 8 << 20
 _FIXED_PART_BYTES = 64 << 20  # where all parts must have one size
 _DOUBLED_AFTER = 1500  # parts: an upload has at most 10,000, an object several TiB
 _MOST_BYTES = 64 << 20  # of parts under way and the one that is being filled
-_TRIES = 5
-_BACKOFF = 0.1  # seconds before the second try; twice as long before each one after it
 
 
 class S3Output(OutputFile):
@@ -157,18 +155,16 @@ class S3Output(OutputFile):
 
     async def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
         """Make a request, again if it failed by what may pass."""
-        pause = _BACKOFF
-        for last in range(_TRIES):
+        for pause in pauses():
             try:
                 answer: dict[str, Any] = await self._fs._call_s3(method, self._fs.req_kw, **self._object, **arguments)
                 return answer
             except ARGUMENTS:
                 raise
             except Exception as error:  # of whatever library
-                if not may_pass(error) or last == _TRIES - 1:
-                    raise to_os_error(error, self.path, f" (tried {last + 1} times)" if last else "") from error
+                if pause is None or not may_pass(error):
+                    raise to_os_error(error, self.path, f" (tried {TRIES} times)" if pause is None else "") from error
             await asyncio.sleep(pause)
-            pause *= 2
         raise AssertionError("the last try returns or raises")
 
 

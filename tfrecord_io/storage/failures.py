@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
+
+TRIES = 5
+_BACKOFF = 0.1  # seconds before the second try; twice as long before each one after it
 
 # Nothing that a second try would mend. Those about arguments, or mistakes of a program, are not worded anew either.
 ARGUMENTS = (ImportError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError, MemoryError)
@@ -22,6 +29,25 @@ def may_pass(error: Exception) -> bool:
     (True, False)
     """
     return not isinstance(error, _LASTING) and getattr(error, "errno", None) not in _LASTING_NUMBERS
+
+
+def pauses() -> Iterator[float | None]:
+    """For each try, the seconds to wait behind it if it fails; None behind the last."""
+    for i in range(TRIES - 1):
+        yield _BACKOFF * 2**i
+    yield None
+
+
+def tried_again(call: Callable[[], T]) -> T:
+    """Make a call, again if it fails by what may pass."""
+    for pause in pauses():
+        try:
+            return call()
+        except Exception as error:  # of whatever library
+            if pause is None or not may_pass(error):
+                raise
+            time.sleep(pause)
+    raise AssertionError("the last try returns or raises")
 
 
 def to_os_error(error: Exception, path: str, doing: str = "") -> OSError:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
-from tfrecord_io.storage.failures import ARGUMENTS, may_pass, to_os_error, told_as_os_error
+from tfrecord_io.storage.failures import ARGUMENTS, TRIES, may_pass, pauses, to_os_error, told_as_os_error
 from tfrecord_io.storage.fetching import Fetch, NoRanges
 
 _MOST_BYTES = 64 << 20  # asked for or held ready, of all files of a window
@@ -24,8 +24,6 @@ _FIRST_BYTES = 256 << 10  # of a look at the start or at one place
 _STREAM_BYTES = 1 << 20  # of the first ranges where all will be read
 _LARGEST_BYTES = 8 << 20
 _KEPT_BYTES = 8 << 20  # of a file's beginning, for whoever begins anew
-_TRIES = 5
-_BACKOFF = 0.1  # seconds before the second try; twice as long before each one after it
 
 Answer = tuple[bytes, OSError | None]  # what came, and why no more
 
@@ -231,8 +229,8 @@ class RangeReader:
     async def _get(self, begin: int, end: int) -> Answer:
         """Get all bytes of a range, going on where a try ended."""
         parts: list[bytes] = []
-        at, pause = begin, _BACKOFF
-        for last in range(_TRIES):
+        at = begin
+        for pause in pauses():
             try:
                 data = await self._fetch.range(at, end)
                 if len(data) > end - at:
@@ -248,10 +246,9 @@ class RangeReader:
                 error = caught
                 if not may_pass(error):
                     return b"".join(parts), to_os_error(error, self.path)
-            if last == _TRIES - 1:
-                return b"".join(parts), to_os_error(error, self.path, f" (tried {_TRIES} times)")
+            if pause is None:
+                return b"".join(parts), to_os_error(error, self.path, f" (tried {TRIES} times)")
             await asyncio.sleep(pause)
-            pause *= 2
         return parts[0] if len(parts) == 1 else b"".join(parts), None
 
     def _wait(self, wanted: int) -> bool:

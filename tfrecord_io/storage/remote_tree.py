@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tfrecord_io.storage.failures import to_os_error, told_as_os_error
+from tfrecord_io.storage.failures import to_os_error, told_as_os_error, tried_again
 from tfrecord_io.storage.trees import Entry, lists, literal_prefix
 
 _LISTING_PAYS = 64  # so many names in one directory are looked up by listing it
@@ -36,7 +36,7 @@ class RemoteTree:
     def _entry(self, name: str) -> Entry | None:
         with told_as_os_error(self.shown(name)):
             try:
-                return _from_info(self.fs.info(name))
+                return _from_info(tried_again(lambda: self.fs.info(name)))
             except (FileNotFoundError, NotADirectoryError) as error:
                 self._refuse_no_answer(name, error)
                 return None
@@ -84,18 +84,15 @@ class RemoteTree:
             if isinstance(said, FileNotFoundError | NotADirectoryError):
                 self._refuse_no_answer(name, said)
                 found.append(None)
-            elif isinstance(said, BaseException):
-                with told_as_os_error(self.shown(name)):
-                    raise said
             else:
-                found.append(_from_info(said))
+                found.append(self._entry(name) if isinstance(said, Exception) else _from_info(said))
         return found
 
     def listing(self, directory: str) -> list[Entry]:
         self._refuse_listing(directory)
         self.fs.invalidate_cache(directory)
         with told_as_os_error(self.shown(directory)):
-            found = [_from_info(i) for i in self.fs.ls(directory, detail=True)]
+            found = [_from_info(i) for i in tried_again(lambda: self.fs.ls(directory, detail=True))]
         return [e for e in found if e.name.rstrip("/") != directory.rstrip("/")]  # S3's empty object for the directory itself
 
     def glob(self, pattern: str) -> list[Entry]:
@@ -103,7 +100,7 @@ class RemoteTree:
         cut = literal_prefix(self, pattern)
         self.fs.invalidate_cache(pattern[:cut])
         with told_as_os_error(self.shown(pattern)):
-            found = self.fs.glob(glob.escape(pattern[:cut]) + pattern[cut:], detail=True)
+            found = tried_again(lambda: self.fs.glob(glob.escape(pattern[:cut]) + pattern[cut:], detail=True))
         return [_from_info(i) for i in found.values()]
 
     def _refuse_listing(self, name: str) -> None:
