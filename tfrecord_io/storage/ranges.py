@@ -234,12 +234,12 @@ class RangeReader:
             try:
                 data = await self._fetch.range(at, end)
                 if len(data) > end - at:
-                    raise OSError(errno.EIO, f"{len(data)} bytes came where {end - at} were asked for", self.path)
+                    raise OSError(errno.EIO, f"{len(data)} bytes came where {end - at} were asked for")
                 parts.append(data)
                 at += len(data)
                 if at == end:
                     break
-                error: Exception = OSError(errno.EIO, f"the server ended the body {end - at} bytes early", self.path)
+                error: Exception = OSError(errno.EIO, f"the server ended the body {end - at} bytes early")
             except (NoRanges, *ARGUMENTS):
                 raise
             except Exception as caught:  # of whatever library
