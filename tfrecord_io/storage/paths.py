@@ -109,6 +109,8 @@ class _Search:
         return [source_of(tree, e) for e in self._entries(tree, name, check=check)]
 
     def _entries(self, tree: Tree, name: str, *, check: bool) -> list[Entry]:
+        if name.endswith("/") and not tree.lists:
+            tree.listing(name)  # raises
         words = expand_braces(name)
         entry = _literal(tree, name, words)
         if entry is not None:
