@@ -9,7 +9,7 @@ import struct
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -51,10 +51,23 @@ class Schedule:
 
 
 class Chaos:
-    """The proxy. Requests for an object go by the schedule of its name, all others pass."""
+    """The proxy. Requests for an object go by the schedule of its name, all others pass.
+
+    Attributes
+    ----------
+    schedules : dict of Schedule
+        By the last part of a key.
+    full : bool
+        Whether the store refuses to take any more.
+    stalled : str
+        A method whose requests are never answered.
+    """
 
     def __init__(self, upstream: str) -> None:
         self.schedules: dict[str, Schedule] = {}
+        self.full = False
+        self.stalled = ""
+        self._closed = Event()
         host, port = urlsplit(upstream).hostname, urlsplit(upstream).port
         chaos = self
 
@@ -66,8 +79,13 @@ class Chaos:
                 body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 schedule = chaos.schedules.get(urlsplit(self.path).path.rpartition("/")[2])
                 fault, where = (None, 0.0) if schedule is None else schedule.next(self.command, self.path)
-                if fault == "reset":
+                if chaos.stalled == self.command:
+                    chaos._closed.wait()
+                if fault == "reset" or chaos._closed.is_set():
                     self._reset()
+                    return
+                if chaos.full and self.command == "PUT":
+                    self._send(507, [("Content-Type", "application/xml")], _FULL, len(_FULL))
                     return
                 if fault == "busy":
                     self._send(503, [("Content-Type", "application/xml")], _BUSY if self.command != "HEAD" else b"", len(_BUSY))
@@ -132,8 +150,10 @@ class Chaos:
         Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def close(self) -> None:
+        self._closed.set()
         self._server.shutdown()
         self._server.server_close()
 
 
+_FULL = b"<?xml version='1.0'?><Error><Code>XMinioStorageFull</Code><Message>The store is full.</Message></Error>"
 _BUSY = b"<?xml version='1.0'?><Error><Code>SlowDown</Code><Message>Please reduce your request rate.</Message></Error>"

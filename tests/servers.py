@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from chaos import Chaos
+
 
 @dataclass(frozen=True)
 class Bucket:
@@ -58,6 +60,14 @@ def s3(s3_endpoint: str) -> Bucket:
     bucket = Bucket("s3", f"bucket-{uuid.uuid4().hex[:8]}", {"key": "k", "secret": "s", "endpoint_url": s3_endpoint})
     bucket.fs.mkdir(bucket.name)
     return bucket
+
+
+@pytest.fixture
+def chaos(s3_endpoint: str) -> Iterator[Chaos]:
+    """A proxy in front of the S3 server."""
+    proxy = Chaos(s3_endpoint)
+    yield proxy
+    proxy.close()
 
 
 @pytest.fixture(scope="session")

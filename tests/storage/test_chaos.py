@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -23,13 +23,6 @@ SCHEDULES = 500
 TOGETHER = 16
 SIZE = 20_000
 STORM = 10**9
-
-
-@pytest.fixture
-def chaos(s3_endpoint: str) -> Iterator[Chaos]:
-    proxy = Chaos(s3_endpoint)
-    yield proxy
-    proxy.close()
 
 
 @pytest.fixture
