@@ -8,8 +8,10 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -132,7 +134,7 @@ def web() -> Iterator[Web]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            name = self.path.partition("?")[0].lstrip("/")
+            name = urlsplit(self.path).path.lstrip("/")  # of a proxied request the path is a whole URL
             asked = self.headers.get("Range")
             served.requests.append(f"{self.command} {name} {asked}")
             data = served.files.get(name)
@@ -168,3 +170,25 @@ def web() -> Iterator[Web]:
     yield served
     server.shutdown()
     server.server_close()
+
+
+@pytest.fixture
+def example_buckets(s3: Bucket, gcs: Bucket, web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the documents call ``s3://my-bucket``, ``gs://my-bucket`` and ``http://example.com``, found as in real life."""
+    import fsspec
+
+    import tfrecord_io as tfr
+
+    for key, value in (("ACCESS_KEY_ID", "k"), ("SECRET_ACCESS_KEY", "s"), ("ENDPOINT_URL", s3.storage_options["endpoint_url"])):
+        monkeypatch.setenv(f"AWS_{key}", value)
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs.storage_options["endpoint_url"])
+    monkeypatch.setenv("http_proxy", web.endpoint)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setitem(fsspec.config.conf, "http", {"client_kwargs": {"trust_env": True}})
+    monkeypatch.setitem(fsspec.config.conf, "gs", {"token": "anon"})
+    for bucket in (s3, gcs):
+        if not bucket.fs.exists("my-bucket"):
+            bucket.fs.mkdir("my-bucket")
+        bucket.fs.invalidate_cache()
+    tfr.write_tfrecord({"label": [3, 1, 2]}, tmp_path / "part")
+    web.files.update((f"insects/part-0000{i}-of-00002.tfrecord", (tmp_path / "part").read_bytes()) for i in range(2))
