@@ -142,7 +142,9 @@ def test_pyarrow_filesystems(s3: Bucket) -> None:
     arrow = fs.S3FileSystem(access_key="k", secret_key="s", endpoint_override=host, scheme=scheme, region="us-east-1")
     tfr.write_tfrecord(TABLE, f"{s3.name}/a.tfrecord", filesystem=arrow)
     assert s3.names() == ["a.tfrecord"]
-    assert tfr.read_table(f"{s3.name}/a.tfrecord", filesystem=arrow).equals(TABLE)
+    with tfr.open_reader(f"{s3.name}/a.tfrecord", filesystem=arrow) as reader:
+        assert reader.read_all().equals(TABLE)
+    assert tfr.count_records(f"{s3.name}/", filesystem=arrow) == ROWS
 
 
 def test_client_kwargs_as_s3fs_takes_them(s3: Bucket) -> None:

@@ -117,6 +117,24 @@ def test_overwrite_false_refuses_a_file_that_came_meanwhile(s3: Bucket, data: by
 
 @pytest.mark.fault(68)
 @CONTENTS
+def test_overwrite_false_refuses_where_the_server_knows_no_conditions(s3: Bucket, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = s3.fs._call_s3
+
+    async def call(method: str, *arguments: Any, **kwargs: Any) -> Any:
+        kwargs.pop("IfNoneMatch", None)
+        return await real(method, *arguments, **kwargs)
+
+    monkeypatch.setattr(s3.fs, "_call_s3", call)
+    out = open_output(s3.url("a"), storage_options=s3.storage_options, overwrite=False)
+    out.write(data)
+    s3.fs.pipe_file(s3.url("a"), b"theirs")
+    with pytest.raises(FileExistsError):
+        out.commit()
+    assert s3.fs.cat_file(s3.url("a")) == b"theirs"
+
+
+@pytest.mark.fault(68)
+@CONTENTS
 def test_overwrite_false_asks_gcs_for_generation_0(gcs: Bucket, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """The emulator ignores the condition, so what is sent is looked at, and what a server says to it is made up."""
     asked: list[Any] = []

@@ -54,7 +54,7 @@ class S3Output(OutputFile):
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def _part_size(self, number: int) -> int:
-        return _FIXED_PART_BYTES if self._fs.fixed_upload_size else _PART_BYTES << (number // _DOUBLED_AFTER)
+        return _FIXED_PART_BYTES if getattr(self._fs, "fixed_upload_size", False) else _PART_BYTES << (number // _DOUBLED_AFTER)
 
     def _write(self, piece: memoryview) -> int:
         piece = piece[: self._size - len(self._part)]
@@ -88,6 +88,8 @@ class S3Output(OutputFile):
             self._send_part()
         while self._under_way:
             self._arrived()
+        if self._condition and self._found() is not None:
+            raise exists_error(self.path)  # servers that know no conditions ignore them
         try:
             if self._upload is None:
                 self._ask("put_object", Body=self._part, **self._condition)
@@ -112,9 +114,16 @@ class S3Output(OutputFile):
                 expected = hashlib.md5(self._part, usedforsecurity=False).hexdigest()
             else:
                 expected = f"{hashlib.md5(b''.join(map(bytes.fromhex, hashes)), usedforsecurity=False).hexdigest()}-{len(hashes)}"
-            return str(self._ask("head_object")["ETag"]).strip('"') == expected
+            return self._found() == expected
         except (OSError, ValueError):  # hashes of another kind, or no answer
             return False
+
+    def _found(self) -> str | None:
+        """The hash of the object that is there."""
+        try:
+            return str(self._ask("head_object")["ETag"]).strip('"')
+        except FileNotFoundError:
+            return None
 
     def _discard(self) -> None:
         """End the upload by its id, so that no part of it is stored and paid for."""

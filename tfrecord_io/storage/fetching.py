@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
+from threading import Lock
 from typing import Any, TypeVar
 
-from fsspec.asyn import AsyncFileSystem
+from fsspec.asyn import AsyncFileSystem, get_loop
+from fsspec.implementations.arrow import ArrowFSWrapper
 from fsspec.implementations.dirfs import DirFileSystem
 
 from tfrecord_io.storage.failures import replaced
@@ -55,7 +57,9 @@ class Fetch:
     async def check(self) -> None:
         """Raise OSError if several ranges may have come from several versions."""
         self._fs.invalidate_cache(self._fs._parent(self._name))
-        now = await self._fs._info(self._name)
+        self._compare(await self._fs._info(self._name))
+
+    def _compare(self, now: Mapping[str, Any]) -> None:
         for key in _VERSION_KEYS:
             if key in self._info and key in now and self._info[key] != now[key]:
                 raise replaced(self._path)
@@ -67,7 +71,8 @@ class S3Fetch(Fetch):
     async def range(self, begin: int, end: int) -> bytes:
         bucket, key, version = self._fs.split_path(self._name)
         tag = self._info.get("ETag")
-        asked = {"VersionId": version} if version else {"IfMatch": tag} if tag and not self._fs.local_expiry_check else {}
+        conditional = tag and not getattr(self._fs, "local_expiry_check", False)  # which is for servers without conditions
+        asked = {"VersionId": version} if version else {"IfMatch": tag} if conditional else {}
         try:
             answer = await self._fs._call_s3(
                 "get_object", self._fs.req_kw, Bucket=bucket, Key=key, Range=f"bytes={begin}-{end - 1}", **asked
@@ -105,7 +110,8 @@ class HttpFetch(Fetch):
 
     async def range(self, begin: int, end: int) -> bytes:
         session = await self._fs.set_session()
-        asked = {**self._fs.kwargs, "headers": {**self._fs.kwargs.get("headers", {}), "Range": f"bytes={begin}-{end - 1}"}}
+        headers = {"Range": f"bytes={begin}-{end - 1}", "Accept-Encoding": "identity"}  # aiohttp would undo a compression
+        asked = {**self._fs.kwargs, "headers": {**self._fs.kwargs.get("headers", {}), **headers}}
         async with session.get(self._fs.encode_url(self._name), **asked) as answer:
             if answer.status == 404:
                 raise replaced(self._path)
@@ -123,6 +129,31 @@ class HttpFetch(Fetch):
 
     async def check(self) -> None:
         """Every answer was."""
+
+
+class ArrowFetch(Fetch):
+    """Of a filesystem of pyarrow, whose files may be read from several threads at once."""
+
+    def __init__(self, fs: Any, name: str, info: Mapping[str, Any], path: str) -> None:
+        super().__init__(fs, name, info, path)
+        self._lock = Lock()
+        self._file: Any = None
+
+    def start(self, request: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(request, get_loop())
+
+    async def range(self, begin: int, end: int) -> bytes:
+        return await asyncio.to_thread(self._read, begin, end)
+
+    def _read(self, begin: int, end: int) -> bytes:
+        with self._lock:
+            if self._file is None:
+                self._file = self._fs.fs.open_input_file(self._name)
+        data: bytes = self._file.read_at(end - begin, begin)
+        return data
+
+    async def check(self) -> None:
+        self._compare(await asyncio.to_thread(self._fs.info, self._name))
 
 
 _KINDS: dict[str, type[Fetch]] = {
@@ -148,7 +179,11 @@ def fetch_of(fs: Any, name: str, info: Mapping[str, Any] | None, path: str) -> F
     That is: filesystems that answer one call at a time, caches of whole files, and objects of unknown size.
     """
     fs, name = inner(fs, name)
-    if not isinstance(fs, AsyncFileSystem) or fs.asynchronous or info is None or info.get("size") is None:
+    if info is None or info.get("size") is None:
+        return None
+    if isinstance(fs, ArrowFSWrapper) and fs.fs.type_name != "local":
+        return ArrowFetch(fs, name, info, path)
+    if not isinstance(fs, AsyncFileSystem) or fs.asynchronous:
         return None
     if info.get("partial") is False:
         return None
