@@ -17,7 +17,7 @@ import tfrecord_io as tfr
 DELAY_MS = 30
 MB_PER_S = 200
 ROWS, ROW_BYTES = 2400, 100_000  # images, say: 240 MB
-COMMAND = "python -m benchmarks --remote"
+COMMAND = "make bench BENCH_ARGS=--remote"
 
 
 @contextmanager

@@ -23,6 +23,7 @@ _MOST_RANGES = 32
 _FIRST_BYTES = 256 << 10  # of a look at the start or at one place
 _STREAM_BYTES = 1 << 20  # of the first ranges where all will be read
 _LARGEST_BYTES = 8 << 20
+_HEAD_BYTES = 4 << 10  # of a look at what a file is
 _KEPT_BYTES = 8 << 20  # of a file's beginning, for whoever begins anew
 
 Answer = tuple[bytes, OSError | None]  # what came, and why no more
@@ -37,12 +38,14 @@ class Window:
         The files, in order.
     stream : bool
         All will be read: ask for several ranges at once from the start.
+    heads : bool
+        Only the first bytes of each file will be read: ask for those of many files at once.
     """
 
-    def __init__(self, more: Iterator[RangeReader], *, stream: bool = False) -> None:
+    def __init__(self, more: Iterator[RangeReader], *, stream: bool = False, heads: bool = False) -> None:
         self.lock = RLock()
         self._more = more
-        self._stream = stream
+        self._stream, self._heads = stream, heads
         self._readers: list[RangeReader] = []
         self._count = self._bytes = 0
         self.narrow()
@@ -50,11 +53,13 @@ class Window:
     def narrow(self) -> None:
         """Begin as for a file just opened: what comes next is not where the reading went on."""
         self._ahead, self.size = (3, _STREAM_BYTES) if self._stream else (0, _FIRST_BYTES)
+        if self._heads:
+            self._ahead, self.size = _MOST_RANGES - 1, _HEAD_BYTES
         self._asked = 0  # ranges, since then
 
     def widen(self) -> None:
         """Ask for more from now on, as somebody waits; for the very first range one always does."""
-        if self._asked > 1:
+        if self._asked > 1 and not self._heads:
             self._ahead = min(max(1, 2 * self._ahead), _MOST_RANGES - 1)
             self.size = min(2 * self.size, _LARGEST_BYTES)
 
@@ -71,8 +76,8 @@ class Window:
                     return
 
     def _ask(self, reader: RangeReader) -> bool:
-        """Whether all of a file has been asked for."""
-        while (size := reader.next_size(0)) > 0:
+        """Whether all of a file, that will be read, has been asked for."""
+        while (size := reader.next_size(0)) > 0 and not (self._heads and reader.asked):
             if self._count and (self._count > self._ahead or self._bytes + size > _MOST_BYTES):
                 return False
             reader.ask(size)
@@ -132,7 +137,7 @@ class RangeReader:
         self._fetch, self._size, self._open_whole = fetch, size, whole
         self._held: deque[_Range] = deque()  # asked for and not used up, in order
         self._used: list[_Range] | None = []  # from the start on; None when they became too many to be kept
-        self._asked = 0  # the end of the last of them
+        self.asked = 0  # the end of the last of them
         self._offset = 0
         self._rest: memoryview | None = None  # of the first one's bytes; None until it is waited for
         self._error: OSError | None = None  # behind that rest
@@ -187,7 +192,7 @@ class RangeReader:
             with self._window.lock:
                 self._drop_all()
                 self._window.narrow()
-                self._asked = self._offset = offset
+                self.asked = self._offset = offset
         return offset
 
     def _take_back(self) -> None:
@@ -216,14 +221,14 @@ class RangeReader:
 
     def next_size(self, wanted: int) -> int:
         """Bytes of the range to ask for next; 0 at the end."""
-        return min(max(self._window.size, min(wanted, _LARGEST_BYTES)), self._size - self._asked)
+        return min(max(self._window.size, min(wanted, _LARGEST_BYTES)), self._size - self.asked)
 
     def ask(self, size: int) -> None:
         """Ask for the next range."""
-        begin, end = self._asked, self._asked + size
+        begin, end = self.asked, self.asked + size
         self._held.append(_Range(begin, end, self._fetch.start(self._get(begin, end))))
         self._window.hold(size)
-        self._asked = end
+        self.asked = end
         self._ranges += 1
 
     async def _get(self, begin: int, end: int) -> Answer:

@@ -23,6 +23,8 @@ class Upcoming:
     sources : list of Source
     stream : bool
         All will be read; else as much is asked for ahead as reading on shows to be wanted.
+    heads : bool
+        Only the first bytes of each will be read.
 
     Examples
     --------
@@ -33,7 +35,7 @@ class Upcoming:
     ['<BytesIO>', '<BytesIO>']
     """
 
-    def __init__(self, sources: list[Source], *, stream: bool = True) -> None:
+    def __init__(self, sources: list[Source], *, stream: bool = True, heads: bool = False) -> None:
         self._sources = sources
         self._next = 0
         self._readers: dict[int, RangeReader] = {}
@@ -43,7 +45,7 @@ class Upcoming:
         if any(source.remote for source in sources):
             from tfrecord_io.storage.ranges import Window  # imports fsspec
 
-            self._window = Window(self._more(), stream=stream)
+            self._window = Window(self._more(), stream=stream, heads=heads)
 
     def _more(self) -> Iterator[RangeReader]:
         for index, source in enumerate(self._sources):
