@@ -41,7 +41,7 @@ class Store:
     def __init__(self, delay: float, bytes_per_second: float) -> None:
         self.delay = delay
         self.down, self.up = Link(bytes_per_second), Link(bytes_per_second)
-        self.objects: dict[str, bytes | bytearray] = {}
+        self.objects: dict[str, list[bytes | bytearray]] = {}  # in the parts they came in
         self.uploads: dict[str, dict[int, bytes | bytearray]] = {}
 
 
@@ -54,21 +54,24 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_HEAD(self) -> None:
         time.sleep(self.store.delay)
-        data = self.store.objects.get(self._key)
-        if data is None:
+        parts = self.store.objects.get(self._key)
+        if parts is None:
             self._answer(404)
         else:
-            self._head(200, len(data))
+            self._head(200, sum(map(len, parts)))
 
     def do_GET(self) -> None:
         time.sleep(self.store.delay)
         if "list-type" in self._query:
             self._answer(200, b"<ListBucketResult><KeyCount>0</KeyCount><IsTruncated>false</IsTruncated></ListBucketResult>")
             return
-        data = self.store.objects.get(self._key)
-        if data is None:
+        parts = self.store.objects.get(self._key)
+        if parts is None:
             self._answer(404)
             return
+        if len(parts) != 1:
+            parts[:] = [b"".join(parts)]  # when it is read: a store has no such work at the end of an upload
+        data = parts[0]
         match = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
         begin, end = (int(match[1]), min(int(match[2]) + 1, len(data))) if match else (0, len(data))
         self._head(206 if match else 200, end - begin, f"bytes {begin}-{end - 1}/{len(data)}" if match else None)
@@ -84,7 +87,7 @@ class Handler(BaseHTTPRequestHandler):
         if "uploadId" in self._query:
             self.store.uploads[self._query["uploadId"][0]][int(self._query["partNumber"][0])] = body
         else:
-            self.store.objects[self._key] = body
+            self.store.objects[self._key] = [body]
         self._answer(200)
 
     def do_POST(self) -> None:
@@ -96,7 +99,7 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(200, f"<InitiateMultipartUploadResult><UploadId>{upload}</UploadId></InitiateMultipartUploadResult>".encode())
             return
         parts = self.store.uploads.pop(self._query["uploadId"][0])
-        self.store.objects[self._key] = b"".join(parts[n] for n in sorted(parts))
+        self.store.objects[self._key] = [parts[n] for n in sorted(parts)]
         self._answer(200, b"<CompleteMultipartUploadResult><ETag>e</ETag></CompleteMultipartUploadResult>")
 
     def do_DELETE(self) -> None:

@@ -260,6 +260,6 @@ def test_parts_grow_so_that_ten_thousand_are_enough(s3: Bucket, monkeypatch: pyt
     sizes = [out._part_size(n) for n in range(10_000)]
     assert sum(sizes) > 1 << 40
     assert sizes == sorted(sizes)
-    assert sizes[0] == 8 << 20
+    assert sizes[0] == 6 << 20
     s3.fs.fixed_upload_size = True
     assert len({out._part_size(n) for n in range(10_000)}) == 1

@@ -19,9 +19,9 @@ from tfrecord_io.storage.output_file import OutputFile, exists_error
 
 T = TypeVar("T")
 
-_PART_BYTES = 8 << 20
+_PART_BYTES = 6 << 20
 _FIXED_PART_BYTES = 64 << 20  # where all parts must have one size
-_DOUBLED_AFTER = 1500  # parts: an upload has at most 10,000, an object several TiB
+_DOUBLED_AFTER = 1400  # parts: an upload has at most 10,000, an object several TiB
 _MOST_BYTES = 64 << 20  # of parts under way and the one that is being filled
 
 
