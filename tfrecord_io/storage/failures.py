@@ -17,6 +17,7 @@ _BACKOFF = 0.1  # seconds before the second try; twice as long before each one a
 ARGUMENTS = (ImportError, LookupError, TypeError, ValueError, AttributeError, NotImplementedError, MemoryError)
 _LASTING = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError, *ARGUMENTS)
 _LASTING_NUMBERS = {errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.ENAMETOOLONG, errno.ESTALE}
+_PASSING_STATUS = {408, 425, 429}  # come again later
 _NUMBERS = {FileNotFoundError: errno.ENOENT, FileExistsError: errno.EEXIST, PermissionError: errno.EACCES, TimeoutError: errno.ETIMEDOUT}
 
 
@@ -28,7 +29,16 @@ def may_pass(error: Exception) -> bool:
     >>> may_pass(ConnectionResetError()), may_pass(PermissionError("Forbidden"))
     (True, False)
     """
-    return not isinstance(error, _LASTING) and getattr(error, "errno", None) not in _LASTING_NUMBERS
+    if isinstance(error, _LASTING) or getattr(error, "errno", None) in _LASTING_NUMBERS:
+        return False
+    status = _status(error)
+    return status is None or status >= 500 or status in _PASSING_STATUS
+
+
+def _status(error: Exception) -> int | None:
+    """What an HTTP server answered, as aiohttp and gcsfs tell it."""
+    said = getattr(error, "status", None) or getattr(error, "code", None)
+    return int(said) if isinstance(said, int | str) and str(said).isdigit() and 400 <= int(said) < 600 else None
 
 
 def pauses() -> Iterator[float | None]:
@@ -58,7 +68,8 @@ def to_os_error(error: Exception, path: str, doing: str = "") -> OSError:
         number = error.errno or next((n for kind, n in _NUMBERS.items() if isinstance(error, kind)), errno.EIO)
         text = error.strerror or str(error) or type(error).__name__
     else:
-        number, text = errno.EIO, f"{type(error).__name__}: {error}"
+        number = errno.EACCES if _status(error) in (401, 403) else errno.EIO
+        text = f"{type(error).__name__}: {error}"
     made = OSError(number, f"{text}{doing}", path)
     made.__cause__ = error
     return made

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import glob
 from collections import Counter
 from collections.abc import Sequence
@@ -44,11 +43,8 @@ class RemoteTree:
     def _refuse_no_answer(self, name: str, error: OSError) -> None:
         """Raise OSError where a web server said something else than that there is no such file."""
         cause = error.__cause__
-        status = getattr(cause, "status", None)
-        if self.lists or not isinstance(cause, Exception) or status in _ABSENT_STATUS:
+        if self.lists or not isinstance(cause, Exception) or getattr(cause, "status", None) in _ABSENT_STATUS:
             return
-        if status in (401, 403):
-            raise PermissionError(errno.EACCES, f"the server refuses it: {cause}", self.shown(name)) from error
         raise to_os_error(cause, self.shown(name)) from error
 
     def entries(self, names: Sequence[str]) -> list[Entry | None]:
