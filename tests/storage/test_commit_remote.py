@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import threading
 from collections.abc import Callable
@@ -24,6 +25,11 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_s3, "_PART_BYTES", 5 << 20)  # the least that S3 takes
     monkeypatch.setattr(commit_remote, "_GCS_BLOCK_BYTES", 1 << 20)
     monkeypatch.setattr(failures, "_BACKOFF", 0.001)
+
+
+def wait_for(condition: Callable[[], bool]) -> bool:
+    """Whether it comes true, asked again and again."""
+    return any(condition() for _ in range(500))
 
 
 def write(url: str, data: bytes, **kwargs: Any) -> None:
@@ -90,10 +96,44 @@ def test_an_output_that_is_forgotten_leaves_no_upload(s3: Bucket) -> None:
     assert len(s3.uploads()) == 1
     del out
     gc.collect()
-    deadline = 500
-    while s3.uploads() and deadline:
-        deadline -= 1
-    assert not s3.uploads()
+    assert wait_for(lambda: not s3.uploads())
+    assert not s3.names()
+
+
+@pytest.mark.fault(64)
+@pytest.mark.fault(69)
+@pytest.mark.parametrize("late", [False, True])
+def test_an_upload_that_is_interrupted_before_its_id_came_is_ended(s3: Bucket, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
+    monkeypatch.setattr(commit_s3, "_PATIENCE", 0.0 if late else 10.0)
+    real = s3.fs._call_s3
+    asked = threading.Event()
+
+    async def call(method: str, *arguments: Any, **kwargs: Any) -> Any:
+        answer = await real(method, *arguments, **kwargs)
+        if method == "create_multipart_upload":
+            asked.set()
+            await asyncio.sleep(0.05)
+        return answer
+
+    monkeypatch.setattr(s3.fs, "_call_s3", call)
+    start = S3Output._start
+
+    def interrupted_start(self: S3Output, request: Any) -> Any:
+        future = start(self, request)
+        if request.__name__ == "_begin":
+
+            def result(timeout: float | None = None) -> None:
+                del future.result
+                assert asked.wait(10)
+                raise KeyboardInterrupt
+
+            future.result = result  # type: ignore[method-assign]
+        return future
+
+    monkeypatch.setattr(S3Output, "_start", interrupted_start)
+    with pytest.raises(KeyboardInterrupt), open_output(s3.url("a"), storage_options=s3.storage_options) as out:
+        out.write(BIG)
+    assert wait_for(lambda: not s3.uploads())
     assert not s3.names()
 
 
@@ -230,8 +270,6 @@ def test_an_answer_that_was_lost_is_no_failure(
 
 
 def test_parts_travel_side_by_side_and_few_enough(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    import asyncio
-
     monkeypatch.setattr(commit_s3, "_MOST_BYTES", 20 << 20)
     now: list[int] = []
     most: list[int] = []

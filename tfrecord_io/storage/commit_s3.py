@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import sys
 from collections import deque
 from collections.abc import Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from tfrecord_io.storage.failures import ARGUMENTS, TRIES, may_pass, pauses, to_os_error, told_as_os_error
@@ -23,6 +25,7 @@ _PART_BYTES = 6 << 20
 _FIXED_PART_BYTES = 64 << 20  # where all parts must have one size
 _DOUBLED_AFTER = 1400  # parts: an upload has at most 10,000, an object several TiB
 _MOST_BYTES = 64 << 20  # of parts under way and the one that is being filled
+_PATIENCE = 0.05  # seconds for an upload's id to come, so that the upload can be ended
 
 
 class S3Output(OutputFile):
@@ -46,6 +49,9 @@ class S3Output(OutputFile):
         self._object = {"Bucket": bucket, "Key": key}
         self._condition = {"IfNoneMatch": "*"} if exclusive else {}
         self._upload: str | None = None
+        self._begun: Future[None] | None = None
+        self._ended = False
+        self._process = os.getpid()
         self._part = bytearray()  # that is being filled
         self._size = self._part_size(0)
         self._tags: dict[int, dict[str, Any]] = {}  # by number, of the parts that arrived
@@ -66,7 +72,8 @@ class S3Output(OutputFile):
     def _send_part(self) -> None:
         """Let the part travel; wait where too many do."""
         if self._upload is None:
-            self._upload = self._ask("create_multipart_upload")["UploadId"]
+            self._begun = self._start(self._begin())
+            self._begun.result()
         number, part = self._numbers + 1, self._part
         self._numbers, self._part, self._size = number, bytearray(), self._part_size(number)
         self._under_way.append((len(part), self._start(self._noted(self._put_part(number, part)))))
@@ -74,6 +81,11 @@ class S3Output(OutputFile):
             self._arrived()
         while self._under_way and self._under_way[0][1].done():
             self._arrived()
+
+    async def _begin(self) -> None:
+        self._upload = (await self._call("create_multipart_upload"))["UploadId"]
+        if self._ended:  # while its id was on the way
+            await self._abort()
 
     def _arrived(self) -> None:
         self._under_way.popleft()[1].result()
@@ -134,12 +146,20 @@ class S3Output(OutputFile):
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)  # a part that arrives after the end would stay
+        self._ended = True
+        if self._begun is not None and not self._begun.done():
+            await asyncio.wait([asyncio.wrap_future(self._begun)], timeout=_PATIENCE)
+        await self._abort()
+
+    async def _abort(self) -> None:
         if self._upload is not None:
             upload, self._upload = self._upload, None
-            await self._call("abort_multipart_upload", UploadId=upload)
+            with suppress(FileNotFoundError):  # it is no more: an answer was lost
+                await self._call("abort_multipart_upload", UploadId=upload)
 
     def __del__(self) -> None:
-        if getattr(self, "_upload", None) is not None and self._open and not sys.is_finalizing():
+        alive = getattr(self, "_upload", None) is not None and self._open and not sys.is_finalizing()
+        if alive and self._process == os.getpid():  # not a fork's copy of us
             self._open = False
             self._start(self._end())  # not waited for: the garbage collector may run anywhere, on fsspec's own thread as well
 
