@@ -165,6 +165,7 @@ def web() -> Iterator[Web]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a reader that has enough goes away
     Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     served.endpoint = f"http://127.0.0.1:{server.server_port}"
     yield served
