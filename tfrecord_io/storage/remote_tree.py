@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import glob
 from collections import Counter
 from collections.abc import Sequence
@@ -61,6 +60,8 @@ class RemoteTree:
         return [known.get(name) or found.get(name) for name in names]
 
     def _each(self, names: list[str]) -> list[Entry | None]:
+        import asyncio  # as slow to import as fsspec, and needed by remote files alone
+
         from fsspec.asyn import AsyncFileSystem, sync
 
         if not isinstance(self.fs, AsyncFileSystem) or self.fs.asynchronous:
