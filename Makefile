@@ -87,7 +87,7 @@ $(CONFORMANCE)/.installed: $(WHEELS)/.built | $(CONFORMANCE)/bin/python
 
 $(BENCH)/.installed: $(WHEELS)/.built | $(BENCH)/bin/python
 	$(call replace,$(BENCH))
-	$(call install,$(BENCH),,$(TENSORFLOW) tfrecord)
+	$(call install,$(BENCH),[s3],$(TENSORFLOW) tfrecord)
 	$(call bare,$(BENCH),tfx-bsl)
 	touch $@
 

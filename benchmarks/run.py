@@ -28,6 +28,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     direction.add_argument("--write", dest="directions", action="store_const", const=("write",), help="columns → file")
     direction.add_argument("--all", dest="directions", action="store_const", const=("read", "write"), help="both")
     parser.set_defaults(directions=("read",))
+    parser.add_argument("--remote", action="store_true", help="an object store behind a slow link instead (needs s3fs)")
     parser.add_argument("--repeat", type=int, default=7, help="rounds at most (default 7)")
     parser.add_argument(
         "--budget", type=float, default=30.0, metavar="S", help="a contender that has run S seconds is not repeated (default 30)"
@@ -72,6 +73,11 @@ def measure(direction: str, options: argparse.Namespace) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = arguments(argv)
+    if options.remote:
+        from benchmarks import remote
+
+        print(remote.measure())
+        return 0
     ensure(options.workloads)
     parts = [report.machine() + ".", NOTES.format(repeat=options.repeat)]
     parts += [measure(direction, options) for direction in options.directions]

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from servers import bucket, chaos, example_buckets, gcs, gcs_endpoint, s3, s3_endpoint, web  # noqa: F401
+
 ENGINES = ("native", "reference")
 
 

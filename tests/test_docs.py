@@ -13,6 +13,7 @@ from tfrecord_io.cli import tfr as command
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))]
+NEEDS = {"docs/howto/buckets.md": "example_buckets"}  # pages and their fixtures
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -31,8 +32,10 @@ def run_console(text: str, where: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::tfrecord_io.PrecisionWarning")
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)])
-def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """The blocks of a page run in their order, in one namespace and an empty folder."""
+    if page in NEEDS:
+        request.getfixturevalue(NEEDS[page])
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": page}
     for line, language, text in blocks(page):

@@ -18,7 +18,7 @@ from tfrecord_io.framing import RecordFile
 from tfrecord_io.resync import find_boundaries
 from tfrecord_io.splitting import pieces
 from tfrecord_io.storage.paths import resolve_inputs
-from tfrecord_io.storage.ranges import open_ranges
+from tfrecord_io.storage.positioned import open_ranges
 from tfrecord_io.storage.sources import Source
 from tfrecord_io.tools.index import write_indexes
 from tfrecord_io.tools.walk import walk

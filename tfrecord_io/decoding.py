@@ -16,11 +16,13 @@ from tfrecord_io.progress import Progress
 from tfrecord_io.schema.kinds import RecordType
 from tfrecord_io.storage.blocks import Block, BlockReader
 from tfrecord_io.storage.sources import Source
+from tfrecord_io.storage.upcoming import Upcoming
 from tfrecord_io.units import Job, Setup, Unit, Worker
 
 _BLOCK_BYTES = 4 * MIB
 _READ_AHEAD = 2  # threads: one reads and decompresses, one decodes; with more, one reads and the others decode
-_SMALL_BLOCK_BYTES = MIB // 4  # for a look at the first records
+_SMALL_BLOCK_BYTES = MIB // 4  # for a look at the first records,
+_FEW_ROWS = 1000  # so many at most
 
 
 class UnitReader:
@@ -32,9 +34,11 @@ class UnitReader:
     options : ReadOptions
     setup : Setup
         May be replaced between two units.
+    upcoming : Upcoming, optional
+        The sources, where some of them have been asked for.
     """
 
-    def __init__(self, sources: list[Source], options: ReadOptions, setup: Setup) -> None:
+    def __init__(self, sources: list[Source], options: ReadOptions, setup: Setup, upcoming: Upcoming | None = None) -> None:
         self.setup = setup
         self.bytes = 0  # uncompressed bytes of the records that were read
         self.files = 0  # that were opened
@@ -44,6 +48,7 @@ class UnitReader:
         self._block: Block | None = None
         self._begin = 0  # byte of the block at which decoding goes on
         self._record = 0  # its record in the file
+        self._upcoming = upcoming or Upcoming(sources, stream=options.limit is None or options.limit > _FEW_ROWS)
         self._skip = options.offset
         self._left = options.limit  # rows that may still be read
         self._error: Exception | None = None  # to be told behind the rows before it
@@ -52,11 +57,21 @@ class UnitReader:
         self._progress = Progress(options.progress, None if None in sizes else sum(filter(None, sizes)), "B")
         self._fresh = False  # each block has a buffer of its own
 
+    def again(self, setup: Setup) -> UnitReader:
+        """A reader that begins anew, in place of this one; what came over a network is not asked for twice."""
+        rewound = self._upcoming.rewind()
+        kept = self._upcoming
+        if rewound:
+            self._upcoming = Upcoming([])
+        self.close()
+        return UnitReader(self._sources, self._options, setup, kept if rewound else None)
+
     def close(self) -> None:
         """Close the open file; no more units."""
         self._progress.close()
         self._left = 0
         self._block = None
+        self._upcoming.close()  # first: the thread that reads ahead may wait for what is cancelled by this
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -218,9 +233,9 @@ class UnitReader:
             if self._error is not None or (self._block is not None and self._begin < len(self._block.data)):
                 return True
             if self._file is None:
-                if self.files == len(self._sources):
+                source = next(self._upcoming, None)
+                if source is None:
                     break
-                source = self._sources[self.files]
                 ahead = self._options.thread_count == _READ_AHEAD and bool(source.size)  # no pipe, nobody's file object
                 self._file = RecordFile(source, self._options.compression, block_bytes=self._block_bytes(source), ahead=ahead)
                 self.files += 1
@@ -232,7 +247,7 @@ class UnitReader:
     def _block_bytes(self, source: Source) -> int:
         """Size of a file's blocks: small for a look at its start, for threads large, as long as each has several."""
         options = self._options
-        if options.limit is not None and options.limit <= 1000:
+        if options.limit is not None and options.limit <= _FEW_ROWS:
             return _SMALL_BLOCK_BYTES
         if options.thread_count <= _READ_AHEAD:
             return _BLOCK_BYTES

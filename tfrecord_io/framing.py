@@ -20,6 +20,7 @@ from tfrecord_io.storage.foreign import looks_like
 from tfrecord_io.storage.opening import open_source
 from tfrecord_io.storage.paths import resolve_inputs
 from tfrecord_io.storage.sources import Source
+from tfrecord_io.storage.upcoming import Upcoming
 
 _HEAD_BYTES = 4096  # enough to see what a file is
 _LEAST_HEAD_BYTES = 4  # fewer may as well be a record's length that was cut
@@ -137,12 +138,13 @@ class RecordReader:
         )
         self._on_error = on_error
         self._open: RecordFile | None = None
+        self._upcoming = Upcoming(sources)
         self._stopped = False
-        self._records = self._walk(sources, compression, check_crc, max_record_bytes)
+        self._records = self._walk(compression, check_crc, max_record_bytes)
 
-    def _walk(self, sources: list[Source], compression: str | None, check_crc: bool, max_record_bytes: int) -> Iterator[bytes]:
+    def _walk(self, compression: str | None, check_crc: bool, max_record_bytes: int) -> Iterator[bytes]:
         engine = get_engine()
-        for source in sources:
+        for source in self._upcoming:
             file = self._open = RecordFile(source, compression)
             try:
                 record = 0
@@ -187,6 +189,7 @@ class RecordReader:
     def close(self) -> None:
         """Close the file that is open; iteration is over."""
         self._records = iter(())
+        self._upcoming.close()
         if self._open is not None:
             self._open.close()
             self._open = None

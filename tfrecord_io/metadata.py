@@ -13,6 +13,7 @@ from tfrecord_io.options import ReadOptions
 from tfrecord_io.reader import Reader
 from tfrecord_io.storage.paths import resolve_inputs
 from tfrecord_io.storage.sources import Source
+from tfrecord_io.storage.upcoming import Upcoming
 
 
 @dataclass(frozen=True)
@@ -87,10 +88,11 @@ def read_metadata(
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
     files = []
-    for source in sources:
-        opened = RecordFile(source)
-        files.append(FileMetadata(source.path, source.size, opened.compression))
-        opened.close()
+    with Upcoming(sources, heads=True) as upcoming:
+        for source in upcoming:
+            opened = RecordFile(source)
+            files.append(FileMetadata(source.path, source.size, opened.compression))
+            opened.close()
     keywords = {"storage_options": storage_options, "filesystem": filesystem, "allow_missing_shards": allow_missing_shards, "threads": 1}
     with Reader(path, ReadOptions.of(keywords)) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source

@@ -18,7 +18,7 @@ import numpy as np
 from tfrecord_io.engine.contract import HEADER_BYTES, MAX_RECORD_BYTES, Array, Engine
 from tfrecord_io.indexing.index import FRAME_BYTES
 from tfrecord_io.indexing.scanning import Hops
-from tfrecord_io.storage.ranges import Ranges
+from tfrecord_io.storage.positioned import Ranges
 
 _WINDOW_BYTES = 64 << 10  # to look for a header in; more with each that has none
 _CHECKED_RECORDS = 64  # of a chain, from its first on, whose payloads are read whatever their size

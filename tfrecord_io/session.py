@@ -90,8 +90,8 @@ class Session:
         self._folds = not (asks_plain or options.stable_types or options.record_type == "bytes")
         self._open(None)
 
-    def _open(self, governing: Governing | None) -> None:
-        """Find the schema and get ready to read under it; again, where a file turns out to say more."""
+    def _open(self, governing: Governing | None, before: UnitReader | None = None) -> None:
+        """Find the schema and get ready to read under it; again, after a reader `before`, where a file turns out to say more."""
         declared = self._options.schema
         obey = declared is None
         self.schema_source = "inferred"
@@ -103,7 +103,7 @@ class Session:
         self._rows_of: Counter[int] = Counter()  # by number of the file
         judge = EmbeddedSchemas(obey, governing)
         setup = Setup(get_engine(), Plan(), judge.meet)
-        self.reader = UnitReader(self.sources, self._options, setup)
+        self.reader = UnitReader(self.sources, self._options, setup) if before is None else before.again(setup)
         try:
             if self._options.record_type == "bytes":
                 self._read_bytes()
@@ -124,13 +124,11 @@ class Session:
         except LateSchema as late:
             self.restart(late)
         except _LateSequence:
-            self.reader.close()
             self._record_type = RecordType.SEQUENCE_EXAMPLE
-            self._open(governing)
+            self._open(governing, self.reader)
         except _NoCompanion:
-            self.reader.close()
             self._folds = False
-            self._open(governing)
+            self._open(governing, self.reader)
         except BaseException:
             self.reader.close()
             raise
@@ -149,11 +147,10 @@ class Session:
 
     def restart(self, late: LateSchema) -> None:
         """Begin anew under an embedded schema that says more."""
-        self.reader.close()
         if late.record > 0:
             text = f"{printable(late.governing.path)}: the embedded schema was found in record {late.record}, not in the first; it is used"
             warn(text, SchemaWarning)
-        self._open(late.governing)
+        self._open(late.governing, self.reader)
 
     def _plan(self, **given: Any) -> Plan:
         options = self._options

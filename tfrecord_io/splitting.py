@@ -10,7 +10,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.indexing import find_indexes, read_index, scan_index
 from tfrecord_io.resync import find_boundaries
-from tfrecord_io.storage.ranges import Ranges, open_plain
+from tfrecord_io.storage.positioned import Ranges, open_plain
 from tfrecord_io.storage.sources import Source
 
 _EXACT_BYTES = 256 << 20  # a file of so many has its headers looked at, from the first to the last

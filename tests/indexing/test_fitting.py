@@ -12,7 +12,7 @@ from records import framed, header, written
 from tfrecord_io.indexing import find_indexes, read_index
 from tfrecord_io.indexing.index import Index
 from tfrecord_io.storage.paths import resolve_inputs
-from tfrecord_io.storage.ranges import open_ranges
+from tfrecord_io.storage.positioned import open_ranges
 from tfrecord_io.tools.index import write_indexes
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ from tfrecord_io.cli.guard import BAD_DATA, GuardedGroup, say, sentence
 from tfrecord_io.errors import printable
 
 Command = Callable[..., Any]
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 FORMS = ("arrow", "tfx", "feature_description", "json", "python")  # of cli.forms, which is imported when needed
 
 
@@ -195,3 +197,34 @@ def convert(sources: tuple[str, ...], target: str, overwrite: bool | None, as_js
     else:
         columns = printable(", ".join(report.columns))
         click.echo(f"{printable(report.path)}: {report.records:,} records, {report.bytes:,} bytes, columns {columns}")
+
+
+def _duration(ctx: click.Context, option: click.Parameter, text: str) -> timedelta:
+    number, unit = text[:-1], text[-1:]
+    if unit not in _UNITS or not number.isdigit():
+        raise click.BadParameter(f"'{text}' is no duration; write 30m, 12h or 2d")
+    return timedelta(**{_UNITS[unit]: int(number)})
+
+
+@tfr.command()
+@click.argument("path", metavar="PATH")
+@click.option("--older-than", default="1d", show_default=True, metavar="TIME", callback=_duration, help="Leave younger ones: 30m, 12h, 2d.")
+@click.option("--yes", "remove", is_flag=True, help="Remove them; else they are only listed.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+def clean(path: str, as_json: bool, **options: Any) -> None:
+    """List, or remove, what killed writers left below PATH: unfinished uploads to S3 and temporary files.
+
+    Uploads of other programs are among them: nobody can tell whose one is.
+    """
+    from tfrecord_io.tools.clean import clean as find
+
+    found = find(path, **options)
+    if as_json:
+        print_json([{"path": left.path, "upload": left.upload, "started": left.started, "bytes": left.bytes} for left in found])
+        return
+    for left in found:
+        size = "" if left.bytes is None else f"  {left.bytes:,} bytes"
+        upload = "" if left.upload is None else f"  upload {left.upload}"
+        click.echo(printable(f"{left.path}{upload}  {left.started:%Y-%m-%d %H:%M:%S}{size}", 1024))
+    done = "removed" if options["remove"] else "found, and left; --yes removes them"
+    click.echo(f"{len(found):,} {done}" if found else "nothing was left behind")

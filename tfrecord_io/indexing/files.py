@@ -15,7 +15,7 @@ from tfrecord_io.indexing.fitting import find_indexes, read_index
 from tfrecord_io.indexing.index import Index
 from tfrecord_io.indexing.scanning import scan_index
 from tfrecord_io.storage.blocks import Bytes
-from tfrecord_io.storage.ranges import Ranges, open_plain, open_ranges
+from tfrecord_io.storage.positioned import Ranges, open_plain, open_ranges
 from tfrecord_io.storage.sources import Source
 
 _MOST_OPEN = 128  # files that are kept open; of more, each is opened when it is read

@@ -9,7 +9,7 @@ from tfrecord_io.engine.contract import HEADER_BYTES
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.indexing.index import FRAME_BYTES, SUFFIXES, Index
-from tfrecord_io.storage.ranges import Ranges, open_ranges
+from tfrecord_io.storage.positioned import Ranges, open_ranges
 from tfrecord_io.storage.sidecars import find_sidecars, modified
 from tfrecord_io.storage.sources import Source
 

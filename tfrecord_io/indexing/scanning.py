@@ -12,7 +12,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.framing import record_error
 from tfrecord_io.indexing.index import FRAME_BYTES, Index
 from tfrecord_io.storage.blocks import Bytes
-from tfrecord_io.storage.ranges import Ranges
+from tfrecord_io.storage.positioned import Ranges
 
 _HOPS = 1000  # at a time
 _HEAD_BYTES = 4096  # enough to see what a file is

@@ -12,7 +12,8 @@ from typing import Any
 
 from tfrecord_io.storage.commit_local import open_local
 from tfrecord_io.storage.output_file import FileObjectOutput, OutputFile
-from tfrecord_io.storage.trees import RemoteTree, locate
+from tfrecord_io.storage.remote_tree import RemoteTree
+from tfrecord_io.storage.trees import locate
 
 
 def open_output(

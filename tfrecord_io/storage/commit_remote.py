@@ -7,29 +7,38 @@ import inspect
 import os
 from typing import Any
 
-from fsspec.implementations.dirfs import DirFileSystem
+from fsspec.asyn import AsyncFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
+from tfrecord_io.storage.commit_s3 import S3Output
+from tfrecord_io.storage.failures import told_as_os_error
+from tfrecord_io.storage.fetching import inner
 from tfrecord_io.storage.output_file import OutputFile, exists_error
-from tfrecord_io.storage.trees import RemoteTree
+from tfrecord_io.storage.remote_tree import RemoteTree
+from tfrecord_io.storage.trees import protocols
+
+_GCS_BLOCK_BYTES = 32 << 20  # its upload is one stream of blocks, each of which costs a round trip
 
 
 def open_remote(tree: RemoteTree, name: str, *, exclusive: bool) -> OutputFile:
     """Open a remote file: by its filesystem's own commit if it has one, else by a temporary one that is moved."""
     shown = tree.shown(name)
+    if not tree.lists:
+        raise OSError(errno.EROFS, "a web server is only read from", shown)
     entry = tree.entry(name)
     if entry is not None and entry.directory:
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", shown)
     if entry is not None and exclusive:
         raise exists_error(shown)
-    kind = CommittedOutput if _commits(tree.fs) else MovedOutput
+    fs, inner_name = inner(tree.fs, name)
+    if isinstance(fs, AsyncFileSystem) and not fs.asynchronous and {"s3", "s3a"} & set(protocols(fs)):
+        return S3Output(fs, inner_name, shown, exclusive)
+    kind = CommittedOutput if _commits(fs) else MovedOutput
     return kind(tree, name, shown, exclusive)
 
 
 def _commits(fs: Any) -> bool:
     """Whether files opened with ``autocommit=False`` appear only at their commit."""
-    while isinstance(fs, DirFileSystem):
-        fs = fs.fs
     return not isinstance(fs, MemoryFileSystem) and "autocommit" in inspect.signature(fs._open).parameters
 
 
@@ -43,21 +52,24 @@ class CommittedOutput(OutputFile):
     def __init__(self, tree: RemoteTree, name: str, shown: str, exclusive: bool) -> None:
         super().__init__(shown)
         self._tree, self._name, self._exclusive = tree, name, exclusive
-        self._file = tree.fs.open(name, "xb" if exclusive else "wb", autocommit=False)
+        block = {"block_size": _GCS_BLOCK_BYTES} if "gs" in protocols(inner(tree.fs, name)[0]) else {}
+        with told_as_os_error(shown):
+            self._file = tree.fs.open(name, "xb" if exclusive else "wb", autocommit=False, **block)
 
     def _write(self, piece: memoryview) -> int:
-        self._file.write(piece)
+        with told_as_os_error(self.path):
+            self._file.write(piece)
         return len(piece)
 
     def _finish(self) -> None:
-        self._file.close()
+        with told_as_os_error(self.path):
+            self._file.close()
 
     def _commit(self) -> None:
-        if self._exclusive and not self.offset and self._tree.entry(self._name) is not None:
-            raise exists_error(self.path)  # s3fs makes an empty file without asking
         try:
-            self._file.close()
-            self._file.commit()
+            with told_as_os_error(self.path):
+                self._file.close()
+                self._file.commit()
         except FileExistsError:
             raise exists_error(self.path) from None
         self._forget()
@@ -65,7 +77,8 @@ class CommittedOutput(OutputFile):
     def _discard(self) -> None:
         """End the upload by its id, so that no part of it is stored and paid for."""
         try:
-            self._file.discard()
+            with told_as_os_error(self.path):
+                self._file.discard()
         finally:
             try:
                 self._file.closed = True  # else its garbage collection begins an upload anew

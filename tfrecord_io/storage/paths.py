@@ -21,7 +21,17 @@ from tfrecord_io.storage.braces import expand_braces
 from tfrecord_io.storage.datasets import Datasets
 from tfrecord_io.storage.families import Families
 from tfrecord_io.storage.hive import folders_of, is_below_folders, parse_folder, root_of
-from tfrecord_io.storage.shards import RECORD_SUFFIXES, is_hidden, is_record_file, is_sidecar, natural_key, parse_shard, parse_spec
+from tfrecord_io.storage.shards import (
+    RECORD_SUFFIXES,
+    is_hidden,
+    is_record_file,
+    is_sidecar,
+    natural_key,
+    parse_shard,
+    parse_spec,
+    shard_name,
+    spelled_shards,
+)
 from tfrecord_io.storage.sources import Source, source_of, source_of_file
 from tfrecord_io.storage.trees import Entry, Tree, locate
 
@@ -136,10 +146,12 @@ class _Search:
         return self._entries(tree, name, check=check)
 
     def _entries(self, tree: Tree, name: str, *, check: bool) -> list[Entry]:
-        entry = tree.entry(name)
+        if name.endswith("/") and not tree.lists:
+            tree.listing(name)  # raises
+        words = expand_braces(name)
+        entry = _literal(tree, name, words)
         if entry is not None:
             return self._existing(tree, entry, check=check)
-        words = expand_braces(name)
         if words == [name]:
             return self._pattern(tree, name, check=check)
         found: dict[str, Entry] = {}
@@ -162,7 +174,7 @@ class _Search:
         spec = parse_spec(name)
         if spec is not None:
             return self._spec(tree, name, *spec)
-        if glob.has_magic(name):
+        if has_magic(tree, name):
             return self._glob(tree, name, check=check)
         raise _nothing(tree, name, "no such file")
 
@@ -215,6 +227,8 @@ class _Search:
 
     def _spec(self, tree: Tree, name: str, stem: str, count: int | None) -> list[Entry]:
         """Find ``name@8``: the family that has the stem most exactly, with this count."""
+        if not tree.lists:
+            return self._unlisted_spec(tree, name, stem, count)
         parent, _, base = stem.rpartition("/")
         directory = parent if parent or not stem.startswith("/") else "/"
         try:
@@ -239,6 +253,16 @@ class _Search:
         families.refuse_several(tree.shown(name))
         return self._sorted(families, check=True)
 
+    def _unlisted_spec(self, tree: Tree, name: str, stem: str, count: int | None) -> list[Entry]:
+        """Find ``name@8`` by asking for the names that it may mean, the most exact first."""
+        if count is None:
+            raise ValueError(f"'{tree.shown(name)}': a web server has no listing of its files; write how many shards there are, as name@8")
+        form = next((form for form in spelled_shards(stem, count) if form and tree.entry(form[0]) is not None), None)
+        if form is None:
+            raise _nothing(tree, name, f"no shard such as '{shard_name(stem.rpartition('/')[2], 0, count)}'")
+        found = [entry for entry in tree.entries(form) if entry is not None]
+        return self._sorted(Families(tree, found), check=True)
+
     def _sorted(self, families: Families, *, check: bool) -> list[Entry]:
         if check and not self.allow_missing:
             told = self.datasets.shards  # complete, as far as asked for, by their manifests
@@ -248,6 +272,21 @@ class _Search:
 
 def _parent(entry: Entry) -> str:
     return entry.name[: len(entry.name) - len(entry.basename)]
+
+
+def _literal(tree: Tree, name: str, words: list[str]) -> Entry | None:
+    """Look up a file of the very name. A web server may refuse one that is only a pattern, in whatever way."""
+    try:
+        return tree.entry(name)
+    except OSError:
+        if tree.lists or (words == [name] and parse_spec(name) is None and not has_magic(tree, name)):
+            raise
+        return None
+
+
+def has_magic(tree: Tree, name: str) -> bool:
+    """Whether a name is a pattern; a web address may have a question mark."""
+    return glob.has_magic(name if tree.lists else name.replace("?", ""))
 
 
 def _nothing(tree: Tree, name: str, text: str) -> FileNotFoundError:

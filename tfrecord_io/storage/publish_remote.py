@@ -10,7 +10,7 @@ from tfrecord_io.storage.commit_remote import open_remote
 from tfrecord_io.storage.manifest import Manifest, format_manifest
 from tfrecord_io.storage.output_file import OutputFile
 from tfrecord_io.storage.publish import Publication, WrittenShard
-from tfrecord_io.storage.trees import RemoteTree
+from tfrecord_io.storage.remote_tree import RemoteTree
 
 
 class RemotePublication(Publication):

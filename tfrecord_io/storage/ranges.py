@@ -1,226 +1,325 @@
-"""Bytes of a file at any place: by position on disk, by ranges of an object on a bucket."""
+"""Remote files as raw files that keep several requests in flight.
+
+A request costs a round trip whatever its size, so the next ranges are asked for while one is used. How many, and how large,
+goes by waiting: who had to wait for a range asks for twice as much ahead from then on, up to `_MOST_BYTES` in all.
+"""
 
 from __future__ import annotations
 
-import copy
+import asyncio
 import errno
-import os
-import stat
-from collections.abc import Sequence
-from itertools import pairwise
-from types import TracebackType
-from typing import Protocol, Self
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, Future
+from dataclasses import dataclass
+from threading import RLock
+from typing import Any
 
-import numpy as np
+from tfrecord_io.storage.failures import ARGUMENTS, TRIES, may_pass, pauses, to_os_error, told_as_os_error
+from tfrecord_io.storage.fetching import Fetch, NoRanges
 
-from tfrecord_io.compression import SNIFF_BYTES, Codec, infer
-from tfrecord_io.errors import printable
-from tfrecord_io.storage.blocks import Bytes
-from tfrecord_io.storage.sources import Source
+_MOST_BYTES = 64 << 20  # asked for or held ready, of all files of a window
+_MOST_RANGES = 32
+_FIRST_BYTES = 256 << 10  # of a look at the start or at one place
+_STREAM_BYTES = 1 << 20  # of the first ranges where all will be read
+_LARGEST_BYTES = 8 << 20
+_HEAD_BYTES = 4 << 10  # of a look at what a file is
+_KEPT_BYTES = 8 << 20  # of a file's beginning, for whoever begins anew
 
-_JOINED_BYTES = 8 << 20  # ranges that are near each other are read as one of at most this
-
-
-class Ranges(Protocol):
-    """A file to read anywhere; any threads may read at a time, also those of a fork."""
-
-    size: int
-    cheap_bytes: int  # may as well be read, where a request less is the gain
-    block_bytes: int  # what to read at a time of a file that is read through
-    hop_bytes: int  # are better passed over than read, to come to what is behind them
-
-    def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:
-        """The bytes [begin, end), all of them; they may be put into the start of `buffer`.
-
-        Raises
-        ------
-        OSError
-            The file ends before, or cannot be read.
-        """
-        ...
-
-    def read_all(self, begins: Sequence[int], ends: Sequence[int]) -> list[Bytes]:
-        """Several ranges, in ascending order of their begins."""
-        ...
-
-    def close(self) -> None: ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+Answer = tuple[bytes, OSError | None]  # what came, and why no more
 
 
-def open_ranges(source: Source) -> Ranges:
-    """Open a file for reading anywhere.
+class Window:
+    """How much is asked for ahead, of one file or of several that are read one after the other.
 
-    Raises
-    ------
-    ValueError
-        A pipe, or whatever else has no places in it; a piece of a file.
-    TypeError
-        A file object, which somebody else moves about.
+    Parameters
+    ----------
+    more : iterator of RangeReader
+        The files, in order.
+    stream : bool
+        All will be read: ask for several ranges at once from the start.
+    heads : bool
+        Only the first bytes of each file will be read: ask for those of many files at once.
     """
-    if source.is_file_object:
-        raise TypeError(f"{printable(source.path)}: reading at any place takes paths, not file objects")
-    if source.span is not None:
-        raise ValueError(f"{printable(source.path)}: a piece of a file is read from its start to its end")
-    return LocalRanges(source) if source.remote is None else RemoteRanges(source)
+
+    def __init__(self, more: Iterator[RangeReader], *, stream: bool = False, heads: bool = False) -> None:
+        self.lock = RLock()
+        self._more = more
+        self._stream, self._heads = stream, heads
+        self._readers: list[RangeReader] = []
+        self._count = self._bytes = 0
+        self.narrow()
+
+    def narrow(self) -> None:
+        """Begin as for a file just opened: what comes next is not where the reading went on."""
+        self._ahead, self.size = (3, _STREAM_BYTES) if self._stream else (0, _FIRST_BYTES)
+        if self._heads:
+            self._ahead, self.size = _MOST_RANGES - 1, _HEAD_BYTES
+        self._asked = 0  # ranges, since then
+
+    def widen(self) -> None:
+        """Ask for more from now on, as somebody waits; for the very first range one always does."""
+        if self._asked > 1 and not self._heads:
+            self._ahead = min(max(1, 2 * self._ahead), _MOST_RANGES - 1)
+            self.size = min(2 * self.size, _LARGEST_BYTES)
+
+    def fill(self) -> None:
+        """Ask for what there is room for, in the order of reading."""
+        if not self._ahead:
+            return
+        with self.lock:
+            for reader in self._readers:
+                if not self._ask(reader):
+                    return
+            while self._count <= self._ahead and len(self._readers) <= _MOST_RANGES and self.next_reader() is not None:
+                if not self._ask(self._readers[-1]):
+                    return
+
+    def _ask(self, reader: RangeReader) -> bool:
+        """Whether all of a file, that will be read, has been asked for."""
+        while (size := reader.next_size(0)) > 0 and not (self._heads and reader.asked):
+            if self._count and (self._count > self._ahead or self._bytes + size > _MOST_BYTES):
+                return False
+            reader.ask(size)
+        return True
+
+    def next_reader(self) -> RangeReader | None:
+        """Take the next file into the window; None after the last."""
+        with self.lock:
+            reader = next(self._more, None)
+            if reader is not None:
+                self._readers.append(reader)
+            return reader
+
+    def forget(self, reader: RangeReader) -> None:
+        """No more will be read of a file."""
+        with self.lock:
+            if reader in self._readers:
+                self._readers.remove(reader)
+
+    def hold(self, size: int) -> None:
+        self._asked += 1
+        self._count += 1
+        self._bytes += size
+
+    def release(self, size: int) -> None:
+        self._count -= 1
+        self._bytes -= size
 
 
-def open_plain(source: Source, purpose: str) -> Ranges:
-    """Open a file for reading anywhere, if it is plain.
+@dataclass(slots=True)
+class _Range:
+    begin: int
+    end: int
+    answer: Future[Answer]
 
-    Raises
-    ------
-    ValueError
-        It is compressed: its records have no places. `purpose` says what that prevents.
+
+class RangeReader:
+    """A remote file as a raw file, read by ranges.
+
+    One thread at a time reads; `close` may be called from any, and ends the waiting of the one that reads.
+
+    Parameters
+    ----------
+    fetch : Fetch
+    size : int
+        Bytes of the file.
+    path : str
+        For messages.
+    window : Window, optional
+        Shared with the files read before and after; else its own.
+    whole : callable, optional
+        Opens the file for reading it from its start, where the server gives no ranges.
+    begin : int
+        The first byte that will be read.
     """
-    ranges = open_ranges(source)
-    codec = codec_of(ranges, source.path)
-    if codec is not None:
-        ranges.close()
-        reason = f"{purpose} needs a plain file, as a compressed one is read from its start only"
-        advice = "decompress it, or read it with read_table or open_reader"
-        raise ValueError(f"{printable(source.path)} is compressed ({codec.name}): {reason}; {advice}")
-    return ranges
 
+    def __init__(self, fetch: Fetch, size: int, path: str, window: Window | None = None, whole: Any = None, *, begin: int = 0) -> None:
+        self.path = path
+        self._fetch, self._size, self._open_whole = fetch, size, whole
+        self._held: deque[_Range] = deque()  # asked for and not used up, in order
+        self._used: list[_Range] | None = []  # from the start on; None when they became too many to be kept
+        self.asked = begin  # the end of the last of them
+        self._begin = self._offset = begin
+        self._rest: memoryview | None = None  # of the first one's bytes; None until it is waited for
+        self._error: OSError | None = None  # behind that rest
+        self._ranges = 0
+        self._closed = False
+        self._whole: Any = None
+        self._window = window or Window(iter([self]))
+        if window is None:
+            self._window.next_reader()
 
-def codec_of(ranges: Ranges, path: str) -> Codec | None:
-    """The compression of a file, by its first bytes; None for a plain one."""
-    return infer(ranges.read(0, min(SNIFF_BYTES, ranges.size)).tobytes(), path)
+    # What a raw file has -------------------------------------------------------------------------------------
 
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Give bytes from here on: 0 only at the end."""
+        if self._closed:
+            raise ValueError(f"'{self.path}' is closed")
+        if self._whole is not None:
+            return self._read_whole(buffer)
+        if not self._rest and not self._wait(len(buffer)):
+            return 0 if self._whole is None else self._read_whole(buffer)
+        assert self._rest is not None
+        n = min(len(buffer), len(self._rest))
+        buffer[:n] = self._rest[:n]
+        self._rest = self._rest[n:]
+        self._offset += n
+        if not self._rest and self._error is None:
+            with self._window.lock:
+                self._keep(self._drop_first())
+                self._window.fill()
+        return n
 
-def joined(begins: Sequence[int], ends: Sequence[int], gap: int, most: int) -> list[tuple[int, int, int]]:
-    """Ranges in ascending order as fewer ones: (begin, end, how many of them it holds).
+    def readable(self) -> bool:
+        return True
 
-    Examples
-    --------
-    >>> joined([0, 10, 500], [10, 20, 600], gap=100, most=1000)
-    [(0, 20, 2), (500, 600, 1)]
-    """
-    found: list[tuple[int, int, int]] = []
-    for begin, end in zip(begins, ends, strict=True):
-        if found:
-            first, last, count = found[-1]
-            if begin - last <= gap and end - first <= most:
-                found[-1] = (first, max(last, end), count + 1)
-                continue
-        found.append((begin, end, 1))
-    return found
+    def seekable(self) -> bool:
+        return self._whole is None
 
+    def tell(self) -> int:
+        return self._offset
 
-class _Ranges:
-    """What both kinds of ranges share."""
+    def seek(self, offset: int) -> int:
+        """Go on at another byte; what was asked for in vain is cancelled."""
+        if self._whole is not None:
+            if offset:
+                raise OSError(errno.ESPIPE, "the server gives no ranges, only the file from its start on", self.path)
+            self._whole.close()
+            self._offset, self._whole = 0, self._open_whole()
+        elif offset == self._begin and self._used is not None:
+            with self._window.lock:
+                self._take_back()
+        elif offset != self._offset:
+            with self._window.lock:
+                self._drop_all()
+                self._window.narrow()
+                self.asked = self._offset = offset
+        return offset
 
-    size: int
-    cheap_bytes: int
-
-    def __init__(self, source: Source) -> None:
-        self.path = source.path
-
-    def read_all(self, begins: Sequence[int], ends: Sequence[int]) -> list[Bytes]:
-        spans = joined(begins, ends, self.cheap_bytes, _JOINED_BYTES)
-        held = self._read_joined([(begin, end) for begin, end, _ in spans])
-        found: list[Bytes] = []
-        for (first, _, count), data in zip(spans, held, strict=True):
-            at = len(found)
-            found += [data[begin - first : end - first] for begin, end in zip(begins[at : at + count], ends[at : at + count], strict=True)]
-        return found
-
-    def _read_joined(self, spans: list[tuple[int, int]]) -> list[Bytes]:
-        raise NotImplementedError
-
-    def _cut(self, at: int) -> OSError:
-        return OSError(errno.EIO, f"the file ended at byte {at} of {self.size}: it was cut since it was opened", self.path)
+    def _take_back(self) -> None:
+        """Stand at the start again, with all that has come."""
+        assert self._used is not None
+        for used in reversed(self._used):
+            self._held.appendleft(used)
+            self._window.hold(used.end - used.begin)
+        self._used = []
+        self._offset, self._rest, self._error = self._begin, None, None
 
     def close(self) -> None:
-        """Nothing is held."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-
-class LocalRanges(_Ranges):
-    """A file of the operating system, read by position: no two readers move each other."""
-
-    cheap_bytes = 32 << 10
-    block_bytes = 1 << 20
-    hop_bytes = 128 << 10
-
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self._fd = os.open(source.path, os.O_RDONLY | os.O_CLOEXEC)
-        status = os.fstat(self._fd)
-        if not stat.S_ISREG(status.st_mode):
-            self.close()
-            raise ValueError(f"{printable(source.path)} is no regular file: it can be read only once, from its start")
-        self.size = status.st_size
-
-    def _read_joined(self, spans: list[tuple[int, int]]) -> list[Bytes]:
-        return [self.read(begin, end) for begin, end in spans]
-
-    def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:
-        """See `Ranges.read`."""
-        buffer = np.empty(end - begin, np.uint8) if buffer is None else buffer[: end - begin]
-        view = buffer.data
-        done = 0
-        while done < len(view):
-            try:
-                n = os.preadv(self._fd, [view[done:]], begin + done)
-            except OSError as error:
-                raise OSError(error.errno, f"{error.strerror}, at byte {begin + done}", self.path) from error
-            if n == 0:
-                raise self._cut(begin + done)
-            done += n
-        return buffer
-
-    def close(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
+        if not self._closed:
+            self._closed = True
+            with self._window.lock:
+                self._window.forget(self)
+                self._drop_all()
+            if self._whole is not None:
+                self._whole.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_fd", -1) >= 0:
+        if not getattr(self, "_closed", True):
             self.close()
 
+    # Requests ---------------------------------------------------------------------------------------------------
 
-class RemoteRanges(_Ranges):
-    """An object of a bucket: ranges that are near are one request, several are under way at a time."""
+    def next_size(self, wanted: int) -> int:
+        """Bytes of the range to ask for next; 0 at the end."""
+        return min(max(self._window.size, min(wanted, _LARGEST_BYTES)), self._size - self.asked)
 
-    cheap_bytes = 1 << 20
-    block_bytes = 4 * _JOINED_BYTES
-    hop_bytes = _JOINED_BYTES
+    def ask(self, size: int) -> None:
+        """Ask for the next range."""
+        begin, end = self.asked, self.asked + size
+        self._held.append(_Range(begin, end, self._fetch.start(self._get(begin, end))))
+        self._window.hold(size)
+        self.asked = end
+        self._ranges += 1
 
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        assert source.remote is not None
-        self._fs, self._name = source.remote
-        self._process = os.getpid()
-        size = self._fs.size(self._name) if source.size is None else source.size
-        if size is None:
-            raise ValueError(f"{printable(source.path)}: its server does not tell its size, so it can be read only from its start")
-        self.size = int(size)
+    async def _get(self, begin: int, end: int) -> Answer:
+        """Get all bytes of a range, going on where a try ended."""
+        parts: list[bytes] = []
+        at = begin
+        for pause in pauses():
+            try:
+                data = await self._fetch.range(at, end)
+                if len(data) > end - at:
+                    raise OSError(errno.EIO, f"{len(data)} bytes came where {end - at} were asked for")
+                parts.append(data)
+                at += len(data)
+                if at == end:
+                    break
+                error: Exception = OSError(errno.EIO, f"the server ended the body {end - at} bytes early")
+            except (NoRanges, *ARGUMENTS):
+                raise
+            except Exception as caught:  # of whatever library
+                error = caught
+                if not may_pass(error):
+                    return b"".join(parts), to_os_error(error, self.path)
+            if pause is None:
+                return b"".join(parts), to_os_error(error, self.path, f" (tried {TRIES} times)")
+            await asyncio.sleep(pause)
+        return parts[0] if len(parts) == 1 else b"".join(parts), None
 
-    def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:
-        """See `Ranges.read`; by several requests at a time where the bytes are many."""
-        cuts = [*range(begin, end, _JOINED_BYTES), end]
-        parts = self._read_joined(list(pairwise(cuts))) if begin < end else []
-        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint8), *parts])
+    def _wait(self, wanted: int) -> bool:
+        """Have bytes of the next range in `_rest`; False at the end."""
+        if self._error is not None:
+            raise self._error
+        with self._window.lock:
+            if not self._held:
+                size = self.next_size(wanted)
+                if size <= 0:
+                    self._check()
+                    return False
+                self.ask(size)
+            first = self._held[0]
+            if not first.answer.done():
+                self._window.widen()
+            self._window.fill()
+        try:
+            data, self._error = first.answer.result()
+        except CancelledError:
+            raise ValueError(f"'{self.path}' is closed") from None
+        except NoRanges:
+            self._go_without()
+            return False
+        self._rest = memoryview(data)
+        if not self._rest:
+            assert self._error is not None
+            raise self._error
+        return True
 
-    def _read_joined(self, spans: list[tuple[int, int]]) -> list[Bytes]:
-        if self._process != os.getpid():  # an fsspec filesystem does not outlive a fork; its copy is made anew
-            self._fs, self._process = copy.copy(self._fs), os.getpid()
-        begins, ends = zip(*spans, strict=True) if spans else ((), ())
-        parts = self._fs.cat_ranges([self._name] * len(spans), list(begins), list(ends), on_error="return") if spans else []
-        found = []
-        for (begin, end), part in zip(spans, parts, strict=True):
-            if isinstance(part, BaseException):
-                part.add_note(f"{self.path}: reading bytes {begin} to {end}")
-                raise part
-            if len(part) != end - begin:
-                raise self._cut(begin + len(part))
-            found.append(np.frombuffer(part, np.uint8))
-        return found
+    def _check(self) -> None:
+        if self._ranges > 1:
+            self._ranges = 0
+            with told_as_os_error(self.path):
+                self._fetch.start(self._fetch.check()).result()
+
+    def _go_without(self) -> None:
+        """Read the file as one stream: the server knows no ranges."""
+        with self._window.lock:
+            self._window.forget(self)
+            self._drop_all()
+        if self._offset or self._open_whole is None:
+            raise OSError(errno.ESPIPE, "the server stopped giving ranges", self.path)
+        self._whole = self._open_whole()
+
+    def _read_whole(self, buffer: memoryview) -> int:
+        n: int = self._whole.readinto(buffer)
+        self._offset += n
+        return n
+
+    def _drop_first(self) -> _Range:
+        first = self._held.popleft()
+        self._window.release(first.end - first.begin)
+        self._rest = None
+        return first
+
+    def _keep(self, used: _Range) -> None:
+        if self._used is not None and used.end - self._begin <= _KEPT_BYTES:
+            self._used.append(used)
+        else:
+            self._used = None
+
+    def _drop_all(self) -> None:
+        while self._held:
+            self._drop_first().answer.cancel()
+        self._used = None
+        self._error = None

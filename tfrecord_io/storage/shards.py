@@ -86,6 +86,21 @@ def split_suffixes(name: str) -> tuple[str, str, str]:
     return front, plain[len(front) :], name[len(plain) :]
 
 
+def spelled_shards(stem: str, count: int) -> list[list[str]]:
+    """All names of the shards that ``stem@count`` may mean, in each usual form, the most exact first.
+
+    Examples
+    --------
+    >>> [names[0] for names in spelled_shards("train", 2)][:3]
+    ['train-00000-of-00002', 'train.tfrecord-00000-of-00002', 'train-00000-of-00002.tfrecord']
+    """
+    less = _less_record_suffix(stem)
+    suffix = stem[len(less) :]
+    forms = [(stem, ""), (less, suffix)] if suffix else [(stem, ""), (f"{stem}.tfrecord", ""), (stem, ".tfrecord")]
+    forms += [(base, f"{end}.gz") for base, end in forms]
+    return [[shard_name(base, i, count) + end for i in range(count)] for base, end in forms]
+
+
 def parse_spec(name: str) -> tuple[str, int | None] | None:
     """Split ``train@8`` into ("train", 8) and ``train@*`` into ("train", None); None if it is no shard spec."""
     match = _SPEC.fullmatch(name)

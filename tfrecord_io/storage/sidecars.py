@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from tfrecord_io.storage.remote_tree import RemoteTree
 from tfrecord_io.storage.sources import Source, source_of
-from tfrecord_io.storage.trees import Entry, LocalTree, RemoteTree, Tree
+from tfrecord_io.storage.trees import Entry, LocalTree, Tree
 
 _LISTING_PAYS = 8  # so many files in one directory are looked up by listing it
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import errno
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.compression import Raw
-from tfrecord_io.storage.trees import Entry, RemoteTree, Tree
+from tfrecord_io.storage.remote_tree import RemoteTree
+from tfrecord_io.storage.trees import Entry, Tree, lists
 
 if TYPE_CHECKING:
     from tfrecord_io.storage.datasets import Shard
+    from tfrecord_io.storage.ranges import RangeReader, Window
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class Source:
     span: tuple[int, int] | None = None
     shard: Shard | None = None
     partitions: tuple[tuple[str, str | None], ...] = ()
+    _info: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # what the filesystem said of it
+    _ahead: RangeReader | None = field(default=None, repr=False, compare=False)  # open already, with what was asked for
 
     def open(self) -> Raw:
         """Open for reading from the start; a file object is read from where it stood, and close() leaves it open.
@@ -58,10 +63,33 @@ class Source:
         return self._open() if self.shard is None else self.shard.watch(self._open)
 
     def _open(self) -> Raw:
-        if self._fs is not None:
+        if self._ahead is not None:
+            self._ahead.seek(self.begin)
+            return BorrowedFile(self._ahead)
+        if self.remote:
+            return self.open_ranges() or self._open_whole()
+        return open(self.path, "rb", buffering=0) if self.shard is None else self.shard.open_local(self.path)
+
+    def open_ranges(self, window: Window | None = None) -> RangeReader | None:
+        """Open for reading by ranges; None where the filesystem's own file is what to read."""
+        if not self.remote:
+            return None
+        from tfrecord_io.storage.fetching import fetch_of  # imports fsspec
+        from tfrecord_io.storage.ranges import RangeReader
+
+        fetch = fetch_of(self._fs, str(self._name), self._info, self.path)
+        end = (self.size or 0) if self.span is None else self.span[1]
+        return None if fetch is None else RangeReader(fetch, end, self.path, window, self._open_whole, begin=self.begin)
+
+    def _open_whole(self) -> Raw:
+        """Open by the filesystem's own file; a web server's one is one answer."""
+        from tfrecord_io.storage.failures import told_as_os_error
+
+        with told_as_os_error(self.path):
+            if not lists(self._fs):
+                return OneAnswer(self._fs.open(self._name, "rb", block_size=0), self.path)
             raw: Raw = self._fs.open(self._name, "rb")
             return raw
-        return open(self.path, "rb", buffering=0) if self.shard is None else self.shard.open_local(self.path)
 
     @property
     def is_file_object(self) -> bool:
@@ -85,7 +113,7 @@ class Source:
 def source_of(tree: Tree, entry: Entry) -> Source:
     """Make the source of a file that was found."""
     if isinstance(tree, RemoteTree):
-        return Source(tree.shown(entry.name), entry.size, False, tree.fs, entry.name)
+        return Source(tree.shown(entry.name), entry.size, False, tree.fs, entry.name, _info=entry.info)
     return Source(entry.name, entry.size, True)
 
 
@@ -170,3 +198,23 @@ class BorrowedFile:
 
     def close(self) -> None:
         pass
+
+
+class OneAnswer(BorrowedFile):
+    """What a web server sends, as it comes: there is no going back."""
+
+    def __init__(self, file: Any, path: str) -> None:
+        super().__init__(file)
+        self._path = path
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        from tfrecord_io.storage.failures import told_as_os_error
+
+        with told_as_os_error(self._path):
+            return super().readinto(buffer)
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self._file.close()

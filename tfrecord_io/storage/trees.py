@@ -10,15 +10,16 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from tfrecord_io.errors import MissingDependencyError
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
-_LISTING_PAYS = 8  # so many names in one directory are looked up by listing it
+_WEB = ("http", "https")
+_EXTRAS = {"s3": "tfrecord_io[s3]", "s3a": "tfrecord_io[s3]", "gs": "tfrecord_io[gcs]", "gcs": "tfrecord_io[gcs]"}
+_PACKAGES = {"http": "aiohttp", "https": "aiohttp", "abfs": "adlfs", "az": "adlfs", "hf": "huggingface_hub"}  # no extra of ours
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
@@ -29,6 +30,7 @@ class Entry:
     name: str  # in its tree
     size: int | None
     directory: bool
+    info: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # all that fsspec says of it
 
     @property
     def basename(self) -> str:
@@ -37,6 +39,11 @@ class Entry:
 
 class Tree(Protocol):
     """What path rules need to know of a filesystem."""
+
+    @property
+    def lists(self) -> bool:
+        """Whether directories can be listed."""
+        ...
 
     def entry(self, name: str) -> Entry | None:
         """Look up one name; None if nothing is there."""
@@ -79,12 +86,32 @@ def locate(path: str | os.PathLike[str], storage_options: dict[str, Any] | None,
         try:
             return _tree(*fsspec.core.url_to_fs(text, **(storage_options or {})))
         except ImportError as error:
-            raise MissingDependencyError(str(error), path=text) from error
+            raise _missing(text, error) from error
     if storage_options:
         raise ValueError(f"storage_options are for URLs; '{text}' is a local path")
     if text.startswith("~") and not os.path.lexists(text):
         text = os.path.expanduser(text)
     return LocalTree(), text
+
+
+def _missing(text: str, error: ImportError) -> MissingDependencyError:
+    """Name what to install for a URL, of which each part of a chain has a protocol."""
+    parts = [part.partition("://")[0] for part in text.split("::")]
+    wanted = next((part for table in (_EXTRAS, _PACKAGES) for part in parts if part in table), None)
+    if wanted is None:
+        return MissingDependencyError(str(error), path=text)
+    package = _EXTRAS.get(wanted) or _PACKAGES[wanted]
+    return MissingDependencyError(f"{wanted}:// needs a package that is not installed: pip install '{package}' ({error})", path=text)
+
+
+def protocols(fs: Any) -> tuple[str, ...]:
+    """What URLs of a filesystem begin with."""
+    return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
+
+
+def lists(fs: Any) -> bool:
+    """Whether a filesystem can list directories: web servers cannot."""
+    return not set(protocols(fs)) & set(_WEB)
 
 
 def as_fsspec(filesystem: Any) -> Any:
@@ -103,10 +130,12 @@ def as_fsspec(filesystem: Any) -> Any:
 def _tree(fs: Any, name: str) -> tuple[Tree, str]:
     from fsspec.implementations.local import LocalFileSystem
 
+    from tfrecord_io.storage.remote_tree import RemoteTree
+
     return (LocalTree(), name) if isinstance(fs, LocalFileSystem) else (RemoteTree(fs), name)
 
 
-def _literal_prefix(tree: Tree, pattern: str) -> int:
+def literal_prefix(tree: Tree, pattern: str) -> int:
     """Length of the longest run of leading directories that are there by these very names."""
     for cut in reversed([m.start() for m in re.finditer("/", pattern)]):
         prefix = pattern[:cut]
@@ -119,6 +148,8 @@ def _literal_prefix(tree: Tree, pattern: str) -> int:
 
 class LocalTree:
     """Files of the operating system."""
+
+    lists = True
 
     def entry(self, name: str) -> Entry | None:
         try:
@@ -140,7 +171,7 @@ class LocalTree:
         return self._found(os.path.join(directory, n) for n in os.listdir(directory or "."))
 
     def glob(self, pattern: str) -> list[Entry]:
-        cut = _literal_prefix(self, pattern)
+        cut = literal_prefix(self, pattern)
         return self._found(glob.glob(glob.escape(pattern[:cut]) + pattern[cut:], recursive=True))
 
     def _found(self, names: Iterable[str]) -> list[Entry]:
@@ -150,50 +181,3 @@ class LocalTree:
 
     def shown(self, name: str) -> str:
         return name
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteTree:
-    """Files of an fsspec filesystem. Its listings may be old ones: they are fetched anew."""
-
-    fs: Any
-
-    def entry(self, name: str) -> Entry | None:
-        self.fs.invalidate_cache(self.fs._parent(name))
-        return self._entry(name)
-
-    def _entry(self, name: str) -> Entry | None:
-        try:
-            return _from_info(self.fs.info(name))
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-
-    def entries(self, names: Sequence[str]) -> list[Entry | None]:
-        """Look up many names: by a listing where many are in one directory, a request each would be slow."""
-        by_parent: dict[str, int] = {}
-        for name in names:
-            by_parent[self.fs._parent(name)] = by_parent.get(self.fs._parent(name), 0) + 1
-        known: dict[str, Entry] = {}
-        for parent, count in by_parent.items():
-            if count >= _LISTING_PAYS:
-                with suppress(OSError, NotImplementedError):  # a server that cannot list can still answer for each name
-                    known.update({e.name: e for e in self.listing(parent)})
-        return [known.get(n) or self.entry(n) for n in names]
-
-    def listing(self, directory: str) -> list[Entry]:
-        self.fs.invalidate_cache(directory)
-        found = [_from_info(i) for i in self.fs.ls(directory, detail=True)]
-        return [e for e in found if e.name.rstrip("/") != directory.rstrip("/")]  # S3's empty object for the directory itself
-
-    def glob(self, pattern: str) -> list[Entry]:
-        cut = _literal_prefix(self, pattern)
-        self.fs.invalidate_cache(pattern[:cut])
-        found = self.fs.glob(glob.escape(pattern[:cut]) + pattern[cut:], detail=True)
-        return [_from_info(i) for i in found.values()]
-
-    def shown(self, name: str) -> str:
-        return str(self.fs.unstrip_protocol(name))
-
-
-def _from_info(info: dict[str, Any]) -> Entry:
-    return Entry(info["name"], info.get("size"), info["type"] == "directory")

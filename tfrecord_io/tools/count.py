@@ -14,8 +14,9 @@ from tfrecord_io.indexing.index import FRAME_BYTES
 from tfrecord_io.options import MAX_RECORD_BYTES
 from tfrecord_io.schema.tfds import shard_lengths
 from tfrecord_io.storage.paths import resolve_inputs
-from tfrecord_io.storage.ranges import codec_of, open_ranges
+from tfrecord_io.storage.positioned import codec_of, open_ranges
 from tfrecord_io.storage.sources import Source
+from tfrecord_io.storage.upcoming import Upcoming
 from tfrecord_io.tools.walk import scan_step, walk
 
 
@@ -67,12 +68,15 @@ def count_records(
     sources = resolve_inputs(
         path, storage_options=dict(storage_options or {}), filesystem=filesystem, allow_missing_shards=allow_missing_shards
     )
+    count = _Count(compression, max_record_bytes, check_crc)
     if check_crc:
-        count = _Count(compression, max_record_bytes, check_crc=True)
-        return sum(_by_reading(source, None, count) for source in sources)
-    count = _Count(compression, max_record_bytes)
+        return _by_reading(sources, count)
     beside: Sequence[Source | None] = find_indexes(sources) if count.may_be_plain else [None] * len(sources)
-    return sum(_records(source, index, count) for source, index in zip(sources, beside, strict=True))
+    known = [_records(source, index, count) for source, index in zip(sources, beside, strict=True)]
+    return sum(filter(None, known)) + _by_reading([s for s, records in zip(sources, known, strict=True) if records is None], count)
+
+
+_LARGE_BYTES = 8 << 20  # a file where going from header to header pays
 
 
 @dataclass
@@ -89,12 +93,8 @@ class _Count:
         return self.compression in (None, "infer")
 
 
-def _records(source: Source, index: Source | None, count: _Count) -> int:
-    for way in WAYS:
-        records = way(source, index, count)
-        if records is not None:
-            return records
-    raise AssertionError("the last way always knows")
+def _records(source: Source, index: Source | None, count: _Count) -> int | None:
+    return next((records for way in WAYS if (records := way(source, index, count)) is not None), None)
 
 
 def _from_manifest(source: Source, index: Source | None, count: _Count) -> int | None:
@@ -133,7 +133,8 @@ def _said(folder: str, fs: Any) -> dict[str, int]:
 
 def _by_headers(source: Source, index: Source | None, count: _Count) -> int | None:
     """Payloads are passed over where they are large; the files that have places to go to."""
-    if not source.size or source.span is not None or not count.may_be_plain:
+    small_remote = source.remote is not None and (source.size or 0) < _LARGE_BYTES  # many of them are read side by side
+    if not source.size or source.span is not None or small_remote or not count.may_be_plain:
         return None
     with open_ranges(source) as ranges:
         if codec_of(ranges, source.path) is not None:
@@ -141,15 +142,21 @@ def _by_headers(source: Source, index: Source | None, count: _Count) -> int | No
         return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, count.max_record_bytes))
 
 
-def _by_reading(source: Source, index: Source | None, count: _Count) -> int:
-    file = RecordFile(source, count.compression)
-    try:
-        return walk(file, scan_step(get_engine(), check_crc=count.check_crc, max_record_bytes=count.max_record_bytes))[0]
-    finally:
-        file.close()
+def _by_reading(sources: list[Source], count: _Count) -> int:
+    """All that no way knows is read through."""
+    step = scan_step(get_engine(), check_crc=count.check_crc, max_record_bytes=count.max_record_bytes)
+    records = 0
+    with Upcoming(sources) as upcoming:
+        for source in upcoming:
+            file = RecordFile(source, count.compression)
+            try:
+                records += walk(file, step)[0]
+            finally:
+                file.close()
+    return records
 
 
 Way = Callable[[Source, Source | None, _Count], int | None]
 """Takes (file, index beside it, what to go by), gives the number of records, or None where it does not know."""
 
-WAYS: tuple[Way, ...] = (_from_manifest, _from_index, _from_tfds, _by_headers, _by_reading)  # the first that knows it counts
+WAYS: tuple[Way, ...] = (_from_manifest, _from_index, _from_tfds, _by_headers)  # the first that knows it counts

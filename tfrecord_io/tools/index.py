@@ -13,7 +13,7 @@ from tfrecord_io.indexing import SUFFIX, Index, find_indexes, read_index, scan_i
 from tfrecord_io.options import MAX_RECORD_BYTES
 from tfrecord_io.storage.commit import open_output
 from tfrecord_io.storage.paths import resolve_inputs
-from tfrecord_io.storage.ranges import Ranges, open_plain
+from tfrecord_io.storage.positioned import Ranges, open_plain
 from tfrecord_io.storage.sources import Source
 
 

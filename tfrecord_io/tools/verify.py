@@ -14,6 +14,7 @@ from tfrecord_io.options import MAX_RECORD_BYTES, RECORD_TYPES
 from tfrecord_io.schema.kinds import RecordType, Text
 from tfrecord_io.storage.paths import resolve_inputs
 from tfrecord_io.storage.sources import Source
+from tfrecord_io.storage.upcoming import Upcoming
 from tfrecord_io.tools.walk import Step, scan_step, walk
 
 _PIECE = 1 << 20
@@ -107,7 +108,8 @@ def verify(
         allow_missing_shards=allow_missing_shards,
         check_sizes=False,
     )
-    return VerifyReport(tuple(_check(source, record_type, compression, max_record_bytes) for source in sources))
+    with Upcoming(sources) as upcoming:
+        return VerifyReport(tuple(_check(source, record_type, compression, max_record_bytes) for source in upcoming))
 
 
 def _check(source: Source, record_type: str | None, compression: str | None, max_record_bytes: int) -> FileCheck:

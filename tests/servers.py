@@ -1,0 +1,195 @@
+"""Servers on loopback that tests read from and write to: S3, Google Cloud Storage and a web server."""
+
+from __future__ import annotations
+
+import os
+import re
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from chaos import Chaos
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """An empty bucket of its own for a test."""
+
+    protocol: str
+    name: str
+    storage_options: dict[str, Any]
+
+    def url(self, name: str = "") -> str:
+        return f"{self.protocol}://{self.name}/{name}"
+
+    @property
+    def fs(self) -> Any:
+        import fsspec
+
+        return fsspec.filesystem(self.protocol, **self.storage_options)
+
+    def names(self) -> list[str]:
+        """What is in it, for all to see."""
+        self.fs.invalidate_cache()
+        return sorted(name.removeprefix(f"{self.name}/") for name in self.fs.find(self.name))
+
+    def uploads(self) -> list[dict[str, Any]]:
+        """Multipart uploads that nobody ended; of S3 only."""
+        found: list[dict[str, Any]] = self.fs.call_s3("list_multipart_uploads", Bucket=self.name).get("Uploads", [])
+        return found
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def s3(s3_endpoint: str) -> Bucket:
+    """A bucket of an S3 server. Parts of uploads are small only where a test makes them so."""
+    pytest.importorskip("s3fs").S3FileSystem.clear_instance_cache()
+    bucket = Bucket("s3", f"bucket-{uuid.uuid4().hex[:8]}", {"key": "k", "secret": "s", "endpoint_url": s3_endpoint})
+    bucket.fs.mkdir(bucket.name)
+    return bucket
+
+
+@pytest.fixture
+def chaos(s3_endpoint: str) -> Iterator[Chaos]:
+    """A proxy in front of the S3 server."""
+    proxy = Chaos(s3_endpoint)
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture(scope="session")
+def gcs_endpoint() -> Iterator[str]:
+    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"  # gcsfs asks a second API, which no emulator has, for 40 s
+    server = pytest.importorskip("gcp_storage_emulator.server").create_server("127.0.0.1", 0, in_memory=True)
+    server.start()
+    host, port = server._api._httpd.socket.getsockname()
+    yield f"http://{host}:{port}"
+    server.stop()
+
+
+@pytest.fixture
+def gcs(gcs_endpoint: str) -> Bucket:
+    """A bucket of a GCS server. It ignores conditions on generations, and cannot end an upload."""
+    pytest.importorskip("gcsfs").GCSFileSystem.clear_instance_cache()
+    bucket = Bucket("gs", f"bucket-{uuid.uuid4().hex[:8]}", {"token": "anon", "endpoint_url": gcs_endpoint, "project": "test"})
+    bucket.fs.mkdir(bucket.name)
+    return bucket
+
+
+@pytest.fixture(params=["s3", "gcs"])
+def bucket(request: pytest.FixtureRequest) -> Bucket:
+    """The test runs once on each kind of bucket."""
+    found: Bucket = request.getfixturevalue(request.param)
+    return found
+
+
+@dataclass
+class Web:
+    """A web server and what it serves.
+
+    Attributes
+    ----------
+    files : dict
+        Content by path.
+    ranges : bool
+        Whether it gives ranges.
+    refused : int
+        Status for every name that it does not have.
+    requests : list of str
+        Method, path and range of each request.
+    """
+
+    endpoint: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+    ranges: bool = True
+    refused: int = 404
+    requests: list[str] = field(default_factory=list)
+
+    def url(self, name: str) -> str:
+        return f"{self.endpoint}/{name}"
+
+
+@pytest.fixture
+def web() -> Iterator[Web]:
+    """A web server with ranges and without listings."""
+    pytest.importorskip("aiohttp")
+    served = Web()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            name = urlsplit(self.path).path.lstrip("/")  # of a proxied request the path is a whole URL
+            asked = self.headers.get("Range")
+            served.requests.append(f"{self.command} {name} {asked}")
+            data = served.files.get(name)
+            if data is None:
+                self.send_response(served.refused)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
+            body, size = data, len(data)
+            match = re.fullmatch(r"bytes=(\d+)-(\d+)", asked or "") if served.ranges else None
+            if match is not None:
+                begin, end = int(match[1]), min(int(match[2]) + 1, size)
+                body = data[begin:end]
+                self.send_response(206)
+                self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{size}")
+            else:
+                self.send_response(200)
+            self.send_header("ETag", f'"{hash(data)}"')
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET
+
+        def log_message(self, *arguments: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a reader that has enough goes away
+    Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    served.endpoint = f"http://127.0.0.1:{server.server_port}"
+    yield served
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def example_buckets(s3: Bucket, gcs: Bucket, web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the documents call ``s3://my-bucket``, ``gs://my-bucket`` and ``http://example.com``, found as in real life."""
+    import fsspec
+
+    import tfrecord_io as tfr
+
+    for key, value in (("ACCESS_KEY_ID", "k"), ("SECRET_ACCESS_KEY", "s"), ("ENDPOINT_URL", s3.storage_options["endpoint_url"])):
+        monkeypatch.setenv(f"AWS_{key}", value)
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs.storage_options["endpoint_url"])
+    monkeypatch.setenv("http_proxy", web.endpoint)
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    monkeypatch.setitem(fsspec.config.conf, "http", {"client_kwargs": {"trust_env": True}})
+    monkeypatch.setitem(fsspec.config.conf, "gs", {"token": "anon"})
+    for bucket in (s3, gcs):
+        if not bucket.fs.exists("my-bucket"):
+            bucket.fs.mkdir("my-bucket")
+        bucket.fs.invalidate_cache()
+    tfr.write_tfrecord({"label": [3, 1, 2]}, tmp_path / "part")
+    web.files.update((f"insects/part-0000{i}-of-00002.tfrecord", (tmp_path / "part").read_bytes()) for i in range(2))
