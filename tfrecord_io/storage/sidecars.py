@@ -18,7 +18,8 @@ _LISTING_PAYS = 8  # so many files in one directory are looked up by listing it
 def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[Source | None]:
     """For each file the first that is there of its name with a suffix; None where there is none.
 
-    Pieces of files and file objects have none.
+    Pieces of files and file objects have none. Where many files are on a server that has no listing, nothing is looked for: it would
+    be a request for each.
     """
     parents = Counter(_parent(source) for source in sources)
     listings: dict[Any, dict[str, Entry]] = {}
@@ -26,8 +27,9 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
     for source in sources:
         key = _parent(source)
         if parents[key] >= _LISTING_PAYS and source.remote is not None and key not in listings:
-            with suppress(OSError, NotImplementedError):  # a server that cannot list can still answer for each name
-                listings[key] = {entry.name: entry for entry in RemoteTree(source.remote[0]).listing(key[1])}
+            tree = RemoteTree(source.remote[0])
+            with suppress(OSError, NotImplementedError):  # a server that must not list can still answer for each name
+                listings[key] = {entry.name: entry for entry in tree.listing(key[1])} if tree.lists else {}
         alone = source.is_file_object or source.span is not None
         found.append(None if alone else _first(source, suffixes, listings.get(key)))
     return found
