@@ -129,8 +129,8 @@ WRITE = {
     "sequence_example" writes lists of lists as feature lists, with one step for each inner list. "bytes"
     writes one binary column as records, as they are.""",
     "column_encoding": """dict, optional
-    By column: "list" (values, the default) or "raw" (little-endian bytes, with ``x/shape`` and ``x/dtype`` beside them,
-    so that nothing is rounded).""",
+    By column: "list" (values, the default of numbers and lists), "raw" (little-endian bytes, with ``x/shape`` and ``x/dtype``
+    beside them, so that nothing is rounded; the default of tensors) or "tensor_proto" (what ``tf.io.serialize_tensor`` makes).""",
     "float64": """{None, "round", "error", "raw"}
     TFRecord has no float64. None rounds to float32 with one PrecisionWarning, "round" does so silently, "error"
     refuses values that would change, "raw" keeps the bits of every float64 column.""",
