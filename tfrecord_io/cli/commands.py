@@ -21,7 +21,7 @@ FORMS = ("arrow", "tfx", "feature_description", "json", "python")  # of cli.form
 @click.group(cls=GuardedGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(tfrecord_io.__version__, prog_name="tfr")
 def tfr() -> None:
-    """Look into TFRecord files.
+    """Look into TFRecord files, and convert them.
 
     PATH is a file, a URL, a glob in quotes, a directory or a shard spec such as train@8; several are read one after the other.
 
