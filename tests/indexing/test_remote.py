@@ -1,46 +1,32 @@
-"""Places in files of a bucket. Needs s3fs and moto."""
+"""Places in files of a bucket."""
 
 from __future__ import annotations
 
 import multiprocessing
 import pickle
-import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-s3fs = pytest.importorskip("s3fs")
-moto_server = pytest.importorskip("moto.server")
+import tfrecord_io as tfr
+from servers import Bucket
+from tfrecord_io.splitting import pieces
+from tfrecord_io.storage.paths import resolve_inputs
+from tfrecord_io.tools.index import check_indexes, write_indexes
 
-import tfrecord_io as tfr  # noqa: E402
-from tfrecord_io.splitting import pieces  # noqa: E402
-from tfrecord_io.storage.paths import resolve_inputs  # noqa: E402
-from tfrecord_io.tools.index import check_indexes, write_indexes  # noqa: E402
+s3fs = pytest.importorskip("s3fs")
 
 ROWS = 60
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    server = moto_server.ThreadedMotoServer("127.0.0.1", 0)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+@pytest.fixture
+def options(s3: Bucket) -> dict[str, Any]:
+    return s3.storage_options
 
 
 @pytest.fixture
-def options(server: str) -> dict[str, Any]:
-    s3fs.S3FileSystem.clear_instance_cache()
-    return {"key": "k", "secret": "s", "endpoint_url": server}
-
-
-@pytest.fixture
-def bucket(options: dict[str, Any]) -> str:
-    name = f"bucket-{uuid.uuid4().hex[:8]}"
-    s3fs.S3FileSystem(**options).mkdir(name)
-    return f"s3://{name}"
+def bucket(s3: Bucket) -> str:
+    return s3.url().rstrip("/")
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "indexed"])

@@ -1,44 +1,28 @@
-"""Sharded datasets in a bucket. Needs s3fs and moto."""
+"""Sharded datasets in a bucket."""
 
 from __future__ import annotations
 
 import gc
-import uuid
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from servers import Bucket
 from tfrecord_io.storage.output_file import OutputFile
-
-s3fs = pytest.importorskip("s3fs")
-moto_server = pytest.importorskip("moto.server")
 
 BIG = 6 << 20  # with small parts an upload of several
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[str]:
-    server = moto_server.ThreadedMotoServer("127.0.0.1", 0)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+@pytest.fixture
+def fs(s3: Bucket) -> Any:
+    return s3.fs
 
 
 @pytest.fixture
-def fs(server: str) -> Any:
-    s3fs.S3FileSystem.clear_instance_cache()
-    return s3fs.S3FileSystem(key="k", secret="s", endpoint_url=server, default_block_size=5 << 20)
-
-
-@pytest.fixture
-def folder(fs: Any) -> str:
-    name = f"bucket-{uuid.uuid4().hex[:8]}"
-    fs.mkdir(name)
-    return f"{name}/d"
+def folder(s3: Bucket) -> str:
+    return f"{s3.name}/d"
 
 
 def table(value: int, rows: int = 6, size: int = 10) -> pa.Table:
