@@ -17,7 +17,7 @@ from tfrecord_io.cli import tfr as command
 ROWS = 3000
 SCHEMA = pa.schema([("id", pa.int32()), ("word", pa.string()), ("scores", pa.list_(pa.float32()))])
 TABLE = pa.table([range(ROWS), [f"word {i}" for i in range(ROWS)], [[float(i)] * (i % 3) for i in range(ROWS)]], schema=SCHEMA)
-NAMES = ["a.tfrecord", "a.tfrecord.gz", "a.tfrecord.zlib"]
+NAMES = ["a.tfrecord", "a.tfrecord.gz", "a.tfrecord.zlib", "a.tfrecord.zst"]
 
 
 @pytest.fixture(params=NAMES)
@@ -82,6 +82,26 @@ def test_all_files_of_a_folder_a_glob_and_a_shard_spec(bucket: Bucket, options: 
     assert tfr.read_table(listed, **options)["id"].to_pylist() == [*range(2000, 3000), *range(1000)]
 
 
+@pytest.mark.parametrize("compression", [None, "gzip", "zstd"])
+@pytest.mark.parametrize("how", ["d/train@4", "d/", "d/train@*"])
+def test_sharded_datasets(bucket: Bucket, options: dict[str, Any], compression: str | None, how: str) -> None:
+    size = {"max_shard_bytes": 40_000} if how.endswith("*") else {} if how.endswith("4") else {"shards": 3}
+    report = tfr.write_tfrecord(TABLE, bucket.url(how), compression=compression, **size, **options)
+    assert len(report.files) == {"4": 4, "/": 3}.get(how[-1], len(report.files)) > 2
+    assert sum(name.startswith("d/_MANIFEST") for name in bucket.names()) == 1
+    path = bucket.url(how)
+    assert tfr.read_table(path, **options).equals(TABLE)
+    assert tfr.count_records(path, **options) == ROWS
+    assert tfr.verify(path, **options).ok
+    assert tfr.read_metadata(path, **options).records == ROWS
+    with pytest.raises(FileExistsError):
+        tfr.write_tfrecord(TABLE, path, compression=compression, **size, **options)
+    tfr.write_tfrecord(TABLE.slice(0, 100), path, compression=compression, overwrite=True, **size, **options)
+    assert tfr.read_table(path, **options).equals(TABLE.slice(0, 100))
+    with tfr.open_reader(path, threads=4, **options) as reader:
+        assert reader.read_all().num_rows == 100
+
+
 @pytest.mark.fault(24)
 def test_what_is_not_there_is_told_with_its_url(bucket: Bucket, options: dict[str, Any]) -> None:
     for path in ("none.tfrecord", "none*", "none@2", "none-{0..3}"):
@@ -116,6 +136,9 @@ def test_commands_take_what_fsspec_is_configured_for(url: str, bucket: Bucket, m
     assert run("count", url).strip() == str(ROWS)
     assert json.loads(run("verify", "--json", url))["ok"]
     assert "3,000 records" in run("describe", url)
+    target = bucket.url("shards/train@2")
+    run("convert", url, target)
+    assert run("count", target).strip() == str(ROWS)
 
 
 def test_chained_urls(bucket: Bucket, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,3 +232,5 @@ def test_what_a_web_server_says_is_told(shards: Web) -> None:
         tfr.read_table("http://127.0.0.1:9/a.tfrecord")
     with pytest.raises(OSError, match="only read from"):
         tfr.write_tfrecord(TABLE, shards.url("d/new.tfrecord"))
+    with pytest.raises(OSError, match="only read from"):
+        tfr.write_tfrecord(TABLE, shards.url("d/new@2"))

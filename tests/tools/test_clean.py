@@ -12,6 +12,7 @@ import fsspec
 import pytest
 from click.testing import CliRunner
 
+import tfrecord_io as tfr
 from servers import Bucket
 from tfrecord_io.cli import tfr as command
 from tfrecord_io.storage.commit import open_output
@@ -88,6 +89,20 @@ def test_what_a_writer_leaves_when_it_is_killed_is_what_is_found(tmp_path: Path)
     remote._file.close()  # type: ignore[attr-defined]
     assert [left.bytes for left in clean("memory://cleaned", remove=True, older_than=NOW)] == [4]
     assert not fs.ls("/cleaned")
+
+
+def test_shards_that_were_never_published_are_found_and_those_a_manifest_awaits_are_kept(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2, 3, 4]}, tmp_path / "train@2")
+    left = tmp_path / "_0123456789abcdef-00000.staged"
+    awaited = tmp_path / "_fedcba9876543210-00000.staged"
+    left.write_bytes(b"")
+    (tmp_path / "train-00000-of-00002").rename(awaited)
+    manifest = tmp_path / "_MANIFEST-train.json"
+    document = json.loads(manifest.read_text())
+    document["files"][0]["staged"] = awaited.name
+    manifest.write_text(json.dumps(document))
+    assert [os.path.basename(found.path) for found in clean(tmp_path, remove=True, older_than=NOW)] == [left.name]
+    assert tfr.read_table(tmp_path / "train@2")["x"].to_pylist() == [1, 2, 3, 4]
 
 
 def test_stores_that_keep_nothing_say_so(gcs: Bucket) -> None:

@@ -36,7 +36,7 @@ DIRECTORY_STEM = "part"  # of shards whose target was a directory
 _NAME = re.compile(r"_MANIFEST(?:-(?P<stem>.+))?\.json", re.DOTALL)
 _ID = re.compile("[0-9a-f]{16}")
 _CRC = re.compile("[0-9a-f]{8}")
-_STAGED = re.compile(r"_[0-9a-f]{16}-[0-9]{5}\.staged")
+STAGED = re.compile(r"_[0-9a-f]{16}-[0-9]{5}\.staged")
 _MOST = 2**63 - 1
 _DEFECTS = (ValueError, RecursionError, binascii.Error)
 
@@ -184,7 +184,7 @@ class _Parser:
     def _file(self, entry: Any, dataset: str) -> ManifestFile:
         if not isinstance(entry, dict):
             _refuse(self._path, "an entry of its files is no object")
-        staged = self._matching(entry, "staged", _STAGED) if "staged" in entry else None
+        staged = self._matching(entry, "staged", STAGED) if "staged" in entry else None
         return ManifestFile(
             self._shard(entry.get("path"), dataset),
             self._number(entry, "records"),

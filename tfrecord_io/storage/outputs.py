@@ -106,6 +106,7 @@ def resolve_output(
         raise TypeError(f"path is a str, a PathLike or a binary file object, not {type(path).__name__}")
     text = os.fspath(path)
     tree, name = locate(path, storage_options, filesystem)
+    tree.refuse_writing(name)
     entry = tree.entry(name)
     if text.endswith("/") or (entry is not None and entry.directory):
         base = _base(tree, name, text).rstrip("/") + "/" + DIRECTORY_STEM + _SUFFIX

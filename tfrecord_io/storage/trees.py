@@ -61,6 +61,10 @@ class Tree(Protocol):
         """What people call it: a local path or a URL."""
         ...
 
+    def refuse_writing(self, name: str) -> None:
+        """Raise OSError where nothing can be written."""
+        ...
+
 
 def locate(path: str | os.PathLike[str], storage_options: dict[str, Any] | None, filesystem: Any) -> tuple[Tree, str]:
     """Find the tree that a path is in, and its name there.
@@ -181,3 +185,6 @@ class LocalTree:
 
     def shown(self, name: str) -> str:
         return name
+
+    def refuse_writing(self, name: str) -> None:
+        """The operating system says it when a file is opened."""

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tfrecord_io.storage.failures import told_as_os_error
+from tfrecord_io.storage.manifest import MAX_BYTES, STAGED, parse_manifest, stem_of
 from tfrecord_io.storage.remote_tree import RemoteTree
 from tfrecord_io.storage.trees import locate, protocols
 
@@ -109,7 +110,7 @@ def clean(
 
 
 class _LocalFiles:
-    """Temporary files below a folder."""
+    """Temporary files below a folder, and shards that were written and never published."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder or "."
@@ -117,13 +118,29 @@ class _LocalFiles:
     def find(self) -> Iterator[Leftover]:
         os.stat(self._folder)  # os.walk passes over what is not there
         for folder, _, names in os.walk(self._folder):
-            for name in filter(_TEMPORARY.fullmatch, names):
+            unpublished = {name for name in names if STAGED.fullmatch(name)}
+            if unpublished:
+                unpublished -= _awaited(folder, names)
+            for name in sorted({*filter(_TEMPORARY.fullmatch, names), *unpublished}):
                 path = os.path.join(folder, name)
                 status = os.lstat(path)
                 yield Leftover(path, None, datetime.fromtimestamp(status.st_mtime, UTC), status.st_size)
 
     def remove(self, left: Leftover) -> None:
         os.unlink(left.path)
+
+
+def _awaited(folder: str, names: list[str]) -> set[str]:
+    """Shards that a manifest speaks of: they are its dataset's data until the next writer gives them their names."""
+    awaited: set[str] = set()
+    for name in names:
+        if stem_of(name) is None:
+            continue
+        path = os.path.join(folder, name)
+        with open(path, "rb") as file:
+            manifest = parse_manifest(file.read(MAX_BYTES + 1), path)
+        awaited.update(each.staged for each in (() if manifest is None else manifest.files) if each.staged is not None)
+    return awaited
 
 
 class _RemoteFiles:
