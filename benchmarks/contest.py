@@ -130,9 +130,10 @@ def serve(spec: str, name: str) -> None:
     """The child's side: construct, then time one run for each line."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what libraries print is no answer
-    workload = WORKLOADS[name]
     try:
-        contender = contender_class(spec)(workload)
+        make = contender_class(spec)  # its module may have the workload
+        workload = WORKLOADS[name]
+        contender = make(workload)
     except Exception as error:  # a peer that is not installed or does not work here is a line in the table
         print(json.dumps({"error": f"{type(error).__name__}: {error}"[:300]}), file=answers)
         return

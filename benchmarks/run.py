@@ -33,6 +33,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--no-peers", action="store_true", help="only ours and the floor")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="also into FILE, between its bench markers if it has them")
+    parser.add_argument("--tensors", action="store_true", help="tensors as raw bytes, to and from NumPy, instead")
     return parser.parse_args(argv)
 
 
@@ -65,6 +66,11 @@ def measure(direction: str, options: argparse.Namespace) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = arguments(argv)
+    if options.tensors:
+        from benchmarks import tensors
+
+        print(f"{report.machine()}.\n\n{tensors.measure(options.repeat)[0]}")
+        return 0
     ensure(options.workloads)
     parts = [report.machine() + ".", NOTES.format(repeat=options.repeat)]
     parts += [measure(direction, options) for direction in options.directions]
