@@ -199,6 +199,13 @@ def test_lists_of_one_shape_are_stacked_and_others_are_objects(engine: str, tmp_
     assert_same(found["y"], np.stack([cells[0]] * 3))
 
 
+@pytest.mark.parametrize("name", ["bool", "int64", "float32", "complex64"])
+def test_empty_rows_and_a_missing_one(engine: str, tmp_path: Path, name: str) -> None:
+    empty = np.zeros(0, dtype_of(name))
+    found = tfr.read_arrays(written({"x": [empty, empty, None]}, tmp_path / "a"), missing="mask")["x"]
+    assert (found.dtype, found.shape) == (empty.dtype, (3, 0))
+
+
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_structured_arrays_are_their_fields(engine: str, tmp_path: Path, order: str) -> None:
     dtype = [("a", f"{order}i2"), ("b", f"{order}f8", (2, 1)), ("c", f"{order}U3"), ("d", f"{order}c16"), ("e", f"{order}M8[D]")]
