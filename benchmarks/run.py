@@ -35,6 +35,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--no-peers", action="store_true", help="only ours and the floor")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="also into FILE, between its bench markers if it has them")
+    parser.add_argument("--tensors", action="store_true", help="tensors as raw bytes, to and from NumPy, instead")
     options = parser.parse_args(argv)
     if options.gzip:
         options.workloads = [f"{name}.gz" for name in options.workloads]
@@ -77,6 +78,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         from benchmarks import remote
 
         print(remote.measure())
+        return 0
+    if options.tensors:
+        from benchmarks import tensors
+
+        print(f"{report.machine()}.\n\n{tensors.measure(options.repeat)[0]}")
         return 0
     ensure(options.workloads)
     parts = [report.machine() + ".", NOTES.format(repeat=options.repeat)]

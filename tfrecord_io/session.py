@@ -319,7 +319,8 @@ class Session:
 
     @property
     def _batch_bytes(self) -> int:
-        return _WHOLE_BATCH_BYTES if self._whole else min(self._options.batch_bytes, _MOST_BATCH_BYTES)
+        asked = min(self._options.batch_bytes, _MOST_BATCH_BYTES)
+        return max(asked, _WHOLE_BATCH_BYTES) if self._whole else asked
 
     def _build(self, schema: Schema, dictionaries: Any, assembler: Assembler | None = None, folded: Collection[str] = ()) -> None:
         self.builder = BatchBuilder(schema, dictionaries, folded)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,8 +12,10 @@ from tfrecord_io.arrays.forms import Forms, cut, plain_options
 from tfrecord_io.arrays.row_error import RowError
 from tfrecord_io.errors import StoppedEarlyWarning, warn
 from tfrecord_io.keywords import explained
-from tfrecord_io.options import ArrayOptions
+from tfrecord_io.options import MIB, ArrayOptions
 from tfrecord_io.reader import Reader
+
+_BATCH_BYTES = 256 * MIB  # a file of usual size is one batch, and its tensors an array without a copy
 
 
 @explained(ArrayOptions, whole=True)
@@ -56,7 +59,10 @@ def read_arrays(path: Any, **keywords: Any) -> dict[str, Any]:
     options = ArrayOptions.of(keywords)
     if options.out is not None:
         return fill(path, options, options.out)
-    with Reader(path, plain_options(options), whole=True) as reader:
+    plain = plain_options(options)
+    if options.filters is None:
+        plain = replace(plain, batch_bytes=_BATCH_BYTES)
+    with Reader(path, plain, whole=True) as reader:
         table = reader.read_all()
         forms = Forms(reader.schema, options, whole=True)
         try:

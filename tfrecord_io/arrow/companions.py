@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -75,7 +76,7 @@ class Expected:
     def refuse_dtype(self, mask: Array, of: Element, sizes: Array) -> None:
         """Refuse rows whose dtype is said to be another one."""
         has = mask & _present(self.dtype)
-        if not has.any():
+        if not has.any() or (has.all() and _all_equal(self.dtype, of.name.encode())):
             return
         bad = has & ~_equal(self.dtype, of.name.encode())
         if bad.any():
@@ -110,6 +111,9 @@ class Expected:
             matrix = np.zeros((len(mask), rank), np.int64)
             matrix[has] = flat[offsets[:-1][has][:, None] + np.arange(rank)]
         fixed = np.array([-1 if axis is None else axis for axis in shape], np.int64)
+        alike = has.all() and all(np.all(matrix[:, at] == axis) for at, axis in enumerate(shape))
+        if alike and np.all(counts == math.prod(fixed.tolist())):
+            return matrix, has
         wrong = ((matrix < 0) | (matrix > _LONGEST_AXIS) | ((fixed >= 0) & (matrix != fixed))).any(axis=1)
         if np.any(bad := has & (wrong | (product(matrix) != counts))):
             self._refuse_shape(int(bad.argmax()), shape, counts)
@@ -144,8 +148,22 @@ _ADVICE = "read the whole with read_table, or pass schema='infer' for the plain 
 
 def product(matrix: Array) -> Array:
     """The number of values of each shape. As floats: what overflows an integer is no count that a record has."""
+    found = np.ones(len(matrix))
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.prod(matrix.astype(np.float64), axis=1)
+        for axis in matrix.T:  # by columns: they are few and long
+            found *= axis
+    return found
+
+
+def _all_equal(column: ColumnBuffers, text: bytes) -> bool:
+    """Whether every slot holds just this text."""
+    assert column.value_offsets is not None
+    assert column.values is not None
+    offsets, size = column.value_offsets, len(text)
+    flat = column.values[offsets[0] : offsets[-1]]
+    if not np.all(np.diff(offsets) == size) or flat[:size].tobytes() != text:
+        return False
+    return bool(np.array_equal(flat[size:], flat[:-size]))  # each is as the one before
 
 
 def _present(column: ColumnBuffers) -> Array:

@@ -79,15 +79,16 @@ def _fold(name: str, columns: Mapping[str, ColumnBuffers]) -> Folded | None:
     alike = np.array_equal(mask, _present(said.shape)) and np.array_equal(mask, _present(said.dtype))
     if not alike or column.layout is not Layout.SCALAR or column.value_offsets is None or column.values is None:
         return None
-    sizes = np.diff(column.value_offsets)[mask].astype(np.int64)
+    sizes = np.diff(column.value_offsets).astype(np.int64)
+    sizes = sizes if mask.all() else sizes[mask]
     of = _one_dtype(said.dtype, mask)
     shapes = _shapes(said.shape, mask)
     if of is None or shapes is None or np.any(product(shapes) * of.itemsize != sizes) or np.any(shapes < 0):
         return None
     if first_unreal(of, column.values) >= 0:
         return None
-    first = shapes[0]
-    return Folded(of, shapes.shape[1], tuple(first.tolist()) if np.all(shapes == first) else None)
+    alike = np.array_equal(shapes[1:], shapes[:-1])  # each is as the one before
+    return Folded(of, shapes.shape[1], tuple(shapes[0].tolist()) if alike else None)
 
 
 def are_companions(name: str, batches: Iterable[Mapping[str, ColumnBuffers]]) -> bool:

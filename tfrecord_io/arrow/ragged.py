@@ -70,7 +70,7 @@ class Ragged:
         if self.valid is None:
             return self.values.reshape(len(self), *shape, *inner)
         found = empties((len(self), *shape, *inner), self.values.dtype)
-        found[self.valid] = self.values.reshape(-1, *shape, *inner) if self.valid.any() else 0
+        found[self.valid] = self.values.reshape(np.count_nonzero(self.valid), *shape, *inner) if self.valid.any() else 0
         return found
 
     def objects(self, begin: int, end: int) -> Array:
