@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from in_processes import sum_of
 from records import example, field, framed, int64s, written
 from tfrecord_io import random_access
 from tfrecord_io.indexing import files as indexed_files
@@ -252,10 +253,6 @@ def test_an_index_that_is_wrong_inside_is_an_error_when_it_misleads(engine: str,
 
 
 # ---- processes and threads
-
-
-def sum_of(records: Any, numbers: list[int]) -> int:
-    return sum(records[number]["id"] for number in numbers)
 
 
 @pytest.mark.parametrize("kept_open", [128, 0])

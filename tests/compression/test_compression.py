@@ -129,8 +129,14 @@ def test_isal_and_zlib_give_the_same_bytes_and_the_same_errors(name, level, cut,
             for module in (deflate, deflate_gzip, deflate_zlib):
                 patch.setattr(module, "fast", library)
             out, error, _ = read(bytes(made), get_codec(name), 1000)
-            results.append((out, str(error)))
-    assert results[0] == results[1]
+            results.append((out, None if error is None else str(error)))
+    (out, error), (other, other_error) = results
+    if flip is None:
+        assert (out, error) == (other, other_error)
+    else:  # of a damaged code isal may read on where zlib does not; the checksum finds it, or the record's own
+        assert (error is None) == (other_error is None)
+        assert out.startswith(other) or other.startswith(out)
+        assert error is not None or out == other
 
 
 class TestZstd(CodecSuite):

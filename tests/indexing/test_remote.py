@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tfrecord_io as tfr
+from in_processes import first_of
 from servers import Bucket
 from tfrecord_io.splitting import pieces
 from tfrecord_io.storage.paths import resolve_inputs
@@ -105,15 +106,11 @@ def test_pieces(path: str, options: dict[str, Any]) -> None:
     assert all(table.num_rows for table in tables)
 
 
-def _first_of(pickled: bytes) -> int:
-    return int(pickle.loads(pickled)[0]["id"])
-
-
 def test_another_process_opens_it_anew(path: str, options: dict[str, Any]) -> None:
     with tfr.open_random(path, storage_options=options) as records:
         pickled = pickle.dumps(records)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.apply(_first_of, (pickled,)) == 0
+        assert pool.apply(first_of, (pickled,)) == 0
 
 
 def _in_fork(records: Any, answers: Any) -> None:
