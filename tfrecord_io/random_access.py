@@ -190,7 +190,7 @@ class RandomAccess:
         if number is None:
             return self._table(self._inside(_as_integers(key)))
         (batch,) = self._batches(self._inside(np.array([number])))
-        return {name: cell(column, 0) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+        return {field.name: cell(column, 0, field) for field, column in zip(batch.schema, batch.columns, strict=True)}
 
     def _table(self, numbers: Array) -> pa.Table:
         return to_table(self._batches(numbers), self.schema)
