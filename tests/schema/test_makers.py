@@ -157,7 +157,7 @@ def test_shows_what_a_field_has() -> None:
     )
     assert repr(schema).splitlines() == [
         "Schema of 3 columns",
-        "  x  tensor<float>[?,2]      feature deep/x, encoding wire",
+        "  x  tensor<float32>[?,2]    feature deep/x, encoding wire",
         "  c  tensor<complex64>[4,4]  encoding wire",
         "  w  list<item: int64>       feature list, required",
     ]

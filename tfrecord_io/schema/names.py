@@ -34,6 +34,7 @@ _SYNONYMS: dict[str, pa.DataType] = {
 }
 _EXTENSIONS: dict[str, Callable[[], pa.DataType]] = {"uuid": pa.uuid, "json": pa.json_, "bool8": pa.bool8}
 _LISTS: dict[str, Callable[[pa.DataType], pa.DataType]] = {"list": pa.list_, "large_list": pa.large_list}
+_NUMPYS = {"halffloat": "float16", "float": "float32", "double": "float64"}
 _DEEPEST = 16
 
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns),\s*(?:tz=)?([^\]]+)\]")
@@ -69,13 +70,13 @@ def type_name(type_: pa.DataType) -> str:
     """The name of an Arrow type, as `type_from_name` reads it and people like to.
 
     >>> type_name(pa.list_(pa.fixed_shape_tensor(pa.float32(), [2, 3])))
-    'list<item: tensor<float>[2,3]>'
+    'list<item: tensor<float32>[2,3]>'
     """
     if is_variable_shape_tensor(type_):
-        return f"tensor<{value_type_of(type_)}>{_axes_name(axes_of(type_))}"
+        return f"tensor<{_numpys(str(value_type_of(type_)))}>{_axes_name(axes_of(type_))}"
     if pa.types.is_list(type_) and is_variable_shape_tensor(type_.value_type):
         return f"list<item: {type_name(type_.value_type)}>"
-    return _ARROW_TENSOR.sub(r"tensor<\1>[\2]", str(type_))
+    return _ARROW_TENSOR.sub(lambda found: f"tensor<{_numpys(found[1])}>[{found[2]}]", str(type_))
 
 
 def logical_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None) -> str:
@@ -104,6 +105,11 @@ def marked_tensor(name: str) -> tuple[pa.DataType, dict[bytes, bytes]] | None:
     except ValueError:
         return None
     return None if found is None or of is None or not of.marked else (tensor_type(of, _axes(found[2])), mark(of))
+
+
+def _numpys(name: str) -> str:
+    """NumPy's word for a type of numbers, where Arrow has another."""
+    return _NUMPYS.get(name, name)
 
 
 def _axes_name(shape: Shape) -> str:
