@@ -122,6 +122,7 @@ class RandomAccess:
             raise self._wrong_size(places[-1])
 
     def _with_paths(self, batch: pa.RecordBatch, places: Places) -> pa.RecordBatch:
+        batch = self._session.folders.add_to(batch, [file for file, _ in places])
         name = self._options.include_file_paths
         if name is None:
             return batch
@@ -171,6 +172,9 @@ class RandomAccess:
 
     def __len__(self) -> int:
         return len(self._files)
+
+    def __repr__(self) -> str:
+        return f"<RandomAccess to {len(self):,} records of {self._session.words}>"
 
     def __getitem__(self, key: Any) -> Any:
         """One record as a dict, by an integer; several as a pyarrow.Table, by a slice or by a sequence or array of integers.

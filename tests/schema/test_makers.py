@@ -9,6 +9,7 @@ import pytest
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.schema.fields import CONTEXT, FEATURE_LIST, Field, Schema
 from tfrecord_io.schema.makers import bytes_, image, list_, scalar, sequence, tensor, text
+from tfrecord_io.schema.names import type_from_name, type_name
 from tfrecord_io.schema.overrides import apply_overrides
 from tfrecord_io.schema.tensor_types import variable_shape_tensor
 
@@ -193,3 +194,17 @@ def test_overrides_keep_features_and_metadata() -> None:
     assert found.metadata == {b"k": b"v"}
     assert apply_overrides(schema, {"a": scalar("int8", feature="b")})["a"].feature == "b"
     assert apply_overrides(schema, {}) == schema
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (tensor("float64", (3,)), "Field(tensor<float64>[3], encoding wire)"),
+        (tensor("timedelta64[ns]", (None,)), "Field(tensor<timedelta64[ns]>[?], encoding wire)"),
+        (image(mode="L", resize=(2, 3)), "Field(binary, image L, resize (2, 3))"),
+        (Schema({"x": "tensor<float32>[3]"})["x"], "Field(x: tensor<float32>[3])"),
+    ],
+)
+def test_a_field_is_shown_in_numpys_words(made: Field, said: str) -> None:
+    assert repr(made) == said
+    assert type_from_name(type_name(made.type)) == made.type

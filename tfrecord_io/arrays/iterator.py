@@ -66,6 +66,9 @@ class ArrayIterator:
         if options.state is not None:
             self.restore(options.state)
 
+    def __repr__(self) -> str:
+        return f"<ArrayIterator of {self._session.words}>"
+
     def _begin(self, position: Position) -> None:
         self._end()
         self._position = position

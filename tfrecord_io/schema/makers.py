@@ -77,7 +77,7 @@ def list_(
     Examples
     --------
     >>> list_("float32", 3)
-    Field(: fixed_size_list<item: float>[3])
+    Field(fixed_size_list<item: float>[3])
     """
     value = type_of(type)
     try:
@@ -91,7 +91,7 @@ def text(*, default: str | None = None, required: bool = False, feature: str | N
     """A column of text; bytes that are not UTF-8 are a DecodeError.
 
     >>> text(default="?")
-    Field(: string, default '?')
+    Field(string, default '?')
     """
     return _field(pa.string(), feature, LIST, required, default)
 
@@ -100,7 +100,7 @@ def bytes_(*, default: bytes | None = None, required: bool = False, feature: str
     """A column of bytes.
 
     >>> bytes_(required=True)
-    Field(: binary, required)
+    Field(binary, required)
     """
     return _field(pa.binary(), feature, LIST, required, default)
 
@@ -132,9 +132,9 @@ def image(
     Examples
     --------
     >>> image((None, None, 3))
-    Field(: binary, shape (None, None, 3))
+    Field(binary, shape (None, None, 3), image RGB)
     >>> image(mode="L", resize=(28, 28))
-    Field(: binary)
+    Field(binary, image L, resize (28, 28))
     """
     try:
         axes = None if shape is None else as_shape(shape)
@@ -168,9 +168,9 @@ def tensor(
     Examples
     --------
     >>> tensor("uint8", (28, 28))
-    Field(: tensor<uint8>[28,28], encoding wire)
+    Field(tensor<uint8>[28,28], encoding wire)
     >>> tensor("complex64", (None, 3))
-    Field(: tensor<complex64>[?,3], encoding wire)
+    Field(tensor<complex64>[?,3], encoding wire)
     """
     try:
         axes = as_shape(shape)
@@ -232,9 +232,9 @@ def sequence(item: Any, *, default: Any = None, required: bool = False, feature:
     Examples
     --------
     >>> sequence("int64")
-    Field(: list<item: int64>, feature list)
+    Field(list<item: int64>, feature list)
     >>> sequence(tensor("float32", (None, 2)))
-    Field(: list<item: tensor<float>[?,2]>, feature list, encoding wire)
+    Field(list<item: tensor<float32>[?,2]>, feature list, encoding wire)
     """
     step = item if isinstance(item, Field) else Field("", type_of(item))
     if step.part == FEATURE_LIST:
