@@ -12,6 +12,7 @@ from tfrecord_io.dealing import BySize, Dealer, InTurn, Parts
 from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError
+from tfrecord_io.indexing.output import refuse_compressed
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.sink import FrameSink, WrittenFile
 from tfrecord_io.storage.outputs import Output
@@ -59,6 +60,8 @@ class ShardedSink:
         self._dealer: Dealer = InTurn(output.count) if output.count is not None else BySize(output.max_shard_bytes or MAX_RECORD_BYTES)
         self._making: dict[str, Any] = {"compression": output.compression, "write_index": write_index, "threads": threads}
         self._fsspec: dict[str, Any] = {"storage_options": storage_options, "filesystem": filesystem}
+        if write_index:
+            refuse_compressed(output.compression)
         self._publication = open_publication(output, overwrite=overwrite, **self._fsspec)
 
     def expect(self, rows: int) -> None:

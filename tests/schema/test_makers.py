@@ -208,3 +208,9 @@ def test_overrides_keep_features_and_metadata() -> None:
 def test_a_field_is_shown_in_numpys_words(made: Field, said: str) -> None:
     assert repr(made) == said
     assert type_from_name(type_name(made.type)) == made.type
+
+
+@pytest.mark.parametrize("dtype", ["object", "list<float32>", "void", "nonsense"])
+def test_what_is_no_dtype_of_a_tensor_lists_those_there_are(dtype: str) -> None:
+    with pytest.raises(SchemaError, match=f"no tensors of {dtype}.*int8 to int64.*complex64.*S<n>"):
+        tensor(dtype, (2,))

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.dtypes import Element, element, element_of, name_of
+from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.schema.dtypes import KINDS, Element, element, element_of, name_of
 from tfrecord_io.schema.field import FEATURE_LIST, Field
 from tfrecord_io.schema.image import image_metadata
 from tfrecord_io.schema.names import type_name, type_of
@@ -203,9 +203,9 @@ def _element(dtype: Any) -> Element | pa.DataType:
             raise ValueError("NumPy has no time zones")
         return element_of(value)
     except ValueError as error:
+        advice = f"use {KINDS}, bytes or text"
         if isinstance(error, SchemaError):
-            raise
-        advice = "use a number, bool, complex, bfloat16, S<n>, U<n>, datetime64, bytes or text"
+            raise SchemaError(f"there are no tensors of {printable(str(dtype), 60)}", got=str(dtype), advice=advice) from None
         raise SchemaError(f"there are no tensors of {dtype}: {error}", got=str(dtype), advice=advice) from None
 
 
