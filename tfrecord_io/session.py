@@ -353,7 +353,7 @@ class Session:
         if self._options.offset or self._options.limit is not None:
             return
         for at, source in enumerate(self.sources):
-            if source.shard is not None:
+            if source.shard is not None and source.span is None:  # a piece has a part of the file's records
                 source.shard.refuse_count(self._rows_of[at], source.path)
         if self.beside is not None:
             self.beside.check()

@@ -221,8 +221,10 @@ def iter_arrays(path: Any, *, batch_size: int, **keywords: Any) -> ArrayIterator
     -------
     ArrayIterator
         An iterator of dicts of arrays, as `read_arrays` gives them, of `batch_size` rows each; the last batch of an epoch
-        may have fewer. All batches have the same columns and dtypes. ``state()`` says where it stands, in a form for JSON,
-        and ``restore(state)`` goes on from there, with the very batches that would have come.
+        may have fewer. All batches have the same columns and dtypes: text is of ``StringDType(na_object=None)``, as any batch may
+        lack a value, unless the schema requires the column (`read_arrays` knows, and says ``StringDType()`` where none is missing).
+        ``state()`` says where it stands, in a form for JSON, and ``restore(state)`` goes on from there, with the very batches
+        that would have come.
 
     Raises
     ------
