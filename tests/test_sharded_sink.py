@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import framed
 from servers import Bucket
+from tfrecord_io.indexing.output import IndexOutput
 from tfrecord_io.tools.index import check_indexes
 
 ROWS = 100
@@ -264,3 +265,22 @@ def test_shards_of_a_bucket_have_indexes(request: pytest.FixtureRequest, protoco
     with pytest.raises(ValueError, match=r"write_index.*compress"):
         tfr.write_tfrecord(TABLE, bucket.url("z/"), shards=3, compression="gzip", write_index=True, **options)
     assert not [name for name in bucket.names() if name.startswith("z/")]
+
+
+@pytest.mark.parametrize("protocol", ["local", "s3"])
+def test_an_index_that_cannot_be_written_leaves_the_dataset_published(
+    request: pytest.FixtureRequest, tmp_path: Path, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket: Bucket | None = None if protocol == "local" else request.getfixturevalue(protocol)
+    path = f"{tmp_path}/d/" if bucket is None else bucket.url("d/")
+    options = {} if bucket is None else {"storage_options": bucket.storage_options}
+
+    def full(self: IndexOutput) -> None:
+        raise OSError(28, "no space")
+
+    monkeypatch.setattr(IndexOutput, "commit", full)
+    with pytest.raises(OSError, match="no space"):
+        tfr.write_tfrecord(TABLE, path, shards=3, write_index=True, **options)
+    assert tfr.read_table(path, **options) == TABLE
+    with tfr.open_random(path, **options) as records:
+        assert records[[99, 0]] == TABLE.take([99, 0])

@@ -129,14 +129,14 @@ class ShardedSink:
             shards = [self._shards[i] for i in range(count)]
             made = [WrittenShard(i, s.sink.output, s.records, s.sink.crc32c) for i, s in enumerate(shards)]
             self._publication.publish(made, self._schema)
-            for shard in shards:
-                shard.sink.publish_index()
         except BaseException:
             self.discard()
             raise
         self.closed = True
         self.files = tuple(WrittenFile(s.sink.path, s.records, s.sink.bytes) for s in shards)
         self.bytes = sum(file.bytes for file in self.files)
+        for shard in shards:  # the dataset is there, and whole without them
+            shard.sink.publish_index()
 
     def discard(self) -> None:
         """Leave nothing behind."""
