@@ -114,6 +114,12 @@ def lists(fs: Any) -> bool:
     return not set(protocols(fs)) & set(_WEB)
 
 
+def refuse_web(tree: Tree, name: str) -> None:
+    """Raise OSError where a file is to be written to a web server; it is not even asked."""
+    if not tree.lists:
+        raise OSError(errno.EROFS, "a web server is only read from", tree.shown(name))
+
+
 def as_fsspec(filesystem: Any) -> Any:
     """Take an fsspec filesystem as it is, and wrap one of pyarrow."""
     if type(filesystem).__module__.partition(".")[0] == "pyarrow":
