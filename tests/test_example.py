@@ -202,3 +202,9 @@ def test_what_was_encoded_comes_back(features: dict[str, Any]) -> None:
             assert found[name].tobytes() == np.array(value, np.float32).tobytes()
         else:
             assert found[name].tolist() == value
+
+
+def test_values_of_several_kinds_say_which_and_where() -> None:
+    with pytest.raises(EncodeError, match=r"1\.0 at index 0 is a FloatList, 'a' at index 2 is a BytesList") as caught:
+        encode_example({"x": [1.0, 2.5, "a"]})
+    assert caught.value.feature == "x"

@@ -87,15 +87,56 @@ def test_values_that_are_not_all_integers_are_text(tmp_path: Path) -> None:
     assert tfr.read_table(tmp_path, columns=["only"]).schema.types == [pa.string()]
 
 
-@pytest.mark.parametrize("mode", [{}, {"schema": "infer"}, {"schema": {"label": "string"}}], ids=str)
+@pytest.mark.parametrize("mode", [{}, {"schema": "infer"}], ids=str)
 def test_a_feature_of_the_same_name_is_an_error_that_names_both(tmp_path: Path, mode: dict[str, Any]) -> None:
     tfr.write_tfrecord({"label": ["dog"], "x": [1]}, f"{tmp_path}/d/label=cat/")
     for columns in (None, ["x"], ["label"]):
-        if mode.get("schema") == {"label": "string"} and columns == ["x"]:
-            continue
         with pytest.raises(tfr.SchemaError, match=r"feature 'label'.*folder 'label=cat'"):
             tfr.read_table(tmp_path / "d", columns=columns, **mode)
     assert tfr.read_table(tmp_path / "d" / "label=cat")["label"].to_pylist() == ["dog"]
+
+
+def test_a_declared_column_of_a_folders_name_is_the_folders(engine: str, root: Path) -> None:
+    with tfr.open_reader(root) as reader:
+        found = reader.schema
+    assert tfr.read_table(root, schema=found) == tfr.read_table(root)
+    assert tfr.read_table(root, schema=tfr.Schema(found)).schema == found
+    declared = {"year": "float32", "x": "int32", "label": pa.dictionary(pa.int8(), pa.string())}
+    table = tfr.read_table(root, schema=declared)
+    assert table.schema.types == [pa.float32(), pa.int32(), declared["label"]]
+    assert table.to_pydict() == {name: EXPECTED[name] for name in declared}
+    assert tfr.read_table(root, schema=declared, columns=["x", "label"]).column_names == ["x", "label"]
+    assert tfr.read_table(root, schema={"year": "int16"}, columns=["year"])["year"].to_pylist() == EXPECTED["year"]
+
+
+@pytest.mark.parametrize(
+    ("declared", "said"),
+    [
+        ({"label": "int64"}, r"label=(cat|big dog)' is no int64"),
+        ({"label": tfr.text(required=True)}, "in no folder 'label="),
+        ({"year": "uint8"}, "year=.*uint8"),
+    ],
+)
+def test_a_folder_that_is_no_value_of_the_declared_type_is_named(root: Path, declared: dict[str, Any], said: str) -> None:
+    with pytest.raises(tfr.SchemaError, match=said) as caught:
+        tfr.read_table(root, schema=declared)
+    assert caught.value.feature == next(iter(declared))
+
+
+def test_shuffled_files_and_those_of_workers_keep_their_folders(tmp_path: Path) -> None:
+    for k in range(6):
+        tfr.write_tfrecord({"x": [k] * 3}, f"{tmp_path}/k={k}/")
+    for keywords in ({"shuffle_buffer": 4, "seed": 1, "epochs": 2}, {"worker": (1, 2)}, {"shuffle_buffer": 2, "seed": 2, "worker": (0, 3)}):
+        for batch in tfr.iter_arrays(tmp_path, batch_size=4, **keywords):
+            assert batch["x"].tolist() == batch["k"].tolist()
+
+
+def test_records_by_number_have_them(root: Path) -> None:
+    whole = tfr.read_table(root)
+    with tfr.open_random(root) as records:
+        assert records[:] == whole
+        assert records[[5, 0, 3, 1]] == whole.take([5, 0, 3, 1])
+        assert [records[at] for at in range(6)] == whole.to_pylist()
 
 
 def test_pandas_index_and_categories_are_kept(tmp_path: Path) -> None:

@@ -8,12 +8,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tfrecord_io as tfr
 from records import example, int64s, written
 from tfrecord_io import keywords
-from tfrecord_io.options import ReadOptions, WriteOptions
+from tfrecord_io.options import IterOptions, ReadOptions, WriteOptions
 
 READING = [tfr.read_tfrecord, tfr.read_table, tfr.open_reader, tfr.infer_schema]
 WRITING = [tfr.write_tfrecord, tfr.open_writer]
@@ -169,3 +170,42 @@ def test_a_default_says_what_it_is_in_the_help() -> None:
     assert f"default {ReadOptions.batch_size:,}" in keywords.READ["batch_size"]
     assert f"default {ReadOptions.max_features:,}" in keywords.READ["max_features"]
     assert f"default {ReadOptions.sample:,}" in keywords.READ["sample"]
+
+
+def _wrong_values(kind: str) -> list[Any]:
+    """Values of types that no keyword of a kind takes."""
+    if kind == "flag":
+        return ["no", 2.5, [True], {}, b"", object()]
+    return ["raw", 5, ["a"], True, object(), {1: "raw"}]
+
+
+FLAGS = {
+    ReadOptions: ["stable_types", "infer_text", "allow_missing_shards", "check_crc", "large_offsets", "progress"],
+    WriteOptions: ["nan_to_null", "embed_schema", "progress", "index"],
+    IterOptions: ["drop_last"],
+}
+MAPPINGS = {ReadOptions: ["schema_overrides", "storage_options"], WriteOptions: ["column_encoding", "storage_options"], IterOptions: []}
+
+
+@pytest.mark.parametrize("kind", list(FLAGS), ids=lambda kind: kind.__name__)
+def test_a_value_of_a_wrong_type_is_refused_at_the_door_by_its_name(kind: Any) -> None:
+    for name in FLAGS[kind]:
+        for value in _wrong_values("flag"):
+            with pytest.raises(TypeError, match=f"^{name}="):
+                kind.of({name: value})
+        assert getattr(kind.of({name: np.bool_(True)}), name) is True
+    for name in MAPPINGS[kind]:
+        for value in _wrong_values("mapping"):
+            with pytest.raises(TypeError, match=f"^{name}.*such as|^{name} has the key 1.*as in"):
+                kind.of({name: value})
+
+
+@pytest.mark.parametrize("columns", [b"x", [1], [b"x"], 5])
+def test_columns_are_names(columns: Any) -> None:
+    with pytest.raises(TypeError, match="expected names"):
+        ReadOptions.of({"columns": columns})
+
+
+def test_one_encoding_for_all_columns_says_what_to_pass() -> None:
+    with pytest.raises(TypeError, match=r"column_encoding='raw': expected a dict such as \{'x': 'raw'\}, by column"):
+        WriteOptions.of({"column_encoding": "raw"})

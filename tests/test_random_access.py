@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from in_processes import sum_of
 from records import example, field, framed, int64s, written
+from tensors_of_arrays import NAMES, values_of
 from tfrecord_io import random_access
 from tfrecord_io.indexing import files as indexed_files
 
@@ -321,3 +322,18 @@ def test_large_requests_are_read_in_parts(paths: list[Path], monkeypatch: pytest
     monkeypatch.setattr(random_access, "_CHUNK_BYTES", 500)
     with tfr.open_random(paths) as records:
         assert records[::-1].to_pylist() == TABLE.to_pylist()[::-1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("shapes", [[(2, 2)] * 3, [(2, 2), (1, 3), (0, 2)]], ids=["fixed", "varying"])
+def test_tensors_are_the_arrays_that_were_written(tmp_path: Path, name: str, shapes: list[tuple[int, ...]]) -> None:
+    cells = [values_of(name, shape, at) for at, shape in enumerate(shapes)]
+    path = tmp_path / "x.tfrecord"
+    tfr.write_tfrecord({"x": [*cells, None]}, path)
+    with tfr.open_random(path) as records:
+        got = [records[at]["x"] for at in range(4)]
+    assert got[3] is None
+    for mine, theirs in zip(got[:3], cells, strict=True):
+        assert (mine.dtype, mine.shape, mine.tobytes()) == (theirs.dtype, theirs.shape, theirs.tobytes())
+        assert mine.flags.writeable
+        assert mine.base is None

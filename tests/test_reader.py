@@ -231,3 +231,16 @@ def test_pandas_types(engine: str, tmp_path: Path) -> None:
     assert [str(nullable[name]) for name in "fins"] == ["Float32", "Int64", "Int64", "string"]
     arrow = tfr.read_tfrecord(path, dtype_backend="pyarrow").dtypes
     assert [arrow[name].pyarrow_dtype for name in "fv"] == [pa.float32(), pa.list_(pa.int64())]
+
+
+def test_readers_say_in_a_line_what_they_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.tfrecord"
+    tfr.write_tfrecord({"x": np.zeros((2, 2, 3), "f4"), "c": np.zeros((2, 2), "c8"), "n": [1, 2]}, path)
+    said = f"of {path}: x: tensor<float32>[2,3], c: tensor<complex64>[2], n: int64>"
+    with tfr.open_reader(path) as reader, tfr.open_random(path) as records, tfr.iter_arrays(path, batch_size=1) as batches:
+        assert repr(reader) == f"<Reader {said}"
+        assert repr(records) == f"<RandomAccess to 2 records {said}"
+        assert repr(batches) == f"<ArrayIterator {said}"
+    with tfr.open_reader([path, path]) as reader:
+        assert f"{path} and 1 more files: x:" in repr(reader)
+    assert repr(tfr.read_metadata(path)).splitlines()[1:] == ["  x  tensor<float32>[2,3]", "  c  tensor<complex64>[2]", "  n  int64"]

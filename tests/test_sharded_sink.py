@@ -16,6 +16,9 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import framed
+from servers import Bucket
+from tfrecord_io.indexing.output import IndexOutput
+from tfrecord_io.tools.index import check_indexes
 
 ROWS = 100
 TABLE = pa.table({"n": pa.array(range(ROWS), pa.int16()), "s": [f"row {i}" for i in range(ROWS)]})
@@ -207,3 +210,77 @@ def test_keywords_that_contradict_each_other_write_nothing(tmp_path: Path) -> No
         with pytest.raises(error):
             tfr.write_tfrecord(TABLE, tmp_path / "a", **keywords)
     assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("form", [{"shards": 3}, {"max_shard_bytes": 1000}], ids=str)
+@pytest.mark.parametrize("stream", [False, True], ids=["table", "stream"])
+def test_each_shard_has_its_index_and_random_access_goes_by_it(
+    engine: str, tmp_path: Path, form: dict[str, int], stream: bool
+) -> None:
+    data = iter(TABLE.to_batches(max_chunksize=7)) if stream else TABLE
+    report = tfr.write_tfrecord(data, f"{tmp_path}/d/", write_index=True, **form)
+    assert {f"{f.path}.index" for f in report.files} == {str(p) for p in (tmp_path / "d").glob("*.index")}
+    assert all(each.error is None and each.index is not None for each in check_indexes(tmp_path / "d"))
+    whole = tfr.read_table(tmp_path / "d")
+    with tfr.open_random(tmp_path / "d") as records:
+        assert len(records) == ROWS
+        assert records[:] == whole
+        assert records[[99, 0, 50]] == whole.take([99, 0, 50])
+    again = tfr.write_tfrecord(TABLE.slice(0, 5), f"{tmp_path}/d/", write_index=True, shards=1, overwrite=True)
+    assert [p.name for p in (tmp_path / "d").glob("*.index")] == [os.path.basename(again.files[0].path) + ".index"]
+    with tfr.open_random(tmp_path / "d") as records:
+        assert records[:]["n"].to_pylist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("compression", ["gzip", "zstd"])
+def test_compressed_shards_with_an_index_are_refused_before_anything_is_written(tmp_path: Path, compression: str) -> None:
+    forms: dict[str, dict[str, int]] = {"new/": {"shards": 2}, "old": {"max_shard_bytes": 99}, "a@2": {}, "b@*": {"max_shard_bytes": 9}}
+    for target, keywords in forms.items():
+        with pytest.raises(ValueError, match=r"write_index.*compress"):
+            tfr.write_tfrecord(TABLE, f"{tmp_path}/{target}", compression=compression, write_index=True, **keywords)
+    with pytest.raises(ValueError, match=r"write_index.*compress"):
+        tfr.open_writer(tmp_path / "open@3", compression=compression, write_index=True)
+    assert names(tmp_path) == []
+
+
+def test_a_failed_write_of_shards_leaves_no_index(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="mine"):
+        tfr.write_tfrecord(failing(), tmp_path / "d/", shards=2, write_index=True)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("protocol", ["s3", "gcs"])
+def test_shards_of_a_bucket_have_indexes(request: pytest.FixtureRequest, protocol: str) -> None:
+    bucket: Bucket = request.getfixturevalue(protocol)
+    options = {"storage_options": bucket.storage_options}
+    report = tfr.write_tfrecord(TABLE, bucket.url("d/"), shards=3, write_index=True, **options)
+    assert {name for name in bucket.names() if name.endswith(".index")} == {f"d/{os.path.basename(f.path)}.index" for f in report.files}
+    with tfr.open_random(bucket.url("d/"), **options) as records:
+        assert records[:] == TABLE
+        assert records[[99, 0, 50]] == TABLE.take([99, 0, 50])
+    tfr.write_tfrecord(TABLE.slice(0, 5), bucket.url("d/"), shards=2, overwrite=True, **options)
+    assert not [name for name in bucket.names() if name.endswith(".index")]
+    with tfr.open_random(bucket.url("d/"), **options) as records:
+        assert records[:]["n"].to_pylist() == [0, 1, 2, 3, 4]
+    with pytest.raises(ValueError, match=r"write_index.*compress"):
+        tfr.write_tfrecord(TABLE, bucket.url("z/"), shards=3, compression="gzip", write_index=True, **options)
+    assert not [name for name in bucket.names() if name.startswith("z/")]
+
+
+@pytest.mark.parametrize("protocol", ["local", "s3"])
+def test_an_index_that_cannot_be_written_leaves_the_dataset_published(
+    request: pytest.FixtureRequest, tmp_path: Path, protocol: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket: Bucket | None = None if protocol == "local" else request.getfixturevalue(protocol)
+    path = f"{tmp_path}/d/" if bucket is None else bucket.url("d/")
+    options = {} if bucket is None else {"storage_options": bucket.storage_options}
+
+    def full(self: IndexOutput) -> None:
+        raise OSError(28, "no space")
+
+    monkeypatch.setattr(IndexOutput, "commit", full)
+    with pytest.raises(OSError, match="no space"):
+        tfr.write_tfrecord(TABLE, path, shards=3, write_index=True, **options)
+    assert tfr.read_table(path, **options) == TABLE
+    with tfr.open_random(path, **options) as records:
+        assert records[[99, 0]] == TABLE.take([99, 0])

@@ -6,20 +6,26 @@ import gzip
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import example, framed, header, int64s, written
+from servers import Bucket
 from tfrecord_io import splitting
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.framing import RecordFile
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.reader import Reader
 from tfrecord_io.resync import find_boundaries
+from tfrecord_io.session import Session
 from tfrecord_io.splitting import pieces
 from tfrecord_io.storage.paths import resolve_inputs
 from tfrecord_io.storage.positioned import open_ranges
 from tfrecord_io.storage.sources import Source
+from tfrecord_io.storage.upcoming import Upcoming
 from tfrecord_io.tools.index import write_indexes
 from tfrecord_io.tools.walk import walk
 
@@ -222,3 +228,55 @@ def test_errors_of_pieces_have_the_byte_of_the_file_and_no_false_record(tmp_path
         tfr.read_table([second], schema={"x": "int64"})
     assert caught.value.record is None
     assert caught.value.offset == len(framed(*[example(x=int64s(i)) for i in range(900)]))
+
+
+@pytest.mark.parametrize("index", [False, True], ids=["headers", "index"])
+@pytest.mark.parametrize("stream", [True, False], ids=["stream", "looks"])
+def test_pieces_of_a_bucket_are_the_whole_through_reading_ahead(bucket: Bucket, index: bool, stream: bool) -> None:
+    """Of a file, and of the shards of a dataset with a manifest."""
+    options = {"storage_options": bucket.storage_options}
+    table = pa.table({"n": pa.array(range(3000)), "s": [f"row {i}" * (i % 50) for i in range(3000)]})
+    tfr.write_tfrecord(table, bucket.url("one.tfrecord"), write_index=index, **options)
+    tfr.write_tfrecord(table, bucket.url("many/"), shards=3, write_index=index, **options)
+    for path in (bucket.url("one.tfrecord"), bucket.url("many/")):
+        with tfr.RecordReader(path, **options) as records:
+            expected = list(records)
+        sources = [piece for source in resolve_inputs(path, **options) for piece in pieces(source, 4)]
+        with Upcoming(sources, stream=stream) as upcoming:
+            assert [record for piece in upcoming for record in read(piece)] == expected
+        with Upcoming(sources[::-1], stream=stream) as upcoming:
+            got = [read(piece) for piece in upcoming]
+        assert [record for records in got[::-1] for record in records] == expected
+
+
+@pytest.mark.parametrize("shards", [None, 3])
+def test_a_session_reads_pieces_of_a_bucket_under_one_schema(bucket: Bucket, shards: int | None) -> None:
+    table = pa.table({"n": pa.array(range(900), pa.int16()), "s": [f"row {i}" for i in range(900)]})
+    path = bucket.url("d/" if shards else "d.tfrecord")
+    tfr.write_tfrecord(table, path, shards=shards, storage_options=bucket.storage_options)
+    options = ReadOptions.of({"storage_options": bucket.storage_options, "threads": 2})
+    session = Session(path, options)
+    session.units.close()
+    session.reader.close()
+    cut = [piece for source in session.sources for piece in pieces(source, 4)]
+    with Reader(None, options, session=session.over(cut, options)) as reader:
+        assert reader.read_all() == table
+    one = [piece for piece in cut if piece.begin][-1]
+    with Reader(None, options, session=session.over([one], options)) as reader:
+        found = reader.read_all()
+    assert found == table.slice(900 - len(found))
+
+
+@pytest.mark.parametrize("compression", ["zstd", "gzip"])
+def test_compressed_shards_of_a_bucket_come_in_order_through_reading_ahead(bucket: Bucket, compression: str) -> None:
+    options = {"storage_options": bucket.storage_options}
+    table = pa.table({"n": pa.array(range(3000)), "s": [f"row {i}" * (i % 50) for i in range(3000)]})
+    tfr.write_tfrecord(table, bucket.url("d/"), shards=5, compression=compression, **options)
+    with tfr.RecordReader(bucket.url("d/"), **options) as records:
+        expected = list(records)
+    for stream in (True, False):
+        with Upcoming(resolve_inputs(bucket.url("d/"), **options), stream=stream) as upcoming:
+            assert [record for source in upcoming for record in read(source)] == expected
+    assert tfr.read_table(bucket.url("d/"), **options) == table
+    with pytest.raises(ValueError, match="compress"):
+        pieces(resolve_inputs(bucket.url("d/"), **options)[0], 2)

@@ -527,6 +527,6 @@ def test_names_of_types_of_tensors() -> None:
     schema = tfr.Schema({"a": "tensor<complex64>[2,3]", "b": "tensor<float32>[?,3]", "c": "tensor<bfloat16>[?]"})
     assert schema["a"].shape == (2, 3)
     assert is_variable_shape_tensor(schema["b"].type)
-    assert [f.type_name for f in schema] == ["tensor<complex64>[2,3]", "tensor<float>[?,3]", "tensor<bfloat16>[?]"]
+    assert [f.type_name for f in schema] == ["tensor<complex64>[2,3]", "tensor<float32>[?,3]", "tensor<bfloat16>[?]"]
     with pytest.raises(tfr.SchemaError):
         tfr.Schema({"a": "tensor<object>[2]"})

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError as WireError
 from tfrecord_io.engine.reference.encoder import encode_example_features, feature_of
 from tfrecord_io.engine.reference.messages import Feature
 from tfrecord_io.engine.reference.parsing import read_record
-from tfrecord_io.errors import DecodeError, EncodeError
+from tfrecord_io.errors import DecodeError, EncodeError, printable
 from tfrecord_io.schema.kinds import Kind, RecordType
 
 __all__ = ["bytes_feature", "decode_example", "encode_example", "float_feature", "int64_feature"]
@@ -272,9 +272,10 @@ def _feature(value: Any) -> Any:
         raise EncodeError("an empty list does not say its kind: pass an empty NumPy array of a dtype, or a Feature")
     kinds = [_kind_of(item) for item in items]
     if any(kind != kinds[0] for kind in kinds):
-        raise EncodeError(
-            "values of several kinds in one feature", expected=kinds[0].name, got=next(k for k in kinds if k != kinds[0]).name
-        )
+        at = next(at for at, kind in enumerate(kinds) if kind != kinds[0])
+        first, other = kinds[0].words, kinds[at].words
+        said = f"{printable(repr(items[0]), 40)} at index 0 is {first}, {printable(repr(items[at]), 40)} at index {at} is {other}"
+        raise EncodeError(f"values of several kinds in one feature: {said}", expected=first, got=other, advice="convert them to one kind")
     if kinds[0] == Kind.BYTES:
         return bytes_feature([_utf8(item) if isinstance(item, str) else item for item in items])
     return int64_feature(items) if kinds[0] == Kind.INT64 else float_feature(items)

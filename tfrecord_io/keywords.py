@@ -24,8 +24,9 @@ READ = {
     Not built yet.""",
     "schema": """Schema, pyarrow.Schema, dict or "infer", optional
     Columns to read, with their types, in this order: a dict of ``pyarrow.DataType`` or names like ``"int32"``; other
-    features are ignored. Without it the schema that the file carries governs, else types are inferred from the values,
-    where bytes with ``x/shape`` and ``x/dtype`` beside them become tensors; "infer" passes over all of that.""",
+    features are ignored. A column of the name of folders (``label=cat/``) is theirs, cast to its type. Without a schema the
+    one that the file carries governs, else types are inferred from the values, where bytes with ``x/shape`` and ``x/dtype``
+    beside them become tensors; "infer" passes over all of that.""",
     "schema_overrides": """dict, optional
     Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``); the rest as without it.""",
     "stable_types": """bool, default False
@@ -126,7 +127,8 @@ ITERATION = {
 
 WRITE = {
     "schema": """pyarrow.Schema, Schema or dict, optional
-    Columns to write, in this order, cast to these types. Without it the data says.""",
+    Columns to write, in this order, cast to these types: a value that would be cut or become infinite is an EncodeError, a
+    float64 that is rounded to a declared float32 goes by `float64`. Without it the data says.""",
     "record_type": """{None, "example", "sequence_example", "bytes"}
     "sequence_example" writes lists of lists as feature lists, with one step for each inner list. "bytes"
     writes one binary column as records, as they are.""",

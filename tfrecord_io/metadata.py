@@ -8,9 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.errors import printable
 from tfrecord_io.framing import RecordFile
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.reader import Reader
+from tfrecord_io.schema.names import logical_name
 from tfrecord_io.storage.paths import resolve_inputs
 from tfrecord_io.storage.sources import Source
 from tfrecord_io.storage.upcoming import Upcoming
@@ -47,6 +49,13 @@ class Metadata:
     records: int | None
     schema: pa.Schema
     schema_source: str
+
+    def __repr__(self) -> str:
+        files = f"{len(self.files)} file{'' if len(self.files) == 1 else 's'}"
+        known = [("byte", self.bytes), ("record", self.records)]
+        counts = "".join(f", {count:,} {what}{'' if count == 1 else 's'}" for what, count in known if count is not None)
+        columns = [f"  {printable(f.name)}  {printable(logical_name(f.type, f.metadata))}" for f in self.schema]
+        return "\n".join([f"Metadata of {files}{counts}, schema {self.schema_source}", *columns])
 
 
 def read_metadata(

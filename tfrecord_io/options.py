@@ -61,6 +61,31 @@ def _one_of(name: str, value: object, choices: Sequence[object]) -> None:
         raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, choices))}")
 
 
+def _flag(options: object, name: str, *others: object) -> None:
+    """Make a keyword that is True or False a bool, also of NumPy's; text such as "no" is none."""
+    value = getattr(options, name)
+    if value in others:
+        return
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
+        raise TypeError(f"{name}={value!r}: expected {', '.join(map(repr, others))}{' or ' if others else ''}True or False")
+    object.__setattr__(options, name, bool(value))
+
+
+def _mapping(name: str, value: object, example: str) -> None:
+    if not isinstance(value, Mapping | None):
+        raise TypeError(f"{name}={value!r}: expected a dict such as {example}")
+    for key in value or ():
+        if not isinstance(key, str):
+            raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
+
+
+def _check_storage(compression: object, storage_options: object) -> None:
+    """What reading and writing are told of files alike."""
+    if not isinstance(compression, str | None):
+        raise TypeError(f"compression is a name or None, not {type(compression).__name__}")
+    _mapping("storage_options", storage_options, "{'anon': True}")
+
+
 def _thread_count(threads: int | None) -> int:
     if threads is not None:
         _at_least("threads", threads, 1)
@@ -103,10 +128,16 @@ class ReadOptions(_Options):
     def __post_init__(self) -> None:
         self._refuse_later()
         _one_of("record_type", self.record_type, (None, *RECORD_TYPES))
-        if not isinstance(self.columns, str | Iterable | None):
+        _check_storage(self.compression, self.storage_options)
+        _mapping("schema_overrides", self.schema_overrides, "{'x': 'int32'}")
+        for name in ("stable_types", "infer_text", "allow_missing_shards", "check_crc", "large_offsets", "progress"):
+            _flag(self, name)
+        if isinstance(self.columns, bytes) or not isinstance(self.columns, str | Iterable | None):
             raise TypeError(f"columns={self.columns!r}: expected names, globs and !names")
         if self.columns is not None:
             object.__setattr__(self, "columns", (self.columns,) if isinstance(self.columns, str) else tuple(self.columns))
+            if not all(isinstance(name, str) for name in self.columns):
+                raise TypeError(f"columns={self.columns!r}: expected names, globs and !names")
         if not isinstance(self.include_file_paths, str | None):
             raise TypeError(f"include_file_paths={self.include_file_paths!r}: expected the name of a column")
         _one_of("on_new", self.on_new, ("raise", "ignore"))
@@ -169,6 +200,7 @@ class IterOptions(FormOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _flag(self, "drop_last")
         _at_least("shuffle_buffer", self.shuffle_buffer, 0)
         if self.seed is not None:
             _at_least("seed", self.seed, 0)
@@ -211,11 +243,15 @@ class WriteOptions(_Options):
     filesystem: Any = None
     progress: bool = False
 
-
     def __post_init__(self) -> None:
         _one_of("record_type", self.record_type, (None, *RECORD_TYPES))
         _one_of("float64", self.float64, FLOAT64)
         _one_of("write_index", self.write_index, (False, True))
+        _check_storage(self.compression, self.storage_options)
+        _mapping("column_encoding", self.column_encoding, "{'x': 'raw'}, by column")
+        for name in ("nan_to_null", "embed_schema", "progress"):
+            _flag(self, name)
+        _flag(self, "index", None)
         for name, encoding in (self.column_encoding or {}).items():
             _one_of(f"column_encoding[{name!r}]", encoding, ENCODINGS)
         for name in ("shards", "max_shard_bytes"):

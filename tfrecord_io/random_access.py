@@ -122,6 +122,7 @@ class RandomAccess:
             raise self._wrong_size(places[-1])
 
     def _with_paths(self, batch: pa.RecordBatch, places: Places) -> pa.RecordBatch:
+        batch = self._session.folders.add_to(batch, [file for file, _ in places])
         name = self._options.include_file_paths
         if name is None:
             return batch
@@ -172,6 +173,9 @@ class RandomAccess:
     def __len__(self) -> int:
         return len(self._files)
 
+    def __repr__(self) -> str:
+        return f"<RandomAccess to {len(self):,} records of {self._session.words}>"
+
     def __getitem__(self, key: Any) -> Any:
         """One record as a dict, by an integer; several as a pyarrow.Table, by a slice or by a sequence or array of integers.
 
@@ -190,7 +194,7 @@ class RandomAccess:
         if number is None:
             return self._table(self._inside(_as_integers(key)))
         (batch,) = self._batches(self._inside(np.array([number])))
-        return {name: cell(column, 0) for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+        return {field.name: cell(column, 0, field) for field, column in zip(batch.schema, batch.columns, strict=True)}
 
     def _table(self, numbers: Array) -> pa.Table:
         return to_table(self._batches(numbers), self.schema)

@@ -80,6 +80,9 @@ class Reader:
         self._closed = self._started = self._ended = False
         self._batches = self._joined()
 
+    def __repr__(self) -> str:
+        return f"<Reader of {self._session.words}>"
+
     def _built(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """(batch, whether it ends a joined one), one for each unit; then raises what stopped the reading."""
         session = self._session
@@ -99,7 +102,7 @@ class Reader:
                     expected=fault.expected,
                     got=fault.got,
                 )
-            batch = session.folders.add_to(batch, unit.file)
+            batch = session.folders.add_to(batch, [unit.file])
             if self._options.include_file_paths is not None:
                 batch = batch.append_column(self.schema.field(self._options.include_file_paths), pa.repeat(unit.path, len(batch)))
             self.report.records += len(batch)

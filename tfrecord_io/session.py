@@ -28,6 +28,7 @@ from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.schema.evidence import InferredSchema
 from tfrecord_io.schema.fields import Schema
 from tfrecord_io.schema.kinds import RecordType, Text
+from tfrecord_io.schema.names import schema_words
 from tfrecord_io.schema.overrides import apply_overrides
 from tfrecord_io.schema.projection import Projection, is_glob, matches
 from tfrecord_io.schema.types import companions, feature_of_companion
@@ -111,7 +112,7 @@ class Session:
             if governing is None and (obey or _asks_inference(declared)) and self.reader.peek() and self._record_type is RecordType.DETECT:
                 self._record_type = RecordType.SEQUENCE_EXAMPLE
             if not obey and not _asks_inference(declared):
-                self._govern(Schema.parse(declared), {}, "schema=")
+                self._govern(self.folders.declared(Schema.parse(declared)), {}, "schema=")
             elif governing is not None:
                 self._govern(Schema.parse(governing.schema), governing.dictionaries, "embedded")
             elif obey and (empty := schema_of_empty(self.sources)) is not None:
@@ -140,10 +141,17 @@ class Session:
         """
         other = copy(self)
         other.sources, other.beside, other.failed = sources, None, None
+        other.folders, other._rows_of = self.folders.over(sources), Counter()
         other._options, other._begun = options, (0, 0)
         other.reader = UnitReader(sources, options, self.fixed)
         other.units = other._rest()
         return other
+
+    @property
+    def words(self) -> str:
+        """Files and columns in a few words."""
+        more = f" and {len(self.sources) - 1:,} more files" if len(self.sources) > 1 else ""
+        return f"{printable(self.sources[0].path)}{more}: {schema_words(self.schema)}" if self.sources else "no files"
 
     def restart(self, late: LateSchema) -> None:
         """Begin anew under an embedded schema that says more."""
@@ -346,7 +354,7 @@ class Session:
         if self._options.offset or self._options.limit is not None:
             return
         for at, source in enumerate(self.sources):
-            if source.shard is not None:
+            if source.shard is not None and source.span is None:  # a piece has a part of the file's records
                 source.shard.refuse_count(self._rows_of[at], source.path)
         if self.beside is not None:
             self.beside.check()

@@ -12,6 +12,7 @@ from tfrecord_io.dealing import BySize, Dealer, InTurn, Parts
 from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError
+from tfrecord_io.indexing.output import refuse_compressed
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.sink import FrameSink, WrittenFile
 from tfrecord_io.storage.outputs import Output
@@ -59,6 +60,8 @@ class ShardedSink:
         self._dealer: Dealer = InTurn(output.count) if output.count is not None else BySize(output.max_shard_bytes or MAX_RECORD_BYTES)
         self._making: dict[str, Any] = {"compression": output.compression, "write_index": write_index, "threads": threads}
         self._fsspec: dict[str, Any] = {"storage_options": storage_options, "filesystem": filesystem}
+        if write_index:
+            refuse_compressed(output.compression)
         self._publication = open_publication(output, overwrite=overwrite, **self._fsspec)
 
     def expect(self, rows: int) -> None:
@@ -126,14 +129,14 @@ class ShardedSink:
             shards = [self._shards[i] for i in range(count)]
             made = [WrittenShard(i, s.sink.output, s.records, s.sink.crc32c) for i, s in enumerate(shards)]
             self._publication.publish(made, self._schema)
-            for shard in shards:
-                shard.sink.publish_index()
         except BaseException:
             self.discard()
             raise
         self.closed = True
         self.files = tuple(WrittenFile(s.sink.path, s.records, s.sink.bytes) for s in shards)
         self.bytes = sum(file.bytes for file in self.files)
+        for shard in shards:  # the dataset is there, and whole without them
+            shard.sink.publish_index()
 
     def discard(self) -> None:
         """Leave nothing behind."""

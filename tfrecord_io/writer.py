@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.arrow.from_arrow import dictionaries, encode_columns
-from tfrecord_io.arrow.input import BatchSource, fitting, open_input
-from tfrecord_io.arrow.tensor_cast import cast_columns
-from tfrecord_io.arrow.write_plan import WritePlan, plan_writing
+from tfrecord_io.arrow.input import BatchSource, Conform, fitting, open_input
+from tfrecord_io.arrow.schema_cast import cast_columns
+from tfrecord_io.arrow.write_plan import Rounding, WritePlan, plan_writing
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError
 from tfrecord_io.options import MIB, WriteOptions
@@ -129,7 +129,7 @@ class Writer:
             nan_to_null=options.nan_to_null,
             encodings=options.column_encoding,
             row_base=self._rows,
-            conform=None if self._schema is None else partial(conform, schema=self._schema),
+            conform=self._conform(),
         )
         if whole and source.rows is not None and isinstance(self._sink, ShardedSink):
             self._sink.expect(source.rows)
@@ -138,6 +138,11 @@ class Writer:
             self._write_source(source)
         finally:
             self._progress.close()
+
+    def _conform(self) -> Conform | None:
+        if self._schema is None or self._plan is None:
+            return None
+        return partial(conform, schema=self._schema, float64=self._options.float64, rounding=self._plan.rounding)
 
     def _write_source(self, source: BatchSource) -> None:
         plan = self._plan or self._compile(source.schema)
@@ -276,7 +281,9 @@ def _open_sink(path: Any, options: WriteOptions) -> FrameSink | ShardedSink:
     return FrameSink(path, compression=options.compression, **making, **fsspec)
 
 
-def conform(source: BatchSource, row_base: int, schema: Schema) -> BatchSource:
+def conform(
+    source: BatchSource, row_base: int, schema: Schema, float64: str | None = None, rounding: Rounding | None = None
+) -> BatchSource:
     """The columns of `schema`, in its order, cast to its types and named as its features.
 
     Raises
@@ -297,12 +304,8 @@ def conform(source: BatchSource, row_base: int, schema: Schema) -> BatchSource:
     def cast() -> Iterator[pa.RecordBatch]:
         rows = row_base
         for batch in source:
-            try:
-                columns = cast_columns(batch.select(schema.names), target, rows)
-                rows += batch.num_rows
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                reason = f"a column cannot be cast to the schema's type: {error}"
-                raise EncodeError(reason, advice="cast it yourself, or change the schema") from error
+            columns = cast_columns(batch.select(schema.names), target, rows, float64=float64, rounding=rounding)
+            rows += batch.num_rows
             yield pa.RecordBatch.from_arrays(columns, schema=written)
 
     return BatchSource(written, cast(), source.rows)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from tensors_of_arrays import NAMES, columns
 from tfrecord_io.arrow.arrays import tensors_of
-from tfrecord_io.arrow.tensor_cast import cast_columns, tensor_cast, tensors_fit
+from tfrecord_io.arrow.schema_cast import cast_columns
+from tfrecord_io.arrow.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.arrow.tensor_items import to_cells
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.schema.dtypes import element

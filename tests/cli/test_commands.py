@@ -10,6 +10,7 @@ import pytest
 
 import tfrecord_io as tfr
 from records import written
+from tensors_of_arrays import NAMES, values_of
 from test_tensors_read import record
 
 COMMANDS = ["head", "schema", "count", "verify", "describe"]
@@ -188,3 +189,23 @@ def test_index_of_a_compressed_file_is_wrong_usage(run, data: Path) -> None:
     shown = run("index", data / "tutorial_gzip.tfrecord.gz")
     assert shown.exit_code == 2
     assert "compressed (gzip)" in shown.stderr
+
+
+@pytest.mark.parametrize("shapes", [[(2, 3), (2, 3)], [(2, 3), (1, 3)]], ids=["one shape", "varying"])
+def test_tensors_of_every_dtype_are_shown_as_what_they_are(run, tmp_path: Path, shapes: list[tuple[int, int]]) -> None:
+    path = tmp_path / "all.tfrecord"
+    tfr.write_tfrecord({name: [values_of(name, shape, 1) for shape in shapes] for name in NAMES}, path)
+    for command in COMMANDS:
+        shown = run(command, path)
+        assert shown.exit_code == 0, shown.output
+        assert "extension<" not in shown.output
+        assert run(command, "--json", path).exit_code == 0
+    axes = "[2, 3]" if shapes[0] == shapes[1] else "[?, ?]"
+    fields = json.loads(run("schema", "--json", path).stdout)["fields"]
+    assert [field["type"] for field in fields] == [f"tensor<{name}>{axes}" for name in NAMES]
+    first, second = json.loads(run("head", "--json", path).stdout)
+    for name in NAMES:
+        assert (np.shape(first[name]), np.shape(second[name])) == tuple(shapes)
+    described = {column["name"]: column for column in json.loads(run("describe", "--json", path).stdout)["columns"]}
+    assert described["int16"]["minimum"] == min(int(values_of("int16", shape, 1).min()) for shape in shapes)
+    assert (described["int16"]["min_shape"], described["int16"]["max_shape"]) == ([shapes[1][0], 3], [2, 3])

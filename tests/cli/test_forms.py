@@ -6,6 +6,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -64,6 +65,23 @@ def test_a_feature_description_parses_the_file(run: Any, tmp_path: Path) -> None
         parsed = tfr.parse_example(list(records), description)
     assert parsed["id"].tolist() == [1, 2]
     assert parsed["tags"].dense_shape.tolist() == [2, 1]
+
+
+def test_tensors_are_described_with_the_features_beside_them(run: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.tfrecord"
+    tfr.write_tfrecord({"x": np.ones((2, 3, 4), "f4"), "maybe": [None, np.ones((2, 2))], "x_shape": [1, 2]}, path)
+    text = run("schema", "--as", "feature_description", path).output
+    assert "'x': tf.io.FixedLenFeature(shape=(), dtype=tf.string)," in text
+    assert "'x/shape': tf.io.FixedLenFeature(shape=(2,), dtype=tf.int64)," in text
+    assert "'x/dtype': tf.io.FixedLenFeature(shape=(), dtype=tf.string)," in text
+    assert "'maybe/shape': tf.io.VarLenFeature(dtype=tf.int64)," in text
+    assert "# 'x': tf.reshape(tf.io.decode_raw(parsed['x'], tf.float32), [3, 4])" in text
+    tensorflow = types.SimpleNamespace(io=tfr, int64="int64", string="string", float32="float32")
+    with tfr.RecordReader(path) as records:
+        parsed = tfr.parse_example(list(records), pasted(text.replace("import tensorflow as tf", ""), tf=tensorflow)["feature_description"])
+    assert parsed["x/shape"].tolist() == [[3, 4], [3, 4]]
+    assert tfr.Schema.from_tfx(run("schema", "--as", "tfx", path).output)["x"].encoding == "raw"
+    assert "type: BYTES" in run("schema", "--as", "tfx", path).output
 
 
 def test_an_unknown_form_is_wrong_usage(run: Any, path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.schema.fields import CONTEXT, FEATURE_LIST, Field, Schema
 from tfrecord_io.schema.makers import bytes_, image, list_, scalar, sequence, tensor, text
+from tfrecord_io.schema.names import type_from_name, type_name
 from tfrecord_io.schema.overrides import apply_overrides
 from tfrecord_io.schema.tensor_types import variable_shape_tensor
 
@@ -157,7 +158,7 @@ def test_shows_what_a_field_has() -> None:
     )
     assert repr(schema).splitlines() == [
         "Schema of 3 columns",
-        "  x  tensor<float>[?,2]      feature deep/x, encoding wire",
+        "  x  tensor<float32>[?,2]    feature deep/x, encoding wire",
         "  c  tensor<complex64>[4,4]  encoding wire",
         "  w  list<item: int64>       feature list, required",
     ]
@@ -193,3 +194,23 @@ def test_overrides_keep_features_and_metadata() -> None:
     assert found.metadata == {b"k": b"v"}
     assert apply_overrides(schema, {"a": scalar("int8", feature="b")})["a"].feature == "b"
     assert apply_overrides(schema, {}) == schema
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (tensor("float64", (3,)), "Field(tensor<float64>[3], encoding wire)"),
+        (tensor("timedelta64[ns]", (None,)), "Field(tensor<timedelta64[ns]>[?], encoding wire)"),
+        (image(mode="L", resize=(2, 3)), "Field(binary, image L, resize (2, 3))"),
+        (Schema({"x": "tensor<float32>[3]"})["x"], "Field(x: tensor<float32>[3])"),
+    ],
+)
+def test_a_field_is_shown_in_numpys_words(made: Field, said: str) -> None:
+    assert repr(made) == said
+    assert type_from_name(type_name(made.type)) == made.type
+
+
+@pytest.mark.parametrize("dtype", ["object", "list<float32>", "void", "nonsense"])
+def test_what_is_no_dtype_of_a_tensor_lists_those_there_are(dtype: str) -> None:
+    with pytest.raises(SchemaError, match=f"no tensors of {dtype}.*int8 to int64.*complex64.*S<n>"):
+        tensor(dtype, (2,))

@@ -99,3 +99,9 @@ def test_what_is_no_bytes(data: Any, words: str) -> None:
 def test_a_dtype_that_raw_bytes_have_not(name: Any) -> None:
     with pytest.raises(tfr.SchemaError):
         tfr.decode_raw(b"abcd", name)
+
+
+@pytest.mark.parametrize("dtype", ["object", object, np.dtype(object)], ids=repr)
+def test_objects_are_no_raw_bytes(dtype: object) -> None:
+    with pytest.raises(tfr.SchemaError, match="object is no dtype of raw bytes"):
+        tfr.decode_raw(b"abcd", dtype)

@@ -86,7 +86,7 @@ def test_type_names_are_short() -> None:
     assert type_name(pa.dictionary(pa.int8(), pa.string(), ordered=True)) == "ordered category"
     assert type_name(pa.dictionary(pa.int8(), pa.int64())) == "category<int64>"
     assert type_name(pa.list_(pa.list_(pa.int8()))) == "list<list<int8>>"
-    assert type_name(pa.fixed_shape_tensor(pa.float32(), [2, 3])) == "tensor<float>[2, 3]"
+    assert type_name(pa.fixed_shape_tensor(pa.float32(), [2, 3])) == "tensor<float32>[2, 3]"
     of = element("complex64")
     assert type_name(tensor_type(of, (None, 3)), mark(of)) == "tensor<complex64>[?, 3]"
 
@@ -106,4 +106,5 @@ def test_tensors_are_lists_of_their_values(shapes: list[tuple[int, int]], dtype:
     sizes = [a * b for a, b in shapes]
     assert (found.nulls, found.min_length, found.max_length) == (1, min(sizes), max(sizes))
     assert (found.minimum, found.maximum) == ends
-    assert found.example == arrays[0].reshape(-1).tolist()
+    assert (found.min_shape, found.max_shape) == (tuple(np.min(shapes, axis=0)), tuple(np.max(shapes, axis=0)))
+    assert found.example == arrays[0].tolist()

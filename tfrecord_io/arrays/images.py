@@ -18,8 +18,7 @@ from tfrecord_io.arrow.ragged import Ragged
 from tfrecord_io.arrow.to_numpy import Dense, Rows
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, MissingDependencyError
-from tfrecord_io.schema.field import SHAPE_KEY
-from tfrecord_io.schema.image import IMAGE_KEY
+from tfrecord_io.schema.field import IMAGE_KEY, SHAPE_KEY
 
 _FORMATS = ("JPEG", "PNG", "WEBP")  # a closed list: Pillow knows formats that run other programs
 _CHANNELS = {"L": 1, "RGB": 3, "RGBA": 4}

@@ -66,6 +66,9 @@ class ArrayIterator:
         if options.state is not None:
             self.restore(options.state)
 
+    def __repr__(self) -> str:
+        return f"<ArrayIterator of {self._session.words}>"
+
     def _begin(self, position: Position) -> None:
         self._end()
         self._position = position
@@ -218,8 +221,10 @@ def iter_arrays(path: Any, *, batch_size: int, **keywords: Any) -> ArrayIterator
     -------
     ArrayIterator
         An iterator of dicts of arrays, as `read_arrays` gives them, of `batch_size` rows each; the last batch of an epoch
-        may have fewer. All batches have the same columns and dtypes. ``state()`` says where it stands, in a form for JSON,
-        and ``restore(state)`` goes on from there, with the very batches that would have come.
+        may have fewer. All batches have the same columns and dtypes: text is of ``StringDType(na_object=None)``, as any batch may
+        lack a value, unless the schema requires the column (`read_arrays` knows, and says ``StringDType()`` where none is missing).
+        ``state()`` says where it stands, in a form for JSON, and ``restore(state)`` goes on from there, with the very batches
+        that would have come.
 
     Raises
     ------

@@ -8,11 +8,20 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.schema.types import is_list_like, is_tensor
+from tfrecord_io.arrow.tensor_items import is_list_of_tensors, list_cells, to_cells
+from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.types import is_list_like
 
 
-def cell(column: pa.Array, row: int) -> Any:
+def cell(column: pa.Array, row: int, field: pa.Field | None = None) -> Any:
     """The value of one row.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+    row : int
+    field : pyarrow.Field, optional
+        Of the column: its metadata says the dtype of tensors, where the Arrow type does not.
 
     Returns
     -------
@@ -25,19 +34,32 @@ def cell(column: pa.Array, row: int) -> Any:
     >>> cell(pa.array([[1, 2], []]), 0)
     array([1, 2])
     """
+    type_ = column.type
+    if is_any_tensor(type_) or is_list_of_tensors(type_):
+        to_array = to_cells if is_any_tensor(type_) else list_cells
+        return _owned(to_array(column.slice(row, 1), field or pa.field("", type_))[0])
     scalar = column[row]
     if not scalar.is_valid:
         return None
-    type_ = column.type
-    if is_tensor(type_):
-        return np.array(scalar.to_numpy())
     if isinstance(type_, pa.BaseExtensionType):
         return cell(column.storage, row)
     if is_list_like(type_):
         return _items(scalar.values)
     if t.is_struct(type_):
-        return {field.name: cell(column.field(at), row) for at, field in enumerate(type_)}
+        return {child.name: cell(column.field(at), row, child) for at, child in enumerate(type_)}
     return scalar.as_py()
+
+
+def _owned(tensor: Any) -> Any:
+    """A copy of a tensor, or of an array of tensors and each of them."""
+    if not isinstance(tensor, np.ndarray):
+        return tensor
+    if tensor.dtype != object:
+        return tensor.copy()
+    found = np.empty(tensor.shape, object)
+    for at, each in enumerate(tensor):
+        found[at] = _owned(each)
+    return found
 
 
 def _items(values: pa.Array) -> Any:

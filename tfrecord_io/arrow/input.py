@@ -16,7 +16,9 @@ from tfrecord_io.arrow.arrays import fields_of, table_of_arrays
 from tfrecord_io.arrow.frames import table_of_frame
 from tfrecord_io.arrow.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.errors import EncodeError, SchemaError, printable
+from tfrecord_io.schema.dtypes import name_of
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
+from tfrecord_io.schema.names import logical_name
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType
 
@@ -232,13 +234,9 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
     for a, b in zip(found, first, strict=True):
         if pa.types.is_null(a.type) or tensors_fit(a, b) or equal_types(_embedded(a), _embedded(b)):
             continue
-        raise SchemaError(
-            f"{who} has another type than what came first",
-            feature=a.name,
-            expected=str(b.type),
-            got=str(a.type),
-            advice=_how_to_fit(a, b),
-        )
+        expected, got = logical_name(b.type, b.metadata), logical_name(a.type, a.metadata)
+        reason = f"{who} has another type than what came first: {got}, not {expected}"
+        raise SchemaError(reason, feature=a.name, expected=expected, got=got, advice=_how_to_fit(a, b))
     return BatchSource(first, (_fill_nulls(batch, first) for batch in source), source.rows)
 
 
@@ -266,10 +264,12 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
     """What to do about two types that differ."""
     if is_any_tensor(a.type) and is_any_tensor(b.type):
         (of, axes), (other, others) = element_and_shape(a), element_and_shape(b)
-        if of == other and len(axes) == len(others):
+        numbers = of.dtype.kind + other.dtype.kind
+        if len(axes) == len(others) and (of == other or set(numbers) <= set("biuf")):
             free = tuple(x if x == y else None for x, y in zip(axes, others, strict=True))
-            return f"where the shape varies, say so: schema={{'{a.name}': tfr.tensor('{of.name}', {free}), ...}}"
-    return f"cast {a.type} and {b.type} to one type"
+            dtype = np.result_type(of.dtype, other.dtype) if of != other else of.dtype
+            return f"say what all have from the start: schema={{'{a.name}': tfr.tensor('{name_of(dtype)}', {free}), ...}}"
+    return f"cast {logical_name(a.type, a.metadata)} to {logical_name(b.type, b.metadata)}"
 
 
 def _cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

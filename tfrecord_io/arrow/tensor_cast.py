@@ -20,31 +20,6 @@ from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_any_ten
 from tfrecord_io.schema.types import is_list_like
 
 
-def cast_columns(batch: pa.RecordBatch, target: pa.Schema, row_base: int = 0) -> list[pa.Array]:
-    """The columns of a batch, cast to a schema with the same names in the same order; those of tensors by `tensor_cast`.
-
-    Raises
-    ------
-    EncodeError
-        As `tensor_cast`; ``record`` counts from `row_base`.
-    pyarrow.ArrowInvalid
-        A value cannot be cast without loss.
-    """
-    fields = list(zip(batch.schema, target, strict=True))
-    special = [at for at, (own, field) in enumerate(fields) if is_any_tensor(own.type) or is_any_tensor(field.type)]
-    rest = [at for at in range(len(fields)) if at not in special]
-    found = dict(zip(rest, batch.select(rest).cast(pa.schema([target.field(at) for at in rest])).columns, strict=True))
-    for at in special:
-        own, field = fields[at]
-        null = pa.types.is_null(own.type)
-        try:
-            found[at] = pa.nulls(len(batch), field.type) if null else tensor_cast(batch.column(at), own, field)
-        except EncodeError as error:
-            error.record = None if error.record is None else row_base + error.record
-            raise
-    return [found[at] for at in range(len(fields))]
-
-
 def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array:
     """A column as one of the type of `target`, where that or its own type is one of tensors.
 
@@ -84,6 +59,8 @@ def _items(array: pa.Array, source: pa.Field) -> Items:
     try:
         if is_any_tensor(source.type):
             return items_of(array, source)
+        if is_list_like(source.type) and is_list_like(source.type.value_type):
+            raise EncodeError("lists of lists do not say the shape of a tensor", advice="pass arrays: numpy.array(...) of each row")
         ((rows, values),) = flatten(array, source.name)
         return items_of_values(rows, values)
     except EncodeError as error:

@@ -102,13 +102,9 @@ def schema(path: str | list[str], as_json: bool, form: str | None, **options: An
         next(reader, None)  # damage in front of all records is an error, not a schema without columns
         found, origin = reader.schema, reader.report.schema_source
     if form is not None:
-        from tfrecord_io.cli.forms import schema_text
+        from tfrecord_io.cli.forms import schema_text, strict_schema
 
-        inferred = origin in ("inferred", "companions") and form in (
-            "tfx",
-            "feature_description",
-        )  # these say which features are always there
-        click.echo(schema_text(tfrecord_io.infer_schema(path, **options).strict() if inferred else found, form))
+        click.echo(schema_text(strict_schema(path, found, origin, form, options), form))
     elif as_json:
         print_json({"source": origin, "fields": [{"name": field.name, "type": type_name(field.type, field.metadata)} for field in found]})
     else:

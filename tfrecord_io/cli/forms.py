@@ -3,20 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.api import infer_schema
 from tfrecord_io.schema.dtypes import DTYPE_KEY
+from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.fields import Schema
-from tfrecord_io.schema.tensor_types import axes_of, is_fixed_shape_tensor, is_variable_shape_tensor, value_type_of
-from tfrecord_io.schema.types import ENCODING_KEY, FEATURE_LIST
+from tfrecord_io.schema.tensor_types import (
+    axes_of,
+    element_and_shape,
+    is_any_tensor,
+    is_fixed_shape_tensor,
+    is_variable_shape_tensor,
+    value_type_of,
+)
+from tfrecord_io.schema.types import BY_WIRE, ENCODING_KEY, FEATURE_LIST, RAW, companions
 
 
 def schema_text(found: Schema | pa.Schema, form: str) -> str:
     """The schema as "arrow", "tfx", "feature_description", "json" or "python"."""
     return _FORMS[form](Schema.parse(found))
+
+
+def strict_schema(path: Any, found: pa.Schema, origin: str, form: str, options: Mapping[str, Any]) -> Schema:
+    """The schema for a form: TFX's and TensorFlow's say which features all records have, and this one the features beside tensors."""
+    schema = Schema.parse(found)
+    if form not in ("tfx", "feature_description") or origin not in ("embedded", "companions", "inferred"):
+        return schema
+    inferred = infer_schema(path, **options)
+    strict = inferred.strict(schema if origin == "embedded" else None)
+    return inferred.with_companions(strict) if form == "feature_description" else strict
 
 
 def _arrow(schema: Schema) -> str:
@@ -75,7 +94,22 @@ def _description(schema: Schema) -> str:
         lines += ["feature_description = {" if name == "context" else "sequence_features = {"]
         lines += [f"    {key!r}: {_feature(feature)}," for key, feature in described.items()]
         lines += ["}"]
+    hints = [hint for f in schema if f.part != FEATURE_LIST and (hint := _decoding(f))]
+    if hints:
+        lines += ["", "# tensors, of parsed = tf.io.parse_single_example(record, feature_description):", *hints]
     return "\n".join(lines)
+
+
+def _decoding(f: Field) -> str:
+    """How TensorFlow makes the tensor of raw bytes; nothing where it has no such dtype, or the feature may be absent."""
+    if f.encoding not in (RAW, BY_WIRE) or not f.required or not is_any_tensor(f.type):
+        return ""
+    of, shape = element_and_shape(f.tensor)
+    if of.name not in _DECODE_RAW:
+        return ""
+    axes = list(shape) if shape.count(None) == 0 else [-1 if axis is None else axis for axis in shape]
+    to = f"parsed[{companions(f.feature)[0]!r}]" if shape.count(None) > 1 else str(axes)
+    return f"# {f.column!r}: tf.reshape(tf.io.decode_raw(parsed[{f.feature!r}], tf.{of.name}), {to})"
 
 
 def _feature(feature: Any) -> str:
@@ -85,6 +119,9 @@ def _feature(feature: Any) -> str:
     return f"tf.io.{text}"
 
 
+_DECODE_RAW = frozenset(
+    "bfloat16 bool complex64 complex128 float16 float32 float64 int8 int16 int32 int64 uint8 uint16".split()
+)
 _FORMS: dict[str, Callable[[Schema], str]] = {
     "arrow": _arrow,
     "tfx": Schema.to_tfx,

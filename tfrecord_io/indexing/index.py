@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, Array
 from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.storage.publish import INDEX_SUFFIX
 
-SUFFIX = ".index"
+SUFFIX = INDEX_SUFFIX
 SUFFIXES = (SUFFIX, ".idx")  # where an index is looked for
 FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES
 

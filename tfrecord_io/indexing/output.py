@@ -32,8 +32,7 @@ class IndexOutput:
     """
 
     def __init__(self, path: Any, compression: str | None = None, *, storage_options: dict[str, Any] | None = None, filesystem: Any = None):
-        if compression is not None:
-            raise ValueError(f"write_index: places in a compressed file ({compression}) lead nowhere; write it plain, compression=None")
+        refuse_compressed(compression)
         if not isinstance(path, str | os.PathLike):
             raise ValueError("write_index: a file object has no place beside it; write to a path")
         self.path = os.fspath(path) + SUFFIX
@@ -52,3 +51,9 @@ class IndexOutput:
         index = Index.of_sizes(np.concatenate([np.empty(0, np.int64), *self._sizes]))
         with open_output(self.path, **self._fsspec) as output:
             output.write(index.to_text())
+
+
+def refuse_compressed(compression: str | None) -> None:
+    """Raise ValueError where files are compressed: their indexes would be of no use."""
+    if compression is not None:
+        raise ValueError(f"write_index: places in a compressed file ({compression}) lead nowhere; write it plain, compression=None")

@@ -24,6 +24,10 @@ _TEXT = re.compile(r"([SU])([1-9][0-9]{0,8})")
 _TIME = re.compile(r"(datetime64|timedelta64)\[(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")
 _ARROW_UNITS = ("s", "ms", "us", "ns")
 _UCS4 = 4  # bytes of a character of NumPy's text
+KINDS = (
+    "bool, int8 to int64, uint8 to uint64, float16, float32, float64, bfloat16, complex64, complex128, S<n>, U<n>, "
+    "datetime64[<unit>] or timedelta64[<unit>]"
+)
 _MOST = 2**31 - 1  # bytes of one value, as of one record
 
 
@@ -81,7 +85,7 @@ def element(name: str) -> Element:
     (DataType(float), (2,))
     >>> element("object")
     Traceback (most recent call last):
-    ValueError: 'object' is no dtype of a tensor: use a bool, integer, float, complex, bfloat16, S<n>, U<n>, datetime64 or timedelta64
+    ValueError: 'object' is no dtype of a tensor: use bool, int8 to int64, ..., S<n>, U<n>, datetime64[<unit>] or timedelta64[<unit>]
     """
     if name in _PLAIN:
         return Element(name, np.dtype(name).newbyteorder("<"), pa.type_for_alias(name))
@@ -100,8 +104,7 @@ def element(name: str) -> Element:
             made = pa.timestamp if time[1] == "datetime64" else pa.duration
             return Element(name, np.dtype("<" + name.replace("datetime64", "M8").replace("timedelta64", "m8")), made(time[2]))
         return Element(name, np.dtype("<" + name.replace("datetime64", "M8").replace("timedelta64", "m8")), pa.int64(), marked=True)
-    kinds = "a bool, integer, float, complex, bfloat16, S<n>, U<n>, datetime64 or timedelta64"
-    raise ValueError(f"'{printable(name, 60)}' is no dtype of a tensor: use {kinds}")
+    raise ValueError(f"'{printable(name, 60)}' is no dtype of a tensor: use {KINDS}")
 
 
 def name_of(dtype: Any) -> str:

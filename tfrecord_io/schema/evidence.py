@@ -8,9 +8,10 @@ from types import MappingProxyType
 
 from tfrecord_io.errors import printable
 from tfrecord_io.plain_table import plain_table
-from tfrecord_io.schema.fields import Field, Schema
-from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import RAW, companions
+from tfrecord_io.schema.fields import FEATURE_LIST, Field, Schema
+from tfrecord_io.schema.makers import bytes_, list_, sequence
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
+from tfrecord_io.schema.types import BY_WIRE, RAW, companions
 from tfrecord_io.schema.unify import Where
 
 
@@ -64,10 +65,36 @@ class InferredSchema(Schema):
         object.__setattr__(self, "evidence", MappingProxyType(dict(evidence or {})))
         object.__setattr__(self, "records", records)
 
-    def strict(self) -> Schema:
-        """The schema that requires each feature which all records had: what TensorFlow's fixed-length features ask."""
-        had = {name for name, seen in self.evidence.items() if seen.records == self.records > 0}
-        return Schema([replace(f, required=f.feature in had) for f in self], self.metadata)
+    def strict(self, schema: Schema | None = None) -> Schema:
+        """The schema that requires each feature which all records had: what TensorFlow's fixed-length features ask.
+
+        With `schema`, that one, which is known of the same records.
+        """
+        schema = self if schema is None else schema
+        return Schema([replace(f, required=self._always_has(f.feature)) for f in schema], schema.metadata)
+
+    def with_companions(self, schema: Schema) -> Schema:
+        """`schema`, and behind each tensor of raw bytes the features that say its shape and its dtype, where the records have them."""
+        fields = []
+        for f in schema:
+            fields.append(f)
+            if f.encoding not in (RAW, BY_WIRE) or not is_any_tensor(f.value):
+                continue
+            shape, dtype = companions(f.feature)
+            if not self.evidence.keys() >= {shape, dtype} or {shape, dtype} & set(schema.names):
+                continue
+            rank = len(element_and_shape(f.tensor)[1])
+            seen = self.evidence[shape]
+            fixed = rank > 0 and (f.part == FEATURE_LIST or (f.required and seen.least == seen.most == rank))
+            made = {shape: list_("int64", rank if fixed else None), dtype: bytes_()}
+            for name, of in made.items():
+                whole = of if f.part != FEATURE_LIST else sequence(of)
+                fields.append(replace(whole.named(name), required=self._always_has(name)))
+        return Schema(fields, schema.metadata)
+
+    def _always_has(self, feature: str) -> bool:
+        seen = self.evidence.get(feature)
+        return seen is not None and seen.records == self.records > 0
 
     def __repr__(self) -> str:
         rows = []

@@ -25,6 +25,7 @@ FEATURE_KEY = b"tfrecord_io.feature"  # the feature's name, where it is not the 
 PART_KEY = b"tfrecord_io.part"
 SHAPE_KEY = b"tfrecord_io.shape"  # JSON: numbers, null for a free axis
 DEFAULT_KEY = b"tfrecord_io.default"  # JSON
+IMAGE_KEY = b"tfrecord_io.image"  # JSON: mode and, where images are resized, height and width
 
 CONTEXT = "context"
 FEATURE_LIST = "feature_list"
@@ -176,7 +177,8 @@ class Field:
 
     def __repr__(self) -> str:
         text = "".join(f", {k} {v}".rstrip() for k, v in self.notes().items())
-        return f"Field({printable(self.column)}: {self.type_name}{text})"
+        name = f"{printable(self.column)}: " if self.column else ""
+        return f"Field({name}{self.type_name}{text})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (pa.schema([self.to_arrow()]).serialize().to_pybytes(), self.default)
@@ -192,6 +194,8 @@ class Field:
             notes["encoding"] = self.encoding
         if self.shape != shape_of(self.value, self.metadata):
             notes["shape"] = str(self.shape)
+        if IMAGE_KEY in self.metadata:
+            notes |= {name: printable(str(said), 40) for name, said in _image_words(self.metadata[IMAGE_KEY])}
         if self.required:
             notes["required"] = ""
         if self.default is not None:
@@ -246,6 +250,18 @@ class Field:
 
 def _usual_part(type_: pa.DataType) -> str:
     return FEATURE_LIST if is_list_like(type_) and (is_list_like(type_.value_type) or is_any_tensor(type_.value_type)) else CONTEXT
+
+
+def _image_words(said: bytes) -> Iterator[tuple[str, Any]]:
+    """What the metadata of an image column says."""
+    try:
+        found = loads(said)
+    except DEFECTS:
+        return
+    if isinstance(found, dict):
+        yield "image", found.get("mode", "")
+        if found.get("resize") is not None:
+            yield "resize", tuple(found["resize"])
 
 
 def _flat(values: Any) -> Iterator[Any]:

@@ -6,10 +6,9 @@ import json
 from typing import Any
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.field import IMAGE_KEY, Field
 from tfrecord_io.schema.shapes import Shape
 
-IMAGE_KEY = b"tfrecord_io.image"  # field metadata, JSON: mode and, where images are resized, height and width
 MODES = ("RGB", "L", "RGBA", "unchanged")
 _CHANNELS = {"RGB": 3, "L": 1, "RGBA": 4}
 _MODE_OF = {channels: mode for mode, channels in _CHANNELS.items()}

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.dtypes import Element, element, element_of, name_of
+from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.schema.dtypes import KINDS, Element, element, element_of, name_of
 from tfrecord_io.schema.field import FEATURE_LIST, Field
 from tfrecord_io.schema.image import image_metadata
 from tfrecord_io.schema.names import type_name, type_of
@@ -77,7 +77,7 @@ def list_(
     Examples
     --------
     >>> list_("float32", 3)
-    Field(: fixed_size_list<item: float>[3])
+    Field(fixed_size_list<item: float>[3])
     """
     value = type_of(type)
     try:
@@ -91,7 +91,7 @@ def text(*, default: str | None = None, required: bool = False, feature: str | N
     """A column of text; bytes that are not UTF-8 are a DecodeError.
 
     >>> text(default="?")
-    Field(: string, default '?')
+    Field(string, default '?')
     """
     return _field(pa.string(), feature, LIST, required, default)
 
@@ -100,7 +100,7 @@ def bytes_(*, default: bytes | None = None, required: bool = False, feature: str
     """A column of bytes.
 
     >>> bytes_(required=True)
-    Field(: binary, required)
+    Field(binary, required)
     """
     return _field(pa.binary(), feature, LIST, required, default)
 
@@ -132,9 +132,9 @@ def image(
     Examples
     --------
     >>> image((None, None, 3))
-    Field(: binary, shape (None, None, 3))
+    Field(binary, shape (None, None, 3), image RGB)
     >>> image(mode="L", resize=(28, 28))
-    Field(: binary)
+    Field(binary, image L, resize (28, 28))
     """
     try:
         axes = None if shape is None else as_shape(shape)
@@ -168,9 +168,9 @@ def tensor(
     Examples
     --------
     >>> tensor("uint8", (28, 28))
-    Field(: tensor<uint8>[28,28], encoding wire)
+    Field(tensor<uint8>[28,28], encoding wire)
     >>> tensor("complex64", (None, 3))
-    Field(: tensor<complex64>[?,3], encoding wire)
+    Field(tensor<complex64>[?,3], encoding wire)
     """
     try:
         axes = as_shape(shape)
@@ -203,9 +203,9 @@ def _element(dtype: Any) -> Element | pa.DataType:
             raise ValueError("NumPy has no time zones")
         return element_of(value)
     except ValueError as error:
+        advice = f"use {KINDS}, bytes or text"
         if isinstance(error, SchemaError):
-            raise
-        advice = "use a number, bool, complex, bfloat16, S<n>, U<n>, datetime64, bytes or text"
+            raise SchemaError(f"there are no tensors of {printable(str(dtype), 60)}", got=str(dtype), advice=advice) from None
         raise SchemaError(f"there are no tensors of {dtype}: {error}", got=str(dtype), advice=advice) from None
 
 
@@ -232,9 +232,9 @@ def sequence(item: Any, *, default: Any = None, required: bool = False, feature:
     Examples
     --------
     >>> sequence("int64")
-    Field(: list<item: int64>, feature list)
+    Field(list<item: int64>, feature list)
     >>> sequence(tensor("float32", (None, 2)))
-    Field(: list<item: tensor<float>[?,2]>, feature list, encoding wire)
+    Field(list<item: tensor<float32>[?,2]>, feature list, encoding wire)
     """
     step = item if isinstance(item, Field) else Field("", type_of(item))
     if step.part == FEATURE_LIST:

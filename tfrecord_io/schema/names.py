@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.schema.dtypes import DTYPE_KEY, element
 from tfrecord_io.schema.tensor_types import (
     Shape,
@@ -34,6 +34,7 @@ _SYNONYMS: dict[str, pa.DataType] = {
 }
 _EXTENSIONS: dict[str, Callable[[], pa.DataType]] = {"uuid": pa.uuid, "json": pa.json_, "bool8": pa.bool8}
 _LISTS: dict[str, Callable[[pa.DataType], pa.DataType]] = {"list": pa.list_, "large_list": pa.large_list}
+_NUMPYS = {"halffloat": "float16", "float": "float32", "double": "float64", "timestamp[": "datetime64[", "duration[": "timedelta64["}
 _DEEPEST = 16
 
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns),\s*(?:tz=)?([^\]]+)\]")
@@ -69,13 +70,13 @@ def type_name(type_: pa.DataType) -> str:
     """The name of an Arrow type, as `type_from_name` reads it and people like to.
 
     >>> type_name(pa.list_(pa.fixed_shape_tensor(pa.float32(), [2, 3])))
-    'list<item: tensor<float>[2,3]>'
+    'list<item: tensor<float32>[2,3]>'
     """
     if is_variable_shape_tensor(type_):
-        return f"tensor<{value_type_of(type_)}>{_axes_name(axes_of(type_))}"
+        return f"tensor<{_numpys(str(value_type_of(type_)))}>{_axes_name(axes_of(type_))}"
     if pa.types.is_list(type_) and is_variable_shape_tensor(type_.value_type):
         return f"list<item: {type_name(type_.value_type)}>"
-    return _ARROW_TENSOR.sub(r"tensor<\1>[\2]", str(type_))
+    return _ARROW_TENSOR.sub(lambda found: f"tensor<{_numpys(found[1])}>[{found[2]}]", str(type_))
 
 
 def logical_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None) -> str:
@@ -96,6 +97,16 @@ def logical_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None) -> 
     return f"tensor<{of.name}>{_axes_name(shape)}"
 
 
+def schema_words(schema: pa.Schema, most: int = 6) -> str:
+    """The first columns of a schema and their types, on one line.
+
+    >>> schema_words(pa.schema([("x", pa.int64()), ("y", pa.string())]))
+    'x: int64, y: string'
+    """
+    shown = [f"{printable(f.name, 40)}: {printable(logical_name(f.type, f.metadata), 60)}" for f in schema][:most]
+    return ", ".join([*shown, f"… ({len(schema)} columns)"] if len(schema) > most else shown)
+
+
 def marked_tensor(name: str) -> tuple[pa.DataType, dict[bytes, bytes]] | None:
     """Type and mark of ``"tensor<complex64>[2,3]"``: of tensors whose Arrow type does not say the dtype; None for other names."""
     found = _TENSOR.fullmatch(name.strip())
@@ -104,6 +115,23 @@ def marked_tensor(name: str) -> tuple[pa.DataType, dict[bytes, bytes]] | None:
     except ValueError:
         return None
     return None if found is None or of is None or not of.marked else (tensor_type(of, _axes(found[2])), mark(of))
+
+
+def _numpys(name: str) -> str:
+    """NumPy's word for a type of values, where Arrow has another."""
+    for arrows, numpys in _NUMPYS.items():
+        if name == arrows or (arrows.endswith("[") and name.startswith(arrows) and "," not in name):
+            return name.replace(arrows, numpys)
+    return name
+
+
+def _tensor_value(name: str, whole: str, depth: int) -> pa.DataType:
+    """The type of a tensor's values from NumPy's word, or from Arrow's."""
+    try:
+        of = element(name.strip())
+    except ValueError:
+        return _parse(name, whole, depth)
+    return _parse(name, whole, depth) if of.marked else of.arrow
 
 
 def _axes_name(shape: Shape) -> str:
@@ -160,7 +188,7 @@ def _parametric(text: str, whole: str, depth: int) -> pa.DataType | None:
     if m := _DECIMAL.fullmatch(text):
         return getattr(pa, f"decimal{m[1]}")(int(m[2]), int(m[3]))
     if m := _TENSOR.fullmatch(text) or _ARROW_TENSOR.fullmatch(text):
-        value, axes = _parse(m[1], whole, depth - 1), _axes(m[2])
+        value, axes = _tensor_value(m[1], whole, depth - 1), _axes(m[2])
         return variable_shape_tensor(value, axes) if None in axes else pa.fixed_shape_tensor(value, axes)
     if m := _EXTENSION.fullmatch(text):
         return _EXTENSIONS[m[1]]()

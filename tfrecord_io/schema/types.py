@@ -14,7 +14,7 @@ from pyarrow import types as t
 
 from tfrecord_io.schema.dtypes import Element
 from tfrecord_io.schema.kinds import Kind, Layout
-from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_any_tensor, is_fixed_shape_tensor, value_type_of
+from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_any_tensor, value_type_of
 
 ENCODING_KEY = b"tfrecord_io.encoding"  # field metadata; absent means LIST
 PART_KEY = b"tfrecord_io.part"  # field metadata: the part of a SequenceExample that a list column stands in
@@ -283,11 +283,6 @@ def _is_view(type: pa.DataType) -> bool:
 def is_number(type: pa.DataType) -> bool:
     """Whether values of `type` are plain NumPy numbers, so that "raw" applies."""
     return bool(t.is_boolean(type) or t.is_integer(type) or t.is_floating(type))
-
-
-def is_tensor(type: pa.DataType) -> bool:
-    """Whether `type` is Arrow's extension type of tensors of one shape."""
-    return is_fixed_shape_tensor(type)
 
 
 def is_list_like(type: pa.DataType) -> bool:

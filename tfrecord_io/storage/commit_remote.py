@@ -15,7 +15,7 @@ from tfrecord_io.storage.failures import told_as_os_error
 from tfrecord_io.storage.fetching import inner
 from tfrecord_io.storage.output_file import OutputFile, exists_error
 from tfrecord_io.storage.remote_tree import RemoteTree
-from tfrecord_io.storage.trees import protocols
+from tfrecord_io.storage.trees import protocols, refuse_web
 
 _GCS_BLOCK_BYTES = 32 << 20  # its upload is one stream of blocks, each of which costs a round trip
 
@@ -23,7 +23,7 @@ _GCS_BLOCK_BYTES = 32 << 20  # its upload is one stream of blocks, each of which
 def open_remote(tree: RemoteTree, name: str, *, exclusive: bool) -> OutputFile:
     """Open a remote file: by its filesystem's own commit if it has one, else by a temporary one that is moved."""
     shown = tree.shown(name)
-    tree.refuse_writing(name)
+    refuse_web(tree, name)
     entry = tree.entry(name)
     if entry is not None and entry.directory:
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", shown)

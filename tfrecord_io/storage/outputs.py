@@ -9,7 +9,7 @@ from typing import Any
 from tfrecord_io.compression import codec_for_path, get_codec
 from tfrecord_io.storage.manifest import DIRECTORY_STEM
 from tfrecord_io.storage.shards import parse_shard, parse_spec, shard_name, split_suffixes
-from tfrecord_io.storage.trees import LocalTree, Tree, locate
+from tfrecord_io.storage.trees import LocalTree, Tree, locate, refuse_web
 
 _SUFFIX = ".tfrecord"  # of shards whose base has none, where their names need one
 MOST_SHARDS = 100_000  # so that five digits sort them
@@ -106,7 +106,7 @@ def resolve_output(
         raise TypeError(f"path is a str, a PathLike or a binary file object, not {type(path).__name__}")
     text = os.fspath(path)
     tree, name = locate(path, storage_options, filesystem)
-    tree.refuse_writing(name)
+    refuse_web(tree, name)
     entry = tree.entry(name)
     if text.endswith("/") or (entry is not None and entry.directory):
         base = _base(tree, name, text).rstrip("/") + "/" + DIRECTORY_STEM + _SUFFIX

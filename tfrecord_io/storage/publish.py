@@ -27,6 +27,8 @@ from tfrecord_io.storage.shards import parse_shard
 from tfrecord_io.storage.sources import read_whole
 from tfrecord_io.storage.trees import LocalTree, Tree, locate
 
+INDEX_SUFFIX = ".index"  # of what a writer puts beside a shard
+
 
 @dataclass(frozen=True, slots=True)
 class WrittenShard:
@@ -81,12 +83,18 @@ class Publication(ABC):
 
     def _present(self) -> list[str]:
         """Names of the dataset's files that are there, its manifest among them."""
+        return [name for name in self._listed() if self._belongs(name) or name == manifest_name(self._stem)]
+
+    def _indexes(self) -> list[str]:
+        """Names of the indexes beside the dataset's shards: of shards that are replaced they say what is no longer so."""
+        return [name for name in self._listed() if name.endswith(INDEX_SUFFIX) and self._belongs(name.removesuffix(INDEX_SUFFIX))]
+
+    def _listed(self) -> list[str]:
         try:
             listing = self._tree.listing(self._directory)
         except (FileNotFoundError, NotADirectoryError):
             return []
-        names = [entry.basename for entry in listing if not entry.directory]
-        return [name for name in names if self._belongs(name) or name == manifest_name(self._stem)]
+        return [entry.basename for entry in listing if not entry.directory]
 
     def _belongs(self, name: str) -> bool:
         shard = parse_shard(name)

@@ -64,6 +64,8 @@ class LocalPublication(Publication):
         replaces = tuple(name for name in present if self._belongs(name) and name not in names)
         waiting = [file.staged for file in (old.files if old is not None else ()) if file.staged is not None]
         self._put(replace(staged, replaces=replaces))
+        for name in self._indexes():
+            self._remove(name)
         for file in staged.files:
             if not alone:
                 self._refuse_another()

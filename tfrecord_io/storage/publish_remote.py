@@ -29,6 +29,8 @@ class RemotePublication(Publication):
         before, stamps = self._manifest_text(), self._stamps()
         try:
             self._put(replace(made, complete=False), exclusive=self._overwrite is not True)
+            for name in self._indexes() if present else ():
+                self._tree.fs.rm_file(self._directory + name)
             for shard in shards:
                 self._refuse_another()
                 shard.output.commit()

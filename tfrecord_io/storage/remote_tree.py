@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import glob
 from collections import Counter
 from collections.abc import Sequence
@@ -110,10 +109,6 @@ class RemoteTree:
 
     def shown(self, name: str) -> str:
         return str(self.fs.unstrip_protocol(name))
-
-    def refuse_writing(self, name: str) -> None:
-        if not self.lists:
-            raise OSError(errno.EROFS, "a web server is only read from", self.shown(name))
 
 
 def _from_info(info: dict[str, Any]) -> Entry:

@@ -61,10 +61,6 @@ class Tree(Protocol):
         """What people call it: a local path or a URL."""
         ...
 
-    def refuse_writing(self, name: str) -> None:
-        """Raise OSError where nothing can be written."""
-        ...
-
 
 def locate(path: str | os.PathLike[str], storage_options: dict[str, Any] | None, filesystem: Any) -> tuple[Tree, str]:
     """Find the tree that a path is in, and its name there.
@@ -116,6 +112,12 @@ def protocols(fs: Any) -> tuple[str, ...]:
 def lists(fs: Any) -> bool:
     """Whether a filesystem can list directories: web servers cannot."""
     return not set(protocols(fs)) & set(_WEB)
+
+
+def refuse_web(tree: Tree, name: str) -> None:
+    """Raise OSError where a file is to be written to a web server; it is not even asked."""
+    if not tree.lists:
+        raise OSError(errno.EROFS, "a web server is only read from", tree.shown(name))
 
 
 def as_fsspec(filesystem: Any) -> Any:
@@ -185,6 +187,3 @@ class LocalTree:
 
     def shown(self, name: str) -> str:
         return name
-
-    def refuse_writing(self, name: str) -> None:
-        """The operating system says it when a file is opened."""

@@ -78,6 +78,8 @@ def _viewed(joined: bytes, dtype: np.dtype, little_endian: bool) -> Array:
 
 
 def _numbers(dtype: Any) -> np.dtype:
+    if dtype is object or str(dtype) == "object":
+        raise SchemaError("object is no dtype of raw bytes: they are numbers", got="object", advice="use a dtype like 'uint8' or 'float32'")
     name = declared_name(dtype)
     if name == STRING or name[0] in "SU":
         raise SchemaError(f"raw bytes are numbers, not {name}", got=name, advice="use a dtype like 'uint8' or 'float32'")

@@ -11,7 +11,7 @@ from tfrecord_io.options import ReadOptions
 from tfrecord_io.plain_table import plain_table
 from tfrecord_io.reader import Reader
 from tfrecord_io.tools.summary import ColumnGatherer, ColumnSummary
-from tfrecord_io.tools.words import ranges, short
+from tfrecord_io.tools.words import ranges, shape_ranges, short
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Description:
                 f"{c.nulls:,}",
                 ranges(c.minimum, c.maximum),
                 "" if c.mean is None else f"{c.mean:.4g}",
-                ranges(c.min_length, c.max_length),
+                ranges(c.min_length, c.max_length) if c.min_shape == c.max_shape else shape_ranges(c.min_shape, c.max_shape),
                 "" if c.distinct is None else f"{c.distinct:,}",
                 "" if c.example is None else short(c.example),
             )

@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.arrow.tensor_items import to_cells
-from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor, value_type_of
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.tools.tensor_values import flat_values
 
 DISTINCT_LIMIT = 1000  # more distinct values than this are not counted on
@@ -25,6 +27,7 @@ class ColumnSummary:
 
     ``minimum``, ``maximum`` and ``mean`` are those of the values, lists taken apart, NaN left out; ``None`` where the type has no
     order of numbers. ``min_length`` and ``max_length`` count values in lists, characters in text, bytes in binary.
+    ``min_shape`` and ``max_shape`` are the least and greatest length of each axis of tensors.
     """
 
     name: str
@@ -36,6 +39,8 @@ class ColumnSummary:
     nans: int = 0
     min_length: int | None = None
     max_length: int | None = None
+    min_shape: tuple[int, ...] | None = None
+    max_shape: tuple[int, ...] | None = None
     distinct: int | None = None  # None: not counted, or more than can be
     example: Any = None  # an early value, not an empty one if there is another
 
@@ -64,6 +69,7 @@ class ColumnGatherer:
         self.total = 0.0
         self.numbers = 0
         self.lengths: tuple[int, int] | None = None
+        self.shapes: tuple[tuple[int, ...], tuple[int, ...]] | None = None
         self.distinct: set[Any] | None = set()
         self.example: Any = None
 
@@ -91,11 +97,12 @@ class ColumnGatherer:
 
     def _add_tensors(self, present: pa.Array) -> None:
         """Tensors count as lists of their values."""
-        values, counts = flat_values(present, self.field)
+        values, counts, shapes = flat_values(present, self.field)
         if self.example is None or _is_empty(self.example):
-            cells = (cell.reshape(-1).tolist() for cell in to_cells(present.slice(0, EXAMPLE_ROWS), self.field))
-            self.example = next((cell for cell in cells if cell), [])
+            cells = to_cells(present.slice(0, EXAMPLE_ROWS), self.field)
+            self.example = next((cell.tolist() for cell in cells if cell.size), [])
         self._add_lengths(pa.array(counts))
+        self._add_shapes(shapes)
         self.distinct = None
         if is_ordered(values.type):
             self._add_numbers(values)
@@ -105,6 +112,12 @@ class ColumnGatherer:
             ends = pc.min_max(lengths).as_py()
             low, high = self.lengths or (ends["min"], ends["max"])
             self.lengths = min(low, ends["min"]), max(high, ends["max"])
+
+    def _add_shapes(self, shapes: Array) -> None:
+        least, most = shapes.min(axis=0), shapes.max(axis=0)
+        if self.shapes is not None:
+            least, most = np.minimum(self.shapes[0], least), np.maximum(self.shapes[1], most)
+        self.shapes = tuple(least.tolist()), tuple(most.tolist())
 
     def _add_numbers(self, values: pa.Array) -> None:
         if pa.types.is_float16(values.type):
@@ -149,6 +162,8 @@ class ColumnGatherer:
             nans=self.nans,
             min_length=low,
             max_length=high,
+            min_shape=None if self.shapes is None else self.shapes[0],
+            max_shape=None if self.shapes is None else self.shapes[1],
             distinct=len(self.distinct) if self.distinct else None,
             example=self.example,
         )
@@ -213,6 +228,5 @@ def type_name(kind: pa.DataType, metadata: Mapping[bytes, bytes] | None = None) 
         return f"list<{type_name(kind.value_type, metadata)}>"
     if is_any_tensor(kind):
         of, shape = element_and_shape(pa.field("", kind, metadata=dict(metadata or {})))
-        name = of.name if of.marked else type_name(value_type_of(kind))
-        return f"tensor<{name}>[{', '.join('?' if axis is None else str(axis) for axis in shape)}]"
+        return f"tensor<{of.name}>[{', '.join('?' if axis is None else str(axis) for axis in shape)}]"
     return str(kind)

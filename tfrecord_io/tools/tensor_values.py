@@ -12,17 +12,18 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.tensor_types import is_any_tensor
 
 
-def flat_values(array: pa.Array, field: pa.Field) -> tuple[pa.Array, Array]:
-    """All values of tensors, none of which is null, and how many each has; values without an order come as nulls."""
+def flat_values(array: pa.Array, field: pa.Field) -> tuple[pa.Array, Array, Array]:
+    """All values of tensors, none of which is null, how many each has, and the shape of each; values without an order come as nulls."""
     items = items_of(array, field)
     counts = np.diff(items.offsets) // items.of.itemsize
+    shapes = np.broadcast_to(np.asarray(items.shapes, np.int64), (len(items), items.rank))
     values = items.data.view(items.of.dtype) if items.data.size else np.empty(0, items.of.dtype)
     if items.of.name == "bfloat16":
         values = values.astype(np.float32)
     try:
-        return pa.nulls(len(values)) if values.dtype.kind == "c" else pa.array(values), counts
+        return pa.nulls(len(values)) if values.dtype.kind == "c" else pa.array(values), counts, shapes
     except (pa.ArrowException, ValueError):  # a unit that Arrow does not have, or half of a character
-        return pa.nulls(len(values)), counts
+        return pa.nulls(len(values)), counts, shapes
 
 
 def rows_of(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:

@@ -44,6 +44,15 @@ def ranges(low: Any, high: Any) -> str:
     return short(low) if low == high else f"{short(low)} … {short(high)}"
 
 
+def shape_ranges(least: tuple[int, ...] | None, most: tuple[int, ...] | None) -> str:
+    """Show the lengths of each axis.
+
+    >>> shape_ranges((1, 3), (2, 3))
+    '[1 … 2, 3]'
+    """
+    return "[" + ", ".join(ranges(low, high) for low, high in zip(least or (), most or (), strict=True)) + "]"
+
+
 def _short_bytes(value: bytes, width: int) -> str:
     """As text where it is short and printable, else its length and how it begins."""
     if len(value) <= width and value.isascii() and value.decode().isprintable():
