@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from fsspec.implementations.memory import MemoryFileSystem
 
 import tfrecord_io as tfr
 from tfrecord_io.cli import tfr as command
@@ -93,3 +98,37 @@ def test_command_tells_lengths_that_differ(data: Path, tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert "has 3 rows, where 'image'" in done.output
     assert not (tmp_path / "x.tfrecord").exists()
+
+
+def test_a_folder_of_a_bucket_is_told_by_its_files(tmp_path: Path) -> None:
+    bucket = MemoryFileSystem()
+    for i in range(3):
+        file = io.BytesIO()
+        np.savez(file, a=np.full((2, 2), i), label=np.array(i))
+        bucket.pipe(f"/objects/{i}.npz", file.getvalue())
+    for source, keywords in (("memory://objects", {}), ("/objects/", {"filesystem": bucket})):
+        tfr.convert(source, tmp_path / "x.tfrecord", **keywords)
+        assert tfr.read_arrays(tmp_path / "x.tfrecord")["label"].tolist() == [0, 1, 2]
+
+
+MEASURED = """
+import resource, sys
+from tfrecord_io.cli import tfr
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+tfr(["convert", sys.argv[1], sys.argv[2]], standalone_mode=False)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in other units elsewhere")
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_memory_does_not_grow_with_the_file(tmp_path: Path, order: str) -> None:
+    """4 GiB take 134 MiB in C order and 149 MiB in Fortran order, the imports among it."""
+    array = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float32, (300_000, 256), fortran_order=order == "F")  # sparse
+    array[-1] = 1
+    del array
+    environment = {**os.environ, "PYTHONPATH": str(Path(tfr.__file__).parents[1])}
+    command = [sys.executable, "-c", MEASURED, str(tmp_path / "x.npy"), str(tmp_path / "x.tfrecord")]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert int(done.stdout.split()[-1]) < 200 << 20
+    assert (tmp_path / "x.tfrecord").stat().st_size > 300 << 20

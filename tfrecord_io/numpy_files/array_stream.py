@@ -23,6 +23,7 @@ class ArrayStream:
     """Record batches of one schema, read from array files as they are asked for; consumed once.
 
     A context manager and an iterator; anything that takes ``__arrow_c_stream__`` reads from it, and `tfrecord_io.write_tfrecord`.
+    Its files are closed with it, or at the end of the batches.
 
     Attributes
     ----------
@@ -33,29 +34,42 @@ class ArrayStream:
     def __init__(self, schema: pa.Schema, num_rows: int, batches: Iterator[pa.RecordBatch], close: Callable[[], None]) -> None:
         self.schema = schema
         self.num_rows = num_rows
-        self._batches = batches
+        self._batches = self._closing(batches)
         self._close = close
+        self._ended = self._closed = False
+
+    def _closing(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from batches
+        finally:
+            self._ended = True
+            self._close()
 
     def read_next_batch(self) -> pa.RecordBatch:
         """The next batch; StopIteration at the end."""
-        return next(self._batches)
+        return next(iter(self))
 
     def read_all(self) -> pa.Table:
         """All rows that are left."""
-        return pa.Table.from_batches(list(self), self.schema)
+        batches = iter(self)
+        if self._ended:
+            raise ValueError("the stream has been consumed; open it again")
+        return pa.Table.from_batches(list(batches), self.schema)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        if self._closed:
+            raise ValueError("the stream is closed")
         return self._batches
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return export_stream(self.schema, self._batches, requested_schema)
+        return export_stream(self.schema, iter(self), requested_schema)
 
     def close(self) -> None:
-        """Close the files."""
-        self._batches = iter(())
+        """Close the files; reading on raises ValueError."""
+        self._ended = self._closed = True
         self._close()
 
     def __enter__(self) -> Self:
@@ -71,9 +85,11 @@ def stream_of(arrays: Mapping[str, ArrayFile], close: Callable[[], None] = lambd
     Raises
     ------
     EncodeError
-        An array has no axis, lengths differ, or a dtype has no form in a record.
+        An array has no axis, lengths differ, a row is larger than any record, or a dtype has no form in one.
     """
     rows = _common_length(arrays)
+    for each in arrays.values():
+        each.check_record(each.row_bytes)
     per_block = max(1, min(_MOST_ROWS, BLOCK_BYTES // max(1, sum(each.row_bytes for each in arrays.values()))))
     schema = _source({name: np.empty((0, *each.shape[1:]), each.dtype) for name, each in arrays.items()}).schema
 

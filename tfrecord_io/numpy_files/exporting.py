@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -114,6 +114,8 @@ def to_npz(source: Any, target: Any, *, compressed: bool = False, overwrite: boo
 
 
 def _columns(source: Any, keywords: Mapping[str, Any]) -> list[str]:
+    if any(hasattr(each, "read") for each in ([source] if isinstance(source, str) or not isinstance(source, Sequence) else source)):
+        raise TypeError("the files are read several times: pass a path, not a file object")
     with Reader(source, ReadOptions.of(keywords)) as reader:
         return [field.name for field in leaf_fields(reader.schema)]
 

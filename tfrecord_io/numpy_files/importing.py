@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -175,8 +176,10 @@ def _zipped(path: Any, opener: Opener, name_of: Any, suffix: str, fsspec: Mappin
     with ExitStack() as undo:
         arrays: dict[str, ArrayFile] = {}
         for name, each in named.items():
-            source = sources_of(each, suffix, fsspec)[0][0]
-            arrays[name] = open_array(source, opener)
+            sources, folder = sources_of(each, suffix, fsspec)
+            if folder:
+                raise IsADirectoryError(errno.EISDIR, "a folder where a file is expected", os.fspath(each))
+            arrays[name] = open_array(sources[0], opener)
             undo.callback(arrays[name].close)
         stream = stream_of(arrays)
         undo.pop_all()

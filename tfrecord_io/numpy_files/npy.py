@@ -73,6 +73,8 @@ def _parse(text: str, path: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
             got=str(dtype),
             advice="save the array with a dtype of its own, np.save(file, array.astype('float32'))",
         )
+    if not dtype.itemsize:
+        raise DecodeError(f"the .npy file holds values of no bytes, {dtype}", path=path, expected="numbers, text or dates", got=str(dtype))
     return dtype, fortran_order, shape
 
 

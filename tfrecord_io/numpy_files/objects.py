@@ -99,7 +99,7 @@ def stream_of_objects(sources: list[Source], open_object: OpenObject) -> ArraySt
     Raises
     ------
     EncodeError
-        A file has other arrays than the first, or of another dtype or rank.
+        A file has other arrays than the first, or of another dtype or rank, or a larger one than any record.
     """
     columns = _common(sources, open_object)
     schema = pa.schema([column.field() for column in columns.values()])
@@ -129,6 +129,8 @@ def _common(sources: list[Source], open_object: OpenObject) -> dict[str, _Column
     columns: dict[str, _Column] = {}
     for source in sources:
         with open_object(source) as arrays:
+            for each in arrays.values():
+                each.check_record(each.size)
             if not columns:
                 columns = {name: _Column(name, array.dtype, array.shape, source.path) for name, array in arrays.items()}
                 continue

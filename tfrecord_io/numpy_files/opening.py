@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import io
 import os
+import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from tfrecord_io.errors import DecodeError
+from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.numpy_files.array_file import ArrayFile
 from tfrecord_io.numpy_files.npy import open_npy
 from tfrecord_io.storage.opening import open_source
@@ -20,6 +23,8 @@ from tfrecord_io.storage.trees import locate
 
 _COMPRESSED = (".gz", ".zlib", ".zz", ".zst")
 _BUFFER = 1 << 20
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_AS_NUMPY = "archives are read as NumPy writes them, stored or deflated"
 
 Opener = Callable[..., ArrayFile]
 
@@ -72,7 +77,10 @@ def open_array(source: Source, opener: Opener) -> ArrayFile:
     else:
         file, seekable = io.BufferedReader(_Stream(stream), _BUFFER), False
     try:
-        return opener(file, source.path, seekable=seekable)
+        array = opener(file, source.path, seekable=seekable)
+        if seekable and source.size is not None:
+            array.check_size(source.size - file.tell())
+        return array
     except BaseException:
         file.close()
         raise
@@ -84,33 +92,44 @@ class Archive:
     Raises
     ------
     DecodeError
-        It is no zip archive.
+        It is no zip archive, has no arrays, or several of one name.
     """
 
     def __init__(self, source: Source) -> None:
         self.path = source.path
         file: Any = source.open()
-        self._file = file
         try:
-            self._zip = zipfile.ZipFile(file)
-        except zipfile.BadZipFile as error:
-            self._file.close()
-            raise DecodeError(f"not an .npz archive: {error}", path=self.path, expected=".npz") from error
+            with _told("not an .npz archive", self.path):
+                self._zip = zipfile.ZipFile(file)
+            self.members = self._arrays()
+        except BaseException:
+            file.close()
+            raise
+        self._file = file
+
+    def _arrays(self) -> dict[str, str]:
+        """The members that are arrays, by the arrays' names."""
         names = [name for name in self._zip.namelist() if name.endswith(".npy")]
-        self.members = {name.removesuffix(".npy"): name for name in names}
         if not names:
-            self.close()
             raise DecodeError("the archive has no .npy members", path=self.path, expected="arrays, as numpy.savez writes them")
+        name, count = Counter(names).most_common(1)[0]
+        if count > 1:
+            raise DecodeError(f"{count} members of the archive are called '{printable(name)}'", path=self.path, expected=1, got=count)
+        return {name.removesuffix(".npy"): name for name in names}
 
     def open(self, member: str) -> ArrayFile:
         """Open the array of this name."""
-        shown = f"{self.path}: {self.members[member]}"
+        info = self._zip.getinfo(self.members[member])
+        shown = f"{self.path}: {info.filename}"
+        if info.compress_type not in _METHODS:
+            raise DecodeError(f"the member is compressed by method {info.compress_type}", path=shown, advice=_AS_NUMPY)
+        with _told("the member cannot be opened", shown):  # damaged or encrypted
+            file = self._zip.open(info)
         try:
-            file = self._zip.open(self.members[member])
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError) as error:  # a method or a password that zipfile has not
-            raise DecodeError(f"the member cannot be opened: {error}", path=shown) from error
-        try:
-            return open_npy(_Checked(file, shown), shown)
+            checked = _Checked(file, shown)
+            array = open_npy(checked, shown)
+            array.check_size(info.file_size - checked.done)
+            return array
         except BaseException:
             file.close()
             raise
@@ -125,21 +144,35 @@ class _Checked:
 
     def __init__(self, file: Any, path: str) -> None:
         self._file, self._path = file, path
+        self.done = 0  # bytes of it
 
     def read(self, size: int = -1) -> bytes:
-        return self._told(lambda: self._file.read(size))
+        with _told("the archive is damaged", self._path):
+            data: bytes = self._file.read(size)
+        self.done += len(data)
+        return data
 
     def readinto(self, buffer: Any) -> int:
-        return self._told(lambda: self._file.readinto(buffer))
-
-    def _told(self, call: Callable[[], Any]) -> Any:
-        try:
-            return call()
-        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-            raise DecodeError(f"the archive is damaged: {error}", path=self._path) from error
+        with _told("the archive is damaged", self._path):
+            count = int(self._file.readinto(buffer))
+        self.done += count
+        return count
 
     def close(self) -> None:
         self._file.close()
+
+
+@contextmanager
+def _told(reason: str, path: str) -> Iterator[None]:
+    """What zipfile raises for a damaged archive, as our error."""
+    try:
+        yield
+    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError) as error:
+        raise DecodeError(f"{reason}: {error}", path=path, expected=".npz") from error
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # a place before the file's start
+            raise
+        raise DecodeError(f"{reason}: {error}", path=path, expected=".npz") from error
 
 
 def stem_of(path: str) -> str:

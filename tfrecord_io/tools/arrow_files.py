@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.errors import DecodeError, SchemaError, printable
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.reader import Reader
 from tfrecord_io.storage.commit import open_output
@@ -18,47 +21,111 @@ from tfrecord_io.storage.trees import locate
 from tfrecord_io.writer import WriteReport
 
 _BATCH_ROWS = 16_384
+_IPC_FILE = b"ARROW1"  # an IPC stream begins with the length of its schema
 
 
 def _source(path: str, storage_options: Any, filesystem: Any) -> Source:
     tree, name = locate(path, dict(storage_options or {}), filesystem)
     entry = tree.entry(name)
     if entry is None:
-        raise FileNotFoundError(2, "no such file", path)
+        raise FileNotFoundError(errno.ENOENT, "no such file", path)
     return source_of(tree, entry)
 
 
 @contextmanager
 def open_parquet(paths: list[str], *, storage_options: Any = None, filesystem: Any = None) -> Iterator[pa.RecordBatchReader]:
-    """The rows of Parquet files, one after the other."""
+    """The rows of Parquet files of one schema, one file after the other.
+
+    Raises
+    ------
+    DecodeError
+        A file is damaged, or no Parquet file.
+    SchemaError
+        Its columns are others than those of the first.
+    """
+    sources = [_source(path, storage_options, filesystem) for path in paths]
+    with _parquet(sources[0]) as first:
+        schema = first.schema_arrow
+
+    def batches() -> Generator[pa.RecordBatch]:
+        for source in sources:
+            with _parquet(source) as file:
+                _check_schema(file.schema_arrow, schema, source.path, sources[0].path)
+                yield from _each(file.iter_batches(_BATCH_ROWS), source.path, "Parquet")
+
+    with closing(batches()) as rows:
+        yield pa.RecordBatchReader.from_batches(schema, rows)
+
+
+@contextmanager
+def _parquet(source: Source) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
-    files: list[Any] = []
-    try:
-        for path in paths:
-            files.append(pq.ParquetFile(_source(path, storage_options, filesystem).open()))
-        schema = files[0].schema_arrow
-        batches = (batch for file in files for batch in file.iter_batches(_BATCH_ROWS))
-        yield pa.RecordBatchReader.from_batches(schema, batches)
-    finally:
-        for file in files:
-            file.close()
+    with closing(source.open()) as raw:
+        with _told(source.path, "Parquet"):
+            file = pq.ParquetFile(_whole_reads(raw))
+        yield file
 
 
 @contextmanager
 def open_feather(path: str, *, storage_options: Any = None, filesystem: Any = None) -> Iterator[pa.RecordBatchReader]:
-    """The rows of an Arrow IPC file, or of an IPC stream."""
-    file = _source(path, storage_options, filesystem).open()
+    """The rows of an Arrow IPC file, or of an IPC stream.
+
+    Raises
+    ------
+    DecodeError
+        It is damaged, or neither.
+    """
+    source = _source(path, storage_options, filesystem)
+    with closing(source.open()) as raw:
+        file = _whole_reads(raw)
+        magic = file.read(len(_IPC_FILE))
+        file.seek(0)
+        with _told(source.path, "Arrow IPC"):
+            if magic == _IPC_FILE:
+                opened: Any = pa.ipc.open_file(file)
+                batches = (opened.get_batch(i) for i in range(opened.num_record_batches))
+            else:
+                opened = batches = pa.ipc.open_stream(file)
+        yield pa.RecordBatchReader.from_batches(opened.schema, _each(iter(batches), source.path, "Arrow IPC"))
+
+
+def _whole_reads(raw: Any) -> Any:
+    """A file whose read() gives all that was asked for, beyond 2 GiB as well."""
+    return io.BufferedReader(raw) if isinstance(raw, io.RawIOBase) else raw
+
+
+def _check_schema(schema: pa.Schema, first: pa.Schema, path: str, first_path: str) -> None:
+    if schema.equals(first):
+        return
+    advice = "convert the files one by one"
+    for name in dict.fromkeys([*schema.names, *first.names]):
+        got, expected = (", ".join(str(each.field(at).type) for at in each.get_all_field_indices(name)) for each in (schema, first))
+        if got != expected:
+            reason = f"it is {got or 'nothing'} here and {expected or 'nothing'} in '{printable(first_path)}'"
+            raise SchemaError(reason, path=path, feature=name, expected=expected, got=got, advice=advice)
+    reason = f"its columns stand in another order, or are nullable, unlike those of '{printable(first_path)}'"
+    raise SchemaError(reason, path=path, expected=first.names, got=schema.names, advice=advice)
+
+
+def _each(batches: Iterator[pa.RecordBatch], path: str, kind: str) -> Iterator[pa.RecordBatch]:
+    while True:
+        with _told(path, kind):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
+
+
+@contextmanager
+def _told(path: str, kind: str) -> Iterator[None]:
+    """What pyarrow raises for a damaged file, as our error."""
     try:
-        try:
-            opened = pa.ipc.open_file(file)
-        except pa.ArrowInvalid:
-            file.seek(0)  # type: ignore[attr-defined]
-            yield pa.ipc.open_stream(file)
-        else:
-            yield pa.RecordBatchReader.from_batches(opened.schema, (opened.get_batch(i) for i in range(opened.num_record_batches)))
-    finally:
-        file.close()
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # of the filesystem
+            raise
+        raise DecodeError(f"damaged, or no {kind} file: {printable(str(error), 300)}", path=path, expected=kind) from error
 
 
 def write_parquet(source: Any, target: Any, **keywords: Any) -> WriteReport:

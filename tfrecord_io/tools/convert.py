@@ -15,6 +15,7 @@ from tfrecord_io.numpy_files.importing import from_idx, from_npy, from_npz
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.reader import Reader
 from tfrecord_io.storage.paths import resolve_inputs
+from tfrecord_io.storage.trees import locate
 from tfrecord_io.tools.arrow_files import open_feather, open_parquet, write_feather, write_parquet
 from tfrecord_io.writer import WriteReport, write
 
@@ -52,6 +53,8 @@ FORMATS = (
     Format("Arrow IPC", (".arrow", ".feather"), lambda paths, fsspec: open_feather(_only(paths), **fsspec), write_feather),
 )
 """A new kind of file is a row here."""
+
+_COMPRESSED = ".gz"
 
 
 def convert(
@@ -103,6 +106,8 @@ def convert(
     if wanted is not None:
         if wanted.write is None:
             raise ValueError(f"'{printable(target)}': {wanted.name} files are not written")
+        if os.fspath(target).lower().endswith(_COMPRESSED):
+            raise ValueError(f"'{printable(target)}': {wanted.name} files are not written compressed")
         if found is not None:
             raise ValueError(f"{found.name} to {wanted.name}: one of the two sides is TFRecord")
         return wanted.write(paths[0] if len(paths) == 1 else paths, target, **fsspec, **keywords)
@@ -144,12 +149,14 @@ def _named(path: str) -> Format | None:
 
 def _of_folder(path: str, fsspec: Fsspec) -> Format | None:
     """The format of a folder that has no TFRecord files, by those it has."""
-    if not os.path.isdir(path):
+    tree, name = locate(path, dict(fsspec["storage_options"] or {}), fsspec["filesystem"])
+    entry = tree.entry(name)
+    if entry is None or not entry.directory:
         return None
     try:
-        resolve_inputs(path)
+        resolve_inputs(path, **fsspec)
     except FileNotFoundError:
-        names = sorted(os.listdir(path))
+        names = sorted(each.basename for each in tree.listing(entry.name))
         return next((found for name in names if (found := _named(name)) is not None and found.open is not None), None)
     except ValueError:  # families of shards: it is TFRecord, and reading tells them
         pass

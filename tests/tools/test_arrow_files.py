@@ -1,0 +1,74 @@
+"""Parquet and Arrow IPC files: of one schema, and told where they are not or are damaged."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import tfrecord_io as tfr
+
+
+def open_files(folder: Path) -> list[str]:
+    found = [os.readlink(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{each}")]
+    return [path for path in found if path.startswith(str(folder))]
+
+
+@pytest.mark.parametrize(
+    ("second", "reason"),
+    [
+        ({"x": ["a"]}, "feature 'x': it is string here and int64 in"),
+        ({"x": pa.array([1], pa.int32())}, "feature 'x': it is int32 here and int64 in"),
+        ({"y": [1]}, "feature 'y': it is int64 here and nothing in"),
+        ({"x": [1], "y": [1]}, "feature 'y': it is int64 here and nothing in"),
+        ({}, "feature 'x': it is nothing here and int64 in"),
+    ],
+)
+def test_files_of_other_columns_are_not_joined(tmp_path: Path, second: dict[str, object], reason: str) -> None:
+    pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "1.parquet")
+    pq.write_table(pa.table(second), tmp_path / "2.parquet")
+    with pytest.raises(tfr.SchemaError, match=reason) as caught:
+        tfr.convert([tmp_path / "1.parquet", tmp_path / "2.parquet"], tmp_path / "x.tfrecord")
+    assert caught.value.path.endswith("2.parquet")
+    assert not (tmp_path / "x.tfrecord").exists()
+    assert open_files(tmp_path) == []
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_damaged_files_are_told(tmp_path: Path, suffix: str) -> None:
+    good = tmp_path / f"good.{suffix}"
+    if suffix == "parquet":
+        pq.write_table(pa.table({"x": list(range(1000))}), good)
+    else:
+        with pa.OSFile(str(good), "wb") as sink, pa.ipc.new_stream(sink, pa.schema({"x": pa.int64()})) as writer:
+            writer.write_table(pa.table({"x": list(range(1000))}))
+    content = good.read_bytes()
+    damaged = {"empty": b"", "cut": content[:-40], "other": b"nonsense" * 20, "holed": content[:20] + b"\xff" * 60 + content[80:]}
+    for name, some in damaged.items():
+        path = tmp_path / f"{name}.{suffix}"
+        path.write_bytes(some)
+        with pytest.raises(tfr.DecodeError, match=r"damaged, or no (Parquet|Arrow IPC) file") as caught:
+            tfr.convert(path, tmp_path / "x.tfrecord")
+        assert caught.value.path == str(path)
+        assert not (tmp_path / "x.tfrecord").exists()
+        assert open_files(tmp_path) == []
+
+
+def test_a_stream_of_arrow_ipc_is_read(tmp_path: Path) -> None:
+    table = pa.table({"x": [1, None], "s": ["a", "b"]})
+    with pa.OSFile(str(tmp_path / "x.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    tfr.convert(tmp_path / "x.arrow", tmp_path / "x.tfrecord")
+    assert tfr.read_table(tmp_path / "x.tfrecord").equals(table)
+    assert open_files(tmp_path) == []
+
+
+def test_compressed_targets_are_refused(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "x.tfrecord")
+    with pytest.raises(ValueError, match="are not written compressed"):
+        tfr.convert(tmp_path / "x.tfrecord", tmp_path / "x.npy.gz")
+    with pytest.raises(ValueError, match="IDX files are not written"):
+        tfr.convert(tmp_path / "x.tfrecord", tmp_path / "x-idx1-ubyte")
