@@ -133,7 +133,8 @@ def _of_one(data: Any, how: _How, row_base: int) -> BatchSource | None:
     if isinstance(data, pa.RecordBatch):
         return BatchSource(data.schema, _cut([data]), data.num_rows)
     if isinstance(getattr(data, "schema", None), pa.Schema) and hasattr(data, "read_next_batch"):
-        return BatchSource(data.schema, _cut(data))  # iterated, not exported: so its errors keep their class
+        begun = data.from_start() if hasattr(data, "from_start") else data  # pyarrow's cannot say that they were read before
+        return BatchSource(data.schema, _cut(begun))  # iterated, not exported: so its errors keep their class
     if hasattr(data, "__arrow_c_stream__"):
         return _of_stream(data)
     if hasattr(data, "__arrow_c_array__"):

@@ -143,7 +143,7 @@ def from_npz(path: Path, *, storage_options: Mapping[str, Any] | None = None, fi
         return stream_of_objects(sources, _members)
     archive = Archive(sources[0])
     try:
-        return stream_of({name: archive.open(name) for name in archive.members}, archive.close)
+        return stream_of({name: archive.open(name) for name in archive.members}, archive)
     except BaseException:
         archive.close()
         raise
