@@ -145,6 +145,19 @@ def test_idx_files_of_the_golden_data(data: Path, tmp_path: Path) -> None:
     assert len(found["label"]) == len(images)
 
 
+def test_lists_of_files(data: Path, tmp_path: Path) -> None:
+    files = [data / "train-images-idx3-ubyte.gz", data / "train-labels-idx1-ubyte.gz"]
+    assert tfr.from_idx(files).schema.names == tfr.from_idx(*files).schema.names == ["image", "label"]
+    assert tfr.from_idx(files, names=["a", "b"]).schema.names == ["a", "b"]
+    np.savez(tmp_path / "x.npz", x=np.arange(3))
+    with pytest.raises(TypeError, match=r"one archive or a folder of them, not a list.*tfr\.open_writer"):
+        tfr.from_npz([tmp_path / "x.npz", tmp_path / "x.npz"])  # type: ignore[arg-type]
+    with tfr.open_writer(tmp_path / "x.tfrecord") as writer:
+        for _ in range(2):
+            writer.write(tfr.from_npz(tmp_path / "x.npz"))
+    assert tfr.read_arrays(tmp_path / "x.tfrecord")["x"].tolist() == [0, 1, 2] * 2
+
+
 def test_missing_files_are_told(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no such file"):
         tfr.from_npy(tmp_path / "none.npy")

@@ -136,7 +136,8 @@ class _Decoder:
         except MemoryError:
             raise
         except self._pillow.UnidentifiedImageError as error:
-            raise self._error(row, f"its {len(data)} bytes are no image: they begin with {data[:8]!r}", "JPEG, PNG or WebP", data[:8]) from error
+            reason = f"its {len(data)} bytes are no image: they begin with {data[:8]!r}"
+            raise self._error(row, reason, "JPEG, PNG or WebP", data[:8]) from error
         except Exception as error:  # Pillow's decoders raise whatever their format makes them
             reason = f"its {len(data)} bytes are no image that can be decoded: {type(error).__name__}: {error}"
             raise self._error(row, reason, "JPEG, PNG or WebP") from error

@@ -19,6 +19,7 @@ from tfrecord_io.numpy_files.array_file import BLOCK_BYTES
 from tfrecord_io.numpy_files.npy import header
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.reader import Reader
+from tfrecord_io.sink import FrameSink
 from tfrecord_io.storage.commit import open_output
 from tfrecord_io.storage.output_stream import OutputStream
 from tfrecord_io.writer import WriteReport
@@ -35,7 +36,7 @@ def to_npy(source: Any, target: Any, column: str | None = None, *, overwrite: bo
     source
         TFRecord files, as in `tfrecord_io.read_table`.
     target : str or PathLike
-        The file appears whole, or not at all.
+        The file appears whole, or not at all; compressed where its name says so (``x.npy.gz``, ``.zlib``, ``.zst``).
     column : str, optional
         Which one; needed where there are several.
     overwrite : bool, optional
@@ -67,10 +68,15 @@ def to_npy(source: Any, target: Any, column: str | None = None, *, overwrite: bo
     if column is None and len(names) != 1:
         raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=f"say which: {', '.join(names)}")
     chosen = names[0] if column is None else column
-    fsspec = {"storage_options": keywords.get("storage_options"), "filesystem": keywords.get("filesystem")}
-    with open_output(target, overwrite=overwrite, **fsspec) as output:
-        rows = _write_array(output, source, chosen, keywords)
-        return WriteReport(os.fspath(target), rows, output.offset, None, (chosen,), {})
+    options, filesystem = keywords.get("storage_options"), keywords.get("filesystem")
+    sink = FrameSink(target, overwrite=overwrite, storage_options=options, filesystem=filesystem)
+    try:
+        rows = _write_array(sink, source, chosen, keywords)
+    except BaseException:
+        sink.discard()
+        raise
+    sink.commit()
+    return WriteReport(os.fspath(target), rows, sink.bytes, sink.compression, (chosen,), {})
 
 
 def to_npz(source: Any, target: Any, *, compressed: bool = False, overwrite: bool | None = None, **keywords: Any) -> WriteReport:
