@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, fields
 from typing import Any
 
 from tfrecord_io.compression import compression_suffixes
@@ -69,9 +69,19 @@ _FOREIGN = frozenset(
 
 _WRITTEN = f"{', '.join(suffix for each in FORMATS if each.write for suffix in each.suffixes)} are, and TFRecord under any other name"
 
+_WRITE_OPTIONS, _READ_OPTIONS = ({field.name for field in fields(each)} for each in (WriteOptions, ReadOptions))
+_WRITING = _WRITE_OPTIONS - _READ_OPTIONS - {"overwrite"}
+_READING = (_READ_OPTIONS - _WRITE_OPTIONS) | {"column", "compressed"}
+
 
 def convert(
-    source: Any, target: Any, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None, **keywords: Any
+    source: Any,
+    target: Any,
+    *,
+    columns: Sequence[str] | str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    **keywords: Any,
 ) -> WriteReport:
     """Make TFRecord files of other files, or other files of TFRecord files; rows stream, so size does not matter.
 
@@ -85,6 +95,8 @@ def convert(
     target : str or PathLike
         By its suffix as above, IDX apart, ``.npy`` also compressed (``x.npy.gz``); anything else is written as TFRecord, but not
         under a name of another format (``x.csv``). Whole or absent.
+    columns : sequence of str, optional
+        Features of a TFRecord source: names, globs and ``!name`` to leave out.
     storage_options, filesystem
         For fsspec, for both.
     **keywords
@@ -103,6 +115,8 @@ def convert(
         Leading axes differ, or rows have no form in the target.
     ValueError
         Sources of several kinds, or a target of a kind that is not written.
+    TypeError
+        A keyword of the other direction.
 
     Examples
     --------
@@ -118,23 +132,32 @@ def convert(
     paths = [os.fspath(source)] if isinstance(source, str | os.PathLike) else [os.fspath(each) for each in source]
     fsspec = {"storage_options": storage_options, "filesystem": filesystem}
     found, wanted = _format_of_all(paths, fsspec), _named(os.fspath(target))
+    chosen = {} if columns is None else {"columns": columns}
+    if chosen and found is not None:
+        raise TypeError(f"columns= are those of TFRecord files, and '{printable(paths[0])}' is {found.name}")
+    _refuse_other_direction(keywords, wanted, os.fspath(target))
     if wanted is not None:
         if wanted.write is None:
             raise ValueError(f"'{printable(target)}': {wanted.name} files are only read; {_WRITTEN}")
         if found is not None:
             raise ValueError(f"{found.name} to {wanted.name}: one of the two sides is TFRecord")
-        return wanted.write(paths[0] if len(paths) == 1 else paths, target, **fsspec, **keywords)
+        return wanted.write(paths[0] if len(paths) == 1 else paths, target, **fsspec, **chosen, **keywords)
     _refuse_foreign(os.fspath(target))
     options = WriteOptions.of({**fsspec, **keywords})
-    with _stream(found, paths, fsspec) as stream:
+    if found is not None:
+        opened = found.open(paths, fsspec)
+    else:
+        opened = Reader(paths[0] if len(paths) == 1 else paths, ReadOptions.of({**fsspec, **chosen}))
+    with opened as stream:
         return write(stream, target, options)
 
 
-@contextmanager
-def _stream(found: Format | None, paths: Paths, fsspec: Fsspec) -> Iterator[Any]:
-    opened = Reader(paths[0] if len(paths) == 1 else paths, ReadOptions.of(fsspec)) if found is None else found.open(paths, fsspec)
-    with opened as stream:
-        yield stream
+def _refuse_other_direction(keywords: Mapping[str, Any], wanted: Format | None, target: str) -> None:
+    for name in keywords:
+        if wanted is not None and name in _WRITING:
+            raise TypeError(f"{name}= is for TFRecord files that are written, and '{printable(target)}' is {wanted.name}")
+        if wanted is None and name in _READING:
+            raise TypeError(f"{name}= is for other files made of TFRecord files, and '{printable(target)}' is TFRecord")
 
 
 def _format_of_all(paths: Sequence[str], fsspec: Fsspec) -> Format | None:
