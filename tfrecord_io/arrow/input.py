@@ -114,12 +114,20 @@ def open_input(
 
 def _open(data: Any, how: _How, row_base: int) -> BatchSource:
     source = _of_one(data, how, row_base)
+    if source is None and isinstance(data, np.ndarray | np.generic):
+        raise _no_column(data)
     if source is None and isinstance(data, Iterable) and not isinstance(data, (str, bytes, bytearray, memoryview)):
         return _of_iterable(iter(data), how, row_base)
     if source is None:
         what = f"{type(data).__module__}.{type(data).__qualname__}"
         raise TypeError(f"{what} holds no table: pass a DataFrame, Arrow data, a mapping of arrays or an iterable of record batches")
     return source if how.conform is None else how.conform(source, row_base)
+
+
+def _no_column(data: np.ndarray[Any, Any] | np.generic) -> TypeError:
+    """An array alone, which has no name."""
+    what = f"an ndarray of shape {data.shape} and dtype {data.dtype} is one column and has no name"
+    return TypeError(f"{what}: pass a dict, {{'x': array}}" if data.ndim else f"a single value of dtype {data.dtype} holds no table")
 
 
 def _of_one(data: Any, how: _How, row_base: int) -> BatchSource | None:
