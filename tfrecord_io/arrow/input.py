@@ -141,8 +141,7 @@ def _of_one(data: Any, how: _How, row_base: int) -> BatchSource | None:
     if isinstance(data, pa.RecordBatch):
         return BatchSource(data.schema, _cut([data]), data.num_rows)
     if isinstance(getattr(data, "schema", None), pa.Schema) and hasattr(data, "read_next_batch"):
-        begun = data.from_start() if hasattr(data, "from_start") else data  # pyarrow's cannot say that they were read before
-        return BatchSource(data.schema, _cut(begun))  # iterated, not exported: so its errors keep their class
+        return _of_reader(data, how)
     if hasattr(data, "__arrow_c_stream__"):
         return _of_stream(data)
     if hasattr(data, "__arrow_c_array__"):
@@ -152,6 +151,15 @@ def _of_one(data: Any, how: _How, row_base: int) -> BatchSource | None:
             raise _no_table(data, "array") from error
         return BatchSource(batch.schema, _cut([batch]), batch.num_rows)
     return None
+
+
+def _of_reader(data: Any, how: _How) -> BatchSource:
+    """Of ours is told whether something was read of it before; pyarrow's do not say."""
+    if hasattr(data, "encoded"):
+        data = data.encoded(how.encodings)
+    elif hasattr(data, "from_start"):
+        data = data.from_start()
+    return BatchSource(data.schema, _cut(data))  # iterated, not exported: so its errors keep their class
 
 
 def _is_frame(data: Any) -> bool:

@@ -22,6 +22,9 @@ from tfrecord_io.tools.summary import type_name
 _MOST_ROWS = 65_536
 
 
+Opened = tuple[pa.Schema, Iterator[pa.RecordBatch]]
+
+
 class ArrayStream:
     """Record batches of one schema, read from array files as they are asked for; consumed once.
 
@@ -36,12 +39,20 @@ class ArrayStream:
     """
 
     def __init__(
-        self, schema: pa.Schema, num_rows: int, batches: Iterator[pa.RecordBatch], close: Callable[[], None], *, num_files: int = 1
+        self,
+        schema: pa.Schema,
+        batches: Iterator[pa.RecordBatch],
+        num_rows: int,
+        close: Callable[[], None],
+        *,
+        num_files: int = 1,
+        encoded: Callable[[Mapping[str, str]], Opened] | None = None,
     ) -> None:
         self.schema = schema
         self.num_rows = num_rows
         self.num_files = num_files
         self._batches = batches
+        self._encoded = encoded
         self._close = weakref.finalize(self, close)
         self._fault: Exception | None = None
         self._started = self._ended = self._closed = False
@@ -102,6 +113,19 @@ class ArrayStream:
             raise ValueError("a part of the stream has been consumed; open it again")
         return self
 
+    def encoded(self, encodings: Mapping[str, str]) -> Self:
+        """This stream, of which nothing was read: text and bytes of one width are tensors where "raw" is asked for.
+
+        Raises
+        ------
+        ValueError
+            As `from_start`.
+        """
+        self.from_start()
+        if encodings and self._encoded is not None:
+            self.schema, self._batches = self._encoded(encodings)
+        return self
+
     def _refuse_used(self) -> None:
         if self._closed:
             raise ValueError("the stream is closed")
@@ -142,12 +166,15 @@ def stream_of(arrays: Mapping[str, ArrayFile], archive: Archive | None = None) -
     for each in arrays.values():
         each.check_record(each.row_bytes)
     per_block = max(1, min(_MOST_ROWS, BLOCK_BYTES // max(1, sum(each.row_bytes for each in arrays.values()))))
-    schema = _source({name: np.empty((0, *each.shape[1:]), each.dtype) for name, each in arrays.items()}).schema
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    def opened(encodings: Mapping[str, str]) -> Opened:
+        empty = {name: np.empty((0, *each.shape[1:]), each.dtype) for name, each in arrays.items()}
+        return _source(empty, encodings).schema, batches(encodings)
+
+    def batches(encodings: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
         columns = {name: each.blocks(per_block) for name, each in arrays.items()}
         for blocks in zip(*columns.values(), strict=True):
-            yield from _source(dict(zip(columns, blocks, strict=True)))
+            yield from _source(dict(zip(columns, blocks, strict=True)), encodings)
 
     def close_all() -> None:
         for each in arrays.values():
@@ -155,15 +182,15 @@ def stream_of(arrays: Mapping[str, ArrayFile], archive: Archive | None = None) -
         if archive is not None:
             archive.close()
 
-    return ArrayStream(schema, rows, batches(), close_all, num_files=len(arrays) if archive is None else 1)
+    return ArrayStream(*opened({}), rows, close_all, num_files=len(arrays) if archive is None else 1, encoded=opened)
 
 
-def _source(arrays: Mapping[str, Array]) -> BatchSource:
+def _source(arrays: Mapping[str, Array], encodings: Mapping[str, str]) -> BatchSource:
     """A structured array gives a column for each of its fields."""
     columns: dict[str, Array] = {}
     for name, values in arrays.items():
         columns.update(fields_of(values) if values.dtype.names else {name: values})
-    return open_input(columns)
+    return open_input(columns, encodings=encodings)
 
 
 def _common_length(arrays: Mapping[str, ArrayFile]) -> int:

@@ -123,7 +123,7 @@ def stream_of_objects(sources: list[Source], open_object: OpenObject) -> ArraySt
             yield batch(rows)
 
     rows = batches()
-    return ArrayStream(schema, len(sources), rows, rows.close, num_files=len(sources))
+    return ArrayStream(schema, rows, len(sources), rows.close, num_files=len(sources))
 
 
 def _common(sources: list[Source], open_object: OpenObject) -> dict[str, _Column]:
