@@ -189,7 +189,11 @@ def _source(arrays: Mapping[str, Array], encodings: Mapping[str, str]) -> BatchS
     """A structured array gives a column for each of its fields."""
     columns: dict[str, Array] = {}
     for name, values in arrays.items():
-        columns.update(fields_of(values) if values.dtype.names else {name: values})
+        found = fields_of(values) if values.dtype.names else {name: values}
+        if twice := columns.keys() & found.keys():
+            reason = "two arrays would become columns of this name: the fields of a structured array are columns"
+            raise EncodeError(reason, feature=min(twice), advice="rename the array or the field")
+        columns.update(found)
     return open_input(columns, encodings=encodings)
 
 

@@ -152,7 +152,7 @@ def _write_array(file: Any, source: Any, column: str, keywords: Mapping[str, Any
 
 def _blocks(source: Any, column: str, keywords: Mapping[str, Any]) -> Iterator[Array]:
     """The column of each batch, and at the end of no batch an empty array of its dtype."""
-    options = ReadOptions.of({"columns": [column], "batch_bytes": BLOCK_BYTES, **keywords})
+    options = ReadOptions.of({"batch_bytes": BLOCK_BYTES, **keywords, "columns": [column]})
     with Reader(source, options) as reader:
         fields = leaf_fields(reader.schema)
         at = [field.name for field in fields].index(column)
