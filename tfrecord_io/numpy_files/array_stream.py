@@ -21,7 +21,6 @@ from tfrecord_io.tools.summary import type_name
 
 _MOST_ROWS = 65_536
 
-
 Opened = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
 
