@@ -141,7 +141,10 @@ def test_other_kinds_are_not_compressed_as_a_whole(tmp_path: Path, name: str) ->
             tfr.convert(source, target)
 
 
-@pytest.mark.parametrize("name", ["c.csv", "c.CSV", "c.csv.gz", "c.json", "c.jsonl", "c.txt", "c.h5", "c.pkl", "c.csv@4", "c-idx1-ubyte"])
+FOREIGN = ["c.csv", "c.CSV", "c.csv.gz", "c.json", "c.jsonl", "c.txt", "c.h5", "c.pkl", "c.csv@4", "c.zarr/", "c-idx1-ubyte"]
+
+
+@pytest.mark.parametrize("name", FOREIGN)
 def test_names_of_other_formats_are_not_written(tmp_path: Path, name: str) -> None:
     tfr.write_tfrecord({"x": [1]}, tmp_path / "x.tfrecord")
     with pytest.raises(ValueError, match=r"\.npy, \.npz, \.parquet, \.pq, \.arrow, \.feather are, and TFRecord under any other name"):
@@ -154,6 +157,14 @@ def test_any_other_name_is_tfrecord(tmp_path: Path, name: str) -> None:
     tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "x.tfrecord")
     tfr.convert(tmp_path / "x.tfrecord", tmp_path / name)
     assert tfr.count_records(tmp_path / name) == 2
+
+
+def test_data_is_no_source(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(3))
+    with tfr.from_npy(tmp_path / "x.npy") as stream:
+        for data in (stream, np.arange(3), [np.arange(3)], {"x": [1]}):
+            with pytest.raises(TypeError, match=r"a source is a path or a list of paths.*write_tfrecord takes data"):
+                tfr.convert(data, tmp_path / "x.tfrecord")
 
 
 def test_a_folder_without_data_is_told(tmp_path: Path) -> None:

@@ -129,7 +129,7 @@ def convert(
     >>> np.load("again.npy")
     array([ 0,  1,  4,  9, 16])
     """
-    paths = [os.fspath(source)] if isinstance(source, str | os.PathLike) else [os.fspath(each) for each in source]
+    paths = _listed(source)
     fsspec = {"storage_options": storage_options, "filesystem": filesystem}
     found, wanted = _format_of_all(paths, fsspec), _named(os.fspath(target))
     chosen = {} if columns is None else {"columns": columns}
@@ -150,6 +150,14 @@ def convert(
         opened = Reader(paths[0] if len(paths) == 1 else paths, ReadOptions.of({**fsspec, **chosen}))
     with opened as stream:
         return write(stream, target, options)
+
+
+def _listed(source: Any) -> Paths:
+    if isinstance(source, str | os.PathLike):
+        return [os.fspath(source)]
+    if isinstance(source, Sequence) and all(isinstance(each, str | os.PathLike) for each in source):
+        return [os.fspath(each) for each in source]
+    raise TypeError(f"a source is a path or a list of paths, not a {type(source).__name__}; write_tfrecord takes data")
 
 
 def _refuse_other_direction(keywords: Mapping[str, Any], wanted: Format | None, target: str) -> None:
@@ -193,7 +201,7 @@ def _uncompressed(path: str) -> str:
 
 
 def _refuse_foreign(target: str) -> None:
-    suffix = os.path.splitext(_uncompressed(target).partition("@")[0])[1]
+    suffix = os.path.splitext(_uncompressed(target).rstrip("/").partition("@")[0])[1]
     if suffix in _FOREIGN:
         raise ValueError(f"'{printable(target)}': files of the kind {suffix} are not written; {_WRITTEN}")
 
