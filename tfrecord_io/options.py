@@ -23,6 +23,7 @@ class _Options:
     """What both option classes share: making them from keywords, and refusing what they do not know."""
 
     _later: ClassVar[dict[str, object]] = {}  # keyword -> its default: any other value is not built yet
+    _own: ClassVar[frozenset[str]] = frozenset()  # not for callers
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any]) -> Self:
@@ -37,7 +38,7 @@ class _Options:
         NotImplementedError
             A keyword that this version does not have yet.
         """
-        known = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+        known = {f.name for f in fields(cls)} - cls._own  # type: ignore[arg-type]
         for name in keywords:
             if name not in known:
                 raise TypeError(f"unexpected keyword argument {name!r}; there are: {', '.join(sorted(known))}")
@@ -198,6 +199,8 @@ class IterOptions(FormOptions):
     worker: tuple[int, int] | None = None
     state: Mapping[str, Any] | None = None
 
+    _own: ClassVar[frozenset[str]] = frozenset({"batch_bytes"})  # batches for training have batch_size rows each
+
     def __post_init__(self) -> None:
         super().__post_init__()
         _flag(self, "drop_last")
@@ -205,7 +208,7 @@ class IterOptions(FormOptions):
         if self.seed is not None:
             _at_least("seed", self.seed, 0)
         if self.epochs is not None:
-            _at_least("epochs", self.epochs, 0)
+            _at_least("epochs", self.epochs, 1)
         if self.worker is not None:
             self._check_worker()
         if not isinstance(self.state, Mapping | None):

@@ -222,6 +222,19 @@ class Reader:
         self._started = self._ended = True
         return batches
 
+    def from_start(self) -> Self:
+        """This reader, of which nothing was read.
+
+        Raises
+        ------
+        ValueError
+            Something was: what would follow is not the whole.
+        """
+        self._refuse_used()
+        if self._started:
+            raise ValueError("a part of the reader has been consumed; open it again")
+        return self
+
     def _refuse_used(self) -> None:
         if self._closed:
             raise ValueError("the reader is closed")
@@ -250,10 +263,7 @@ class Reader:
         return self.schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        self._refuse_used()
-        if self._started:
-            raise ValueError("a part of the reader has been consumed; open it again")
-        return export_stream(self.schema, self, requested_schema)
+        return export_stream(self.schema, self.from_start(), requested_schema)
 
 
 def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

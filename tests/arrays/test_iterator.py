@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import json
 import os
 import pickle
@@ -439,6 +440,7 @@ def test_declared_tensors_are_the_golden_arrays(data: Path, engine: str) -> None
         ({"batch_size": 2, "columns": []}, ValueError),
         ({"batch_size": 2, "shuffel": 3}, TypeError),
         ({"batch_size": 2, "batch_bytes": 3}, TypeError),
+        ({"batch_size": 2, "epochs": 0}, ValueError),
     ],
 )
 def test_bad_keywords_are_refused_at_once(tmp_path: Path, keywords: dict[str, Any], error: type[Exception]) -> None:
@@ -495,3 +497,11 @@ def test_records_of_other_kinds(tmp_path: Path, data: Path, buffer: int) -> None
     batches = list(tfr.iter_arrays(paths, record_type="bytes", include_file_paths="path", **asked))
     rows = [(record, path) for batch in batches for record, path in zip(batch["record"], batch["path"].tolist(), strict=True)]
     assert sorted(rows) == sorted((path.name.encode() * n, str(path)) for path in paths for n in range(4))
+
+
+def test_an_unknown_keyword_is_answered_with_those_of_the_signature(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(1))])
+    with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'") as caught:
+        tfr.iter_arrays(path, batch_size=1, nonsense=1)
+    offered = str(caught.value).partition("there are: ")[2].split(", ")
+    assert offered == sorted(set(inspect.signature(tfr.iter_arrays).parameters) - {"path"})

@@ -264,3 +264,15 @@ def test_arrays_and_lists_become_columns() -> None:
 def test_mappings_that_are_no_table(data: dict[Any, Any], said: str) -> None:
     with pytest.raises(EncodeError, match=said):
         open_input(data)
+
+
+@pytest.mark.parametrize("of", [lambda x: x, lambda x: [x], lambda x: iter([x])], ids=["alone", "in a list", "iterated"])
+@pytest.mark.parametrize("array", [np.zeros((2, 3)), np.zeros(3), np.array(["a"]), np.array([{}])], ids=lambda x: str(x.dtype))
+def test_an_array_alone_has_no_name(of: Any, array: np.ndarray) -> None:
+    with pytest.raises(TypeError, match=r"an ndarray of shape .* has no name: pass a dict, \{'x': array\}"):
+        open_input(of(array))
+
+
+def test_a_single_value_is_no_table() -> None:
+    with pytest.raises(TypeError, match="a single value of dtype float64 holds no table"):
+        open_input([np.float64(1)])

@@ -73,3 +73,39 @@ def test_which_column_must_be_said(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1], "y": [2]}, tmp_path / "x.tfrecord")
     with pytest.raises(tfr.FeatureNotFoundError, match="say which: x, y"):
         tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy")
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "ms", "us", "ns", "Y", "M", "h"])
+@pytest.mark.parametrize("kind", ["M8", "m8"])
+def test_what_is_no_time_comes_back(tmp_path: Path, kind: str, unit: str) -> None:
+    array = np.array([0, 7, "NaT", -3, "NaT"], f"{kind}[{unit}]")
+    np.save(tmp_path / "x.npy", array)
+    tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord")
+    tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy", batch_size=2)
+    assert (tmp_path / "y.npy").read_bytes() == (tmp_path / "x.npy").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.array([b"a", b"abc", b"", b"\xff\x00z"], "S5"),
+        np.array(["a", "böse", ""], "U7"),
+        np.array([2**64 - 1, 0], np.uint64),
+        np.array([0.1, np.nan]),
+    ],
+    ids=lambda array: str(array.dtype),
+)
+def test_raw_columns_come_back_as_they_were(tmp_path: Path, array: np.ndarray) -> None:
+    np.save(tmp_path / "x.npy", array)
+    np.savez(tmp_path / "x.npz", x=array)
+    for source in (tmp_path / "x.npy", tmp_path / "x.npz"):
+        tfr.convert(source, tmp_path / "x.tfrecord", column_encoding={"x": "raw"})
+        tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy")
+        assert (tmp_path / "y.npy").read_bytes() == (tmp_path / "x.npy").read_bytes()
+
+
+def test_bytes_are_refused_with_the_way_to_keep_them(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.array([b"a", b"abc"]))
+    tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord")
+    with pytest.raises(tfr.EncodeError, match=r'such as S3, come back if written with column_encoding=\{"x": "raw"\}'):
+        tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy")

@@ -74,6 +74,22 @@ def test_a_structured_array_is_a_column_a_field(tmp_path: Path) -> None:
     assert equal(found["xy"], records["xy"])
 
 
+def test_structured_arrays_of_more_axes(tmp_path: Path) -> None:
+    records = np.asfortranarray(np.arange(12, dtype=np.int32).view([("id", "i4"), ("x", "f4")]).reshape(3, 2))
+    np.save(tmp_path / "x.npy", records)
+    tfr.write_tfrecord(tfr.from_npy(tmp_path / "x.npy"), tmp_path / "x.tfrecord")
+    found = tfr.read_arrays(tmp_path / "x.tfrecord")
+    assert all(equal(found[name], records[name]) for name in ("id", "x"))
+
+
+@pytest.mark.parametrize("other", [np.zeros(3), np.zeros(3, [("id", "i4")])], ids=["a column", "a field"])
+def test_fields_that_are_called_as_another_column_are_told(tmp_path: Path, other: np.ndarray) -> None:
+    np.savez(tmp_path / "x.npz", a=np.zeros(3, [("id", "i4"), ("x", "f4")]), id=other)
+    with pytest.raises(tfr.EncodeError, match="two arrays would become columns of this name") as caught:
+        tfr.from_npz(tmp_path / "x.npz")
+    assert caught.value.feature == "id"
+
+
 def test_a_folder_of_objects_is_a_row_each(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     given_arrays = [{"a": rng.random((i + 1, 3)), "b": rng.integers(0, 9, (2, 2)), "label": np.array(i)} for i in range(12)]
@@ -143,6 +159,19 @@ def test_idx_files_of_the_golden_data(data: Path, tmp_path: Path) -> None:
     assert equal(found["image"], images)
     assert found["label"].dtype == np.uint8
     assert len(found["label"]) == len(images)
+
+
+def test_lists_of_files(data: Path, tmp_path: Path) -> None:
+    files = [data / "train-images-idx3-ubyte.gz", data / "train-labels-idx1-ubyte.gz"]
+    assert tfr.from_idx(files).schema.names == tfr.from_idx(*files).schema.names == ["image", "label"]
+    assert tfr.from_idx(files, names=["a", "b"]).schema.names == ["a", "b"]
+    np.savez(tmp_path / "x.npz", x=np.arange(3))
+    with pytest.raises(TypeError, match=r"one archive or a folder of them, not a list.*tfr\.open_writer"):
+        tfr.from_npz([tmp_path / "x.npz", tmp_path / "x.npz"])  # type: ignore[arg-type]
+    with tfr.open_writer(tmp_path / "x.tfrecord") as writer:
+        for _ in range(2):
+            writer.write(tfr.from_npz(tmp_path / "x.npz"))
+    assert tfr.read_arrays(tmp_path / "x.tfrecord")["x"].tolist() == [0, 1, 2] * 2
 
 
 def test_missing_files_are_told(tmp_path: Path) -> None:

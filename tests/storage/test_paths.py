@@ -7,8 +7,11 @@ import subprocess
 import sys
 
 import fsspec
+import numpy as np
+import pyarrow as pa
 import pytest
 
+import tfrecord_io as tfr
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.storage.paths import resolve_inputs
 from tfrecord_io.storage.shards import is_record_file, natural_key, parse_shard, parse_spec
@@ -410,3 +413,13 @@ def test_natural_order_is_total():
     names.reverse()
     assert sorted(names, key=natural_key) == ordered
     assert ordered.index("a2") < ordered.index("a10")
+
+
+@pytest.mark.parametrize("read", [tfr.read_arrays, tfr.read_table, tfr.open_reader, tfr.count_records], ids=lambda read: read.__name__)
+def test_data_is_no_path(tmp_path, read):
+    np.save(tmp_path / "x.npy", np.arange(3))
+    with tfr.from_npy(tmp_path / "x.npy") as stream:
+        for data in (stream, pa.table({"x": [1]})):
+            with pytest.raises(TypeError, match=r"this is data already, .* write_tfrecord takes it"):
+                read(data)
+        assert stream.read_all().num_rows == 3

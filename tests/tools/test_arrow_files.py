@@ -66,9 +66,10 @@ def test_a_stream_of_arrow_ipc_is_read(tmp_path: Path) -> None:
     assert open_files(tmp_path) == []
 
 
-def test_compressed_targets_are_refused(tmp_path: Path) -> None:
-    tfr.write_tfrecord({"x": [1]}, tmp_path / "x.tfrecord")
-    with pytest.raises(ValueError, match="are not written compressed"):
-        tfr.convert(tmp_path / "x.tfrecord", tmp_path / "x.npy.gz")
-    with pytest.raises(ValueError, match="IDX files are not written"):
-        tfr.convert(tmp_path / "x.tfrecord", tmp_path / "x-idx1-ubyte")
+def test_folders_and_globs_follow_each_other(tmp_path: Path) -> None:
+    (tmp_path / "parts").mkdir()
+    for i in (10, 9, 2):
+        pq.write_table(pa.table({"x": [i]}), tmp_path / "parts" / f"{i}.parquet")
+    for source in (tmp_path / "parts", tmp_path / "parts" / "*.parquet"):
+        tfr.convert(source, tmp_path / "x.tfrecord")
+        assert tfr.read_table(tmp_path / "x.tfrecord")["x"].to_pylist() == [2, 9, 10]

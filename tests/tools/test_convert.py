@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from fsspec.implementations.memory import MemoryFileSystem
 
 import tfrecord_io as tfr
+from servers import Bucket
 from tfrecord_io.cli import tfr as command
 
 
@@ -109,6 +110,93 @@ def test_a_folder_of_a_bucket_is_told_by_its_files(tmp_path: Path) -> None:
     for source, keywords in (("memory://objects", {}), ("/objects/", {"filesystem": bucket})):
         tfr.convert(source, tmp_path / "x.tfrecord", **keywords)
         assert tfr.read_arrays(tmp_path / "x.tfrecord")["label"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zlib", ".zst"])
+def test_npy_files_are_compressed_as_their_names_say(tmp_path: Path, suffix: str) -> None:
+    array = np.arange(24, dtype=np.int16).reshape(4, 3, 2)
+    tfr.write_tfrecord({"x": array}, tmp_path / "x.tfrecord")
+    report = tfr.convert(tmp_path / "x.tfrecord", tmp_path / f"x.npy{suffix}")
+    written = (tmp_path / f"x.npy{suffix}").read_bytes()
+    assert (report.bytes, report.compression) == (len(written), {".gz": "gzip", ".zlib": "zlib", ".zst": "zstd"}[suffix])
+    assert not written.startswith(b"\x93NUMPY")
+    if suffix == ".gz":
+        assert (np.load(io.BytesIO(gzip.decompress(written))) == array).all()
+    tfr.convert(tmp_path / f"x.npy{suffix}", tmp_path / "again.tfrecord")
+    assert (tfr.read_arrays(tmp_path / "again.tfrecord")["x"] == array).all()
+
+
+def test_a_failed_compressed_target_leaves_nothing(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [[1], [1, 2]]}, tmp_path / "x.tfrecord")
+    with pytest.raises(tfr.EncodeError):
+        tfr.convert(tmp_path / "x.tfrecord", tmp_path / "x.npy.gz")
+    assert os.listdir(tmp_path) == ["x.tfrecord"]
+
+
+@pytest.mark.parametrize("name", ["x.npz.gz", "x.parquet.gz", "x.arrow.zst"])
+def test_other_kinds_are_not_compressed_as_a_whole(tmp_path: Path, name: str) -> None:
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "x.tfrecord")
+    for source, target in ((tmp_path / "x.tfrecord", tmp_path / name), (tmp_path / name, tmp_path / "y.tfrecord")):
+        with pytest.raises(ValueError, match="are not compressed as a whole"):
+            tfr.convert(source, target)
+
+
+FOREIGN = ["c.csv", "c.CSV", "c.csv.gz", "c.json", "c.jsonl", "c.txt", "c.h5", "c.pkl", "c.csv@4", "c.zarr/", "c-idx1-ubyte"]
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_names_of_other_formats_are_not_written(tmp_path: Path, name: str) -> None:
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "x.tfrecord")
+    with pytest.raises(ValueError, match=r"\.npy, \.npz, \.parquet, \.pq, \.arrow, \.feather are, and TFRecord under any other name"):
+        tfr.convert(tmp_path / "x.tfrecord", tmp_path / name)
+    assert os.listdir(tmp_path) == ["x.tfrecord"]
+
+
+@pytest.mark.parametrize("name", ["y", "y.tfrecord", "y.tfrec.gz", "y.records", "v1.2", "y.tfrecord@2", "train-00000-of-00001"])
+def test_any_other_name_is_tfrecord(tmp_path: Path, name: str) -> None:
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "x.tfrecord")
+    tfr.convert(tmp_path / "x.tfrecord", tmp_path / name)
+    assert tfr.count_records(tmp_path / name) == 2
+
+
+def test_data_is_no_source(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(3))
+    with tfr.from_npy(tmp_path / "x.npy") as stream:
+        for data in (stream, np.arange(3), [np.arange(3)], {"x": [1]}):
+            with pytest.raises(TypeError, match=r"a source is a path or a list of paths.*write_tfrecord takes data"):
+                tfr.convert(data, tmp_path / "x.tfrecord")
+
+
+def test_a_folder_without_data_is_told(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"no TFRecord files, and none of \.npy, \.npz, \.parquet"):
+        tfr.convert(tmp_path / "empty", tmp_path / "x.tfrecord")
+    (tmp_path / "shards").mkdir()
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "shards" / "a-00000-of-00002.tfrecord")
+    with pytest.raises(FileNotFoundError, match="shard"):
+        tfr.convert(tmp_path / "shards", tmp_path / "x.tfrecord")
+
+
+def test_a_glob_of_one_file_is_that_file_and_of_several_is_not_guessed(tmp_path: Path, bucket: Bucket) -> None:
+    for i in range(2):
+        np.save(tmp_path / f"{i}.npy", np.arange(3))
+        np.savez(tmp_path / f"{i}.npz", x=np.arange(3))
+        for suffix in ("npy", "npz"):
+            bucket.fs.pipe(bucket.url(f"a/{i}.{suffix}"), (tmp_path / f"{i}.{suffix}").read_bytes())
+    for folder, options in ((str(tmp_path), {}), (bucket.url("a"), {"storage_options": bucket.storage_options})):
+        for make, suffix in ((tfr.from_npy, "npy"), (tfr.from_npz, "npz")):
+            assert make(f"{folder}/[1]*.{suffix}", **options).num_rows == 3
+            with pytest.raises(ValueError, match=r"matches 2 files: pass a .*folder for a record of each.*tfr\.open_writer"):
+                make(f"{folder}/*.{suffix}", **options)
+            with pytest.raises(FileNotFoundError, match="no file matches the pattern"):
+                make(f"{folder}/no*.{suffix}", **options)
+
+
+def test_a_glob_of_idx_files_is_zipped(data: Path, tmp_path: Path) -> None:
+    stream = tfr.from_idx(data / "train-*-idx?-ubyte.gz")
+    assert sorted(stream.schema.names) == ["image", "label"]
+    tfr.convert(data / "train-*-idx?-ubyte.gz", tmp_path / "x.tfrecord")
+    assert tfr.count_records(tmp_path / "x.tfrecord") == stream.num_rows
 
 
 MEASURED = """

@@ -22,7 +22,9 @@ from tfrecord_io.schema.field import IMAGE_KEY, SHAPE_KEY
 
 _FORMATS = ("JPEG", "PNG", "WEBP")  # a closed list: Pillow knows formats that run other programs
 _CHANNELS = {"L": 1, "RGB": 3, "RGBA": 4}
-_AS_THEY_ARE = ("L", "LA", "RGB", "RGBA", "I;16", "I", "F")  # Pillow's modes whose pixels are their values
+_AS_THEY_ARE = ("L", "LA", "RGB", "RGBA", "I;16", "I")  # Pillow's modes whose pixels are their values
+_SIXTEEN_BITS = ("I;16", "I")  # of a PNG; Pillow would clip them to 255
+_PNG, _DEPTH, _COLOUR = b"\x89PNG", 24, 25  # where a PNG says bits and channels
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +126,17 @@ class _Decoder:
         try:
             with self._pillow.open(io.BytesIO(data), formats=_FORMATS) as image:
                 self._refuse_bomb(image)
+                if self._images.mode == "unchanged" and _loses_bits(data):
+                    reason = "its PNG has 16 bits in each of several channels, of which only 8 can be decoded"
+                    raise self._error(row, f'{reason}: mode="RGB" takes the upper 8', "8 bits, or one channel", "16 bits")
                 pixels = self._pixels(image)
         except RowError:
             raise
         except MemoryError:
             raise
+        except self._pillow.UnidentifiedImageError as error:
+            reason = f"its {len(data)} bytes are no image: they begin with {data[:8]!r}"
+            raise self._error(row, reason, "JPEG, PNG or WebP", data[:8]) from error
         except Exception as error:  # Pillow's decoders raise whatever their format makes them
             reason = f"its {len(data)} bytes are no image that can be decoded: {type(error).__name__}: {error}"
             raise self._error(row, reason, "JPEG, PNG or WebP") from error
@@ -148,14 +156,23 @@ class _Decoder:
             if image.mode not in _AS_THEY_ARE:
                 image = image.convert(_nearest(image))
         elif image.mode != mode:
-            image = image.convert(mode)
+            image = (self._upper_bits(image) if image.mode in _SIXTEEN_BITS else image).convert(mode)
         if resize is not None:
             image = image.resize((resize[1], resize[0]), self._pillow.Resampling.BILINEAR)
         pixels = np.array(image)
         return pixels if pixels.ndim == 3 else pixels[:, :, None]
 
+    def _upper_bits(self, image: Any) -> Any:
+        """The upper 8 bits of 16, as TensorFlow's ``decode_png`` gives them."""
+        return self._pillow.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+
     def _error(self, row: int, reason: str, expected: object, got: object = None) -> RowError:
         return RowError(row, DecodeError(reason, feature=self._images.feature, expected=expected, got=got))
+
+
+def _loses_bits(data: bytes) -> bool:
+    """Whether this is a PNG of several channels of 16 bits, of which Pillow gives the upper 8."""
+    return data.startswith(_PNG) and data[_DEPTH : _DEPTH + 1] == b"\x10" and data[_COLOUR : _COLOUR + 1] != b"\0"
 
 
 def _nearest(image: Any) -> str:

@@ -25,7 +25,7 @@ from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.session import Session
 
 _UNIT_ROWS = 65_536
-_UNIT_BYTES = 8 * MIB  # read at a time: for each, the shuffle buffer is copied once
+_UNIT_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
 _SEED_BITS = 48
 _READY = 2  # chunks that are made ahead
 

@@ -116,12 +116,20 @@ def open_input(
 
 def _open(data: Any, how: _How, row_base: int) -> BatchSource:
     source = _of_one(data, how, row_base)
+    if source is None and isinstance(data, np.ndarray | np.generic):
+        raise _no_column(data)
     if source is None and isinstance(data, Iterable) and not isinstance(data, (str, bytes, bytearray, memoryview)):
         return _of_iterable(iter(data), how, row_base)
     if source is None:
         what = f"{type(data).__module__}.{type(data).__qualname__}"
         raise TypeError(f"{what} holds no table: pass a DataFrame, Arrow data, a mapping of arrays or an iterable of record batches")
     return source if how.conform is None else how.conform(source, row_base)
+
+
+def _no_column(data: np.ndarray[Any, Any] | np.generic) -> TypeError:
+    """An array alone, which has no name."""
+    what = f"an ndarray of shape {data.shape} and dtype {data.dtype} is one column and has no name"
+    return TypeError(f"{what}: pass a dict, {{'x': array}}" if data.ndim else f"a single value of dtype {data.dtype} holds no table")
 
 
 def _of_one(data: Any, how: _How, row_base: int) -> BatchSource | None:
@@ -135,7 +143,7 @@ def _of_one(data: Any, how: _How, row_base: int) -> BatchSource | None:
     if isinstance(data, pa.RecordBatch):
         return BatchSource(data.schema, _cut([data]), data.num_rows)
     if isinstance(getattr(data, "schema", None), pa.Schema) and hasattr(data, "read_next_batch"):
-        return BatchSource(data.schema, _cut(data))  # iterated, not exported: so its errors keep their class
+        return _of_reader(data, how)
     if hasattr(data, "__arrow_c_stream__"):
         return _of_stream(data)
     if hasattr(data, "__arrow_c_array__"):
@@ -145,6 +153,15 @@ def _of_one(data: Any, how: _How, row_base: int) -> BatchSource | None:
             raise _no_table(data, "array") from error
         return BatchSource(batch.schema, _cut([batch]), batch.num_rows)
     return None
+
+
+def _of_reader(data: Any, how: _How) -> BatchSource:
+    """Of ours is told whether something was read of it before; pyarrow's do not say."""
+    if hasattr(data, "encoded"):
+        data = data.encoded(how.encodings)
+    elif hasattr(data, "from_start"):
+        data = data.from_start()
+    return BatchSource(data.schema, _cut(data))  # iterated, not exported: so its errors keep their class
 
 
 def _is_frame(data: Any) -> bool:

@@ -41,6 +41,13 @@ def _columns(ctx: click.Context, option: click.Parameter, names: tuple[str, ...]
     return list(names) or None
 
 
+def _encodings(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str] | None:
+    for pair in pairs:
+        if "=" not in pair:
+            raise click.BadParameter(f"'{pair}': write NAME=HOW, as in x=raw")
+    return {name: how for name, _, how in (pair.rpartition("=") for pair in pairs)} or None
+
+
 def plain_inputs(command: Command) -> Command:
     """The arguments that every command has."""
     command = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")(command)
@@ -180,14 +187,26 @@ def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @click.argument("target", metavar="TARGET")
 @click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing file, or refuse to; by default it is replaced.")
+@columns
+@click.option("--column", metavar="NAME", help="Of several the one that a .npy file is to hold.")
+@click.option("--float64", type=click.Choice(["round", "error", "raw"]), help="What to do about it: TFRecord has none, so it is rounded.")
+@click.option(
+    "--column-encoding", multiple=True, metavar="NAME=HOW", callback=_encodings, help="list, raw or tensor_proto; may be repeated."
+)
+@click.option("--compression", metavar="NAME", help="none, gzip, zlib or zstd, instead of what the TFRecord file's name or content says.")
+@click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Write so many TFRecord files.")
+@click.option("--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Begin a new TFRecord file before one is larger.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
-def convert(sources: tuple[str, ...], target: str, overwrite: bool | None, as_json: bool) -> None:
+def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
     """Make TFRecord files of other files, or other files of TFRecord files.
 
     SOURCE and TARGET are known by their names: .npy, .npz, IDX (train-images-idx3-ubyte.gz), .parquet, .arrow; anything else is TFRecord.
-    Several .npy or IDX files are zipped by their leading axis.
+    Several .npy or IDX files are zipped by their leading axis; a directory of .npy or .npz files gives a record for each.
     """
-    report = tfrecord_io.convert(list(sources), target, overwrite=overwrite)
+    given = {name: value for name, value in options.items() if value is not None}
+    if given.get("compression") == "none":
+        given["compression"] = None
+    report = tfrecord_io.convert(sources[0] if len(sources) == 1 else list(sources), target, **given)
     if as_json:
         print_json({"path": report.path, "records": report.records, "bytes": report.bytes, "columns": list(report.columns)})
     else:

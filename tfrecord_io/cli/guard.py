@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import warnings
 from typing import Any, TextIO
@@ -13,6 +14,9 @@ from tfrecord_io.errors import FeatureNotFoundError, MissingDependencyError, TFR
 
 BAD_DATA = 1
 WRONG_USAGE = 2
+
+# float64="raw", overwrite=True, column_encoding={"x": "raw"}, columns=
+_KEYWORD = re.compile(r'\b(?P<name>[a-z_0-9]+)=(?:"(?P<word>\w+)"|True\b|\{"(?P<column>[^"]+)": "(?P<encoding>\w+)"\}|(?![^\s,;:.)]))')
 
 # What the library raises about its arguments. Other OSErrors are about the data's bytes.
 _USAGE = (FeatureNotFoundError, MissingDependencyError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
@@ -46,19 +50,45 @@ def say(text: str) -> None:
     click.echo(f"tfr: {text}", err=True)
 
 
-def _show_warning(
-    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None, line: str | None = None
-) -> None:
-    say(f"warning: {printable(message, 1024)}")
+def spelled(text: str, command: click.Command) -> str:
+    """A text that names keywords of the library, with the command's options in their place, where it has them.
+
+    >>> option = click.Option(["--float64"])
+    >>> spelled('float64="raw" keeps the bits, see on_error=', click.Command("convert", params=[option]))
+    '--float64 raw keeps the bits, see on_error='
+    """
+    options = {each.name: max(each.opts, key=len) for each in command.params if isinstance(each, click.Option)}
+
+    def option(match: re.Match[str]) -> str:
+        name = options.get(match["name"])
+        if name is None:
+            return match[0]
+        pair = f"{match['column']}={match['encoding']}" if match["column"] else None
+        return " ".join(each for each in (name, match["word"] or pair) if each)
+
+    return _KEYWORD.sub(option, text)
 
 
 class GuardedGroup(click.Group):
     """A group of commands whose errors and warnings are lines on stderr, and that a closed pipe ends quietly."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        def told(text: str) -> None:
+            say(spelled(text, self.commands.get(ctx.invoked_subcommand or "", self)))
+
+        def show_warning(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            told(f"warning: {printable(message, 1024)}")
+
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = _show_warning
+                warnings.showwarning = show_warning
                 result = super().invoke(ctx)
             sys.stdout.flush()
             return result
@@ -71,7 +101,7 @@ class GuardedGroup(click.Group):
             code = exit_code(error)
             if code is None:
                 raise
-            say(sentence(error))
+            told(sentence(error))
             ctx.exit(code)
 
 

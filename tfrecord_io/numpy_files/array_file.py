@@ -143,7 +143,11 @@ class ArrayFile:
     def _spooled(self) -> Any:
         """The values in a temporary file, where one can go back and forth; it is gone when it is closed."""
         spool = tempfile.TemporaryFile()  # noqa: SIM115  # closed with this
-        shutil.copyfileobj(self.file, spool, _SPOOL_CHUNK)
+        try:
+            shutil.copyfileobj(self.file, spool, _SPOOL_CHUNK)
+        except BaseException:
+            spool.close()
+            raise
         self.file.close()
         self.file = spool
         return spool

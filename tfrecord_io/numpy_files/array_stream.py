@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Self
@@ -15,61 +16,134 @@ from tfrecord_io.arrow.stream import export_stream
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.numpy_files.array_file import BLOCK_BYTES, ArrayFile
+from tfrecord_io.numpy_files.opening import Archive
+from tfrecord_io.tools.summary import type_name
 
 _MOST_ROWS = 65_536
+
+Opened = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
 
 class ArrayStream:
     """Record batches of one schema, read from array files as they are asked for; consumed once.
 
     A context manager and an iterator; anything that takes ``__arrow_c_stream__`` reads from it, and `tfrecord_io.write_tfrecord`.
-    Its files are closed with it, or at the end of the batches.
+    Its files are closed with it, at the end of the batches, or when nobody holds it any more.
 
     Attributes
     ----------
     schema : pyarrow.Schema
     num_rows : int
+    num_files : int
     """
 
-    def __init__(self, schema: pa.Schema, num_rows: int, batches: Iterator[pa.RecordBatch], close: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        batches: Iterator[pa.RecordBatch],
+        num_rows: int,
+        close: Callable[[], None],
+        *,
+        num_files: int = 1,
+        encoded: Callable[[Mapping[str, str]], Opened] | None = None,
+    ) -> None:
         self.schema = schema
         self.num_rows = num_rows
-        self._batches = self._closing(batches)
-        self._close = close
-        self._ended = self._closed = False
+        self.num_files = num_files
+        self._batches = batches
+        self._encoded = encoded
+        self._close = weakref.finalize(self, close)
+        self._fault: Exception | None = None
+        self._started = self._ended = self._closed = False
 
-    def _closing(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        try:
-            yield from batches
-        finally:
-            self._ended = True
-            self._close()
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "consumed" if self._ended else "partly consumed" if self._started else ""
+        columns = ", ".join(f"{printable(field.name)}: {type_name(field.type, field.metadata)}" for field in self.schema)
+        files = f"{self.num_files:,} file{'s' * (self.num_files != 1)}"
+        rows = f"{self.num_rows:,} row{'s' * (self.num_rows != 1)}"
+        return f"<tfrecord_io.ArrayStream {rows} of {files}{state and f', {state}'} ({columns})>"
 
     def read_next_batch(self) -> pa.RecordBatch:
-        """The next batch; StopIteration at the end."""
-        return next(iter(self))
+        """The next batch.
+
+        Raises
+        ------
+        StopIteration
+            At the end.
+        TFRecordError
+            After all rows before the damage were given.
+        """
+        if self._closed:
+            raise ValueError("the stream is closed")
+        if self._fault is not None:
+            raise self._fault
+        self._started = True
+        try:
+            return next(self._batches)
+        except StopIteration:
+            self._end()
+            raise
+        except Exception as error:
+            self._fault = error
+            self._end()
+            raise
 
     def read_all(self) -> pa.Table:
         """All rows that are left."""
-        batches = iter(self)
-        if self._ended:
-            raise ValueError("the stream has been consumed; open it again")
-        return pa.Table.from_batches(list(batches), self.schema)
+        return pa.Table.from_batches(list(self), self.schema)
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
+        self._refuse_used()
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        return self.read_next_batch()
+
+    def from_start(self) -> Self:
+        """This stream, of which nothing was read.
+
+        Raises
+        ------
+        ValueError
+            Something was: what would follow is not the whole.
+        """
+        self._refuse_used()
+        if self._started:
+            raise ValueError("a part of the stream has been consumed; open it again")
+        return self
+
+    def encoded(self, encodings: Mapping[str, str]) -> Self:
+        """This stream, of which nothing was read: text and bytes of one width are tensors where "raw" is asked for.
+
+        Raises
+        ------
+        ValueError
+            As `from_start`.
+        """
+        self.from_start()
+        if encodings and self._encoded is not None:
+            self.schema, self._batches = self._encoded(encodings)
+        return self
+
+    def _refuse_used(self) -> None:
         if self._closed:
             raise ValueError("the stream is closed")
-        return self._batches
+        if self._ended:
+            raise ValueError("the stream has been consumed; open it again")
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return export_stream(self.schema, iter(self), requested_schema)
+        return export_stream(self.schema, self.from_start(), requested_schema)
+
+    def _end(self) -> None:
+        self._ended = True
+        self._close()
 
     def close(self) -> None:
         """Close the files; reading on raises ValueError."""
-        self._ended = self._closed = True
+        self._closed = True
         self._close()
 
     def __enter__(self) -> Self:
@@ -79,8 +153,8 @@ class ArrayStream:
         self.close()
 
 
-def stream_of(arrays: Mapping[str, ArrayFile], close: Callable[[], None] = lambda: None) -> ArrayStream:
-    """One row for each index of the leading axis of all arrays.
+def stream_of(arrays: Mapping[str, ArrayFile], archive: Archive | None = None) -> ArrayStream:
+    """One row for each index of the leading axis of all arrays, which are files of their own or in an archive.
 
     Raises
     ------
@@ -91,27 +165,35 @@ def stream_of(arrays: Mapping[str, ArrayFile], close: Callable[[], None] = lambd
     for each in arrays.values():
         each.check_record(each.row_bytes)
     per_block = max(1, min(_MOST_ROWS, BLOCK_BYTES // max(1, sum(each.row_bytes for each in arrays.values()))))
-    schema = _source({name: np.empty((0, *each.shape[1:]), each.dtype) for name, each in arrays.items()}).schema
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    def opened(encodings: Mapping[str, str]) -> Opened:
+        empty = {name: np.empty((0, *each.shape[1:]), each.dtype) for name, each in arrays.items()}
+        return _source(empty, encodings).schema, batches(encodings)
+
+    def batches(encodings: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
         columns = {name: each.blocks(per_block) for name, each in arrays.items()}
         for blocks in zip(*columns.values(), strict=True):
-            yield from _source(dict(zip(columns, blocks, strict=True)))
+            yield from _source(dict(zip(columns, blocks, strict=True)), encodings)
 
     def close_all() -> None:
         for each in arrays.values():
             each.close()
-        close()
+        if archive is not None:
+            archive.close()
 
-    return ArrayStream(schema, rows, batches(), close_all)
+    return ArrayStream(*opened({}), rows, close_all, num_files=len(arrays) if archive is None else 1, encoded=opened)
 
 
-def _source(arrays: Mapping[str, Array]) -> BatchSource:
+def _source(arrays: Mapping[str, Array], encodings: Mapping[str, str]) -> BatchSource:
     """A structured array gives a column for each of its fields."""
     columns: dict[str, Array] = {}
     for name, values in arrays.items():
-        columns.update(fields_of(values) if values.dtype.names else {name: values})
-    return open_input(columns)
+        found = fields_of(values) if values.dtype.names else {name: values}
+        if twice := columns.keys() & found.keys():
+            reason = "two arrays would become columns of this name: the fields of a structured array are columns"
+            raise EncodeError(reason, feature=min(twice), advice="rename the array or the field")
+        columns.update(found)
+    return open_input(columns, encodings=encodings)
 
 
 def _common_length(arrays: Mapping[str, ArrayFile]) -> int:

@@ -12,18 +12,20 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.ragged import Ragged
-from tfrecord_io.arrow.to_numpy import Rows, leaf_arrays, leaf_fields, to_rows
+from tfrecord_io.arrow.to_numpy import Rows, leaf_arrays, leaf_fields, numpy_dtype, to_rows
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError
 from tfrecord_io.numpy_files.array_file import BLOCK_BYTES
 from tfrecord_io.numpy_files.npy import header
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.reader import Reader
+from tfrecord_io.sink import FrameSink
 from tfrecord_io.storage.commit import open_output
 from tfrecord_io.storage.output_stream import OutputStream
 from tfrecord_io.writer import WriteReport
 
 _MISSING = "read it with read_arrays(missing=\"mask\"), or leave the column out by columns="
+_AS_RAW = 'column_encoding={"%s": "raw"}'
 _RAGGED = "a .npy file holds rows of one shape: read it with read_arrays(ragged=)"
 
 
@@ -35,7 +37,7 @@ def to_npy(source: Any, target: Any, column: str | None = None, *, overwrite: bo
     source
         TFRecord files, as in `tfrecord_io.read_table`.
     target : str or PathLike
-        The file appears whole, or not at all.
+        The file appears whole, or not at all; compressed where its name says so (``x.npy.gz``, ``.zlib``, ``.zst``).
     column : str, optional
         Which one; needed where there are several.
     overwrite : bool, optional
@@ -50,7 +52,8 @@ def to_npy(source: Any, target: Any, column: str | None = None, *, overwrite: bo
     Raises
     ------
     EncodeError
-        Rows have different shapes or are missing, or the values are bytes, which no ``.npy`` holds without pickles.
+        Rows have different shapes or are missing (dates and times are NaT then), or the values are bytes, which no ``.npy``
+        holds without pickles.
     FeatureNotFoundError
         There is no such column, or there are several and `column` is not given.
 
@@ -67,10 +70,15 @@ def to_npy(source: Any, target: Any, column: str | None = None, *, overwrite: bo
     if column is None and len(names) != 1:
         raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=f"say which: {', '.join(names)}")
     chosen = names[0] if column is None else column
-    fsspec = {"storage_options": keywords.get("storage_options"), "filesystem": keywords.get("filesystem")}
-    with open_output(target, overwrite=overwrite, **fsspec) as output:
-        rows = _write_array(output, source, chosen, keywords)
-        return WriteReport(os.fspath(target), rows, output.offset, None, (chosen,), {})
+    options, filesystem = keywords.get("storage_options"), keywords.get("filesystem")
+    sink = FrameSink(target, overwrite=overwrite, storage_options=options, filesystem=filesystem)
+    try:
+        rows = _write_array(sink, source, chosen, keywords)
+    except BaseException:
+        sink.discard()
+        raise
+    sink.commit()
+    return WriteReport(os.fspath(target), rows, sink.bytes, sink.compression, (chosen,), {})
 
 
 def to_npz(source: Any, target: Any, *, compressed: bool = False, overwrite: bool | None = None, **keywords: Any) -> WriteReport:
@@ -144,7 +152,7 @@ def _write_array(file: Any, source: Any, column: str, keywords: Mapping[str, Any
 
 def _blocks(source: Any, column: str, keywords: Mapping[str, Any]) -> Iterator[Array]:
     """The column of each batch, and at the end of no batch an empty array of its dtype."""
-    options = ReadOptions.of({"columns": [column], "batch_bytes": BLOCK_BYTES, **keywords})
+    options = ReadOptions.of({"batch_bytes": BLOCK_BYTES, **keywords, "columns": [column]})
     with Reader(source, options) as reader:
         fields = leaf_fields(reader.schema)
         at = [field.name for field in fields].index(column)
@@ -152,12 +160,21 @@ def _blocks(source: Any, column: str, keywords: Mapping[str, Any]) -> Iterator[A
         for batch in chain(reader, [_empty(reader.schema)]):
             if len(batch) or not row:
                 array = leaf_arrays(batch)[at]
-                if array.null_count:
+                if array.null_count and not _has_nat(array.type):
                     where = row + array.is_null().index(True).as_py()
                     reason = "it has no value, and a .npy file has no place for that"
                     raise EncodeError(reason, feature=column, record=where, advice=_MISSING)
-                yield _stacked(to_rows(array, fields[at]), column, row)
+                stacked = _stacked(to_rows(array, fields[at]), column, row)
+                if array.null_count:
+                    stacked[np.asarray(array.is_null())] = "NaT"
+                yield stacked
             row += len(batch)
+
+
+def _has_nat(type_: pa.DataType) -> bool:
+    """Whether NumPy has a value for what is missing."""
+    dtype = None if pa.types.is_nested(type_) or isinstance(type_, pa.BaseExtensionType) else numpy_dtype(type_)
+    return dtype is not None and dtype.kind in "mM"
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
@@ -179,7 +196,8 @@ def _stacked(rows: Rows, column: str, first: int) -> Array:
         return rows.stacked(shape) if shape is not None else np.empty((0, 0), rows.values.dtype)
     if rows.values.dtype == object:
         reason = "bytes are objects in NumPy, which a .npy file holds as pickles"
-        raise EncodeError(reason, feature=column, advice="leave the column out by columns=")
+        advice = f'leave the column out by columns=; NumPy\'s bytes of one width, such as S3, come back if written with {_AS_RAW % column}'
+        raise EncodeError(reason, feature=column, advice=advice)
     if rows.values.dtype.kind == "T":
         return rows.values.astype(f"U{max(1, int(np.strings.str_len(rows.values).max(initial=1)))}")
     return rows.values

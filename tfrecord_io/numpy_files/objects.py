@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -107,7 +107,7 @@ def stream_of_objects(sources: list[Source], open_object: OpenObject) -> ArraySt
     def batch(rows: dict[str, list[Array]]) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays([columns[name].array(values) for name, values in rows.items()], schema=schema)
 
-    def batches() -> Iterator[pa.RecordBatch]:
+    def batches() -> Generator[pa.RecordBatch]:
         rows: dict[str, list[Array]] = {name: [] for name in columns}
         count = size = 0
         for source in sources:
@@ -122,7 +122,8 @@ def stream_of_objects(sources: list[Source], open_object: OpenObject) -> ArraySt
         if count:
             yield batch(rows)
 
-    return ArrayStream(schema, len(sources), batches(), lambda: None)
+    rows = batches()
+    return ArrayStream(schema, rows, len(sources), rows.close, num_files=len(sources))
 
 
 def _common(sources: list[Source], open_object: OpenObject) -> dict[str, _Column]:

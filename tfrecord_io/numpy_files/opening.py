@@ -9,19 +9,18 @@ import struct
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.numpy_files.array_file import ArrayFile
 from tfrecord_io.numpy_files.npy import open_npy
 from tfrecord_io.storage.opening import open_source
-from tfrecord_io.storage.shards import natural_key
-from tfrecord_io.storage.sources import Source, source_of
-from tfrecord_io.storage.trees import locate
+from tfrecord_io.storage.source_file import open_file
+from tfrecord_io.storage.sources import Source
 
-_COMPRESSED = (".gz", ".zlib", ".zz", ".zst")
 _BUFFER = 1 << 20
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _AS_NUMPY = "archives are read as NumPy writes them, stored or deflated"
@@ -47,32 +46,12 @@ class _Stream(io.RawIOBase):
         super().close()
 
 
-def sources_of(path: Any, suffix: str, fsspec: Mapping[str, Any]) -> tuple[list[Source], bool]:
-    """The file that a path names, or the files with `suffix` of a folder in natural order; and whether it is a folder.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is no such file, or the folder has none.
-    """
-    tree, name = locate(path, fsspec.get("storage_options"), fsspec.get("filesystem"))
-    entry = tree.entry(name)
-    if entry is None:
-        raise FileNotFoundError(errno.ENOENT, "no such file", os.fspath(path))
-    if not entry.directory:
-        return [source_of(tree, entry)], False
-    found = [each for each in tree.listing(entry.name) if not each.directory and each.basename.endswith(suffix)]
-    if not found:
-        raise FileNotFoundError(errno.ENOENT, f"this folder has no {suffix} files", os.fspath(path))
-    return [source_of(tree, each) for each in sorted(found, key=lambda each: natural_key(each.name))], True
-
-
 def open_array(source: Source, opener: Opener) -> ArrayFile:
     """Open one array file, compressed or not, by its format's `opener`."""
     stream = open_source(source)
     if stream.compression is None:
         stream.close()
-        file: Any = source.open()
+        file: Any = open_file(source)
         seekable = True
     else:
         file, seekable = io.BufferedReader(_Stream(stream), _BUFFER), False
@@ -80,6 +59,7 @@ def open_array(source: Source, opener: Opener) -> ArrayFile:
         array = opener(file, source.path, seekable=seekable)
         if seekable and source.size is not None:
             array.check_size(source.size - file.tell())
+        array.seekable = seekable and file.seekable()  # a web server's first answer says whether it gives ranges
         return array
     except BaseException:
         file.close()
@@ -97,8 +77,11 @@ class Archive:
 
     def __init__(self, source: Source) -> None:
         self.path = source.path
-        file: Any = source.open()
+        file = open_file(source)
         try:
+            file.peek(1)  # a web server's first answer says whether it gives ranges
+            if not file.seekable():
+                raise OSError(errno.ESPIPE, "an archive is read from its end, and the server gives no ranges: download it", self.path)
             with _told("not an .npz archive", self.path):
                 self._zip = zipfile.ZipFile(file)
             self.members = self._arrays()
@@ -182,6 +165,6 @@ def stem_of(path: str) -> str:
     ('features', 'train-images-idx3-ubyte')
     """
     base = path.rstrip("/").replace(os.sep, "/").rpartition("/")[2]
-    for suffix in _COMPRESSED:
+    for suffix in compression_suffixes():
         base = base.removesuffix(suffix)
     return base.removesuffix(".npy").removesuffix(".npz")

@@ -122,8 +122,9 @@ def image(
         (height, width, channels) of the decoded image; None where it varies. Images of another shape are a DecodeError;
         with `resize` it is not checked.
     mode : {"RGB", "L", "RGBA", "unchanged"}, optional
-        What pixels are converted to: colours, grey, colours and opacity; "unchanged" keeps what the image has, 16 bits, too.
-        Without it the channels of the shape say (3, 1, 4), else "RGB".
+        What pixels are converted to: colours, grey, colours and opacity; of 16 bits the upper 8 are taken, as by TensorFlow's
+        ``decode_png``. "unchanged" keeps what the image has, the 16 bits of a grey PNG, too; 16 bits of several channels are
+        a DecodeError then. Without it the channels of the shape say (3, 1, 4), else "RGB".
     resize : (int, int), optional
         (height, width) that each image is made to have, by bilinear interpolation.
     default, required, feature

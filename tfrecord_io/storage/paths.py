@@ -90,6 +90,8 @@ def resolve_inputs(
         return [search.file_object(path)]
     if isinstance(path, (str, os.PathLike)):
         return search.text(path, check=True)
+    if hasattr(path, "__arrow_c_stream__"):
+        raise TypeError(f"this is data already, a {type(path).__name__}, and no path: it need not be read, and write_tfrecord takes it")
     if isinstance(path, (bytes, bytearray, memoryview)) or not isinstance(path, Iterable):
         raise TypeError(f"path is a str, a PathLike, a binary file object or a list of those, not {type(path).__name__}")
     return search.listed(list(path))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import io
 import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
@@ -15,26 +13,22 @@ from tfrecord_io.errors import DecodeError, SchemaError, printable
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.reader import Reader
 from tfrecord_io.storage.commit import open_output
+from tfrecord_io.storage.named_files import find_files
 from tfrecord_io.storage.output_stream import OutputStream
-from tfrecord_io.storage.sources import Source, source_of
-from tfrecord_io.storage.trees import locate
+from tfrecord_io.storage.source_file import open_file
+from tfrecord_io.storage.sources import Source
 from tfrecord_io.writer import WriteReport
+
+PARQUET = (".parquet", ".pq")
+FEATHER = (".arrow", ".feather")
 
 _BATCH_ROWS = 16_384
 _IPC_FILE = b"ARROW1"  # an IPC stream begins with the length of its schema
 
 
-def _source(path: str, storage_options: Any, filesystem: Any) -> Source:
-    tree, name = locate(path, dict(storage_options or {}), filesystem)
-    entry = tree.entry(name)
-    if entry is None:
-        raise FileNotFoundError(errno.ENOENT, "no such file", path)
-    return source_of(tree, entry)
-
-
 @contextmanager
 def open_parquet(paths: list[str], *, storage_options: Any = None, filesystem: Any = None) -> Iterator[pa.RecordBatchReader]:
-    """The rows of Parquet files of one schema, one file after the other.
+    """The rows of Parquet files of one schema, one file after the other; of folders and globs in natural order.
 
     Raises
     ------
@@ -43,7 +37,8 @@ def open_parquet(paths: list[str], *, storage_options: Any = None, filesystem: A
     SchemaError
         Its columns are others than those of the first.
     """
-    sources = [_source(path, storage_options, filesystem) for path in paths]
+    fsspec = {"storage_options": storage_options, "filesystem": filesystem}
+    sources = [source for path in paths for source in find_files(path, PARQUET, **fsspec).sources]
     with _parquet(sources[0]) as first:
         schema = first.schema_arrow
 
@@ -61,9 +56,9 @@ def open_parquet(paths: list[str], *, storage_options: Any = None, filesystem: A
 def _parquet(source: Source) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
-    with closing(source.open()) as raw:
+    with closing(open_file(source)) as opened:
         with _told(source.path, "Parquet"):
-            file = pq.ParquetFile(_whole_reads(raw))
+            file = pq.ParquetFile(opened)
         yield file
 
 
@@ -76,9 +71,8 @@ def open_feather(path: str, *, storage_options: Any = None, filesystem: Any = No
     DecodeError
         It is damaged, or neither.
     """
-    source = _source(path, storage_options, filesystem)
-    with closing(source.open()) as raw:
-        file = _whole_reads(raw)
+    source = find_files(path, FEATHER, storage_options=storage_options, filesystem=filesystem).single("convert them one by one")
+    with closing(open_file(source)) as file:
         magic = file.read(len(_IPC_FILE))
         file.seek(0)
         with _told(source.path, "Arrow IPC"):
@@ -88,11 +82,6 @@ def open_feather(path: str, *, storage_options: Any = None, filesystem: Any = No
             else:
                 opened = batches = pa.ipc.open_stream(file)
         yield pa.RecordBatchReader.from_batches(opened.schema, _each(iter(batches), source.path, "Arrow IPC"))
-
-
-def _whole_reads(raw: Any) -> Any:
-    """A file whose read() gives all that was asked for, beyond 2 GiB as well."""
-    return io.BufferedReader(raw) if isinstance(raw, io.RawIOBase) else raw
 
 
 def _check_schema(schema: pa.Schema, first: pa.Schema, path: str, first_path: str) -> None:

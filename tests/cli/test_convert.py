@@ -1,0 +1,78 @@
+"""``tfr convert`` has the library's keywords as options, and names them so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tfrecord_io as tfr
+
+
+@pytest.fixture
+def doubles(tmp_path: Path) -> Path:
+    np.savez(tmp_path / "d.npz", x=np.array([0.1, 0.2, 0.3]), n=np.arange(3))
+    return tmp_path / "d.npz"
+
+
+def test_the_warning_names_the_option(run, doubles: Path, tmp_path: Path) -> None:
+    shown = run("convert", doubles, tmp_path / "d.tfrecord")
+    assert shown.exit_code == 0
+    assert "--float64 raw keeps the bits" in shown.stderr
+    assert 'float64="raw"' not in shown.stderr
+    shown = run("convert", "--float64", "raw", doubles, tmp_path / "d.tfrecord")
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert tfr.read_arrays(tmp_path / "d.tfrecord")["x"].tolist() == [0.1, 0.2, 0.3]
+    shown = run("convert", "--float64", "error", doubles, tmp_path / "d.tfrecord")
+    assert shown.exit_code == 1
+    assert "--float64 raw keeps its bits" in shown.stderr
+
+
+def test_columns_and_encodings(run, doubles: Path, tmp_path: Path) -> None:
+    assert run("convert", "--column-encoding", "x=raw", doubles, tmp_path / "d.tfrecord").stderr == ""
+    assert tfr.read_arrays(tmp_path / "d.tfrecord")["x"].tolist() == [0.1, 0.2, 0.3]
+    shown = run("convert", tmp_path / "d.tfrecord", tmp_path / "x.npy")
+    assert shown.exit_code == 2
+    assert "say which: x, n" in shown.stderr
+    assert run("convert", "--column", "x", tmp_path / "d.tfrecord", tmp_path / "x.npy").exit_code == 0
+    assert np.load(tmp_path / "x.npy").tolist() == [0.1, 0.2, 0.3]
+    for target in ("n.npy", "n.npz", "n.parquet", "n.tfrecord"):
+        assert run("convert", "--columns", "n", tmp_path / "d.tfrecord", tmp_path / target).exit_code == 0
+    assert tfr.read_table(tmp_path / "n.tfrecord").column_names == ["n"]
+    assert run("convert", "--column-encoding", "x", doubles, tmp_path / "d.tfrecord").exit_code == 2
+
+
+def test_shards_and_compression(run, doubles: Path, tmp_path: Path) -> None:
+    assert run("convert", "--float64", "raw", "--shards", "2", doubles, tmp_path / "s.tfrecord").exit_code == 0
+    assert sorted(each.name for each in tmp_path.glob("s*")) == ["s.tfrecord-00000-of-00002", "s.tfrecord-00001-of-00002"]
+    assert run("convert", "--compression", "gzip", tmp_path / "s.tfrecord@2", tmp_path / "z.tfrecord").exit_code == 0
+    assert (tmp_path / "z.tfrecord").read_bytes().startswith(b"\x1f\x8b")
+    assert run("convert", "--compression", "none", tmp_path / "z.tfrecord", tmp_path / "p.tfrecord.gz").exit_code == 0
+    assert not (tmp_path / "p.tfrecord.gz").read_bytes().startswith(b"\x1f\x8b")
+    assert run("convert", "--max-shard-bytes", "100", tmp_path / "z.tfrecord", tmp_path / "m").exit_code == 0
+    assert len(list(tmp_path.glob("m-*"))) > 1
+
+
+@pytest.mark.parametrize(
+    ("option", "source", "target"),
+    [
+        ("--float64=raw", "d.tfrecord", "x.npz"),
+        ("--shards=2", "d.tfrecord", "x.parquet"),
+        ("--column=x", "d.npz", "x.tfrecord"),
+        ("--columns=x", "d.npz", "x.tfrecord"),
+    ],
+)
+def test_options_of_the_other_direction_are_told(run, doubles: Path, tmp_path: Path, option: str, source: str, target: str) -> None:
+    run("convert", "--float64", "raw", doubles, tmp_path / "d.tfrecord")
+    shown = run("convert", option, tmp_path / source, tmp_path / target)
+    assert shown.exit_code == 2
+    assert shown.stderr.startswith(f"tfr: {option.partition('=')[0]} ")
+    assert not (tmp_path / target).exists()
+
+
+def test_missing_values_name_the_option(run, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, None], "b": [b"\xff\x00", b"a"]}, tmp_path / "x.tfrecord")
+    shown = run("convert", tmp_path / "x.tfrecord", tmp_path / "x.npz")
+    assert shown.exit_code == 1
+    assert "leave the column out by --columns" in shown.stderr

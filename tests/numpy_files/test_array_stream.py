@@ -1,0 +1,139 @@
+"""Streams of array files: consumed once, told where that was forgotten, and no file stays open."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+
+ROWS = 100_000  # more than a batch
+
+
+@pytest.fixture
+def npy(tmp_path: Path) -> Path:
+    np.save(tmp_path / "x.npy", np.arange(ROWS))
+    return tmp_path / "x.npy"
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    np.savez_compressed(tmp_path / "x.npz", x=np.asfortranarray(np.ones((ROWS, 3), np.float32)), y=np.arange(ROWS))
+    return tmp_path / "x.npz"
+
+
+def test_a_consumed_stream_does_not_empty_a_file(npy: Path, tmp_path: Path) -> None:
+    stream = tfr.from_npy(npy)
+    assert tfr.write_tfrecord(stream, tmp_path / "x.tfrecord").records == ROWS
+    with pytest.raises(ValueError, match="the stream has been consumed; open it again"):
+        tfr.write_tfrecord(stream, tmp_path / "x.tfrecord")
+    assert tfr.count_records(tmp_path / "x.tfrecord") == ROWS
+
+
+def test_a_consumed_stream_is_told_by_every_way_to_read_it(npy: Path) -> None:
+    stream = tfr.from_npy(npy)
+    assert sum(map(len, stream)) == ROWS
+    ways: list[Callable[[], object]] = [stream.read_all, lambda: list(stream), lambda: pa.table(stream), stream.__arrow_c_stream__]
+    for way in ways:
+        with pytest.raises(ValueError, match="consumed"):
+            way()
+    with pytest.raises(StopIteration):
+        stream.read_next_batch()
+
+
+def test_what_is_left_of_a_stream_can_be_read_but_is_not_taken_for_the_whole(npy: Path, tmp_path: Path) -> None:
+    stream = tfr.from_npy(npy)
+    first = next(stream)
+    for way in (lambda: tfr.write_tfrecord(stream, tmp_path / "x.tfrecord"), lambda: pa.table(stream)):
+        with pytest.raises(ValueError, match="a part of the stream has been consumed"):
+            way()
+    assert first.num_rows + stream.read_all().num_rows == ROWS
+
+
+def test_a_reader_that_was_begun_is_not_taken_for_the_whole(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2, 3]}, tmp_path / "x.tfrecord")
+    with tfr.open_reader(tmp_path / "x.tfrecord", batch_size=1) as reader:
+        next(reader)
+        with pytest.raises(ValueError, match="a part of the reader has been consumed"):
+            tfr.write_tfrecord(reader, tmp_path / "y.tfrecord")
+        assert tfr.write_tfrecord(list(reader), tmp_path / "y.tfrecord").records == 2
+
+
+def test_damage_is_told_each_time(archive: Path, tmp_path: Path) -> None:
+    content = bytearray(archive.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    archive.write_bytes(content)
+    stream = tfr.from_npz(archive)
+    with pytest.raises(tfr.DecodeError, match="damaged"):
+        stream.read_all()
+    with pytest.raises(tfr.DecodeError, match="damaged"):
+        stream.read_next_batch()
+    with pytest.raises(ValueError, match="consumed"):
+        tfr.write_tfrecord(stream, tmp_path / "x.tfrecord")
+
+
+def test_repr_says_what_there_is(archive: Path, npy: Path) -> None:
+    with tfr.from_npz(archive) as stream:
+        assert repr(stream) == "<tfrecord_io.ArrayStream 100,000 rows of 1 file (x: tensor<float>[3], y: int64)>"
+        next(stream)
+        assert "1 file, partly consumed (" in repr(stream)
+        stream.read_all()
+        assert ", consumed (" in repr(stream)
+    assert ", closed (" in repr(stream)
+    assert "2 files (a: int64, b: int64)" in repr(tfr.from_npy({"a": npy, "b": npy}))
+
+
+# ---- open files
+
+
+@pytest.fixture
+def no_file_stays_open() -> Iterator[None]:
+    if sys.platform != "linux":
+        pytest.skip("/proc/self/fd is Linux's")
+    gc.collect()
+    before = sorted(os.listdir("/proc/self/fd"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+        gc.collect()
+    assert sorted(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.usefixtures("no_file_stays_open")
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_stream_that_nobody_holds_closes_its_files(archive: Path, npy: Path, tmp_path: Path, begun: bool) -> None:
+    (tmp_path / "objects").mkdir()
+    np.save(tmp_path / "objects" / "1.npy", np.ones((2, 2)))
+    for stream in (tfr.from_npz(archive), tfr.from_npy([npy]), tfr.from_npy(tmp_path / "objects")):
+        if begun:
+            next(stream)
+    del stream
+
+
+@pytest.mark.usefixtures("no_file_stays_open")
+def test_a_failed_write_closes_the_files(archive: Path, tmp_path: Path) -> None:
+    with pytest.raises(tfr.SchemaError):
+        tfr.write_tfrecord(tfr.from_npz(archive), tmp_path / "x.tfrecord", schema={"no": "int64"})
+    with pytest.raises(FileNotFoundError):
+        tfr.from_npy({"x": archive.with_suffix(".npy"), "y": tmp_path / "no.npy"})
+
+
+@pytest.mark.usefixtures("no_file_stays_open")
+def test_damage_closes_the_files(archive: Path) -> None:
+    content = bytearray(archive.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    archive.write_bytes(content)
+    stream = tfr.from_npz(archive)
+    with pytest.raises(tfr.DecodeError):
+        stream.read_all()
+    archive.write_bytes(content[:-30])
+    with pytest.raises(tfr.DecodeError):
+        tfr.from_npz(archive)
