@@ -82,7 +82,7 @@ def test_damage_is_told_each_time(archive: Path, tmp_path: Path) -> None:
 
 def test_repr_says_what_there_is(archive: Path, npy: Path) -> None:
     with tfr.from_npz(archive) as stream:
-        assert repr(stream) == "<tfrecord_io.ArrayStream 100,000 rows of 1 file (x: tensor<float>[3], y: int64)>"
+        assert repr(stream) == "<tfrecord_io.ArrayStream 100,000 rows of 1 file (x: tensor<float32>[3], y: int64)>"
         next(stream)
         assert "1 file, partly consumed (" in repr(stream)
         stream.read_all()
