@@ -49,7 +49,7 @@ class ArrayIterator:
 
     def __init__(self, path: Any, options: IterOptions) -> None:
         self._path, self._options = path, options
-        threads = max(1, options.thread_count - 1)
+        threads = options.thread_count
         self._reading = replace(plain_options(options), batch_size=_UNIT_ROWS, batch_bytes=_UNIT_BYTES, threads=threads)
         self._session = _opened(path, replace(plain_options(options), threads=threads))
         lengths = sample_lengths(self._session, options, self._reading)
