@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import math
 import sys
 from collections.abc import Sequence
@@ -16,6 +17,12 @@ NOTES = """\
 Seconds, best of up to {repeat} alternating rounds; ratios are the best peer's time over ours. Floor: memcpy + CRC32C of
 the file's bytes. `~`: timed on a part of the rows and scaled."""
 
+SPECIAL = {  # module: what it measures
+    "remote": "an object store behind a slow link (needs s3fs)",
+    "tensors": "tensors as raw bytes, to and from NumPy",
+    "training": "shuffled batches of arrays",
+}
+
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
@@ -28,14 +35,14 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     direction.add_argument("--write", dest="directions", action="store_const", const=("write",), help="columns → file")
     direction.add_argument("--all", dest="directions", action="store_const", const=("read", "write"), help="both")
     parser.set_defaults(directions=("read",))
-    parser.add_argument("--remote", action="store_true", help="an object store behind a slow link instead (needs s3fs)")
     parser.add_argument("--repeat", type=int, default=7, help="rounds at most (default 7)")
     parser.add_argument(
         "--budget", type=float, default=30.0, metavar="S", help="a contender that has run S seconds is not repeated (default 30)"
     )
     parser.add_argument("--no-peers", action="store_true", help="only ours and the floor")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="also into FILE, between its bench markers if it has them")
-    parser.add_argument("--tensors", action="store_true", help="tensors as raw bytes, to and from NumPy, instead")
+    for name, what in SPECIAL.items():
+        parser.add_argument(f"--{name}", dest="special", action="store_const", const=name, help=f"{what}, instead")
     options = parser.parse_args(argv)
     if options.gzip:
         options.workloads = [f"{name}.gz" for name in options.workloads]
@@ -74,16 +81,10 @@ def measure(direction: str, options: argparse.Namespace) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = arguments(argv)
-    if options.remote:
-        from benchmarks import remote
-
-        print(remote.measure())
-        return 0
-    if options.tensors:
-        from benchmarks import tensors
-
-        print(f"{report.machine()}.\n\n{tensors.measure(options.repeat)[0]}")
-        return 0
+    if options.special is not None:
+        text, good = importlib.import_module(f"benchmarks.{options.special}").measure(options.repeat)
+        print(f"{report.machine()}.\n\n{text}")
+        return 0 if good else 1
     ensure(options.workloads)
     parts = [report.machine() + ".", NOTES.format(repeat=options.repeat)]
     parts += [measure(direction, options) for direction in options.directions]

@@ -1,4 +1,4 @@
-"""Tensors as raw bytes, to and from NumPy, against the floor and tf.data: ``python -m benchmarks.tensors``.
+"""Tensors as raw bytes, to and from NumPy, against the floor and tf.data: ``make bench BENCH_ARGS=--tensors``.
 
 A record has the bytes of one tensor and beside them its shape and dtype; TensorFlow writes the files. We read them by what the records
 say themselves. tf.data is told dtype and shape, and gives a list of batches by its best setting. Contenders take turns as in
@@ -7,7 +7,6 @@ say themselves. tf.data is told dtype and shape, and gives a list of batches by 
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from collections.abc import Sequence
@@ -155,17 +154,3 @@ def measure(repeat: int = 7, budget: float = 15.0) -> tuple[str, bool]:
             if direction == "read":
                 good &= min(each.seconds for each in results[:2]) <= MOST * results[-1].seconds
     return "\n\n".join(parts), good
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("python -m benchmarks.tensors", description=__doc__)
-    parser.add_argument("--repeat", type=int, default=7, help="rounds at most (default 7)")
-    parser.add_argument("--budget", type=float, default=15.0, metavar="S", help="a contender that has run S seconds is not repeated")
-    options = parser.parse_args(argv)
-    text, good = measure(options.repeat, options.budget)
-    print(f"{report.machine()}.\n\n{text}")
-    return 0 if good else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""Shuffled batches for training, against tf.data: ``python -m benchmarks.training``.
+"""Shuffled batches for training, against tf.data: ``make bench BENCH_ARGS=--training``.
 
 The records are those of Fashion-MNIST as a tutorial writes them: ``image``, 28 × 28 × 1 float32, and ``label``, 10 float64, both as raw
 bytes. Everybody shuffles through a buffer of 500, gives batches of 16 as NumPy arrays and checks every CRC; tf.data by its best
@@ -8,9 +8,6 @@ Ends with code 1 where tf.data is not five times slower.
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -97,25 +94,16 @@ class TfData:
         return result
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("python -m benchmarks.training", description=__doc__)
-    parser.add_argument("--repeat", type=int, default=7, help="rounds at most (default 7)")
-    parser.add_argument("--budget", type=float, default=15.0, metavar="S", help="a contender that has run S seconds is not repeated")
-    options = parser.parse_args(argv)
+def measure(repeat: int = 7, budget: float = 15.0) -> tuple[str, bool]:
+    """Run all; the table, and whether tf.data takes five times as long."""
     ensure([TRAINING.name])
-    results = contest(SPECS, TRAINING, options.repeat, options.budget)
-    print(report.machine() + ".\n")
+    results = contest(SPECS, TRAINING, repeat, budget)
     theirs = results[-1]
     rows = []
     for result in results:
         ratio = "–" if result.error or theirs.error else f"{theirs.seconds / result.seconds:.1f}×"
         time = result.error or f"{result.seconds:.3f} s"
         rows.append([result.name, result.setting, time, f"{result.seconds / ROWS * 1e6:.1f} µs", ratio])
-    print(report.table(["", "setting", "time", "a record", "tf.data ÷ this"], rows))
-    if any(result.error for result in results):
-        return 1
-    return 0 if theirs.seconds / min(result.seconds for result in results[:-1]) >= LEAST else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    table = report.table(["", "setting", "time", "a record", "tf.data ÷ this"], rows)
+    good = not any(result.error for result in results)
+    return table, good and theirs.seconds / min(result.seconds for result in results[:-1]) >= LEAST
