@@ -21,7 +21,7 @@ from benchmarks.floor import Floor
 from benchmarks.workloads import WORKLOADS, Workload, ensure
 from benchmarks.writers import OursWriter, TensorFlowWriter
 
-__all__ = ["Floor", "TensorFlowWriter", "main", "measure"]  # contenders are found here, where their workloads are
+__all__ = ["Floor", "TensorFlowWriter", "measure"]  # contenders are found here, where their workloads are
 
 MOST = 1.5
 READERS = ("benchmarks.tensors:Ours", "benchmarks.tensors:OursTwoThreads", "benchmarks.tensors:TfData", "benchmarks.tensors:Floor")
