@@ -215,3 +215,25 @@ def test_what_another_writer_left_does_no_harm(dataset: Path) -> None:
     assert values(dataset) == {0}
     tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True)
     assert values(dataset) == values(dataset / "**") == {1}
+
+
+def test_a_link_that_leads_nowhere_hides_no_dataset(dataset: Path) -> None:
+    (dataset / "latest").symlink_to("gone")
+    (dataset / "loop").symlink_to("loop")
+    for path in (dataset, dataset / "train@3", dataset / "train@*", dataset / "train-*"):
+        assert values(path) == {0}
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        tfr.write_tfrecord(table(1), dataset / "train@2")
+    tfr.write_tfrecord(table(1), dataset / "train@2", overwrite=True)
+    assert len(list(dataset.glob("train-*"))) == 2
+
+
+def test_a_shard_that_is_a_link_that_leads_nowhere_is_missing(dataset: Path) -> None:
+    (dataset / "train-00001-of-00003").unlink()
+    (dataset / "train-00001-of-00003").symlink_to("gone")
+    for read in (tfr.read_table, tfr.count_records):
+        with pytest.raises(FileNotFoundError, match=r"is missing.*train-00001-of-00003"):
+            read(dataset)
+    (dataset / "_MANIFEST-train.json").unlink()
+    with pytest.raises(FileNotFoundError, match="train-00001-of-00003"):
+        tfr.read_table(dataset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -187,12 +188,16 @@ class Datasets:
                 raise CorruptRecordError(reason, path=self.tree.shown(name), advice=_ADVICE)
         self.shards.update(self._watched(dataset, {name: file for name, file in known.items() if name in there}))
         for name in known:
-            if name in there:
+            if name in there and not self._leads_nowhere(there[name]):
                 self._refuse_other_size(there[name], self.shards[name])
             elif complete:
                 dataset.refuse_replaced()
                 text = f"'{dataset.shown}' names this file, and it is missing; allow_missing_shards=True reads the others"
                 raise FileNotFoundError(errno.ENOENT, text, self.tree.shown(name))
+
+    def _leads_nowhere(self, entry: Entry) -> bool:
+        """Whether it is a link to what is not there."""
+        return entry.size is None and isinstance(self.tree, LocalTree) and os.path.islink(entry.name) and not os.path.exists(entry.name)
 
     def _refuse_other_size(self, entry: Entry, shard: Shard) -> None:
         if not self.check_sizes or entry.size in (None, shard.file.bytes):
