@@ -237,3 +237,14 @@ def test_a_shard_that_is_a_link_that_leads_nowhere_is_missing(dataset: Path) -> 
     (dataset / "_MANIFEST-train.json").unlink()
     with pytest.raises(FileNotFoundError, match="train-00001-of-00003"):
         tfr.read_table(dataset)
+
+
+def test_a_folder_of_links_is_replaced_and_what_they_lead_to_is_not(dataset: Path, tmp_path: Path) -> None:
+    links = tmp_path / "links"
+    links.mkdir()
+    for path in dataset.iterdir():
+        (links / path.name).symlink_to(path)
+    before = content(dataset)
+    tfr.write_tfrecord(table(1), links / "train@2", overwrite=True)
+    assert (values(links), values(dataset)) == ({1}, {0})
+    assert content(dataset) == before
