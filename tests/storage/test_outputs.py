@@ -87,3 +87,10 @@ def test_there_is_no_name_for_more_shards_than_five_digits_sort():
     assert resolve_output("a", max_shard_bytes=1).shard(99_999) == "a-99999.tfrecord"
     with pytest.raises(ValueError, match="larger max_shard_bytes"):
         resolve_output("a", max_shard_bytes=1).shard(100_000)
+
+
+@pytest.mark.parametrize("path", ["d/a\\b@2", os.fsdecode(b"d/a\xff@2")])
+def test_what_a_manifest_cannot_name_is_refused_before_anything_is_written(path):
+    with pytest.raises(ValueError, match="choose another name"):
+        resolve_output(path)
+    assert not resolve_output(path.removesuffix("@2")).sharded
