@@ -17,6 +17,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.storage import commit_local, publish_local
+from tfrecord_io.tools.index import write_indexes
 
 
 def table(value: int, rows: int = 60) -> pa.Table:
@@ -248,3 +249,21 @@ def test_a_folder_of_links_is_replaced_and_what_they_lead_to_is_not(dataset: Pat
     tfr.write_tfrecord(table(1), links / "train@2", overwrite=True)
     assert (values(links), values(dataset)) == ({1}, {0})
     assert content(dataset) == before
+
+
+@pytest.mark.fault(67)
+@pytest.mark.parametrize("target", ["train@3", "train@2"])
+def test_random_access_finds_the_dataset_of_a_writer_that_was_killed_before_it_gave_names(dataset: Path, target: str) -> None:
+    code = f"""
+        import os, pyarrow as pa, tfrecord_io as tfr
+        from tfrecord_io.storage.publish_local import LocalPublication
+        LocalPublication._give_name = lambda self, staged, name: os._exit(9)
+        tfr.write_tfrecord(pa.table({{"n": [1001] * 60}}), {str(dataset / target)!r}, overwrite=True)
+    """
+    assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False).returncode == 9
+    assert values(dataset) == {1}
+    for _ in range(2):
+        with tfr.open_random(dataset) as records:
+            assert {records[i]["n"] for i in range(60)} == {1001}
+        write_indexes(dataset)
+    assert tfr.count_records(dataset) == 60
