@@ -94,3 +94,8 @@ def test_what_a_manifest_cannot_name_is_refused_before_anything_is_written(path)
     with pytest.raises(ValueError, match="choose another name"):
         resolve_output(path)
     assert not resolve_output(path.removesuffix("@2")).sharded
+
+
+def test_the_root_of_a_filesystem_is_a_directory_of_it():
+    assert resolve_output("memory://", shards=1).shard(0) == "memory://part-00000-of-00001.tfrecord"
+    assert resolve_output("/", shards=1).shard(0) == "/part-00000-of-00001.tfrecord"

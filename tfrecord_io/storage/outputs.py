@@ -110,7 +110,8 @@ def resolve_output(
     refuse_web(tree, name)
     entry = tree.entry(name)
     if text.endswith("/") or (entry is not None and entry.directory):
-        base = _base(tree, name, text).rstrip("/") + "/" + DIRECTORY_STEM + _SUFFIX
+        directory = _base(tree, name, text)
+        base = (directory if directory.endswith("://") else directory.rstrip("/") + "/") + DIRECTORY_STEM + _SUFFIX
         return _shards(text, base, shards or (None if max_shard_bytes else 1), max_shard_bytes, compression, suffix_last=True)
     spec = parse_spec(text) if entry is None else None
     if spec is not None:
