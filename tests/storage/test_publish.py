@@ -267,3 +267,13 @@ def test_random_access_finds_the_dataset_of_a_writer_that_was_killed_before_it_g
             assert {records[i]["n"] for i in range(60)} == {1001}
         write_indexes(dataset)
     assert tfr.count_records(dataset) == 60
+
+
+@pytest.mark.parametrize("below", ["", "deeper/"])
+def test_a_file_where_the_directory_should_be_is_named(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("gone")
+    for name in ("file", "link"):
+        with pytest.raises(NotADirectoryError, match=f"no directory.*{name}'"):
+            tfr.write_tfrecord(table(1), f"{tmp_path}/{name}/{below}train@2", overwrite=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "link"]

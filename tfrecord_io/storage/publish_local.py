@@ -98,6 +98,8 @@ def _make(directory: str) -> list[str]:
     missing = []
     above = directory
     while above and not os.path.isdir(above):
+        if os.path.lexists(above):
+            raise NotADirectoryError(errno.ENOTDIR, "a file, or a link that leads nowhere, and no directory to put shards in", above)
         missing.append(above)
         above = os.path.dirname(above)
     for each in reversed(missing):
