@@ -87,3 +87,15 @@ def test_there_is_no_name_for_more_shards_than_five_digits_sort():
     assert resolve_output("a", max_shard_bytes=1).shard(99_999) == "a-99999.tfrecord"
     with pytest.raises(ValueError, match="larger max_shard_bytes"):
         resolve_output("a", max_shard_bytes=1).shard(100_000)
+
+
+@pytest.mark.parametrize("path", ["d/a\\b@2", os.fsdecode(b"d/a\xff@2")])
+def test_what_a_manifest_cannot_name_is_refused_before_anything_is_written(path):
+    with pytest.raises(ValueError, match="choose another name"):
+        resolve_output(path)
+    assert not resolve_output(path.removesuffix("@2")).sharded
+
+
+def test_the_root_of_a_filesystem_is_a_directory_of_it():
+    assert resolve_output("memory://", shards=1).shard(0) == "memory://part-00000-of-00001.tfrecord"
+    assert resolve_output("/", shards=1).shard(0) == "/part-00000-of-00001.tfrecord"

@@ -17,6 +17,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.storage import commit_local, publish_local
+from tfrecord_io.tools.index import write_indexes
 
 
 def table(value: int, rows: int = 60) -> pa.Table:
@@ -215,3 +216,64 @@ def test_what_another_writer_left_does_no_harm(dataset: Path) -> None:
     assert values(dataset) == {0}
     tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True)
     assert values(dataset) == values(dataset / "**") == {1}
+
+
+def test_a_link_that_leads_nowhere_hides_no_dataset(dataset: Path) -> None:
+    (dataset / "latest").symlink_to("gone")
+    (dataset / "loop").symlink_to("loop")
+    for path in (dataset, dataset / "train@3", dataset / "train@*", dataset / "train-*"):
+        assert values(path) == {0}
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        tfr.write_tfrecord(table(1), dataset / "train@2")
+    tfr.write_tfrecord(table(1), dataset / "train@2", overwrite=True)
+    assert len(list(dataset.glob("train-*"))) == 2
+
+
+def test_a_shard_that_is_a_link_that_leads_nowhere_is_missing(dataset: Path) -> None:
+    (dataset / "train-00001-of-00003").unlink()
+    (dataset / "train-00001-of-00003").symlink_to("gone")
+    for read in (tfr.read_table, tfr.count_records):
+        with pytest.raises(FileNotFoundError, match=r"is missing.*train-00001-of-00003"):
+            read(dataset)
+    (dataset / "_MANIFEST-train.json").unlink()
+    with pytest.raises(FileNotFoundError, match="train-00001-of-00003"):
+        tfr.read_table(dataset)
+
+
+def test_a_folder_of_links_is_replaced_and_what_they_lead_to_is_not(dataset: Path, tmp_path: Path) -> None:
+    links = tmp_path / "links"
+    links.mkdir()
+    for path in dataset.iterdir():
+        (links / path.name).symlink_to(path)
+    before = content(dataset)
+    tfr.write_tfrecord(table(1), links / "train@2", overwrite=True)
+    assert (values(links), values(dataset)) == ({1}, {0})
+    assert content(dataset) == before
+
+
+@pytest.mark.fault(67)
+@pytest.mark.parametrize("target", ["train@3", "train@2"])
+def test_random_access_finds_the_dataset_of_a_writer_that_was_killed_before_it_gave_names(dataset: Path, target: str) -> None:
+    code = f"""
+        import os, pyarrow as pa, tfrecord_io as tfr
+        from tfrecord_io.storage.publish_local import LocalPublication
+        LocalPublication._give_name = lambda self, staged, name: os._exit(9)
+        tfr.write_tfrecord(pa.table({{"n": [1001] * 60}}), {str(dataset / target)!r}, overwrite=True)
+    """
+    assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False).returncode == 9
+    assert values(dataset) == {1}
+    for _ in range(2):
+        with tfr.open_random(dataset) as records:
+            assert {records[i]["n"] for i in range(60)} == {1001}
+        write_indexes(dataset)
+    assert tfr.count_records(dataset) == 60
+
+
+@pytest.mark.parametrize("below", ["", "deeper/"])
+def test_a_file_where_the_directory_should_be_is_named(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("gone")
+    for name in ("file", "link"):
+        with pytest.raises(NotADirectoryError, match=f"no directory.*{name}'"):
+            tfr.write_tfrecord(table(1), f"{tmp_path}/{name}/{below}train@2", overwrite=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "link"]

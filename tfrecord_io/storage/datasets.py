@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import io
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from tfrecord_io.compression import Raw
 from tfrecord_io.errors import CorruptRecordError
@@ -16,6 +19,7 @@ from tfrecord_io.storage.sources import read_whole
 from tfrecord_io.storage.trees import Entry, LocalTree, Tree
 
 _READERS = 16
+_Opened = TypeVar("_Opened", bound=Raw)
 _ADVICE = "write the dataset again, or delete the manifest if the files were changed on purpose"
 
 
@@ -55,7 +59,7 @@ class Shard:
     file: ManifestFile
     watched: bool  # after the file was opened, see whether the dataset still is the same
 
-    def watch(self, opened: Callable[[], Raw]) -> Raw:
+    def watch(self, opened: Callable[[], _Opened]) -> _Opened:
         """Open the file, and see whether its dataset still is the one that was found."""
         try:
             raw = opened()
@@ -70,7 +74,14 @@ class Shard:
             raise
         return raw
 
-    def open_local(self, path: str) -> Raw:
+    def status(self, path: str) -> os.stat_result:
+        """What the operating system says of a local file, under the name it has."""
+        if self.file.staged is not None:
+            with suppress(FileNotFoundError):
+                return os.stat(self.dataset.directory + self.file.staged)
+        return os.stat(path)
+
+    def open_local(self, path: str) -> io.FileIO:
         """Open under the name it has: its own, or the one it waits under until its writer gives it its own."""
         if self.file.staged is not None:
             with suppress(FileNotFoundError):  # it has its name by now
@@ -187,12 +198,16 @@ class Datasets:
                 raise CorruptRecordError(reason, path=self.tree.shown(name), advice=_ADVICE)
         self.shards.update(self._watched(dataset, {name: file for name, file in known.items() if name in there}))
         for name in known:
-            if name in there:
+            if name in there and not self._leads_nowhere(there[name]):
                 self._refuse_other_size(there[name], self.shards[name])
             elif complete:
                 dataset.refuse_replaced()
                 text = f"'{dataset.shown}' names this file, and it is missing; allow_missing_shards=True reads the others"
                 raise FileNotFoundError(errno.ENOENT, text, self.tree.shown(name))
+
+    def _leads_nowhere(self, entry: Entry) -> bool:
+        """Whether it is a link to what is not there."""
+        return entry.size is None and isinstance(self.tree, LocalTree) and os.path.islink(entry.name) and not os.path.exists(entry.name)
 
     def _refuse_other_size(self, entry: Entry, shard: Shard) -> None:
         if not self.check_sizes or entry.size in (None, shard.file.bytes):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrecord_io.compression import codec_for_path, get_codec
+from tfrecord_io.errors import printable
 from tfrecord_io.storage.manifest import DIRECTORY_STEM
 from tfrecord_io.storage.shards import parse_shard, parse_spec, shard_name, split_suffixes
 from tfrecord_io.storage.trees import LocalTree, Tree, locate, refuse_web
@@ -109,7 +110,8 @@ def resolve_output(
     refuse_web(tree, name)
     entry = tree.entry(name)
     if text.endswith("/") or (entry is not None and entry.directory):
-        base = _base(tree, name, text).rstrip("/") + "/" + DIRECTORY_STEM + _SUFFIX
+        directory = _base(tree, name, text)
+        base = (directory if directory.endswith("://") else directory.rstrip("/") + "/") + DIRECTORY_STEM + _SUFFIX
         return _shards(text, base, shards or (None if max_shard_bytes else 1), max_shard_bytes, compression, suffix_last=True)
     spec = parse_spec(text) if entry is None else None
     if spec is not None:
@@ -140,7 +142,15 @@ def _shards(
         if not record.startswith("."):  # "_tfrecord" and none at all can stand in front of a number only
             front, record = front + record, _SUFFIX
         base, added = front, record + (packed or added)
-    return Output(path, True, count, max_bytes, None if codec is None else codec.name, base=base, suffix=added)
+    output = Output(path, True, count, max_bytes, None if codec is None else codec.name, base=base, suffix=added)
+    _refuse_unnameable(output)
+    return output
+
+
+def _refuse_unnameable(output: Output) -> None:
+    """Raise ValueError where a manifest could not name the shards."""
+    if any(c == "\\" or "\ud800" <= c <= "\udfff" for c in output.stem):
+        raise ValueError(f"'{printable(output.path)}': names of shards are UTF-8 and have no backslash; choose another name")
 
 
 def _base(tree: Tree, name: str, text: str) -> str:

@@ -152,7 +152,7 @@ class LocalRanges(_Ranges):
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self._fd = os.open(source.path, os.O_RDONLY | os.O_CLOEXEC)
+        self._fd = _descriptor(source)
         status = os.fstat(self._fd)
         if not stat.S_ISREG(status.st_mode):
             self.close()
@@ -185,6 +185,15 @@ class LocalRanges(_Ranges):
     def __del__(self) -> None:
         if getattr(self, "_fd", -1) >= 0:
             self.close()
+
+
+def _descriptor(source: Source) -> int:
+    """Open a local file; a shard under the name it has, and of the dataset that was found."""
+    shard = source.shard
+    if shard is None:
+        return os.open(source.path, os.O_RDONLY | os.O_CLOEXEC)
+    with shard.watch(lambda: shard.open_local(source.path)) as raw:
+        return os.dup(raw.fileno())
 
 
 class RemoteRanges(_Ranges):

@@ -76,7 +76,9 @@ class LocalPublication(Publication):
         self._put(made)
 
     def _put(self, manifest: Manifest) -> None:
-        with open_local(self._manifest, exclusive=False) as file:
+        """Write the manifest, in the place of a link as the shards are: what that leads to is about another directory's files."""
+        link = os.path.islink(self._manifest)
+        with open_staged(self._manifest, self._manifest) if link else open_local(self._manifest, exclusive=False) as file:
             file.write(format_manifest(manifest))
 
     def _give_name(self, staged: str, name: str) -> None:
@@ -96,6 +98,8 @@ def _make(directory: str) -> list[str]:
     missing = []
     above = directory
     while above and not os.path.isdir(above):
+        if os.path.lexists(above):
+            raise NotADirectoryError(errno.ENOTDIR, "a file, or a link that leads nowhere, and no directory to put shards in", above)
         missing.append(above)
         above = os.path.dirname(above)
     for each in reversed(missing):

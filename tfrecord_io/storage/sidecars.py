@@ -67,7 +67,7 @@ def modified(source: Source) -> float | None:
     if source.is_file_object:
         return None
     if source.remote is None:
-        return os.stat(source.path).st_mtime
+        return (os.stat(source.path) if source.shard is None else source.shard.status(source.path)).st_mtime
     fs, name = source.remote
     try:
         return float(fs.modified(name).timestamp())

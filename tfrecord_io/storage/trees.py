@@ -181,9 +181,20 @@ class LocalTree:
         return self._found(glob.glob(glob.escape(pattern[:cut]) + pattern[cut:], recursive=True))
 
     def _found(self, names: Iterable[str]) -> list[Entry]:
-        """The entries of names that were listed, but for those that are gone: writers' temporary files come and go."""
-        found = ((n, self.entry(n)) for n in names)
-        return [self._entry(n) if entry is None else entry for n, entry in found if entry is not None or os.path.lexists(n)]
+        """The entries of names that were listed, but for those that are gone: writers' temporary files come and go.
+
+        A link that leads nowhere is a file without a size: an error for who opens it, and for nobody else.
+        """
+        return [entry for name in names if (entry := self._entry_or_link(name)) is not None]
+
+    def _entry_or_link(self, name: str) -> Entry | None:
+        try:
+            entry = self.entry(name)
+        except OSError as error:
+            if error.errno != errno.ELOOP:
+                raise
+            entry = None
+        return Entry(name, None, False) if entry is None and os.path.islink(name) else entry
 
     def shown(self, name: str) -> str:
         return name
