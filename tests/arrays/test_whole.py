@@ -162,6 +162,17 @@ def test_text_bytes_and_objects_hold_none(tmp_path: Path) -> None:
     assert padded.tolist() == [[1, 0], [None, None], [1, 2]]
 
 
+@pytest.mark.parametrize(("values", "kind"), [([b"x", b"y"], "T"), ([b"\xff", b""], "O")])
+def test_lists_of_one_length_hold_none_where_one_is_missing(tmp_path: Path, values: list[bytes], kind: str) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(t=blobs(*values)), example(), example(t=blobs(*values))])
+    whole = tfr.read_arrays(path)["t"]
+    (batch,) = tfr.iter_arrays(path, batch_size=3, missing="mask")
+    for array in (whole, batch["t"]):
+        assert array.dtype.kind == kind
+        assert array.shape == (3, 2)
+        assert array[1].tolist() == [None, None]
+
+
 def test_defaults_and_columns_of_nothing(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(x=int64s(1)), example()])
     assert tfr.read_arrays(path, schema={"x": tfr.scalar("int32", default=-1)})["x"].tolist() == [1, -1]
