@@ -335,6 +335,21 @@ def test_damage_comes_behind_the_records_before_it(tmp_path: Path, threads: int,
         assert sorted(joined(values(path, on_error="stop", **asked))) == list(range(80))
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("buffer", [0, 7, 1000])
+def test_behind_a_stop_no_epoch_follows(tmp_path: Path, threads: int, buffer: int) -> None:
+    content = framed(*[example(x=int64s(n)) for n in range(20)])
+    paths = [written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(30, 36)]), tmp_path / "b.tfrecord"]
+    paths[1].write_bytes(content[:-1])
+    asked = {"batch_size": 4, "shuffle_buffer": buffer, "seed": 0, "threads": threads, "epochs": 3, "on_error": "stop"}
+    batches = tfr.iter_arrays(paths, **asked)
+    with pytest.warns(tfr.StoppedEarlyWarning, match="record 19"):
+        states = [batches.state(), *(batches.state() for _ in batches)]
+    for state in [states[-1], batches.state()]:
+        with pytest.warns(tfr.StoppedEarlyWarning, match="record 19"):
+            assert not list(tfr.iter_arrays(paths, state=state, **asked))
+
+
 def threads_now() -> set[str]:
     return {thread.name for thread in threading.enumerate() if thread.name.startswith("tfrecord_io")}
 
