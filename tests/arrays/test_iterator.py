@@ -350,6 +350,31 @@ def test_behind_a_stop_no_epoch_follows(tmp_path: Path, threads: int, buffer: in
             assert not list(tfr.iter_arrays(paths, state=state, **asked))
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_damage_before_any_column_is_told(tmp_path: Path, threads: int) -> None:
+    content = bytearray(framed(example(x=int64s(1)), example(x=int64s(2))))
+    content[14] ^= 1
+    paths = [tmp_path / "a.tfrecord", written(tmp_path / "b.tfrecord", [example(x=int64s(3))])]
+    paths[0].write_bytes(content)
+    for worker in (None, (1, 2)):
+        asked = {"batch_size": 2, "threads": threads, "worker": worker, "epochs": 2}
+        batches = tfr.iter_arrays(paths, **asked)
+        for _ in range(2):
+            with pytest.raises(tfr.CorruptRecordError, match="record 0 at byte 0"):
+                next(batches)
+        with pytest.warns(tfr.StoppedEarlyWarning, match="record 0 at byte 0"):
+            assert not list(tfr.iter_arrays(paths, on_error="stop", **asked))
+
+
+@pytest.mark.fault(1)
+def test_no_records_give_no_batches(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [])
+    assert not list(tfr.iter_arrays(path, batch_size=2, epochs=None))
+    written(path, [b"", b""])
+    with pytest.raises(ValueError, match="no column to read"):
+        tfr.iter_arrays(path, batch_size=2)
+
+
 def threads_now() -> set[str]:
     return {thread.name for thread in threading.enumerate() if thread.name.startswith("tfrecord_io")}
 
