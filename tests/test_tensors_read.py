@@ -283,6 +283,15 @@ def test_an_override_may_make_the_tensor(read: Any) -> None:
     assert table["x"].type == variable_shape_tensor(pa.float32(), (None, 3))
 
 
+@pytest.mark.fault(43)
+@pytest.mark.parametrize("sample", [None, 1])
+@pytest.mark.parametrize("asked", ["string", tfr.tensor("U2", (1,))], ids=["text", "tensor"])
+def test_an_override_that_no_record_fits_is_not_laid_on_another_record(read: Any, sample: int | None, asked: Any) -> None:
+    with pytest.raises(tfr.TFRecordError, match=r"record 0.*feature 'x': expected a BytesList, got an Int64List") as caught:
+        read([example(x=int64s(1)), example(x=int64s(2))], sample, schema_overrides={"x": asked})
+    assert (caught.value.expected, caught.value.got) == ("BYTES", "INT64")
+
+
 def test_infer_schema_shows_folded_columns(tmp_path: Path) -> None:
     path = written(tmp_path / "x", [record({"x": MATRIX.astype(np.complex64)}), record({"x": None})])
     found = tfr.infer_schema(path)
