@@ -222,7 +222,17 @@ def test_a_state_of_other_files_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [{"version": 2}, {"next": -1}, {"buffer": [0, 0]}, {"buffer": [10**9]}, {"epoch": "0"}, {"files": None}, {"more": 1}]
+    "damage",
+    [
+        {"version": 2},
+        {"next": -1},
+        {"next": 2**63},
+        {"buffer": [0, 0]},
+        {"buffer": [10**9]},
+        {"epoch": "0"},
+        {"files": None},
+        {"more": 1},
+    ],
 )
 def test_a_damaged_state_is_refused(tmp_path: Path, damage: dict[str, Any]) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(1))])
