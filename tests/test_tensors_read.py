@@ -480,6 +480,19 @@ def test_pandas_gets_arrays(tmp_path: Path, backend: str | None) -> None:
         assert_same(frame[name].tolist(), [array, None, array if name != "varying" else MATRIX[:1]])
 
 
+@pytest.mark.parametrize("backend", [None, "numpy_nullable", "pyarrow"])
+@pytest.mark.parametrize("name", ["bool", "complex64", "bfloat16", "U3", "float64"])
+def test_pandas_gets_arrays_inside_structs(tmp_path: Path, name: str, backend: str | None) -> None:
+    array = np.arange(4).astype("i8").astype(dtype_of(name)).reshape(2, 2)
+    column = tfr.read_table(written(tmp_path / "x", [record({"t": array}), record({"t": array[::-1]})]))
+    fields = [column.schema.field("t"), pa.field("n", pa.int64())]
+    inner = pa.StructArray.from_arrays([column["t"].combine_chunks(), pa.array([1, 2])], fields=fields)
+    tfr.write_tfrecord(pa.table({"s": inner.take(pa.array([0, None, 1]))}), tmp_path / "s.tfrecord")
+    found = tfr.read_tfrecord(tmp_path / "s.tfrecord", dtype_backend=backend)["s"].tolist()
+    assert [None if row is None else row["n"] for row in found] == [1, None, 2]
+    assert_same([found[0]["t"], found[2]["t"]], [array, array[::-1]])
+
+
 def test_pandas_gets_arrays_of_steps(tmp_path: Path) -> None:
     steps = {"x": [blobs(MATRIX.tobytes())] * 2, "y": [blobs(MATRIX.tobytes()), blobs(MATRIX[:1].tobytes())]}
     path = written(tmp_path / "x", [sequence_example({}, steps), b""])
