@@ -68,7 +68,8 @@ def to_npy(source: Any, target: Any, column: str | None = None, *, overwrite: bo
     """
     names = _columns(source, keywords)
     if column is None and len(names) != 1:
-        raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=f"say which: {', '.join(names)}")
+        advice = f"say which: {', '.join(names)}" if names else "the files have no column: they hold no records, and no schema says more"
+        raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=advice)
     chosen = names[0] if column is None else column
     options, filesystem = keywords.get("storage_options"), keywords.get("filesystem")
     sink = FrameSink(target, overwrite=overwrite, storage_options=options, filesystem=filesystem)
