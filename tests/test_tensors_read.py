@@ -283,6 +283,15 @@ def test_an_override_may_make_the_tensor(read: Any) -> None:
     assert table["x"].type == variable_shape_tensor(pa.float32(), (None, 3))
 
 
+@pytest.mark.fault(43)
+@pytest.mark.parametrize("sample", [None, 1])
+@pytest.mark.parametrize("asked", ["string", tfr.tensor("U2", (1,))], ids=["text", "tensor"])
+def test_an_override_that_no_record_fits_is_not_laid_on_another_record(read: Any, sample: int | None, asked: Any) -> None:
+    with pytest.raises(tfr.TFRecordError, match=r"record 0.*feature 'x': expected a BytesList, got an Int64List") as caught:
+        read([example(x=int64s(1)), example(x=int64s(2))], sample, schema_overrides={"x": asked})
+    assert (caught.value.expected, caught.value.got) == ("BYTES", "INT64")
+
+
 def test_infer_schema_shows_folded_columns(tmp_path: Path) -> None:
     path = written(tmp_path / "x", [record({"x": MATRIX.astype(np.complex64)}), record({"x": None})])
     found = tfr.infer_schema(path)
@@ -469,6 +478,19 @@ def test_pandas_gets_arrays(tmp_path: Path, backend: str | None) -> None:
     for name, array in arrays.items():
         assert frame[name].dtype == object
         assert_same(frame[name].tolist(), [array, None, array if name != "varying" else MATRIX[:1]])
+
+
+@pytest.mark.parametrize("backend", [None, "numpy_nullable", "pyarrow"])
+@pytest.mark.parametrize("name", ["bool", "complex64", "bfloat16", "U3", "float64"])
+def test_pandas_gets_arrays_inside_structs(tmp_path: Path, name: str, backend: str | None) -> None:
+    array = np.arange(4).astype("i8").astype(dtype_of(name)).reshape(2, 2)
+    column = tfr.read_table(written(tmp_path / "x", [record({"t": array}), record({"t": array[::-1]})]))
+    fields = [column.schema.field("t"), pa.field("n", pa.int64())]
+    inner = pa.StructArray.from_arrays([column["t"].combine_chunks(), pa.array([1, 2])], fields=fields)
+    tfr.write_tfrecord(pa.table({"s": inner.take(pa.array([0, None, 1]))}), tmp_path / "s.tfrecord")
+    found = tfr.read_tfrecord(tmp_path / "s.tfrecord", dtype_backend=backend)["s"].tolist()
+    assert [None if row is None else row["n"] for row in found] == [1, None, 2]
+    assert_same([found[0]["t"], found[2]["t"]], [array, array[::-1]])
 
 
 def test_pandas_gets_arrays_of_steps(tmp_path: Path) -> None:

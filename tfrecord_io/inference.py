@@ -47,6 +47,8 @@ def name_both(unit: Unit, seen: Mapping[str, Observed]) -> None:
         return
     name, expected, got = error.feature or "", str(error.expected), Kind[str(error.got)]
     before = seen.get(name, Observed())
+    if before.steps is None and before.kind is got:  # it contradicts what was asked for, and no record before it
+        return
     here = Where(unit.path, error.record or 0, unit.file)
     found = Observed(got, Layout.LIST, first=here)
     if before.steps is not None:

@@ -17,6 +17,7 @@ RAGGED = (None, "object", "offsets", "pad")
 MISSING = ("error", "mask")
 MAX_RECORD_BYTES = 2**31 - 1
 MIB = 1 << 20
+INT64_MAX = 2**63 - 1  # no file has as many records or bytes; the kernel counts in 64 bits
 
 
 class _Options:
@@ -50,11 +51,13 @@ class _Options:
                 raise NotImplementedError(f"{name}={getattr(self, name)!r} is not built yet in this version")
 
 
-def _at_least(name: str, value: object, least: int) -> None:
+def _at_least(name: str, value: object, least: int, most: int | None = None) -> None:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name}={value!r}: expected an integer")
     if value.__index__() < least:
         raise ValueError(f"{name}={value!r}: expected at least {least}")
+    if most is not None and value.__index__() > most:
+        raise ValueError(f"{name}={value!r}: expected at most {most}")
 
 
 def _one_of(name: str, value: object, choices: Sequence[object]) -> None:
@@ -148,11 +151,11 @@ class ReadOptions(_Options):
             _one_of("on_error", self.on_error, ("raise", "stop", "skip"))
         if self.sample != "all":
             _at_least("sample", self.sample, 1)
-        _at_least("offset", self.offset, 0)
+        _at_least("offset", self.offset, 0, INT64_MAX)
         if self.limit is not None:
-            _at_least("limit", self.limit, 0)
+            _at_least("limit", self.limit, 0, INT64_MAX)
         for name in ("max_record_bytes", "max_features", "batch_size", "batch_bytes"):
-            _at_least(name, getattr(self, name), 1)
+            _at_least(name, getattr(self, name), 1, INT64_MAX)
         if self.max_record_bytes > MAX_RECORD_BYTES:
             raise ValueError(f"max_record_bytes={self.max_record_bytes}: expected at most {MAX_RECORD_BYTES}, protobuf's own limit")
         _thread_count(self.threads)

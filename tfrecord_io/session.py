@@ -98,6 +98,7 @@ class Session:
         self.schema_source = "inferred"
         self.beside: Beside | None = None
         self.failed: Exception | None = None  # what ended a sample
+        self.sampled: int | None = None  # records of a sample
         self._begun = (0, 0)  # rows and bytes of the batch that the sample began
         self._seen = self._foreign = 0
         self._shown: Mapping[str, Observed] = {}  # by the sample: a record that contradicts it is told with one of these
@@ -231,6 +232,7 @@ class Session:
         if self._record_type is RecordType.DETECT and any(unit.sequence for unit in sample):
             raise _LateSequence  # one feature list makes them all SequenceExamples, also those that were read as Examples
         self.check_record_type(sample)
+        self.sampled = sum(unit.rows for unit in sample)
         folded = folded_columns(sample, seen, self._is_folded) if self._folds else {}
         if folded:
             self.schema_source = "companions"
@@ -238,7 +240,7 @@ class Session:
         schema = self._overridden(inferred)
         self._companions = self._unshown(schema, sample)
         schema = schema.select(name for name in self._projection.order(inferred.names) if name not in self._companions)
-        self.inferred = InferredSchema(schema, evidence_of(sample, seen), sum(unit.rows for unit in sample)) if self._evidence else None
+        self.inferred = InferredSchema(schema, evidence_of(sample, seen), self.sampled) if self._evidence else None
         self._build(schema, {}, folded=folded)
         compiled = plan_columns(schema, text=Text.STRICT, folded=folded)
         ignored = compiled.ignored | (self._companions - {column.name for column in compiled.columns})

@@ -222,7 +222,17 @@ def test_a_state_of_other_files_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [{"version": 2}, {"next": -1}, {"buffer": [0, 0]}, {"buffer": [10**9]}, {"epoch": "0"}, {"files": None}, {"more": 1}]
+    "damage",
+    [
+        {"version": 2},
+        {"next": -1},
+        {"next": 2**63},
+        {"buffer": [0, 0]},
+        {"buffer": [10**9]},
+        {"epoch": "0"},
+        {"files": None},
+        {"more": 1},
+    ],
 )
 def test_a_damaged_state_is_refused(tmp_path: Path, damage: dict[str, Any]) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(1))])
@@ -333,6 +343,46 @@ def test_damage_comes_behind_the_records_before_it(tmp_path: Path, threads: int,
         next(again)
     with pytest.warns(tfr.StoppedEarlyWarning, match="record 80"):
         assert sorted(joined(values(path, on_error="stop", **asked))) == list(range(80))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("buffer", [0, 7, 1000])
+def test_behind_a_stop_no_epoch_follows(tmp_path: Path, threads: int, buffer: int) -> None:
+    content = framed(*[example(x=int64s(n)) for n in range(20)])
+    paths = [written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(30, 36)]), tmp_path / "b.tfrecord"]
+    paths[1].write_bytes(content[:-1])
+    asked = {"batch_size": 4, "shuffle_buffer": buffer, "seed": 0, "threads": threads, "epochs": 3, "on_error": "stop"}
+    batches = tfr.iter_arrays(paths, **asked)
+    with pytest.warns(tfr.StoppedEarlyWarning, match="record 19"):
+        states = [batches.state(), *(batches.state() for _ in batches)]
+    for state in [states[-1], batches.state()]:
+        with pytest.warns(tfr.StoppedEarlyWarning, match="record 19"):
+            assert not list(tfr.iter_arrays(paths, state=state, **asked))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_damage_before_any_column_is_told(tmp_path: Path, threads: int) -> None:
+    content = bytearray(framed(example(x=int64s(1)), example(x=int64s(2))))
+    content[14] ^= 1
+    paths = [tmp_path / "a.tfrecord", written(tmp_path / "b.tfrecord", [example(x=int64s(3))])]
+    paths[0].write_bytes(content)
+    for worker in (None, (1, 2)):
+        asked = {"batch_size": 2, "threads": threads, "worker": worker, "epochs": 2}
+        batches = tfr.iter_arrays(paths, **asked)
+        for _ in range(2):
+            with pytest.raises(tfr.CorruptRecordError, match="record 0 at byte 0"):
+                next(batches)
+        with pytest.warns(tfr.StoppedEarlyWarning, match="record 0 at byte 0"):
+            assert not list(tfr.iter_arrays(paths, on_error="stop", **asked))
+
+
+@pytest.mark.fault(1)
+def test_no_records_give_no_batches(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [])
+    assert not list(tfr.iter_arrays(path, batch_size=2, epochs=None))
+    written(path, [b"", b""])
+    with pytest.raises(ValueError, match="no column to read"):
+        tfr.iter_arrays(path, batch_size=2)
 
 
 def threads_now() -> set[str]:

@@ -15,7 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from engine.strategies import sequence_example
 from records import blobs, example, floats, framed, int64s, written
+from tfrecord_io.schema.dtypes import element
 
 TABLE = pa.table(
     {
@@ -162,6 +164,17 @@ def test_text_bytes_and_objects_hold_none(tmp_path: Path) -> None:
     assert padded.tolist() == [[1, 0], [None, None], [1, 2]]
 
 
+@pytest.mark.parametrize(("values", "kind"), [([b"x", b"y"], "T"), ([b"\xff", b""], "O")])
+def test_lists_of_one_length_hold_none_where_one_is_missing(tmp_path: Path, values: list[bytes], kind: str) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(t=blobs(*values)), example(), example(t=blobs(*values))])
+    whole = tfr.read_arrays(path)["t"]
+    (batch,) = tfr.iter_arrays(path, batch_size=3, missing="mask")
+    for array in (whole, batch["t"]):
+        assert array.dtype.kind == kind
+        assert array.shape == (3, 2)
+        assert array[1].tolist() == [None, None]
+
+
 def test_defaults_and_columns_of_nothing(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(x=int64s(1)), example()])
     assert tfr.read_arrays(path, schema={"x": tfr.scalar("int32", default=-1)})["x"].tolist() == [1, -1]
@@ -179,6 +192,35 @@ def test_feature_lists(data: Path, tmp_path: Path) -> None:
         tfr.read_arrays(tmp_path / "s.tfrecord", ragged="pad")
     whole = tfr.read_arrays(data / "sequence.tfrecord")
     assert len({len(array) for array in whole.values()}) == 1
+
+
+@pytest.mark.parametrize("name", ["bool", "complex64", "bfloat16", "U2", "S3", "datetime64[s]", "float16", "uint8"])
+def test_steps_that_are_tensors_have_their_dtype(tmp_path: Path, engine: str, name: str) -> None:
+    dtype = element(name).dtype
+    steps = np.array([[1, 0], [1, 1], [0, 1]]).astype(dtype)
+    payloads = [sequence_example({}, {"x": [blobs(step.tobytes()) for step in row]}) for row in (steps, steps[::-1])]
+    schema = {"x": tfr.sequence(tfr.tensor(name, (2,)))}
+    path = written(tmp_path / "a.tfrecord", payloads)
+    whole = tfr.read_arrays(path, schema=schema)["x"]
+    (batch,) = tfr.iter_arrays(path, batch_size=2, schema=schema, ragged="pad")
+    for array in (whole, batch["x"]):
+        assert array.dtype == dtype
+        assert np.array_equal(array, np.stack([steps, steps[::-1]]))
+
+
+@pytest.mark.fault(44)
+@pytest.mark.parametrize(("step", "item"), [(int64s(1), "int64"), (int64s(1), "bool"), (blobs(b"ab"), tfr.tensor("uint8", (2,)))])
+def test_a_step_without_a_value_is_no_zero(tmp_path: Path, engine: str, step: bytes, item: Any) -> None:
+    payloads = [sequence_example({}, {"x": steps}) for steps in ([step], [], [step, step], [step, b"", step])]
+    path = written(tmp_path / "a.tfrecord", payloads)
+    schema = {"x": tfr.sequence(item)}
+    for read in (tfr.read_arrays, lambda path, **keywords: list(tfr.iter_arrays(path, batch_size=2, **keywords))):
+        with pytest.raises(tfr.FeatureNotFoundError, match=r"record 3: feature 'x': one of its steps has no value"):
+            read(path, schema=schema, missing="mask")
+    with pytest.warns(tfr.StoppedEarlyWarning, match="record 3"):
+        assert len(tfr.read_arrays(path, schema=schema, on_error="stop")["x"]) == 3
+    with pytest.raises(tfr.EncodeError, match=r"record 3: feature 'x': one of its steps has no value"):
+        tfr.to_npy(path, tmp_path / "x.npy", offset=0, schema=schema)
 
 
 def test_damage_is_told_as_ever(tmp_path: Path) -> None:

@@ -73,6 +73,9 @@ def test_which_column_must_be_said(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1], "y": [2]}, tmp_path / "x.tfrecord")
     with pytest.raises(tfr.FeatureNotFoundError, match="say which: x, y"):
         tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy")
+    tfr.write_tfrecord({"x": np.empty(0)}, tmp_path / "none.tfrecord")
+    with pytest.raises(tfr.FeatureNotFoundError, match="the files have no column"):
+        tfr.to_npy(tmp_path / "none.tfrecord", tmp_path / "x.npy")
 
 
 @pytest.mark.parametrize("unit", ["D", "s", "ms", "us", "ns", "Y", "M", "h"])

@@ -211,8 +211,8 @@ class _Source:
 
     @property
     def failed(self) -> bool:
-        """Whether an error waits."""
-        return self._error is not None
+        """Whether an error waits, or ended the reading early."""
+        return self._error is not None or self._stream.reader.report.stopped is not None
 
     def __iter__(self) -> Iterator[Numbered]:
         yield from self._begun

@@ -12,7 +12,7 @@ from tfrecord_io.arrays.images import Images, stack_equal
 from tfrecord_io.arrays.padding import pad_value
 from tfrecord_io.arrays.row_error import RowError
 from tfrecord_io.arrow.ragged import Ragged
-from tfrecord_io.arrow.to_numpy import Dense, Rows, joined, leaf_arrays, leaf_fields, to_rows
+from tfrecord_io.arrow.to_numpy import Dense, Rows, joined, leaf_arrays, leaf_fields, missing_step, to_rows
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.options import FormOptions, ReadOptions
@@ -89,7 +89,13 @@ class Form:
         ------
         RowError
         """
-        return to_rows(array, self.field) if self.images is None else self.images.rows(array.to_pylist(), self.threads)
+        if self.images is not None:
+            return self.images.rows(array.to_pylist(), self.threads)
+        if (row := missing_step(array, self.field)) is not None:
+            reason = "one of its steps has no value, and an array has no place for that"
+            advice = "read it with read_table, which has null there, or leave it out by columns="
+            raise RowError(row, FeatureNotFoundError(reason, feature=self.field.name, expected="a value", advice=advice))
+        return to_rows(array, self.field)
 
     def settle(self, rows: Rows) -> Settled:
         """Bring rows into the form.

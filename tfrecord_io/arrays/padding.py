@@ -34,6 +34,8 @@ def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
         return value if isinstance(value, str) else ""
     if dtype.kind == "O":
         return value if isinstance(value, bytes) else b""
+    if dtype.kind in "US" and not isinstance(value, str | bytes):
+        return dtype.type()
     held = _held(value, dtype)
     if held is None:
         raise SchemaError(

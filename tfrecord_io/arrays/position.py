@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from tfrecord_io.options import IterOptions
+from tfrecord_io.options import INT64_MAX, IterOptions
 from tfrecord_io.storage.sources import Source
 
 _VERSION = 1
@@ -96,7 +96,8 @@ def _check_form(state: Mapping[str, Any]) -> None:
         raise ValueError("this is no state of an iterator of this version: pass what state() gave")
     numbers = [state[name] for name in ("seed", "epoch", "given", "next")]
     buffer, files, options = state["buffer"], state["files"], state["options"]
-    sound = all(type(n) is int and n >= 0 for n in numbers) and isinstance(buffer, list) and all(type(n) is int and n >= 0 for n in buffer)
+    sound = all(type(n) is int and n >= 0 for n in numbers) and max(numbers[1:]) <= INT64_MAX
+    sound &= isinstance(buffer, list) and all(type(n) is int and n >= 0 for n in buffer)
     if not (sound and len(set(buffer)) == len(buffer) and isinstance(files, dict) and isinstance(options, dict)):
         raise ValueError("the state is damaged: pass what state() gave")
     if set(files) != {"count", "bytes", "digest"} or any(n >= state["next"] for n in buffer):

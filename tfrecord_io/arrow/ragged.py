@@ -65,7 +65,7 @@ class Ragged:
         return tuple(shapes[0].tolist())
 
     def stacked(self, shape: tuple[int, ...]) -> Array:
-        """One array, each row of this shape; zeros (None in objects) where a row is missing."""
+        """One array, each row of this shape; zeros (None in objects and text) where a row is missing."""
         inner = self.values.shape[1:]
         if self.valid is None:
             return self.values.reshape(len(self), *shape, *inner)
@@ -120,7 +120,9 @@ class Ragged:
 
 
 def empties(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Zeros; None in an object array."""
+    """Zeros; None in an array of objects or of text."""
+    if dtype.kind == "T":
+        return np.full(shape, None, np.dtypes.StringDType(na_object=None))
     return np.full(shape, None, object) if dtype.kind == "O" else np.zeros(shape, dtype)
 
 

@@ -65,24 +65,39 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
         return to_rows(array.storage, pa.field(field.name, type_.storage_type)) if type_.extension_name != "arrow.bool8" else _bools(array)
     if t.is_fixed_size_list(type_):
         size, valid = type_.list_size, _valid(array)
-        values = _items(array.values.slice(array.offset * size, len(array) * size), _value_field(type_))
+        values = _items(array.values.slice(array.offset * size, len(array) * size), _value_field(field))
         values = values.reshape(len(array), size, *values.shape[1:])
         return Dense(_blank(values, valid), valid)
     if is_list_like(type_):
         counts = np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
         valid = _valid(array)
-        return Ragged.of_present(_items(array.flatten(), _value_field(type_)), counts if valid is None else counts[valid], valid)
+        return Ragged.of_present(_items(array.flatten(), _value_field(field)), counts if valid is None else counts[valid], valid)
     return _scalars(array)
 
 
-def _value_field(type_: pa.DataType) -> pa.Field:
-    return pa.field("item", type_.value_type, metadata=type_.value_field.metadata)
+def _value_field(field: pa.Field) -> pa.Field:
+    """Of the values inside a column's lists; what tensors are of is marked on the column."""
+    value = field.type.value_field
+    metadata = {**(field.metadata or {}), **(value.metadata or {})} if is_any_tensor(value.type) else value.metadata
+    return pa.field("item", value.type, metadata=metadata)
 
 
 def _items(array: pa.Array, field: pa.Field) -> Array:
     """The values inside lists: an array, of lists of lists an object array of arrays."""
     rows = to_rows(array, field)
     return rows.values if isinstance(rows, Dense) else rows.objects(0, len(rows))
+
+
+def missing_step(array: pa.Array, field: pa.Field) -> int | None:
+    """The first row whose list lacks a value for which NumPy has no None: a step of a feature list without one."""
+    if not (t.is_list(field.type) or t.is_large_list(field.type)):
+        return None
+    values = array.flatten()
+    nothing = to_rows(values.slice(0, 0), _value_field(field))
+    if not values.null_count or isinstance(nothing, Ragged) or nothing.values.dtype.kind in "OT":
+        return None
+    ends = np.cumsum(np.asarray(array.value_lengths().fill_null(0)))
+    return int(ends.searchsorted(int(np.asarray(values.is_null()).argmax()), side="right"))
 
 
 def _valid(array: pa.Array) -> Array | None:

@@ -16,9 +16,11 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.arrow.cells import cell
 from tfrecord_io.arrow.tensor_items import is_list_of_tensors, list_cells, to_cells
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.types import is_list_like
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,7 +149,7 @@ def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> p
 
     if not table.num_columns:  # with new metadata a table without columns would lose its rows (pyarrow 26)
         return pd.DataFrame(index=pd.RangeIndex(table.num_rows))
-    tensors = [at for at, field in enumerate(table.schema) if is_any_tensor(field.type) or is_list_of_tensors(field.type)]
+    tensors = [at for at, field in enumerate(table.schema) if _holds_tensors(field.type)]
     if tensors:
         frame = _frame(table.select([at for at in range(table.num_columns) if at not in set(tensors)]), stated, backend)
         for at in tensors:
@@ -172,9 +174,23 @@ def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> p
     return table.replace_schema_metadata({_KEY: json.dumps(metadata)}).to_pandas(types_mapper=mapper)
 
 
+def _holds_tensors(type_: pa.DataType) -> bool:
+    if is_any_tensor(type_):
+        return True
+    if t.is_struct(type_):
+        return any(_holds_tensors(child.type) for child in type_)
+    return is_list_like(type_) and _holds_tensors(type_.value_type)
+
+
 def _cells(table: pa.Table, at: int) -> Array:
-    """A column of tensors, or of lists of them, as ndarrays."""
+    """A column of tensors, or of lists of them, as ndarrays; of structs as dicts."""
     field = table.schema.field(at)
+    if not (is_any_tensor(field.type) or is_list_of_tensors(field.type)):
+        nested = np.empty(table.num_rows, object)
+        places = ((chunk, row) for chunk in table.column(at).chunks for row in range(len(chunk)))
+        for at_row, (chunk, row) in enumerate(places):
+            nested[at_row] = cell(chunk, row, field)
+        return nested
     to_array = to_cells if is_any_tensor(field.type) else list_cells
     found = [to_array(chunk, field) for chunk in table.column(at).chunks]
     return np.concatenate(found) if found else np.empty(0, object)

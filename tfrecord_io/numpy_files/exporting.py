@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.ragged import Ragged
-from tfrecord_io.arrow.to_numpy import Rows, leaf_arrays, leaf_fields, numpy_dtype, to_rows
+from tfrecord_io.arrow.to_numpy import Rows, leaf_arrays, leaf_fields, missing_step, numpy_dtype, to_rows
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError
 from tfrecord_io.numpy_files.array_file import BLOCK_BYTES
@@ -68,7 +68,8 @@ def to_npy(source: Any, target: Any, column: str | None = None, *, overwrite: bo
     """
     names = _columns(source, keywords)
     if column is None and len(names) != 1:
-        raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=f"say which: {', '.join(names)}")
+        advice = f"say which: {', '.join(names)}" if names else "the files have no column: they hold no records, and no schema says more"
+        raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=advice)
     chosen = names[0] if column is None else column
     options, filesystem = keywords.get("storage_options"), keywords.get("filesystem")
     sink = FrameSink(target, overwrite=overwrite, storage_options=options, filesystem=filesystem)
@@ -164,6 +165,9 @@ def _blocks(source: Any, column: str, keywords: Mapping[str, Any]) -> Iterator[A
                     where = row + array.is_null().index(True).as_py()
                     reason = "it has no value, and a .npy file has no place for that"
                     raise EncodeError(reason, feature=column, record=where, advice=_MISSING)
+                if (missing := missing_step(array, fields[at])) is not None:
+                    reason = "one of its steps has no value, and a .npy file has no place for that"
+                    raise EncodeError(reason, feature=column, record=row + missing, advice="leave the column out by columns=")
                 stacked = _stacked(to_rows(array, fields[at]), column, row)
                 if array.null_count:
                     stacked[np.asarray(array.is_null())] = "NaT"
