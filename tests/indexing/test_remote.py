@@ -12,6 +12,8 @@ import tfrecord_io as tfr
 from in_processes import first_of
 from servers import Bucket
 from tfrecord_io.splitting import pieces
+from tfrecord_io.storage import failures
+from tfrecord_io.storage.fetching import S3Fetch
 from tfrecord_io.storage.paths import resolve_inputs
 from tfrecord_io.tools.index import check_indexes, write_indexes
 
@@ -44,13 +46,13 @@ def path(request: pytest.FixtureRequest, bucket: str, options: dict[str, Any]) -
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The ranges that are asked for."""
     seen: list[tuple[int, int]] = []
-    cat_file = s3fs.S3FileSystem._cat_file
+    fetch = S3Fetch.range
 
-    async def noted(self: Any, path: str, version_id: Any = None, start: Any = None, end: Any = None) -> bytes:
-        seen.append((start, end))
-        return await cat_file(self, path, version_id, start, end)
+    async def noted(self: S3Fetch, begin: int, end: int) -> bytes:
+        seen.append((begin, end))
+        return await fetch(self, begin, end)
 
-    monkeypatch.setattr(s3fs.S3FileSystem, "_cat_file", noted)
+    monkeypatch.setattr(S3Fetch, "range", noted)
     return seen
 
 
@@ -133,11 +135,39 @@ def test_a_fork_goes_on_with_connections_of_its_own(path: str, options: dict[str
 @pytest.mark.fault(62)
 def test_a_short_answer_is_an_error(path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     with tfr.open_random(path, storage_options=options) as records:
-        cat_file = s3fs.S3FileSystem._cat_file
+        fetch = S3Fetch.range
 
-        async def short(self: Any, *arguments: Any, **keywords: Any) -> bytes:
-            return (await cat_file(self, *arguments, **keywords))[:-1]
+        async def short(self: S3Fetch, begin: int, end: int) -> bytes:
+            return (await fetch(self, begin, end))[:-1]
 
-        monkeypatch.setattr(s3fs.S3FileSystem, "_cat_file", short)
-        with pytest.raises(OSError, match="it was cut since it was opened"):
+        monkeypatch.setattr(S3Fetch, "range", short)
+        monkeypatch.setattr(failures, "_BACKOFF", 0.0001)
+        with pytest.raises(OSError, match="the server ended the body 1 bytes early"):
             records[5]
+
+
+@pytest.mark.fault(62)
+def test_a_request_that_fails_is_made_again(path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    fetch, failed = S3Fetch.range, []
+
+    async def reset(self: S3Fetch, begin: int, end: int) -> bytes:
+        if begin not in failed:
+            failed.append(begin)
+            raise ConnectionResetError
+        return await fetch(self, begin, end)
+
+    monkeypatch.setattr(S3Fetch, "range", reset)
+    monkeypatch.setattr(failures, "_BACKOFF", 0.0001)
+    with tfr.open_random(path, storage_options=options) as records:
+        assert records[[5, 45]]["id"].to_pylist() == [5, 45]
+    assert failed
+
+
+def test_a_file_that_is_replaced_meanwhile_is_an_error(bucket: str, options: dict[str, Any]) -> None:
+    name = f"{bucket}/one.tfrecord"
+    tfr.write_tfrecord({"x": [1000] * 100}, name, storage_options=options)
+    with tfr.open_random(name, storage_options=options) as records:
+        assert records[0] == {"x": 1000}
+        tfr.write_tfrecord({"x": [1007] * 100}, name, storage_options=options)
+        with pytest.raises(OSError, match="replaced"):
+            records[1]

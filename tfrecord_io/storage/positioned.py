@@ -7,9 +7,11 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 from itertools import pairwise
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
@@ -18,6 +20,10 @@ from tfrecord_io.errors import printable
 from tfrecord_io.storage.blocks import Bytes
 from tfrecord_io.storage.sources import Source
 
+if TYPE_CHECKING:
+    from tfrecord_io.storage.ranges import RangeReader
+
+_REQUESTS = 32  # under way at a time
 _JOINED_BYTES = 8 << 20  # ranges that are near each other are read as one of at most this
 
 
@@ -206,9 +212,9 @@ class RemoteRanges(_Ranges):
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         assert source.remote is not None
-        self._fs, self._name = source.remote
-        self._process = os.getpid()
-        size = self._fs.size(self._name) if source.size is None else source.size
+        self._source, self._process = source, os.getpid()
+        fs, name = source.remote
+        size = fs.size(name) if source.size is None else source.size
         if size is None:
             raise ValueError(f"{printable(source.path)}: its server does not tell its size, so it can be read only from its start")
         self.size = int(size)
@@ -221,9 +227,42 @@ class RemoteRanges(_Ranges):
 
     def _read_joined(self, spans: list[tuple[int, int]]) -> list[Bytes]:
         if self._process != os.getpid():  # an fsspec filesystem does not outlive a fork; its copy is made anew
-            self._fs, self._process = copy.copy(self._fs), os.getpid()
-        begins, ends = zip(*spans, strict=True) if spans else ((), ())
-        parts = self._fs.cat_ranges([self._name] * len(spans), list(begins), list(ends), on_error="return") if spans else []
+            fs, _ = self._source.remote or (None, "")
+            self._source, self._process = replace(self._source, _fs=copy.copy(fs)), os.getpid()
+        found: list[Bytes] = []
+        for at in range(0, len(spans), _REQUESTS):
+            part = spans[at : at + _REQUESTS]
+            readers = [self._source.piece(begin, end).open_ranges() for begin, end in part]
+            found += self._read_side_by_side([reader for reader in readers if reader is not None], part)
+        return found
+
+    def _read_side_by_side(self, readers: list[RangeReader], spans: list[tuple[int, int]]) -> list[Bytes]:
+        """One request for each span, all under way at a time; made again and held to the object's version as any reader's."""
+        if len(readers) < len(spans):
+            return self._read_by_the_filesystem(spans)
+        for reader, (begin, end) in zip(readers, spans, strict=True):
+            reader.ask(end - begin)
+        found = []
+        for reader, (begin, end) in zip(readers, spans, strict=True):
+            with closing(reader):
+                data = np.empty(end - begin, np.uint8)
+                done = 0
+                while done < len(data):
+                    n = reader.readinto(data.data[done:])
+                    if n == 0:
+                        raise self._cut(begin + done)
+                    done += n
+                found.append(data)
+        return found
+
+    def _read_by_the_filesystem(self, spans: list[tuple[int, int]]) -> list[Bytes]:
+        """Of filesystems that answer one call at a time."""
+        from tfrecord_io.storage.failures import told_as_os_error
+
+        fs, name = self._source.remote or (None, "")
+        begins, ends = zip(*spans, strict=True)
+        with told_as_os_error(self.path):
+            parts = fs.cat_ranges([name] * len(spans), list(begins), list(ends), on_error="return")  # type: ignore[union-attr]
         found = []
         for (begin, end), part in zip(spans, parts, strict=True):
             if isinstance(part, BaseException):
