@@ -107,8 +107,8 @@ ITERATION = {
     "limit": """int, optional
     Records of an epoch, for all workers together; the files of such a window are not permuted.""",
     "threads": """int, optional
-    Default: the processor's cores. 1: all is done in the thread that asks for batches. More: one prepares batches meanwhile, the
-    others decode for it. The batches do not depend on it.""",
+    Default: the processor's cores. 1: all is done in the thread that asks for batches. More: others read, decode and prepare
+    batches meanwhile. The batches do not depend on it.""",
     "shuffle_buffer": """int, default 0
     Records to draw from: each record given is a uniform draw from a buffer of so many, and the next one read takes its
     place, as in ``tf.data.Dataset.shuffle``. Files are permuted as well. 0: file order.""",
