@@ -262,6 +262,8 @@ def test_companions_are_read_along_and_do_not_show(read: Any) -> None:
         assert table.to_pydict() == {"x/shape": [[2, 3], [2, 3]]}
     both = read(payloads, columns=["x/shape", "x"])
     assert (both.column_names, both["x/shape"].to_pylist()) == (["x/shape", "x"], [[2, 3], [2, 3]])
+    assert read(payloads, columns=["x/*"]).column_names == ["x/dtype", "x/shape"]  # of a tensor that nobody asked for
+    assert read(payloads, columns=["*/shape"]).column_names == ["x/shape", "y/shape", "z/shape"]
 
 
 def test_a_companion_that_contradicts_itself_stops_nobody_who_did_not_ask(read: Any) -> None:

@@ -270,7 +270,7 @@ class Session:
         if not self._folds:
             return set()
         found = {each for f in schema if reads_companions(f) for each in companions(f.feature)}
-        found |= left_out_companions(sample, self._names, lambda name: not self._projection(name))
+        found |= left_out_companions(sample, self._names, self._projection.leaves_out)
         return found - set(self._options.columns or ()) - set(self._options.schema_overrides or ())
 
     def _check_companions(self, error: Exception | None) -> None:

@@ -50,6 +50,16 @@ class Projection:
             return False
         return self._all_but or any(p.match(name) for p in self._patterns)
 
+    def leaves_out(self, name: str) -> bool:
+        """Does an entry with ``!`` take the column away?
+
+        Examples
+        --------
+        >>> Projection(["a", "!b*"]).leaves_out("bc"), Projection(["a"]).leaves_out("bc")
+        (True, False)
+        """
+        return not self.takes_all and not self(name) and (name in self._unwanted or any(p.match(name) for p in self._unwanted_patterns))
+
     def check(self, names: Iterable[str]) -> None:
         """Every entry must have met a name.
 
