@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.stream import export_stream
+from tfrecord_io.arrow.stream import BatchStream
 from tfrecord_io.arrow.to_arrow import to_table
 from tfrecord_io.arrow.to_pandas import to_pandas
 from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError, warn
@@ -45,7 +44,7 @@ class ReadReport:
     stopped: str | None = None
 
 
-class Reader:
+class Reader(BatchStream):
     """Record batches of one schema from TFRecord files; made by `tfrecord_io.open_reader`.
 
     A context manager and an iterator, consumed once. Anything that takes ``__arrow_c_stream__`` reads from it:
@@ -69,16 +68,17 @@ class Reader:
         To read, instead of a new one.
     """
 
+    _word = "reader"
+
     def __init__(
         self, path: Any, options: ReadOptions, *, whole: bool = False, index: bool = False, session: Session | None = None
     ) -> None:
+        super().__init__()
         self._options = options
         self._session = session or Session(path, options, whole=whole, index=index)
         self.origins = Origins()
         self.report = ReadReport(schema_source=self._session.schema_source)
-        self.fault: Exception | None = None
-        self._closed = self._started = self._ended = False
-        self._batches = self._joined()
+        self._batches: Generator[pa.RecordBatch] = self._joined()
 
     def __repr__(self) -> str:
         return f"<Reader of {self._session.words}>"
@@ -154,37 +154,6 @@ class Reader:
         """Of every batch."""
         return self._session.schema
 
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        self._refuse_used()
-        return self
-
-    def __next__(self) -> pa.RecordBatch:
-        return self.read_next_batch()
-
-    def read_next_batch(self) -> pa.RecordBatch:
-        """The next batch.
-
-        Raises
-        ------
-        StopIteration
-            At the end.
-        TFRecordError
-            After all rows before the damage were given.
-        """
-        if self._closed:
-            raise ValueError("the reader is closed")
-        if self.fault is not None:
-            raise self.fault
-        self._started = True
-        try:
-            return next(self._batches)
-        except StopIteration:
-            self._ended = True
-            raise
-        except Exception as error:
-            self._ended, self.fault = True, error
-            raise
-
     def read_all(self) -> pa.Table:
         """All rows that are left, as one table.
 
@@ -217,29 +186,10 @@ class Reader:
         except LateSchema:
             raise
         except Exception as error:
-            self._ended, self.fault = True, error
+            self._fail(error)
             raise
         self._started = self._ended = True
         return batches
-
-    def from_start(self) -> Self:
-        """This reader, of which nothing was read.
-
-        Raises
-        ------
-        ValueError
-            Something was: what would follow is not the whole.
-        """
-        self._refuse_used()
-        if self._started:
-            raise ValueError("a part of the reader has been consumed; open it again")
-        return self
-
-    def _refuse_used(self) -> None:
-        if self._closed:
-            raise ValueError("the reader is closed")
-        if self._ended:
-            raise ValueError("the reader has been consumed; open it again")
 
     @property
     def is_one_whole_file(self) -> bool:
@@ -252,18 +202,6 @@ class Reader:
         self._batches.close()
         self._session.units.close()
         self._session.reader.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
-
-    def __arrow_c_schema__(self) -> object:
-        return self.schema.__arrow_c_schema__()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return export_stream(self.schema, self.from_start(), requested_schema)
 
 
 def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

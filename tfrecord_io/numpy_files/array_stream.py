@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from types import TracebackType
 from typing import Self
 
 import numpy as np
@@ -12,7 +11,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.arrays import fields_of
 from tfrecord_io.arrow.input import BatchSource, open_input
-from tfrecord_io.arrow.stream import export_stream
+from tfrecord_io.arrow.stream import BatchStream
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.numpy_files.array_file import BLOCK_BYTES, ArrayFile
@@ -24,7 +23,7 @@ _MOST_ROWS = 65_536
 Opened = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
 
-class ArrayStream:
+class ArrayStream(BatchStream):
     """Record batches of one schema, read from array files as they are asked for; consumed once.
 
     A context manager and an iterator; anything that takes ``__arrow_c_stream__`` reads from it, and `tfrecord_io.write_tfrecord`.
@@ -37,6 +36,8 @@ class ArrayStream:
     num_files : int
     """
 
+    _word = "stream"
+
     def __init__(
         self,
         schema: pa.Schema,
@@ -47,14 +48,18 @@ class ArrayStream:
         num_files: int = 1,
         encoded: Callable[[Mapping[str, str]], Opened] | None = None,
     ) -> None:
-        self.schema = schema
+        super().__init__()
+        self._schema = schema
         self.num_rows = num_rows
         self.num_files = num_files
         self._batches = batches
         self._encoded = encoded
         self._close = weakref.finalize(self, close)
-        self._fault: Exception | None = None
-        self._started = self._ended = self._closed = False
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of every batch."""
+        return self._schema
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "consumed" if self._ended else "partly consumed" if self._started else ""
@@ -63,54 +68,9 @@ class ArrayStream:
         rows = f"{self.num_rows:,} row{'s' * (self.num_rows != 1)}"
         return f"<tfrecord_io.ArrayStream {rows} of {files}{state and f', {state}'} ({columns})>"
 
-    def read_next_batch(self) -> pa.RecordBatch:
-        """The next batch.
-
-        Raises
-        ------
-        StopIteration
-            At the end.
-        TFRecordError
-            After all rows before the damage were given.
-        """
-        if self._closed:
-            raise ValueError("the stream is closed")
-        if self._fault is not None:
-            raise self._fault
-        self._started = True
-        try:
-            return next(self._batches)
-        except StopIteration:
-            self._end()
-            raise
-        except Exception as error:
-            self._fault = error
-            self._end()
-            raise
-
     def read_all(self) -> pa.Table:
         """All rows that are left."""
         return pa.Table.from_batches(list(self), self.schema)
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        self._refuse_used()
-        return self
-
-    def __next__(self) -> pa.RecordBatch:
-        return self.read_next_batch()
-
-    def from_start(self) -> Self:
-        """This stream, of which nothing was read.
-
-        Raises
-        ------
-        ValueError
-            Something was: what would follow is not the whole.
-        """
-        self._refuse_used()
-        if self._started:
-            raise ValueError("a part of the stream has been consumed; open it again")
-        return self
 
     def encoded(self, encodings: Mapping[str, str]) -> Self:
         """This stream, of which nothing was read: text and bytes of one width are tensors where "raw" is asked for.
@@ -122,35 +82,17 @@ class ArrayStream:
         """
         self.from_start()
         if encodings and self._encoded is not None:
-            self.schema, self._batches = self._encoded(encodings)
+            self._schema, self._batches = self._encoded(encodings)
         return self
 
-    def _refuse_used(self) -> None:
-        if self._closed:
-            raise ValueError("the stream is closed")
-        if self._ended:
-            raise ValueError("the stream has been consumed; open it again")
-
-    def __arrow_c_schema__(self) -> object:
-        return self.schema.__arrow_c_schema__()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return export_stream(self.schema, self.from_start(), requested_schema)
-
     def _end(self) -> None:
-        self._ended = True
+        super()._end()
         self._close()
 
     def close(self) -> None:
         """Close the files; reading on raises ValueError."""
         self._closed = True
         self._close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
 
 def stream_of(arrays: Mapping[str, ArrayFile], archive: Archive | None = None) -> ArrayStream:
