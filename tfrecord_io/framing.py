@@ -134,7 +134,7 @@ class RecordReader:
         if on_error not in ("raise", "stop"):
             raise ValueError(f"on_error={on_error!r}: expected 'raise' or 'stop'")
         sources = resolve_inputs(
-            path, storage_options=dict(storage_options or {}), filesystem=filesystem, allow_missing_shards=allow_missing_shards
+            path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards
         )
         self._on_error = on_error
         self._open: RecordFile | None = None

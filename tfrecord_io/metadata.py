@@ -92,7 +92,7 @@ def read_metadata(
     ('embedded', ['n'], None)
     """
     sources = resolve_inputs(
-        path, storage_options=dict(storage_options or {}), filesystem=filesystem, allow_missing_shards=allow_missing_shards
+        path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards
     )
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
@@ -103,7 +103,7 @@ def read_metadata(
             files.append(FileMetadata(source.path, source.size, opened.compression))
             opened.close()
     keywords = {"storage_options": storage_options, "filesystem": filesystem, "allow_missing_shards": allow_missing_shards, "threads": 1}
-    with Reader(path, ReadOptions.of(keywords)) as reader:
+    with Reader(sources, ReadOptions.of(keywords)) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
     sizes = [file.bytes for file in files]
     total = None if None in sizes else sum(size for size in sizes if size is not None)

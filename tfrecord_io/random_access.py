@@ -293,7 +293,7 @@ def open_random(path: Any, **keywords: Any) -> RandomAccess:
     options = ReadOptions.of({**keywords, "threads": 1})
     sources = resolve_inputs(
         path,
-        storage_options=dict(options.storage_options or {}),
+        storage_options=options.storage_options,
         filesystem=options.filesystem,
         allow_missing_shards=options.allow_missing_shards,
     )

@@ -78,7 +78,7 @@ class Session:
         self._evidence = evidence
         self.sources = resolve_inputs(
             path,
-            storage_options=dict(options.storage_options or {}),
+            storage_options=options.storage_options,
             filesystem=options.filesystem,
             allow_missing_shards=options.allow_missing_shards,
         )

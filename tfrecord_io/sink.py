@@ -62,7 +62,7 @@ class FrameSink:
         self.compression = None if codec is None else codec.name
         self._compressor = None if codec is None else codec.compressor(threads=threads)
         self._summed = output is not None
-        fsspec = {"storage_options": dict(storage_options or {}), "filesystem": filesystem}
+        fsspec = {"storage_options": storage_options, "filesystem": filesystem}
         self._index = IndexOutput(path, self.compression, **fsspec) if write_index else None
         self.output = open_output(path, overwrite=overwrite, **fsspec) if output is None else output
         self.bytes = self.crc32c = 0  # as they are in the file
@@ -217,5 +217,5 @@ class RecordWriter:
 def _refuse_shards(path: Any, storage_options: Mapping[str, Any] | None, filesystem: Any) -> None:
     if not isinstance(path, str | os.PathLike) or parse_spec(os.fspath(path)) is None:
         return
-    if resolve_output(path, storage_options=dict(storage_options or {}), filesystem=filesystem).sharded:
+    if resolve_output(path, storage_options=storage_options, filesystem=filesystem).sharded:
         raise ValueError(f"'{os.fspath(path)}' is a sharded dataset, and a RecordWriter writes one file: open one for each name")

@@ -272,7 +272,7 @@ def _open_sink(path: Any, options: WriteOptions) -> FrameSink | ShardedSink:
         shards=options.shards,
         max_shard_bytes=options.max_shard_bytes,
         compression=options.compression,
-        storage_options=dict(options.storage_options or {}),
+        storage_options=options.storage_options,
         filesystem=options.filesystem,
     )
     making: dict[str, Any] = {"overwrite": options.overwrite, "write_index": options.write_index, "threads": options.thread_count}

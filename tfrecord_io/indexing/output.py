@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,9 @@ class IndexOutput:
         The file is compressed, or a file object: its index would be of no use, or has no place.
     """
 
-    def __init__(self, path: Any, compression: str | None = None, *, storage_options: dict[str, Any] | None = None, filesystem: Any = None):
+    def __init__(
+        self, path: Any, compression: str | None = None, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None
+    ):
         refuse_compressed(compression)
         if not isinstance(path, str | os.PathLike):
             raise ValueError("write_index: a file object has no place beside it; write to a path")

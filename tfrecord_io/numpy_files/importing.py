@@ -64,7 +64,7 @@ def from_npy(path: Paths, *, storage_options: Mapping[str, Any] | None = None, f
     >>> tfr.read_arrays("vectors.tfrecord")["vectors"].shape
     (3, 4)
     """
-    fsspec = {"storage_options": dict(storage_options or {}), "filesystem": filesystem}
+    fsspec = {"storage_options": storage_options, "filesystem": filesystem}
     if isinstance(path, str | os.PathLike):
         found = find_files(path, (".npy", *(f".npy{suffix}" for suffix in compression_suffixes())), **fsspec)
         if found.is_folder:
@@ -111,7 +111,7 @@ def from_idx(
     >>> tfr.from_idx("t10k-labels-idx1-ubyte").read_all().to_pydict()
     {'label': [7, 2, 1]}
     """
-    fsspec = {"storage_options": dict(storage_options or {}), "filesystem": filesystem}
+    fsspec = {"storage_options": storage_options, "filesystem": filesystem}
     listed = [each for group in path for each in ([group] if isinstance(group, str | os.PathLike) else group)]
     files = [source for each in listed for source in _files(each, fsspec)]
     found = [idx_name(stem_of(source.path)) for source in files] if names is None else list(names)
@@ -161,7 +161,7 @@ def from_npz(path: Path, *, storage_options: Mapping[str, Any] | None = None, fi
     >>> tfr.count_records("all.tfrecord")
     4
     """
-    fsspec = {"storage_options": dict(storage_options or {}), "filesystem": filesystem}
+    fsspec = {"storage_options": storage_options, "filesystem": filesystem}
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"from_npz takes one archive or a folder of them, not a {type(path).__name__}: {_ARCHIVES}")
     found = find_files(path, ".npz", **fsspec)

@@ -29,7 +29,7 @@ def from_tfds(
     path: str | os.PathLike[str],
     *,
     class_labels: str = "codes",
-    storage_options: dict[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
 ) -> Schema:
     """The schema of a dataset that TFDS wrote.
@@ -98,7 +98,9 @@ def from_tfds(
         raise SchemaError(f"it is no JSON ({type(error).__name__})", path=folder.shown(FEATURES)) from error
 
 
-def shard_lengths(path: str | os.PathLike[str], *, storage_options: dict[str, Any] | None = None, filesystem: Any = None) -> dict[str, int]:
+def shard_lengths(
+    path: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None
+) -> dict[str, int]:
     """How many records each file of a TFDS dataset has, by its name, as ``dataset_info.json`` says; empty if there is none.
 
     Raises
@@ -127,7 +129,7 @@ def check_shards(
     path: str | os.PathLike[str],
     counts: Mapping[str, int],
     *,
-    storage_options: dict[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
 ) -> None:
     """Compare numbers of records with those of ``dataset_info.json``; files that it does not name are passed over.

@@ -29,6 +29,7 @@ annotation's tag, which counts as long as the feature is left as it was written;
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from google.protobuf import text_format
@@ -48,7 +49,7 @@ def from_tfx(
     source: str | bytes | os.PathLike[str],
     *,
     tensor_representation_group: str = "",
-    storage_options: dict[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
 ) -> Schema:
     """The schema that a TFX schema describes.
@@ -138,7 +139,7 @@ def to_tfx(schema: Schema) -> str:
     return str(text_format.MessageToString(message_of(Schema.parse(schema)), as_utf8=True))
 
 
-def _read(path: str, storage_options: dict[str, Any] | None, filesystem: Any) -> bytes:
+def _read(path: str, storage_options: Mapping[str, Any] | None, filesystem: Any) -> bytes:
     head, _, name = path.replace(os.sep, "/").rpartition("/")
     content = Folder(head or ("/" if path.startswith("/") else "."), storage_options, filesystem).read(name)
     if content is None:

@@ -8,6 +8,7 @@ is published by its filesystem's commit. Until `commit` the target is what it wa
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from tfrecord_io.storage.commit_local import open_local
@@ -17,7 +18,7 @@ from tfrecord_io.storage.trees import locate
 
 
 def open_output(
-    path: Any, *, storage_options: dict[str, Any] | None = None, filesystem: Any = None, overwrite: bool | None = None
+    path: Any, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None, overwrite: bool | None = None
 ) -> OutputFile:
     """Open one file for writing.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from tfrecord_io.storage.sources import read_whole
@@ -19,7 +20,7 @@ class Folder:
         For fsspec.
     """
 
-    def __init__(self, path: str | os.PathLike[str], storage_options: dict[str, Any] | None = None, filesystem: Any = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> None:
         self._tree, self._name = locate(path, storage_options, filesystem)
 
     def shown(self, name: str) -> str:

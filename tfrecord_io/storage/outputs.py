@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,7 +70,7 @@ def resolve_output(
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     compression: str | None = "infer",
-    storage_options: dict[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
 ) -> Output:
     """Decide what a path to write means; nothing is created.

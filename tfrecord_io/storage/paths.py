@@ -13,7 +13,7 @@ import fnmatch
 import functools
 import glob
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -42,7 +42,7 @@ _FORMS = "a file, a directory, a glob, {a,b}, {000..999} and name@8 were tried"
 def resolve_inputs(
     path: Any,
     *,
-    storage_options: dict[str, Any] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     allow_missing_shards: bool = False,
     check_sizes: bool = True,
@@ -100,7 +100,7 @@ def resolve_inputs(
 class _Search:
     """The path rules, with the arguments that all of them need."""
 
-    def __init__(self, storage_options: dict[str, Any] | None, filesystem: Any, allow_missing: bool, check_sizes: bool) -> None:
+    def __init__(self, storage_options: Mapping[str, Any] | None, filesystem: Any, allow_missing: bool, check_sizes: bool) -> None:
         self.storage_options, self.filesystem = storage_options, filesystem
         self.allow_missing, self.check_sizes = allow_missing, check_sizes
         self.datasets: Datasets  # of the path at hand

@@ -134,7 +134,7 @@ def open_publication(
     output: Output, *, overwrite: bool | None = None, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None
 ) -> Publication:
     """Begin to write a sharded dataset; see `Publication`. Its directory is made if it is not there."""
-    tree, base = locate(output.base, dict(storage_options or {}), filesystem)
+    tree, base = locate(output.base, storage_options, filesystem)
     if isinstance(tree, LocalTree):
         from tfrecord_io.storage.publish_local import LocalPublication
 

@@ -62,7 +62,7 @@ class Tree(Protocol):
         ...
 
 
-def locate(path: str | os.PathLike[str], storage_options: dict[str, Any] | None, filesystem: Any) -> tuple[Tree, str]:
+def locate(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None, filesystem: Any) -> tuple[Tree, str]:
     """Find the tree that a path is in, and its name there.
 
     Raises

@@ -90,7 +90,7 @@ def clean(
     >>> [os.path.basename(left.path) for left in clean(folder, older_than=timedelta(0))]
     ['.a.tfrecord.0123456789abcdef.tmp']
     """
-    tree, name = locate(path, dict(storage_options or {}), filesystem)
+    tree, name = locate(path, storage_options, filesystem)
     kind: _Uploads | _RemoteFiles | _LocalFiles
     if not isinstance(tree, RemoteTree):
         kind = _LocalFiles(name)

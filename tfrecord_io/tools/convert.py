@@ -208,7 +208,7 @@ def _refuse_foreign(target: str) -> None:
 
 def _of_files(path: str, fsspec: Fsspec) -> Format | None:
     """The format of what a glob matches, or of a folder that has no TFRecord files, by the names there."""
-    tree, name = locate(path, dict(fsspec["storage_options"] or {}), fsspec["filesystem"])
+    tree, name = locate(path, fsspec["storage_options"], fsspec["filesystem"])
     entry = tree.entry(name)
     if entry is None:
         found = {_named(each.basename) for each in tree.glob(name)} if has_magic(tree, name) else set()

@@ -66,7 +66,7 @@ def count_records(
     3
     """
     sources = resolve_inputs(
-        path, storage_options=dict(storage_options or {}), filesystem=filesystem, allow_missing_shards=allow_missing_shards
+        path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards
     )
     count = _Count(compression, max_record_bytes, check_crc)
     if check_crc:

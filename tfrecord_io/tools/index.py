@@ -74,7 +74,7 @@ def write_indexes(
     60 30
     """
     done = []
-    for source in _sources(path, storage_options, filesystem, allow_missing_shards):
+    for source in resolve_inputs(path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards):
         with open_plain(source, "an index") as ranges:
             index = scan_index(source.path, ranges, max_record_bytes)
         with _open_beside(source) as output:
@@ -109,7 +109,7 @@ def check_indexes(
     >>> [found.error for found in check_indexes("indexed.tfrecord")]
     [None]
     """
-    sources = _sources(path, storage_options, filesystem, allow_missing_shards)
+    sources = resolve_inputs(path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards)
     done = []
     for source, beside in zip(sources, find_indexes(sources), strict=True):
         with open_plain(source, "an index") as ranges:
@@ -138,12 +138,6 @@ def _checked(source: Source, beside: Source | None, ranges: Ranges, max_record_b
             advice="write it anew: tfr index",
         )
     return index
-
-
-def _sources(path: Any, storage_options: Mapping[str, Any] | None, filesystem: Any, allow_missing_shards: bool) -> list[Source]:
-    return resolve_inputs(
-        path, storage_options=dict(storage_options or {}), filesystem=filesystem, allow_missing_shards=allow_missing_shards
-    )
 
 
 def _open_beside(source: Source) -> Any:

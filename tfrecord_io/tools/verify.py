@@ -103,7 +103,7 @@ def verify(
         raise ValueError(f"record_type={record_type!r}: expected None or one of {', '.join(map(repr, RECORD_TYPES))}")
     sources = resolve_inputs(
         path,
-        storage_options=dict(storage_options or {}),
+        storage_options=storage_options,
         filesystem=filesystem,
         allow_missing_shards=allow_missing_shards,
         check_sizes=False,
