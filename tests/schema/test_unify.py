@@ -114,3 +114,12 @@ def steps(step: Observed) -> Observed:
 )
 def test_arrow_types(seen: Observed, options: dict[str, bool], expected: pa.DataType) -> None:
     assert arrow_type(seen, **options) == expected
+
+
+def test_of_two_columns_that_contradict_each_other_in_one_record_the_same_is_told_in_any_order() -> None:
+    before = {name: Observed(kind, Layout.SCALAR, first=Where("a", 0)) for name, kind in (("x", Kind.FLOAT), ("y", Kind.BYTES))}
+    after = {name: Observed(kind, Layout.SCALAR, first=Where("a", 5)) for name, kind in (("x", Kind.BYTES), ("y", Kind.FLOAT))}
+    for names in itertools.permutations(after):
+        with pytest.raises(SchemaError) as caught:
+            join_columns(before, {name: after[name] for name in names})
+        assert caught.value.feature == "x"

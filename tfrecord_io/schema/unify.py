@@ -89,9 +89,12 @@ def join(name: str, a: Observed, b: Observed) -> Observed:
 
 
 def join_columns(a: Mapping[str, Observed], b: Mapping[str, Observed]) -> dict[str, Observed]:
-    """Join column by column; a column that one side lacks is null there."""
+    """Join column by column; a column that one side lacks is null there.
+
+    By name, so that of several that contradict each other in one record the same is told, whichever thread met which column first.
+    """
     joined = dict(a)
-    for name, seen in b.items():
+    for name, seen in sorted(b.items(), key=lambda item: item[0]):
         joined[name] = join(name, joined[name], seen) if name in joined else seen
     return joined
 
