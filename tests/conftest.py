@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from damage import flipped  # noqa: F401
 from servers import bucket, chaos, example_buckets, gcs, gcs_endpoint, s3, s3_endpoint, web  # noqa: F401
 
 ENGINES = ("native", "reference")

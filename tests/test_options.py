@@ -13,7 +13,7 @@ import pytest
 
 import tfrecord_io as tfr
 from records import example, int64s, written
-from tfrecord_io import keywords
+from tfrecord_io import keyword_docs as keywords
 from tfrecord_io.options import IterOptions, ReadOptions, WriteOptions
 
 READING = [tfr.read_tfrecord, tfr.read_table, tfr.open_reader, tfr.infer_schema]

@@ -31,8 +31,7 @@ from tfrecord_io.errors import (
 if TYPE_CHECKING:
     from tfrecord_io.adapters.pandas import register_pandas
     from tfrecord_io.api import infer_schema, open_reader, open_writer, read_table, read_tfrecord, write_tfrecord
-    from tfrecord_io.arrays.iterator import ArrayIterator, iter_arrays
-    from tfrecord_io.arrays.whole import read_arrays
+    from tfrecord_io.arrays.read_arrays import read_arrays
     from tfrecord_io.engine.reference.messages import (
         BytesList,
         Example,
@@ -44,37 +43,38 @@ if TYPE_CHECKING:
         Int64List,
         SequenceExample,
     )
-    from tfrecord_io.example import bytes_feature, decode_example, encode_example, float_feature, int64_feature
-    from tfrecord_io.framing import RecordReader
-    from tfrecord_io.metadata import read_metadata
-    from tfrecord_io.numpy_files.array_stream import ArrayStream
-    from tfrecord_io.numpy_files.exporting import to_npy, to_npz
-    from tfrecord_io.numpy_files.importing import from_idx, from_npy, from_npz
-    from tfrecord_io.parsing import parse_example
-    from tfrecord_io.random_access import RandomAccess, open_random
-    from tfrecord_io.reader import Reader
-    from tfrecord_io.schema.evidence import InferredSchema
-    from tfrecord_io.schema.features import (
+    from tfrecord_io.file_formats.array_stream import ArrayStream
+    from tfrecord_io.file_formats.convert import convert
+    from tfrecord_io.file_formats.from_numpy_files import from_idx, from_npy, from_npz
+    from tfrecord_io.file_formats.to_numpy_files import to_npy, to_npz
+    from tfrecord_io.format.tensor_proto import parse_tensor
+    from tfrecord_io.format.tensor_proto_writer import serialize_tensor
+    from tfrecord_io.read.random_access import RandomAccess, open_random
+    from tfrecord_io.read.reader import Reader
+    from tfrecord_io.read.record_reader import RecordReader
+    from tfrecord_io.schema.field import Field
+    from tfrecord_io.schema.field_makers import bytes_, image, list_, scalar, sequence, tensor, text
+    from tfrecord_io.schema.formats.tf_features import (
         FixedLenFeature,
         FixedLenSequenceFeature,
         RaggedFeature,
         SparseFeature,
         VarLenFeature,
     )
-    from tfrecord_io.schema.field import Field
-    from tfrecord_io.schema.fields import Schema
-    from tfrecord_io.schema.makers import bytes_, image, list_, scalar, sequence, tensor, text
-    from tfrecord_io.sink import RecordWriter
-    from tfrecord_io.tensors.composite import RaggedTensor, SparseTensor
-    from tfrecord_io.tensors.proto import parse_tensor
-    from tfrecord_io.tensors.raw import decode_raw
-    from tfrecord_io.tensors.serialize import serialize_tensor
-    from tfrecord_io.tools.convert import convert
+    from tfrecord_io.schema.inferred_schema import InferredSchema
+    from tfrecord_io.schema.schema import Schema
+    from tfrecord_io.tf_compat.composite import RaggedTensor, SparseTensor
+    from tfrecord_io.tf_compat.decode_raw import decode_raw
+    from tfrecord_io.tf_compat.example import bytes_feature, decode_example, encode_example, float_feature, int64_feature
+    from tfrecord_io.tf_compat.parse_example import parse_example
     from tfrecord_io.tools.count import count_records
     from tfrecord_io.tools.describe import describe
+    from tfrecord_io.tools.metadata import read_metadata
     from tfrecord_io.tools.verify import verify
+    from tfrecord_io.training.iterator import ArrayIterator, iter_arrays
     from tfrecord_io.versions import show_versions
-    from tfrecord_io.writer import Writer, WriteReport
+    from tfrecord_io.write.frame_sink import RecordWriter
+    from tfrecord_io.write.writer import Writer, WriteReport
 
 __version__ = "0.1.0"
 
@@ -82,8 +82,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "adapters.pandas": ("register_pandas",),
     "api": ("infer_schema", "open_reader", "open_writer", "read_table", "read_tfrecord", "write_tfrecord"),
-    "arrays.iterator": ("ArrayIterator", "iter_arrays"),
-    "arrays.whole": ("read_arrays",),
+    "training.iterator": ("ArrayIterator", "iter_arrays"),
+    "arrays.read_arrays": ("read_arrays",),
     "engine.reference.messages": (
     "BytesList",
         "Example",
@@ -95,31 +95,31 @@ _HOMES = {
         "Int64List",
         "SequenceExample",
     ),
-    "example": ("bytes_feature", "decode_example", "encode_example", "float_feature", "int64_feature"),
-    "framing": ("RecordReader",),
-    "metadata": ("read_metadata",),
-    "numpy_files.array_stream": ("ArrayStream",),
-    "numpy_files.exporting": ("to_npy", "to_npz"),
-    "numpy_files.importing": ("from_idx", "from_npy", "from_npz"),
-    "parsing": ("parse_example",),
-    "random_access": ("RandomAccess", "open_random"),
-    "reader": ("Reader",),
-    "schema.evidence": ("InferredSchema",),
-    "schema.features": ("FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "VarLenFeature"),
+    "tf_compat.example": ("bytes_feature", "decode_example", "encode_example", "float_feature", "int64_feature"),
+    "read.record_reader": ("RecordReader",),
+    "tools.metadata": ("read_metadata",),
+    "file_formats.array_stream": ("ArrayStream",),
+    "file_formats.to_numpy_files": ("to_npy", "to_npz"),
+    "file_formats.from_numpy_files": ("from_idx", "from_npy", "from_npz"),
+    "tf_compat.parse_example": ("parse_example",),
+    "read.random_access": ("RandomAccess", "open_random"),
+    "read.reader": ("Reader",),
+    "schema.inferred_schema": ("InferredSchema",),
+    "schema.formats.tf_features": ("FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "VarLenFeature"),
     "schema.field": ("Field",),
-    "schema.fields": ("Schema",),
-    "schema.makers": ("bytes_", "image", "list_", "scalar", "sequence", "tensor", "text"),
-    "sink": ("RecordWriter",),
-    "tensors.composite": ("RaggedTensor", "SparseTensor"),
-    "tensors.proto": ("parse_tensor",),
-    "tensors.raw": ("decode_raw",),
-    "tensors.serialize": ("serialize_tensor",),
-    "tools.convert": ("convert",),
+    "schema.schema": ("Schema",),
+    "schema.field_makers": ("bytes_", "image", "list_", "scalar", "sequence", "tensor", "text"),
+    "write.frame_sink": ("RecordWriter",),
+    "tf_compat.composite": ("RaggedTensor", "SparseTensor"),
+    "format.tensor_proto": ("parse_tensor",),
+    "tf_compat.decode_raw": ("decode_raw",),
+    "format.tensor_proto_writer": ("serialize_tensor",),
+    "file_formats.convert": ("convert",),
     "tools.count": ("count_records",),
     "tools.describe": ("describe",),
     "tools.verify": ("verify",),
     "versions": ("show_versions",),
-    "writer": ("WriteReport", "Writer"),
+    "write.writer": ("WriteReport", "Writer"),
 }
 _MODULES = {name: module for module, names in _HOMES.items() for name in names}
 

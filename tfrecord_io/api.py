@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.keywords import explained
+from tfrecord_io.keyword_docs import explained
 from tfrecord_io.options import ReadOptions, WriteOptions
-from tfrecord_io.reader import Reader
-from tfrecord_io.schema.evidence import InferredSchema
-from tfrecord_io.schema.fields import Schema
-from tfrecord_io.session import Session
-from tfrecord_io.writer import Writer, WriteReport, write
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_schema import Session
+from tfrecord_io.schema.inferred_schema import InferredSchema
+from tfrecord_io.schema.schema import Schema
+from tfrecord_io.write.writer import Writer, WriteReport, write
 
 if TYPE_CHECKING:
     import pandas as pd

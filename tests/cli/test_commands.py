@@ -10,8 +10,8 @@ import pytest
 
 import tfrecord_io as tfr
 from records import written
+from tensor_records import record
 from tensors_of_arrays import NAMES, values_of
-from test_tensors_read import record
 
 COMMANDS = ["head", "schema", "count", "verify", "describe"]
 HOSTILE = "\x1b]0;owned\x07\x1b[31m"

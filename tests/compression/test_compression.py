@@ -11,10 +11,10 @@ import zlib
 
 import crc32c
 import pytest
-from codec_suite import CodecSuite, Unseekable, read, records, shared, write
 from hypothesis import given
 from hypothesis import strategies as st
 
+from codec_suite import CodecSuite, Unseekable, read, records, shared, write
 from tfrecord_io.compression import codec_for_path, deflate, get_codec, infer, is_record_header, open_decompressed, sniff
 from tfrecord_io.compression import gzip as deflate_gzip
 from tfrecord_io.compression import zlib as deflate_zlib

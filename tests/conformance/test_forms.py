@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.cli.forms import schema_text, strict_schema
+from tfrecord_io.cli.schema_text import schema_text, strict_schema
 
 
 def printed(path: Path, tf: Any) -> tuple[dict[str, Any], list[str]]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from conformance.wire_forms import BYTES, FLOAT_BITS, INTS, NAMES, WireForms, delimited
+from wire_forms import BYTES, FLOAT_BITS, INTS, NAMES, WireForms, delimited
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 KINDS = {"int64": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}

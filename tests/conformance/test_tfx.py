@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.schema import tfx_messages
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.fields import Schema
-from tfrecord_io.schema.makers import bytes_, list_, scalar, sequence, tensor, text
-from tfrecord_io.schema.tfx import from_tfx, to_tfx
+from tfrecord_io.schema.field_makers import bytes_, list_, scalar, sequence, tensor, text
+from tfrecord_io.schema.formats import tfx_messages
+from tfrecord_io.schema.formats.tfx import from_tfx, to_tfx
+from tfrecord_io.schema.schema import Schema
 
 DATA = Path(__file__).parent.parent / "data" / "tfx"
 

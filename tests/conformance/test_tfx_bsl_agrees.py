@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from conformance.wire_forms import WireForms, delimited
+from wire_forms import WireForms, delimited
 
 SEEDS_PER_TEST = 20
 

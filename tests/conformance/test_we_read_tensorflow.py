@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from conformance.wire_forms import BYTES, FLOAT_BITS, INTS
+from wire_forms import BYTES, FLOAT_BITS, INTS
 
 KINDS = ("int64", "float", "bytes")
 

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.strategies import datasets, plans
-from engine.test_equivalence import NATIVE, compare
+from engine_comparison import NATIVE, compare
+from strategies import datasets, plans
 from tfrecord_io.engine.contract import ColumnBuffers, Plan
 from tfrecord_io.engine.reference import ENGINE as REFERENCE
-from tfrecord_io.schema.kinds import Kind, Layout
+from tfrecord_io.format.kinds import Kind, Layout
 
 if NATIVE is None:
     pytest.skip("the native engine is not built", allow_module_level=True)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.rows import decode, records
+from rows import decode, records
 from tfrecord_io.engine.contract import Engine, Plan
-from tfrecord_io.example import decode_example
-from tfrecord_io.schema.kinds import RecordType
+from tfrecord_io.format.kinds import RecordType
+from tfrecord_io.tf_compat.example import decode_example
 
 
 def plain(cell: dict[str, list[Any]] | None) -> Any:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.rows import decode, records
-from engine.strategies import EMBEDDED, blobs, entry, example, field, floats, group, int64s, sequence_example, tag, varint
+from rows import decode, records
+from strategies import EMBEDDED, blobs, entry, example, field, floats, group, int64s, sequence_example, tag, varint
 from tfrecord_io.engine.contract import Engine, Fault, FaultCode, Plan, PlanColumn
 from tfrecord_io.engine.reference import messages
-from tfrecord_io.schema.kinds import Kind, Layout, RecordType, Text
+from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
 
 SIGNALLING_NAN = b"\x01\x00\x80\x7f"
 ONE = example(b=int64s(1))

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from engine.rows import decode, records
-from tfrecord_io import example
+from rows import decode, records
 from tfrecord_io.engine.contract import Engine, FaultCode, Plan
+from tfrecord_io.tf_compat import example
 
 CASES = json.loads((Path(__file__).parents[1] / "data" / "wire.json").read_text())
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from arrow_tables import batches
 from tensors_of_arrays import NAMES
-from tfrecord_io.arrow.from_arrow import dictionaries
-from tfrecord_io.arrow.write_plan import plan_writing
+from tfrecord_io.arrow.encode.columns import dictionaries
+from tfrecord_io.arrow.encode.plan import plan_writing
 from tfrecord_io.engine.contract import EMBEDDED_FIELD
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema import embedded
-from tfrecord_io.schema.dtypes import element
 from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, embedded_schema, equal_types, field_bytes, pack, unpack
 from tfrecord_io.schema.tensor_types import tensor_field, variable_shape_tensor
 

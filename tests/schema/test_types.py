@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tfrecord_io.schema.dtypes import element
-from tfrecord_io.schema.kinds import Kind, Layout
+from tfrecord_io.format.dtypes import element
+from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.tensor_types import tensor_field
 from tfrecord_io.schema.types import UnsupportedType, leaves, step_of, value_type, wire_storage, with_encoding
 

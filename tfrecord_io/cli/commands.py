@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 import tfrecord_io
-from tfrecord_io.cli.guard import BAD_DATA, GuardedGroup, say, sentence
+from tfrecord_io.cli.exit_codes import BAD_DATA, GuardedGroup, say, sentence
 from tfrecord_io.errors import printable
 
 Command = Callable[..., Any]
@@ -71,7 +71,7 @@ columns = click.option(
 
 
 def print_json(value: Any) -> None:
-    from tfrecord_io.cli.jsons import plain_values
+    from tfrecord_io.cli.json_output import plain_values
 
     click.echo(json.dumps(plain_values(value), indent=2))
 
@@ -85,7 +85,7 @@ def head(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Show the first records."""
     table = tfrecord_io.read_table(path, **options)
     if as_json:
-        from tfrecord_io.tools.tensor_values import rows_of
+        from tfrecord_io.arrow.tensor_values_rest import rows_of
 
         columns = [rows_of(*each) for each in zip(table.columns, table.schema, strict=True)]
         print_json(
@@ -103,13 +103,13 @@ def head(path: str | list[str], as_json: bool, **options: Any) -> None:
 @click.option("--as", "form", type=click.Choice(FORMS), help="Print it to be pasted: for pyarrow, TFX, TensorFlow, as JSON or as Python.")
 def schema(path: str | list[str], as_json: bool, form: str | None, **options: Any) -> None:
     """Show the columns and their types, as the file says or as its first records show."""
-    from tfrecord_io.tools.summary import type_name
+    from tfrecord_io.tools.column_summary import type_name
 
     with tfrecord_io.open_reader(path, **options) as reader:
         next(reader, None)  # damage in front of all records is an error, not a schema without columns
         found, origin = reader.schema, reader.report.schema_source
     if form is not None:
-        from tfrecord_io.cli.forms import schema_text, strict_schema
+        from tfrecord_io.cli.schema_text import schema_text, strict_schema
 
         click.echo(schema_text(strict_schema(path, found, origin, form, options), form))
     elif as_json:
@@ -137,7 +137,7 @@ def count(path: str | list[str], as_json: bool, **options: Any) -> None:
 @click.option("--check", is_flag=True, help="Write nothing: say whether the index beside each file fits it.")
 def index(path: str | list[str], as_json: bool, check: bool) -> None:
     """Write the places of the records beside each file, as FILE.index: for random access and counting."""
-    from tfrecord_io.tools.index import check_indexes, write_indexes
+    from tfrecord_io.tools.index_files import check_indexes, write_indexes
 
     found = check_indexes(path) if check else write_indexes(path)
     if as_json:
@@ -231,7 +231,7 @@ def clean(path: str, as_json: bool, **options: Any) -> None:
 
     Uploads of other programs are among them: nobody can tell whose one is.
     """
-    from tfrecord_io.tools.clean import clean as find
+    from tfrecord_io.tools.leftovers import clean as find
 
     found = find(path, **options)
     if as_json:

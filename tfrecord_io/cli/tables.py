@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tfrecord_io.arrow.tensor_values_rest import rows_of
 from tfrecord_io.errors import printable
+from tfrecord_io.tools.column_summary import type_name
 from tfrecord_io.tools.describe import HEADINGS, Description
-from tfrecord_io.tools.index import FileIndex
-from tfrecord_io.tools.summary import type_name
-from tfrecord_io.tools.tensor_values import rows_of
-from tfrecord_io.tools.words import short
+from tfrecord_io.tools.index_files import FileIndex
+from tfrecord_io.words import short
 
 if TYPE_CHECKING:
     from rich.table import Table

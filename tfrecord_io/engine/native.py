@@ -20,7 +20,7 @@ from tfrecord_io.engine.contract import (
     Plan,
     Progress,
 )
-from tfrecord_io.schema.kinds import Kind, Layout
+from tfrecord_io.format.kinds import Kind, Layout
 
 _UNKNOWN = {"discover": 0, "skip": 1, "fault": 2}
 _STOP_NEW_NAMES, _STOP_EMBEDDED = 48, 49

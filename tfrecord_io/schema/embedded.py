@@ -19,10 +19,10 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import MissingDependencyError, SchemaError
-from tfrecord_io.schema.dtypes import DTYPE_KEY
+from tfrecord_io.format.dtypes import DTYPE_KEY
+from tfrecord_io.format.kinds import EMBEDDED_FIELD
 from tfrecord_io.schema.field import DEFAULT_KEY, FEATURE_KEY
-from tfrecord_io.schema.kinds import EMBEDDED_FIELD
-from tfrecord_io.schema.plain_types import plain_field
+from tfrecord_io.schema.stored_types import plain_field
 from tfrecord_io.schema.tensor_metadata import described_tensor
 from tfrecord_io.schema.tensor_types import FIXED_SHAPE, VARIABLE_SHAPE, is_any_tensor
 from tfrecord_io.schema.types import EXTENSIONS, Leaf, UnsupportedType, is_list_like, leaves, relist, step_of

@@ -12,12 +12,12 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.schema.dtypes import DTYPE_KEY
+from tfrecord_io.format.dtypes import DTYPE_KEY
+from tfrecord_io.schema.default_values import settled_default, tensor_default
 from tfrecord_io.schema.jsons import DEFECTS, dumps, from_plain, loads, to_plain
-from tfrecord_io.schema.names import logical_name, type_name
 from tfrecord_io.schema.shapes import Shape, as_shape, check_shape, shape_of, size_of
-from tfrecord_io.schema.tensor_defaults import settled_default, tensor_default
 from tfrecord_io.schema.tensor_types import is_any_tensor, register_variable_shape_tensor
+from tfrecord_io.schema.type_names import logical_name, type_name
 from tfrecord_io.schema.types import ENCODING_KEY, ENCODINGS, LIST, encoding_of, is_list_like
 
 # Keys in the metadata of a pa.Field, each only where it says something that name and type do not.

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.errors import FeatureNotFoundError
+from tfrecord_io.schema.column_selection import is_glob, matches
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.fields import Schema, field_of
-from tfrecord_io.schema.projection import is_glob, matches
+from tfrecord_io.schema.schema import Schema, field_of
 
 
 def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) -> Schema:

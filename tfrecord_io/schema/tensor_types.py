@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.schema.dtypes import DTYPE_KEY, Element, element_of
+from tfrecord_io.format.dtypes import DTYPE_KEY, Element, element_of
 
 Shape = tuple[int | None, ...]
 
@@ -166,7 +166,7 @@ def tensor_type(of: Element, shape: Shape, dim_names: tuple[str, ...] | None = N
 
     Examples
     --------
-    >>> from tfrecord_io.schema.dtypes import element
+    >>> from tfrecord_io.format.dtypes import element
     >>> tensor_type(element("complex64"), (4,)).shape
     [4, 2]
     """
@@ -197,7 +197,7 @@ def element_and_shape(field: pa.Field) -> tuple[Element, Shape]:
 
     Examples
     --------
-    >>> from tfrecord_io.schema.dtypes import element
+    >>> from tfrecord_io.format.dtypes import element
     >>> found, shape = element_and_shape(tensor_field("x", element("complex64"), (None, 4)))
     >>> found.name, shape
     ('complex64', (None, 4))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.schema.dtypes import Element
-from tfrecord_io.schema.kinds import Kind, Layout
+from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_any_tensor, value_type_of
 
 ENCODING_KEY = b"tfrecord_io.encoding"  # field metadata; absent means LIST

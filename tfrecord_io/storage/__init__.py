@@ -1,13 +1,13 @@
 """Files: which a path means, opened for reading in blocks, and written whole or not at all."""
 
-from tfrecord_io.storage.blocks import Block, BlockReader, BufferPool
-from tfrecord_io.storage.commit import open_output
-from tfrecord_io.storage.opening import open_source
-from tfrecord_io.storage.output_file import OutputFile
-from tfrecord_io.storage.outputs import Output, resolve_output
-from tfrecord_io.storage.paths import resolve_inputs
-from tfrecord_io.storage.shards import shard_name
-from tfrecord_io.storage.sources import Source
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
+from tfrecord_io.storage.paths.shard_names import shard_name
+from tfrecord_io.storage.read.block_reader import Block, BlockReader, BufferPool
+from tfrecord_io.storage.read.open_stream import open_source
+from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.storage.write.output_file import OutputFile
 
 __all__ = [
     "Block",

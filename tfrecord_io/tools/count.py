@@ -8,16 +8,16 @@ from typing import Any
 
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
-from tfrecord_io.framing import RecordFile
-from tfrecord_io.indexing import find_indexes, read_index, scan_sizes
-from tfrecord_io.indexing.index import FRAME_BYTES
+from tfrecord_io.index import find_indexes, read_index, scan_sizes
+from tfrecord_io.index.record_index import FRAME_BYTES
 from tfrecord_io.options import MAX_RECORD_BYTES
-from tfrecord_io.schema.tfds import shard_lengths
-from tfrecord_io.storage.paths import resolve_inputs
-from tfrecord_io.storage.positioned import codec_of, open_ranges
-from tfrecord_io.storage.sources import Source
-from tfrecord_io.storage.upcoming import Upcoming
-from tfrecord_io.tools.walk import scan_step, walk
+from tfrecord_io.read.record_reader import RecordFile
+from tfrecord_io.read.record_walk import scan_step, walk
+from tfrecord_io.schema.formats.tfds import shard_lengths
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.prefetch import Upcoming
+from tfrecord_io.storage.read.random_access import codec_of, open_ranges
+from tfrecord_io.storage.read.source import Source
 
 
 def count_records(

@@ -9,13 +9,13 @@ from typing import Any
 from tfrecord_io.engine.contract import Decoder, Fault, Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, TFRecordError, printable
-from tfrecord_io.framing import RecordFile
+from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.options import MAX_RECORD_BYTES, RECORD_TYPES
-from tfrecord_io.schema.kinds import RecordType, Text
-from tfrecord_io.storage.paths import resolve_inputs
-from tfrecord_io.storage.sources import Source
-from tfrecord_io.storage.upcoming import Upcoming
-from tfrecord_io.tools.walk import Step, scan_step, walk
+from tfrecord_io.read.record_reader import RecordFile
+from tfrecord_io.read.record_walk import Step, scan_step, walk
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.prefetch import Upcoming
+from tfrecord_io.storage.read.source import Source
 
 _PIECE = 1 << 20
 _TYPES = {None: RecordType.DETECT, "example": RecordType.EXAMPLE, "sequence_example": RecordType.SEQUENCE_EXAMPLE}

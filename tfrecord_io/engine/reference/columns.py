@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrecord_io.engine.contract import ColumnBuffers, FaultCode, PlanColumn
-from tfrecord_io.engine.reference.parsing import Cell, Steps
-from tfrecord_io.schema.kinds import Kind, Layout, Text
+from tfrecord_io.engine.reference.record_parser import Cell, Steps
+from tfrecord_io.format.kinds import Kind, Layout, Text
 
 _DTYPES = {Kind.BYTES: np.uint8, Kind.FLOAT: np.float32, Kind.INT64: np.int64}
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # Unicode's category Cc but \t \n \r

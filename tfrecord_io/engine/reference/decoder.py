@@ -10,8 +10,8 @@ from google.protobuf.message import DecodeError
 from tfrecord_io.engine.contract import ColumnBuffers, EmbeddedHook, Fault, FaultCode, Plan, PlanColumn, Progress
 from tfrecord_io.engine.reference.columns import Column
 from tfrecord_io.engine.reference.framing import byte_view, check_payload, check_whole, is_cut, read_header
-from tfrecord_io.engine.reference.parsing import Record, read_embedded, read_record
-from tfrecord_io.schema.kinds import RecordType
+from tfrecord_io.engine.reference.record_parser import Record, read_embedded, read_record
+from tfrecord_io.format.kinds import RecordType
 
 _OFFSET_LIMIT = 2**31 - 1  # a column has fewer values than its records have bytes, so its int32 offsets fit below this
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ColumnBuffers
-from tfrecord_io.engine.reference import messages, tags
+from tfrecord_io.engine.reference import messages
+from tfrecord_io.engine.reference import wire_tags as tags
 from tfrecord_io.engine.reference.framing import frame
-from tfrecord_io.schema.kinds import Kind, Layout
+from tfrecord_io.format.kinds import Kind, Layout
 
 
 def encode(columns: Sequence[ColumnBuffers], begin: int, end: int, *, prefix: bytes = b"", sequence: bool = False) -> tuple[bytes, int]:

@@ -1,0 +1,265 @@
+"""A whole dataset as arrays: the dtypes of its columns, stacked where rows have one shape, and nothing invented."""
+
+from __future__ import annotations
+
+import datetime as dt
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from records import blobs, example, floats, framed, int64s, written
+from strategies import sequence_example
+from tfrecord_io.format.dtypes import element
+
+TABLE = pa.table(
+    {
+        "int": [3, 1, 2],
+        "small": pa.array([1, 2, 3], pa.int8()),
+        "flag": [True, False, True],
+        "real": pa.array([0.5, 1.5, 2.5], pa.float32()),
+        "when": pa.array([dt.datetime(2020, 1, n) for n in (1, 2, 3)], pa.timestamp("us")),
+        "day": pa.array([dt.date(2020, 1, n) for n in (1, 2, 3)]),
+        "lasts": pa.array([1, 2, 3], pa.duration("ms")),
+        "text": ["ä", "", "c"],
+        "blob": [b"a\0", b"", b"\xff\0\0"],
+        "kind": pa.array(["u", "v", "u"]).dictionary_encode(),
+        "pair": pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.int16())),
+        "box": pa.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], pa.list_(pa.float32(), 2)),
+        "ragged": [[1], [], [2, 3]],
+        "words": [["a"], ["b", "c"], []],
+        "at": [{"x": 1, "in": {"y": "p"}}, {"x": 2, "in": {"y": "q"}}, {"x": 3, "in": {"y": "r"}}],
+    }
+)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    tfr.write_tfrecord(TABLE, tmp_path / "a.tfrecord")
+    return tmp_path / "a.tfrecord"
+
+
+def test_each_column_has_its_dtype_and_values(path: Path, engine: str) -> None:
+    arrays = tfr.read_arrays(path)
+    expected = {
+        "int": np.array([3, 1, 2]),
+        "small": np.array([1, 2, 3], np.int8),
+        "flag": np.array([True, False, True]),
+        "real": np.array([0.5, 1.5, 2.5], np.float32),
+        "when": np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[us]"),
+        "day": np.array(["2020-01-01", "2020-01-02", "2020-01-03"], "M8[D]"),
+        "lasts": np.array([1, 2, 3], "m8[ms]"),
+        "text": np.array(["ä", "", "c"], np.dtypes.StringDType()),
+        "blob": np.array([b"a\0", b"", b"\xff\0\0"], object),
+        "kind": np.array(["u", "v", "u"], np.dtypes.StringDType()),
+        "pair": np.array([[1, 2], [3, 4], [5, 6]], np.int16),
+        "box": np.array([[1, 2], [3, 4], [5, 6]], np.float32),
+        "at/x": np.array([1, 2, 3]),
+        "at/in/y": np.array(["p", "q", "r"], np.dtypes.StringDType()),
+    }
+    assert list(arrays) == [*TABLE.column_names[:-1], "at/x", "at/in/y"]
+    for name, array in expected.items():
+        assert arrays[name].dtype == array.dtype, name
+        assert arrays[name].shape == array.shape, name
+        assert (arrays[name] == array).all(), name
+    assert [(row.dtype, row.tolist()) for row in arrays["ragged"]] == [(np.int64, [1]), (np.int64, []), (np.int64, [2, 3])]
+    assert [row.tolist() for row in arrays["words"]] == [["a"], ["b", "c"], []]
+    assert arrays["blob"][0] == b"a\0"  # NumPy's S would drop the trailing NUL
+
+
+def test_keywords_of_reading_hold(path: Path) -> None:
+    assert list(tfr.read_arrays(path, columns=["pair", "int"])) == ["pair", "int"]
+    assert tfr.read_arrays(path, columns="int", offset=1, limit=1)["int"].tolist() == [1]
+    assert tfr.read_arrays([path, path], columns="int")["int"].tolist() == [3, 1, 2, 3, 1, 2]
+    assert tfr.read_arrays(path, schema={"int": "uint8"})["int"].dtype == np.uint8
+    with path.open("rb") as file:
+        assert tfr.read_arrays(file, columns="int")["int"].tolist() == [3, 1, 2]
+    assert tfr.read_arrays(path, columns="int", record_type="example", threads=4)["int"].tolist() == [3, 1, 2]
+    with pytest.raises(TypeError, match="batch_sise"):
+        tfr.read_arrays(path, batch_sise=3)
+
+
+def test_no_records_give_arrays_without_rows(path: Path, tmp_path: Path) -> None:
+    arrays = tfr.read_arrays(path, limit=0)
+    assert {name: len(array) for name, array in arrays.items()} == dict.fromkeys(arrays, 0)
+    assert arrays["box"].shape == (0, 2)
+    assert tfr.read_arrays(written(tmp_path / "none", [])) == {}
+
+
+def test_ragged_forms(path: Path) -> None:
+    offsets = tfr.read_arrays(path, columns=["ragged", "pair", "words", "box"], ragged="offsets")
+    assert [array.tolist() for array in offsets["ragged"]] == [[1, 2, 3], [0, 1, 1, 3]]
+    assert [array.tolist() for array in offsets["pair"]] == [[1, 2, 3, 4, 5, 6], [0, 2, 4, 6]]  # the type decides, not the values
+    assert [array.tolist() for array in offsets["words"]] == [["a", "b", "c"], [0, 1, 3, 3]]
+    assert offsets["box"].shape == (3, 2)
+    padded = tfr.read_arrays(path, columns=["ragged", "words", "pair"], ragged="pad", pad_value=-9)
+    assert padded["ragged"].tolist() == [[1, -9], [-9, -9], [2, 3]]
+    assert padded["ragged/length"].tolist() == [1, 0, 2]
+    assert padded["words"].tolist() == [["a", ""], ["b", "c"], ["", ""]]
+    assert list(padded) == ["ragged", "ragged/length", "words", "words/length", "pair", "pair/length"]
+    objects = tfr.read_arrays(path, columns=["pair"], ragged="object")["pair"]
+    assert (objects.dtype, [row.tolist() for row in objects]) == (object, [[1, 2], [3, 4], [5, 6]])
+
+
+def test_a_value_to_pad_with_has_to_fit(path: Path) -> None:
+    with pytest.raises(tfr.SchemaError, match=r"0\.5 is no value of int64 to pad with"):
+        tfr.read_arrays(path, columns="ragged", ragged="pad", pad_value=0.5)
+    with pytest.raises(tfr.SchemaError, match="-1 is no value of uint8"):
+        tfr.read_arrays(path, columns="ragged", schema={"ragged": "list<uint8>"}, ragged="pad", pad_value=-1)
+    floating = written(path.parent / "b", [example(x=floats(1)), example(x=floats(1, 2, 3))])
+    padded = tfr.read_arrays(floating, ragged="pad", pad_value=np.nan)["x"]
+    assert np.isnan(padded).tolist() == [[False, True, True], [False, False, False]]
+
+
+def test_two_arrays_of_one_name_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(**{"x": int64s(*x), "x/length": int64s(len(x))}) for x in ([1, 2], [])])
+    with pytest.raises(tfr.SchemaError, match='two arrays would have the name "x/length"'):
+        tfr.read_arrays(path, ragged="pad")
+    assert tfr.read_arrays(path)["x/length"].tolist() == [2, 0]
+
+
+@pytest.mark.fault(44)
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("int64", int64s(7)),
+        ("float32", floats(1.5)),
+        ("bool", int64s(1)),
+        ("timestamp[s]", int64s(7)),
+        (tfr.tensor("int64", (2,)), int64s(1, 2)),
+    ],
+)
+def test_a_missing_value_is_an_error_or_a_mask(tmp_path: Path, engine: str, type_: Any, value: bytes) -> None:
+    first = written(tmp_path / "a.tfrecord", [example(x=value)] * 2)
+    second = written(tmp_path / "b.tfrecord", [example(x=value), example()])
+    with pytest.raises(tfr.FeatureNotFoundError, match=r"b\.tfrecord: record 1: feature 'x'.*pass missing=\"mask\"") as caught:
+        tfr.read_arrays([first, second], schema={"x": type_})
+    assert (caught.value.path, caught.value.record, caught.value.records_intact) == (str(second), 1, 3)
+    masked = tfr.read_arrays([first, second], schema={"x": type_}, missing="mask")["x"]
+    assert isinstance(masked, np.ma.MaskedArray)
+    assert masked.mask.reshape(4, -1).all(axis=1).tolist() == [False, False, False, True]
+    assert not masked.data[3].any() if masked.dtype.kind not in "M" else masked.data[3] == np.datetime64(0, "s")
+    assert isinstance(tfr.read_arrays(first, schema={"x": type_}, missing="mask")["x"], np.ma.MaskedArray)  # not decided by values
+    with pytest.warns(tfr.StoppedEarlyWarning, match="record 1"):
+        assert len(tfr.read_arrays([first, second], schema={"x": type_}, on_error="stop")["x"]) == 3
+
+
+def test_text_bytes_and_objects_hold_none(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(t=blobs(b"x"), b=blobs(b"\xff"), r=int64s(1)), example(), example(r=int64s(1, 2))])
+    arrays = tfr.read_arrays(path)
+    assert arrays["t"].tolist() == ["x", None, None]
+    assert arrays["t"].dtype == np.dtypes.StringDType(na_object=None)
+    assert arrays["b"].tolist() == [b"\xff", None, None]
+    assert [None if row is None else row.tolist() for row in arrays["r"]] == [[1], None, [1, 2]]
+    with pytest.raises(tfr.FeatureNotFoundError, match=r'record 1.*the form of offsets.*ragged="object"'):
+        tfr.read_arrays(path, columns="r", ragged="offsets", missing="mask")
+    padded = tfr.read_arrays(path, columns="r", ragged="pad", missing="mask")["r"]
+    assert padded.tolist() == [[1, 0], [None, None], [1, 2]]
+
+
+@pytest.mark.parametrize(("values", "kind"), [([b"x", b"y"], "T"), ([b"\xff", b""], "O")])
+def test_lists_of_one_length_hold_none_where_one_is_missing(tmp_path: Path, values: list[bytes], kind: str) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(t=blobs(*values)), example(), example(t=blobs(*values))])
+    whole = tfr.read_arrays(path)["t"]
+    (batch,) = tfr.iter_arrays(path, batch_size=3, missing="mask")
+    for array in (whole, batch["t"]):
+        assert array.dtype.kind == kind
+        assert array.shape == (3, 2)
+        assert array[1].tolist() == [None, None]
+
+
+def test_defaults_and_columns_of_nothing(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(1)), example()])
+    assert tfr.read_arrays(path, schema={"x": tfr.scalar("int32", default=-1)})["x"].tolist() == [1, -1]
+    nothing = tfr.read_arrays(path, schema={"x": pa.null()}, limit=0)["x"]
+    assert nothing.dtype == object
+
+
+def test_feature_lists(data: Path, tmp_path: Path) -> None:
+    table = pa.table({"even": [[[1, 2], [3, 4]], [[5, 6], [7, 8]]], "uneven": [[[1], [2, 3]], [[], [4]]]})
+    tfr.write_tfrecord(table, tmp_path / "s.tfrecord", record_type="sequence_example")
+    arrays = tfr.read_arrays(tmp_path / "s.tfrecord")
+    assert [[step.tolist() for step in row] for row in arrays["uneven"]] == [[[1], [2, 3]], [[], [4]]]
+    assert [[step.tolist() for step in row] for row in arrays["even"]] == table["even"].to_pylist()
+    with pytest.raises(tfr.SchemaError, match="lists of lists have no form"):
+        tfr.read_arrays(tmp_path / "s.tfrecord", ragged="pad")
+    whole = tfr.read_arrays(data / "sequence.tfrecord")
+    assert len({len(array) for array in whole.values()}) == 1
+
+
+@pytest.mark.parametrize("name", ["bool", "complex64", "bfloat16", "U2", "S3", "datetime64[s]", "float16", "uint8"])
+def test_steps_that_are_tensors_have_their_dtype(tmp_path: Path, engine: str, name: str) -> None:
+    dtype = element(name).dtype
+    steps = np.array([[1, 0], [1, 1], [0, 1]]).astype(dtype)
+    payloads = [sequence_example({}, {"x": [blobs(step.tobytes()) for step in row]}) for row in (steps, steps[::-1])]
+    schema = {"x": tfr.sequence(tfr.tensor(name, (2,)))}
+    path = written(tmp_path / "a.tfrecord", payloads)
+    whole = tfr.read_arrays(path, schema=schema)["x"]
+    (batch,) = tfr.iter_arrays(path, batch_size=2, schema=schema, ragged="pad")
+    for array in (whole, batch["x"]):
+        assert array.dtype == dtype
+        assert np.array_equal(array, np.stack([steps, steps[::-1]]))
+
+
+@pytest.mark.fault(44)
+@pytest.mark.parametrize(("step", "item"), [(int64s(1), "int64"), (int64s(1), "bool"), (blobs(b"ab"), tfr.tensor("uint8", (2,)))])
+def test_a_step_without_a_value_is_no_zero(tmp_path: Path, engine: str, step: bytes, item: Any) -> None:
+    payloads = [sequence_example({}, {"x": steps}) for steps in ([step], [], [step, step], [step, b"", step])]
+    path = written(tmp_path / "a.tfrecord", payloads)
+    schema = {"x": tfr.sequence(item)}
+    for read in (tfr.read_arrays, lambda path, **keywords: list(tfr.iter_arrays(path, batch_size=2, **keywords))):
+        with pytest.raises(tfr.FeatureNotFoundError, match=r"record 3: feature 'x': one of its steps has no value"):
+            read(path, schema=schema, missing="mask")
+    with pytest.warns(tfr.StoppedEarlyWarning, match="record 3"):
+        assert len(tfr.read_arrays(path, schema=schema, on_error="stop")["x"]) == 3
+    with pytest.raises(tfr.EncodeError, match=r"record 3: feature 'x': one of its steps has no value"):
+        tfr.to_npy(path, tmp_path / "x.npy", offset=0, schema=schema)
+
+
+def test_damage_is_told_as_ever(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(framed(example(x=int64s(1)), example(x=int64s(2)))[:-1])
+    with pytest.raises(tfr.TruncatedRecordError) as caught:
+        tfr.read_arrays(path)
+    assert caught.value.records_intact == 1
+    with pytest.warns(tfr.StoppedEarlyWarning):
+        assert tfr.read_arrays(path, on_error="stop")["x"].tolist() == [1]
+
+
+def test_arrays_can_be_written_to(data: Path) -> None:
+    schema = {"image": tfr.tensor("float32", (28, 28, 1)), "label": tfr.tensor("float64", (10,))}
+    arrays = tfr.read_arrays(data / "fashion.tfrecord", schema=schema)
+    golden = np.load(data / "fashion.npz")
+    for name, array in arrays.items():
+        assert (array == golden[name]).all()
+        array += 1
+        assert (array == golden[name] + 1).all()
+
+
+@settings(max_examples=50, deadline=None)
+@given(rows=st.lists(st.none() | st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3), max_size=12), parts=st.integers(1, 3))
+def test_forms_hold_the_same_values(rows: list[list[int] | None], parts: int) -> None:
+    payloads = [example() if row is None else example(x=int64s(*row)) for row in rows]
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [written(Path(folder) / f"{i}", payloads[i * len(rows) // parts : (i + 1) * len(rows) // parts]) for i in range(parts)]
+        schema = {"x": "list<int64>"}
+        expected = [None if row is None else row or [] for row in tfr.read_table(paths, schema=schema)["x"].to_pylist()]
+        objects = tfr.read_arrays(paths, schema=schema, ragged="object")["x"]
+        assert [None if row is None else row.tolist() for row in objects] == expected
+        padded = tfr.read_arrays(paths, schema=schema, ragged="pad", missing="mask")
+        lengths = padded["x/length"].tolist()
+        mask = np.ma.getmaskarray(padded["x"])
+        width = padded["x"].shape[1]
+        cells = [row.tolist()[:n] for row, n in zip(padded["x"].data, lengths, strict=True)]
+        got = [None if width and missing.all() else cell for cell, missing in zip(cells, mask, strict=True)]
+        assert got == expected or not width
+        if None not in expected:
+            flat, offsets = tfr.read_arrays(paths, schema=schema, ragged="offsets")["x"]
+            assert [flat[a:b].tolist() for a, b in pairwise(offsets)] == expected

@@ -1,0 +1,278 @@
+"""Everything that holds a table is opened as batches of one schema, nothing in it guessed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from tfrecord_io.arrow.input.batch_source import BATCH_BYTES, BATCH_ROWS, BatchSource, open_input
+from tfrecord_io.errors import EncodeError, SchemaError
+
+
+def type_name(value: object) -> str:
+    return type(value).__name__
+
+
+def table(source: BatchSource) -> pa.Table:
+    return pa.Table.from_batches(list(source), source.schema)
+
+
+TABLE = pa.table({"a": pa.array([1, None, 3], pa.int16()), "b": ["x", "y", None]}, metadata={b"k": b"v"})
+
+
+class Stream:
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return TABLE.__arrow_c_stream__(requested_schema)
+
+
+class Struct:
+    def __arrow_c_array__(self, requested_schema: object = None) -> object:
+        return TABLE.to_batches()[0].__arrow_c_array__(requested_schema)
+
+
+class Failing:
+    """Like our Reader: an iterator with a schema, whose errors keep their class."""
+
+    schema = TABLE.schema
+
+    def read_next_batch(self) -> pa.RecordBatch:
+        raise KeyError("mine")
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        yield TABLE.to_batches()[0]
+        raise KeyError("mine")
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: TABLE,
+        lambda: TABLE.to_batches()[0],
+        lambda: TABLE.to_reader(),
+        Stream,
+        Struct,
+        lambda: [TABLE.slice(0, 1), TABLE.slice(1).to_batches()[0]],
+        lambda: (TABLE.slice(i, 1) for i in range(3)),
+        lambda: [Stream()],
+    ],
+    ids=["table", "batch", "reader", "stream", "array", "list", "generator", "list of streams"],
+)
+def test_every_form_of_arrow(make: Any) -> None:
+    found = table(open_input(make()))
+    assert found.equals(TABLE)
+    assert found.schema.metadata == TABLE.schema.metadata
+
+
+def test_a_readers_errors_keep_their_class() -> None:
+    source = open_input(Failing())
+    assert next(iter(source)).num_rows == 3
+    with pytest.raises(KeyError, match="mine"):
+        next(iter(source))
+
+
+def test_large_batches_are_cut() -> None:
+    rows = open_input(pa.table({"a": np.zeros(BATCH_ROWS * 2 + 1)}))
+    assert rows.rows == BATCH_ROWS * 2 + 1
+    assert [b.num_rows for b in rows] == [BATCH_ROWS, BATCH_ROWS, 1]
+    wide = pa.table({"a": pa.FixedSizeListArray.from_arrays(np.zeros(BATCH_BYTES // 4, np.float32).repeat(3), 1 << 18)})
+    assert [b.num_rows for b in open_input(wide)] == [64, 64, 64]
+
+
+def test_rows_without_columns_are_kept() -> None:
+    assert [b.num_rows for b in open_input(TABLE.select([]))] == [3]
+    assert [b.num_rows for b in open_input(pd.DataFrame(index=range(3)))] == [3]
+
+
+@pytest.mark.parametrize("data", [5, "a.csv", b"x", np.zeros(3), None, [1, 2], pa.array([1]), pd.Series([1])], ids=type_name)
+def test_what_holds_no_table_is_a_type_error(data: Any) -> None:
+    with pytest.raises((TypeError, pa.ArrowInvalid)):
+        open_input(data)
+
+
+# --- iterables
+
+
+def test_an_iterable_of_nothing_has_no_rows() -> None:
+    source = open_input([])
+    assert (source.schema, list(source)) == (pa.schema([]), [])
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [({"a": ["x"], "b": ["x"]}, "item 1.*another type"), ({"a": [1]}, "item 1.*'b'"), ({"b": ["x"], "a": [1]}, "order")],
+)
+def test_items_of_another_schema_are_refused(other: dict[str, Any], said: str) -> None:
+    source = open_input([{"a": [1], "b": ["x"]}, other])
+    with pytest.raises(SchemaError, match=said):
+        list(source)
+
+
+def test_a_column_of_nulls_fits_any_type() -> None:
+    frames = [pd.DataFrame({"a": ["x"]}), pd.DataFrame({"a": pd.Series([None, None], dtype=object)})]
+    assert table(open_input(iter(frames)))["a"].to_pylist() == ["x", None, None]
+
+
+def test_dictionaries_are_made_one() -> None:
+    chunks = pa.chunked_array([pa.array([v]).dictionary_encode() for v in "ab"])
+    batches = list(open_input(pa.table({"d": chunks})))
+    assert [b.column(0).dictionary.to_pylist() for b in batches] == [["a", "b"]] * 2
+
+
+# --- pandas
+
+
+def test_pandas_keeps_its_metadata_and_index() -> None:
+    frame = pd.DataFrame({"a": pd.array([1, None], "Int8"), "c": pd.Categorical(["x", "y"])}, index=pd.Index([5, 6], name="i"))
+    found = open_input(frame)
+    assert found.schema.names == ["a", "c", "i"]
+    assert json.loads(found.schema.metadata[b"pandas"])["index_columns"] == ["i"]
+    pd.testing.assert_frame_equal(table(found).to_pandas(types_mapper={pa.int8(): pd.Int8Dtype()}.get), frame)
+
+
+@pytest.mark.parametrize(("index", "names"), [(None, ["a"]), (True, ["a", "__index_level_0__"]), (False, ["a"])])
+def test_index_as_in_parquet(index: bool | None, names: list[str]) -> None:
+    assert open_input(pd.DataFrame({"a": [1]}), index=index).schema.names == names
+
+
+def test_nan_is_missing_unless_told() -> None:
+    frame = pd.DataFrame({"a": [1.5, math.nan], "t": pd.to_datetime(["2020", None]), "n": pd.array([1.0, None], "Float64")})
+    assert table(open_input(frame)).column("a").null_count == 1
+    kept = table(open_input(frame, nan_to_null=False))
+    assert [c.null_count for c in kept.columns] == [0, 1, 1]
+    assert math.isnan(kept["a"][1].as_py())
+    assert kept.schema.equals(table(open_input(frame)).schema, check_metadata=True)
+
+
+def test_nan_inside_an_array_is_a_value() -> None:
+    frame = pd.DataFrame({"a": pd.Series([np.array([1.0, math.nan]), None, math.nan], dtype=object)})
+    found = table(open_input(frame))["a"].to_pylist()
+    assert found[0][0] == 1.0
+    assert math.isnan(found[0][1])
+    assert found[1:] == [None, None]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [1, "x"],
+        [b"x", "y"],
+        [dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, 5)],
+        [1, True],
+        [2**70],
+        [object()],
+        [[1], "x"],
+    ],
+)
+def test_mixed_objects_name_their_column(cells: list[Any]) -> None:
+    with pytest.raises(EncodeError) as caught:
+        open_input(pd.DataFrame({"fine": 1, "odd": pd.Series(cells, dtype=object)}))
+    assert caught.value.feature == "odd"
+
+
+@pytest.mark.parametrize("column", [np.array([1, 2], "g"), pd.arrays.SparseArray([0.0, 1.0])], ids=["long", "sparse"])
+def test_dtypes_without_a_form_name_their_column(column: Any) -> None:
+    with pytest.raises(EncodeError, match="dtype") as caught:
+        open_input(pd.DataFrame({"fine": 1, "odd": column}))
+    assert caught.value.feature == "odd"
+
+
+def test_odd_column_names() -> None:
+    assert open_input(pd.DataFrame({0: [1], 1: [2]})).schema.names == ["0", "1"]
+    with pytest.raises(EncodeError, match="this name") as caught:
+        open_input(pd.DataFrame([[1, 2]], columns=["a", "a"]))
+    assert caught.value.feature == "a"
+    with pytest.warns(UserWarning, match="mixed type"), pytest.raises(EncodeError, match="this name"):
+        open_input(pd.DataFrame([[1, 2]], columns=[1, "1"]))
+    with pytest.raises(EncodeError, match="this name"):
+        open_input(pa.table([[1], [2]], names=["a", "a"]))
+
+
+def test_big_endian_columns_are_turned() -> None:
+    values = np.array([1, 2], ">i4")
+    assert table(open_input(pd.DataFrame({"a": values})))["a"].to_pylist() == [1, 2]
+    assert table(open_input({"a": values}))["a"].to_pylist() == [1, 2]
+
+
+def test_pandas_is_not_imported_for_others() -> None:
+    code = (
+        "import sys, pyarrow as pa, tfrecord_io.arrow.input.batch_source as i\n"
+        "table = pa.RecordBatch.from_arrays([pa.nulls(2)], ['a'])\n"
+        "sum(b.num_rows for b in i.open_input([table]))\n"
+        "print('pandas' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+# --- mappings of arrays
+
+
+def test_arrays_and_lists_become_columns() -> None:
+    data = {
+        "f": np.array([1.0, math.nan]),
+        "l": [[1, 2], None],
+        "m": np.ma.array([1, 2], mask=[False, True]),
+        "s": np.array(["x", "y"]),
+        "d": np.array(["2020-01-01", "NaT"], "datetime64[ms]"),
+        "p": pd.Series([1.0, math.nan]),
+        "a": pa.chunked_array([[1], [2]]),
+        "r": [np.arange(2), np.arange(0)],
+        "strided": np.arange(4)[::2],
+    }
+    found = table(open_input(data))
+    assert math.isnan(found["f"][1].as_py())
+    assert found.schema.field("d").type == pa.timestamp("ms")
+    rest = found.drop_columns(["f", "d"]).to_pydict()
+    assert rest == {
+        "l": [[1, 2], None],
+        "m": [1, None],
+        "s": ["x", "y"],
+        "p": [1.0, None],
+        "a": [1, 2],
+        "r": [[0, 1], []],
+        "strided": [0, 2],
+    }
+    assert math.isnan(table(open_input(data, nan_to_null=False))["p"][1].as_py())
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"a": [1], "b": [1, 2]}, "2 values"),
+        ({1: [1]}, "int"),
+        ({"a": [1, "x"]}, "int, str"),
+        ({"a": np.array([1], "g")}, "float128|longdouble"),
+        ({"a": 5}, "array"),
+        ({"a": "text"}, "array"),
+        ({"a": np.array(5)}, "array"),
+        ({"a": [2**70]}, "int"),
+        ({"a": [b"x", "y"]}, "bytes, str"),
+    ],
+)
+def test_mappings_that_are_no_table(data: dict[Any, Any], said: str) -> None:
+    with pytest.raises(EncodeError, match=said):
+        open_input(data)
+
+
+@pytest.mark.parametrize("of", [lambda x: x, lambda x: [x], lambda x: iter([x])], ids=["alone", "in a list", "iterated"])
+@pytest.mark.parametrize("array", [np.zeros((2, 3)), np.zeros(3), np.array(["a"]), np.array([{}])], ids=lambda x: str(x.dtype))
+def test_an_array_alone_has_no_name(of: Any, array: np.ndarray) -> None:
+    with pytest.raises(TypeError, match=r"an ndarray of shape .* has no name: pass a dict, \{'x': array\}"):
+        open_input(of(array))
+
+
+def test_a_single_value_is_no_table() -> None:
+    with pytest.raises(TypeError, match="a single value of dtype float64 holds no table"):
+        open_input([np.float64(1)])

@@ -1,0 +1,216 @@
+"""Tables become frames with the dtypes that pandas has for them, or those that were written."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfrecord_io.adapters.pandas import register_pandas
+from tfrecord_io.arrow.output.to_pandas import to_pandas
+
+
+def restored(frame: pd.DataFrame, **options: Any) -> pd.DataFrame:
+    return to_pandas(pa.Table.from_pandas(frame), whole_file=True, **options)
+
+
+def same(frame: pd.DataFrame, **options: Any) -> None:
+    pd.testing.assert_frame_equal(restored(frame, **options), frame)
+
+
+@pytest.mark.parametrize(
+    ("array", "dtype"),
+    [
+        (pa.array([1, None], pa.int8()), "Int8"),
+        (pa.array([1, None], pa.uint64()), "UInt64"),
+        (pa.array([1, 2], pa.int16()), "int16"),
+        (pa.array([True, None]), "boolean"),
+        (pa.array([True, False]), "boolean"),
+        (pa.array(["a", None]), "str"),
+        (pa.array(["a"], pa.large_string()), "str"),
+        (pa.array([1.5, None], pa.float32()), "float32"),
+        (pa.array(["a", None]).dictionary_encode(), "category"),
+        (pa.array([0, None], pa.timestamp("us", "UTC")), "datetime64[us, UTC]"),
+        (pa.array([0], pa.duration("s")), "timedelta64[s]"),
+        (pa.array([dt.date(2020, 1, 1)]), "object"),
+        (pa.array([b"\xff", None]), "object"),
+        (pa.array([[1], None]), "object"),
+        (pa.nulls(2), "object"),
+    ],
+)
+def test_dtypes_of_inferred_columns(array: pa.Array, dtype: str) -> None:
+    frame = to_pandas(pa.table({"x": array}))
+    assert str(frame.dtypes["x"]) == dtype
+    assert len(frame) == len(array)
+
+
+@given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1), min_size=1))
+def test_integers_are_exact_whatever_is_missing(values: list[int | None]) -> None:
+    column = to_pandas(pa.table({"x": pa.array(values, pa.int64())}))["x"]
+    assert [None if pd.isna(v) else int(v) for v in column] == values
+    assert column.dtype == ("Int64" if None in values else "int64")
+
+
+def test_lists_are_arrays() -> None:
+    cells = to_pandas(pa.table({"x": pa.array([[1, 2], []], pa.list_(pa.float32()))}))["x"]
+    assert [type(cell) for cell in cells] == [np.ndarray, np.ndarray]
+    assert cells[0].dtype == np.float32
+
+
+def test_backends() -> None:
+    table = pa.table({"n": pa.array([1], pa.int8()), "s": ["a"], "f": pa.array([1.0], pa.float32()), "b": [True]})
+    assert [str(d) for d in to_pandas(table, "numpy_nullable").dtypes] == ["Int8", "string", "Float32", "boolean"]
+    assert [str(d) for d in to_pandas(table, "pyarrow").dtypes] == ["int8[pyarrow]", "string[pyarrow]", "float[pyarrow]", "bool[pyarrow]"]
+    with pytest.raises(ValueError, match="dtype_backend"):
+        to_pandas(table, "polars")
+
+
+FRAME = pd.DataFrame(
+    {
+        "i8": np.array([1, 2], "i1"),
+        "flag": [True, False],
+        "text": ["a", None],
+        "Int64": pd.array([1, None], dtype="Int64"),
+        "full": pd.array([1, 2], dtype="Int16"),
+        "boolean": pd.array([True, None], dtype="boolean"),
+        "Float32": pd.array([1.5, None], dtype="Float32"),
+        "string": pd.array(["a", None], dtype="string"),
+        "arrow": pd.array([1, 2], dtype="int64[pyarrow]"),
+        "tz": pd.to_datetime(["2020", None]).tz_localize("Europe/Paris"),
+        "td": pd.to_timedelta([1, 2], unit="s"),
+        "cat": pd.Categorical(["x", None], categories=["z", "y", "x"], ordered=True),
+    }
+)
+
+
+def test_written_dtypes_come_back() -> None:
+    same(FRAME)
+    assert list(restored(FRAME)["cat"].cat.categories) == ["z", "y", "x"]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.RangeIndex(3, 7, 2, name="r"),
+        pd.Index([5, 6], name="text"),  # a column has that name, too
+        pd.Index([1, None], dtype="Int64"),
+        pd.Index(["a", "b"]),
+        pd.Index([True, False], name="flag"),
+        pd.CategoricalIndex(["q", "r"], name="c"),
+        pd.DatetimeIndex(["2020", "2021"], tz="UTC"),
+        pd.MultiIndex.from_arrays([[1, 2], ["a", "b"]], names=["p", None]),
+    ],
+)
+def test_written_index_comes_back(index: pd.Index) -> None:
+    same(FRAME.set_axis(index))
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        pd.Index([0, 1], name="c"),
+        pd.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["x", "y"]),
+        pd.DatetimeIndex(["2020", "2021"], tz="UTC"),
+    ],
+)
+def test_written_labels_come_back(columns: pd.Index) -> None:
+    same(pd.DataFrame([[1, 2.0], [3, 4.0]], columns=columns))
+
+
+def test_attributes_come_back() -> None:
+    frame = FRAME.copy()
+    frame.attrs = {"source": "x"}
+    assert restored(frame).attrs == {"source": "x"}
+
+
+def test_a_range_is_restored_for_a_whole_file_of_its_length_only() -> None:
+    table = pa.Table.from_pandas(FRAME.set_axis(pd.RangeIndex(3, 7, 2, name="r")))
+    assert to_pandas(table).index.equals(pd.RangeIndex(2))
+    assert to_pandas(table.slice(1), whole_file=True).index.equals(pd.RangeIndex(1))
+    assert to_pandas(pa.concat_tables([table, table]), whole_file=True).index.equals(pd.RangeIndex(4))
+    assert to_pandas(table, whole_file=True).index.name == "r"
+
+
+def test_projections_keep_what_is_there() -> None:
+    frame = FRAME.set_index(["i8", "text"])
+    table = pa.Table.from_pandas(frame)
+    part = to_pandas(table.select(["cat", "text", "Int64"]))
+    pd.testing.assert_frame_equal(part, frame[["cat", "Int64"]].reset_index("i8", drop=True))
+    assert to_pandas(table.select(["flag"])).index.equals(pd.RangeIndex(2))
+    assert to_pandas(table.select([])).shape == (2, 0)
+    assert to_pandas(table.select(["text", "i8"])).index.names == ["i8", "text"]
+
+
+def test_columns_that_the_metadata_does_not_know() -> None:
+    numbered = pa.Table.from_pandas(pd.DataFrame({0: [1], 1: [True]})).append_column("path", pa.array(["a"]))
+    frame = to_pandas(numbered)
+    assert list(frame.columns) == ["0", "1", "path"]
+    assert [str(d) for d in frame.dtypes] == ["int64", "bool", "str"]
+
+
+def test_values_that_went_missing_since_do_not_lose_bits() -> None:
+    table = pa.Table.from_pandas(pd.DataFrame({"n": [2**62 + 1], "b": [True]}))
+    metadata = table.schema.metadata
+    more = pa.table({"n": [2**62 + 1, None], "b": [True, None]}).replace_schema_metadata(metadata)
+    frame = to_pandas(more)
+    assert [str(d) for d in frame.dtypes] == ["Int64", "boolean"]
+    assert frame["n"][0] == 2**62 + 1
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b"{}",
+        b'{"columns": 3, "index_columns": {}, "column_indexes": "x", "attributes": []}',
+        b'{"columns": [3, {}, {"name": "x"}, {"name": 3, "field_name": "x", "numpy_type": "int64"}]}',
+        json.dumps({"columns": [{"name": "x", "field_name": "x", "numpy_type": "nonsense[3]"}]}).encode(),
+        json.dumps({"columns": [{"name": "x", "field_name": "x", "numpy_type": "string"}]}).encode(),
+        json.dumps({"columns": [{"name": "x", "field_name": "x", "numpy_type": "period[M]"}]}).encode(),
+        json.dumps({"columns": [{"name": "x", "field_name": "x", "numpy_type": "Int8"}]}).encode(),
+        json.dumps({"index_columns": ["y", 3, None, {"kind": "range", "start": 0, "stop": 10**30, "step": 1}]}).encode(),
+        json.dumps({"index_columns": [{"kind": "range", "start": 0, "stop": 2, "step": 0}]}).encode(),
+        json.dumps({"index_columns": [{"kind": "range", "start": 0, "stop": 2, "step": 1, "name": {}}]}).encode(),
+        json.dumps(
+            {"columns": [{"name": "(" * 5000, "field_name": "x", "numpy_type": "int64"}], "column_indexes": [{"name": 1}, {}]}
+        ).encode(),
+        json.dumps(
+            {
+                "columns": [{"name": "x", "field_name": "x", "numpy_type": "int64"}],
+                "column_indexes": [{"name": None, "pandas_type": "datetimetz"}],
+            }
+        ).encode(),
+    ],
+)
+def test_metadata_that_makes_no_sense_is_passed_over(metadata: bytes) -> None:
+    table = pa.table({"x": [300, None]}).replace_schema_metadata({b"pandas": metadata})
+    frame = to_pandas(table, whole_file=True)
+    assert list(frame.columns) == ["x"]
+    assert str(frame.dtypes["x"]) == "Int64"
+    assert frame.index.equals(pd.RangeIndex(2))
+
+
+def test_register_pandas_may_be_called_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    import tfrecord_io as tfr
+
+    monkeypatch.setattr(pd, "read_tfrecord", None, raising=False)
+    monkeypatch.setattr(pd.DataFrame, "to_tfrecord", None, raising=False)
+    calls: list[Any] = []
+    monkeypatch.setattr(tfr, "read_tfrecord", lambda path, **options: calls.append((path, options)), raising=False)
+    monkeypatch.setattr(tfr, "write_tfrecord", lambda frame, path, **options: calls.append((frame, path, options)), raising=False)
+    register_pandas()
+    register_pandas()
+    pd.read_tfrecord("a", limit=1)
+    FRAME.to_tfrecord("b", shards=2)
+    assert calls[0] == ("a", {"limit": 1})
+    assert calls[1][0] is FRAME
+    assert calls[1][1:] == ("b", {"shards": 2})

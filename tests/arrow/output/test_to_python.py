@@ -1,0 +1,92 @@
+"""One value of a column for Python."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tfrecord_io.arrow.output.to_python import cell
+from tfrecord_io.format.dtypes import element
+from tfrecord_io.schema.tensor_types import tensor_field
+
+
+@pytest.mark.parametrize(
+    ("array", "value"),
+    [
+        (pa.array([5], pa.int8()), 5),
+        (pa.array([True]), True),
+        (pa.array(["text"]), "text"),
+        (pa.array(["text"]).dictionary_encode(), "text"),
+        (pa.array([b"\\x00"], pa.binary()), b"\\x00"),
+        (pa.array([1.5], pa.float32()), 1.5),
+        (pa.array([Decimal("1.5")]), Decimal("1.5")),
+        (pa.array([1000], pa.timestamp("us")), dt.datetime(1970, 1, 1, 0, 0, 0, 1000)),
+        (pa.array([{"a": 1, "b": None}]), {"a": 1, "b": None}),
+        (pa.array([None], pa.list_(pa.int64())), None),
+        (pa.nulls(1), None),
+    ],
+    ids=lambda each: str(each) if not isinstance(each, pa.Array) else str(each.type),
+)
+def test_scalars_are_pythons(array: pa.Array, value: Any) -> None:
+    assert cell(array, 0) == value
+    assert type(cell(array, 0)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("array", "value"),
+    [
+        (pa.array([[1, 2]], pa.list_(pa.int16())), np.array([1, 2], np.int16)),
+        (pa.array([[]], pa.large_list(pa.float32())), np.array([], np.float32)),
+        (pa.array([[True, False]]), np.array([True, False])),
+        (pa.array([[1, 2]], pa.list_(pa.float64(), 2)), np.array([1.0, 2.0])),
+        (pa.array([[1]], pa.list_(pa.timestamp("ms"))), np.array([1], "datetime64[ms]")),
+        (pa.array([[1.5]], pa.list_(pa.float16())), np.array([1.5], np.float16)),
+    ],
+    ids=str,
+)
+def test_lists_of_numbers_are_arrays_of_the_callers_own(array: pa.Array, value: Any) -> None:
+    got = cell(array, 0)
+    np.testing.assert_array_equal(got, value, strict=True)
+    assert got.flags.writeable
+    assert got.flags.owndata
+
+
+def test_slices_have_their_own_rows() -> None:
+    array = pa.array([[1], [2, 3], [4, 5, 6]]).slice(1)
+    assert cell(array, 1).tolist() == [4, 5, 6]
+
+
+def test_lists_of_bytes_text_and_lists_are_arrays_of_objects() -> None:
+    assert cell(pa.array([[b"a", b""]]), 0).tolist() == [b"a", b""]
+    assert cell(pa.array([["a"]]), 0).dtype == object
+    nested = cell(pa.array([[[1, 2], [], None]]), 0)
+    assert nested.shape == (3,)
+    assert nested[0].tolist() == [1, 2]
+    assert nested[1].dtype == np.int64
+    assert nested[2] is None
+
+
+def test_integers_with_nulls_among_them_stay_integers() -> None:
+    assert cell(pa.array([[2**62 + 1, None]]), 0).tolist() == [2**62 + 1, None]
+
+
+def test_tensors_have_their_shape() -> None:
+    values = np.arange(12, dtype=np.float32).reshape(2, 2, 3)
+    got = cell(pa.FixedShapeTensorArray.from_numpy_ndarray(values), 1)
+    np.testing.assert_array_equal(got, values[1], strict=True)
+    assert got.flags.writeable
+
+
+def test_tensors_in_structs_and_in_steps_have_the_dtype_of_their_field() -> None:
+    field = tensor_field("x", element("complex64"), (2,))
+    data = np.array([[1 + 2j, 3], [4, 5j]], np.complex64)
+    tensors = pa.ExtensionArray.from_storage(field.type, pa.FixedSizeListArray.from_arrays(data.view(np.float32).reshape(-1), 4))
+    struct = pa.StructArray.from_arrays([tensors], fields=[field])
+    np.testing.assert_array_equal(cell(struct, 1)["x"], data[1], strict=True)
+    steps = pa.ListArray.from_arrays([0, 2, 2], tensors)
+    np.testing.assert_array_equal(cell(steps, 0, pa.field("x", steps.type, metadata=field.metadata)), data, strict=True)

@@ -1,0 +1,545 @@
+"""Tensors in records: raw bytes with their shape and dtype beside them become the arrays that they were, under any way of reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from reading_modes import blocks_of, engine_of, on_disk
+from records import blobs, example, floats, int64s, written
+from strategies import sequence_example
+from tensor_records import companions, record
+from tfrecord_io.arrow.tensor_values import to_cells
+from tfrecord_io.format.dtypes import element, name_of
+from tfrecord_io.schema.tensor_types import is_fixed_shape_tensor, is_variable_shape_tensor, mark, tensor_type, variable_shape_tensor
+from tfrecord_io.schema.types import with_encoding
+
+law = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+DTYPES = [
+    *("bool", "int8", "uint16", "int32", "int64", "uint64", "float16", "float32", "float64", "complex64", "complex128", "bfloat16"),
+    *("S1", "S10", "U3", "datetime64[D]", "datetime64[us]", "timedelta64[ms]", "datetime64[as]"),
+]
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+
+
+def cells(table: pa.Table, name: str = "x") -> list[np.ndarray | None]:
+    field = table.schema.field(name)
+    return [cell for chunk in table[name].chunks for cell in to_cells(chunk, field)]
+
+
+def assert_same(found: list[Any], expected: list[np.ndarray | None]) -> None:
+    """Dtype, shape and bits."""
+    assert all(cell is None or type(cell) is np.ndarray for cell in found)
+    assert [None if cell is None else (name_of(cell.dtype), cell.shape) for cell in found] == [
+        None if array is None else (name_of(array.dtype), array.shape) for array in expected
+    ]
+    assert [None if cell is None else cell.tobytes() for cell in found] == [
+        None if array is None else array.tobytes() for array in expected
+    ]
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> list[np.ndarray | None]:
+    """Arrays of one dtype and rank, of one shape or of several, some of them missing."""
+    dtype = dtype_of(draw(st.sampled_from(DTYPES)))
+    rank = draw(st.integers(1, 3))
+    shapes = st.lists(st.integers(0, 3), min_size=rank, max_size=rank).map(tuple)
+    shape = draw(st.just(shapes) | shapes.map(st.just))
+    content = shape.flatmap(lambda s: st.tuples(st.just(s), st.binary(min_size=_size(s, dtype), max_size=_size(s, dtype))))
+    made = draw(st.lists(st.none() | content, min_size=1, max_size=7))
+    return [None if each is None else _array(*each, dtype) for each in made]
+
+
+def _size(shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    return int(np.prod(shape)) * dtype.itemsize
+
+
+def _array(shape: tuple[int, ...], content: bytes, dtype: np.dtype[Any]) -> np.ndarray:
+    if dtype.kind == "b":
+        content = bytes(byte & 1 for byte in content)
+    if dtype.kind == "U":
+        content = (np.frombuffer(content, "<u4") & 0xFFFF).tobytes()
+    return np.frombuffer(content, dtype).reshape(shape)
+
+
+# ---- the law
+
+
+@law
+@given(arrays=columns(), others=columns(), data=st.data())
+def test_arrays_come_back_bit_for_bit_however_they_are_read(
+    native_engine: None, arrays: list[np.ndarray | None], others: list[np.ndarray | None], data: st.DataObject
+) -> None:
+    rows = max(len(arrays), len(others))
+    arrays, others = arrays + [None] * (rows - len(arrays)), others + [None] * (rows - len(others))
+    order = data.draw(st.permutations(range(rows)))
+    cut = data.draw(st.integers(0, rows))
+    payloads = [record({"x": arrays[i], "y/z": others[i]}, n=int64s(i)) for i in order]
+    with on_disk([payloads[:cut], payloads[cut:]]) as paths:
+        for engine, size, threads in [("native", 1 << 20, 1), ("native", 64, 3), ("reference", 64, 2)]:
+            with engine_of(engine), blocks_of(size):
+                table = tfr.read_table(paths, threads=threads)
+                table.validate(full=True)
+                with tfr.open_reader(paths, sample="all", batch_size=2, threads=threads) as reader:
+                    streamed = reader.read_all()
+                streamed.validate(full=True)
+                assert streamed.schema == table.schema
+                for name, expected in {"x": arrays, "y/z": others}.items():
+                    if any(array is not None for array in expected):
+                        _check(table, name, [expected[i] for i in order])
+                        _check(streamed, name, [expected[i] for i in order])
+
+
+def _check(table: pa.Table, name: str, expected: list[np.ndarray | None]) -> None:
+    assert_same(cells(table, name), expected)
+    one_shape = len({array.shape for array in expected if array is not None}) == 1
+    assert is_fixed_shape_tensor(table.schema.field(name).type) == one_shape
+    assert f"{name}/shape" not in table.column_names
+    assert f"{name}/dtype" not in table.column_names
+
+
+@law
+@given(arrays=columns(), data=st.data())
+def test_the_order_of_files_does_not_change_what_is_folded(
+    native_engine: None, arrays: list[np.ndarray | None], data: st.DataObject
+) -> None:
+    breaks = {"x/dtype": blobs(b"object"), "x/shape": int64s(7)}
+    payloads = [record({"x": array}) for array in arrays]
+    payloads += [example(**{name: breaks[name]}) for name in data.draw(st.lists(st.sampled_from(sorted(breaks)), max_size=1))]
+    turned = data.draw(st.permutations(payloads))
+    with on_disk([payloads, turned[:2], turned[2:]]) as (whole, *pieces):
+        schema = tfr.read_table(whole).schema
+        assert tfr.read_table(pieces).schema == schema
+        assert tfr.read_table(pieces[::-1], threads=2).schema == schema
+
+
+# ---- folding
+
+
+@pytest.fixture
+def read(tmp_path: Path, engine: str) -> Iterator[Any]:
+    """Read payloads, whole or as a stream by a sample of so many records."""
+
+    def read(payloads: list[bytes], sample: int | None = None, **keywords: Any) -> pa.Table:
+        path = written(tmp_path / "x.tfrecord", payloads)
+        if sample is None:
+            table = tfr.read_table(path, **keywords)
+        else:
+            with tfr.open_reader(path, sample=sample, **keywords) as reader:
+                table = reader.read_all()
+        table.validate(full=True)
+        return table
+
+    return read
+
+
+MATRIX = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def test_a_folded_column_says_where_its_type_comes_from(tmp_path: Path, engine: str) -> None:
+    path = written(tmp_path / "x", [record({"x": MATRIX}), record({"x": MATRIX + 1})])
+    with tfr.open_reader(path) as reader:
+        assert reader.report.schema_source == "companions"
+        assert reader.schema.names == ["x"]
+    found = tfr.read_metadata(path)
+    assert (found.schema_source, found.schema.field("x").type) == ("companions", pa.fixed_shape_tensor(pa.float32(), (2, 3)))
+    assert tfr.open_reader(path, schema="infer").report.schema_source == "inferred"
+
+
+def test_shapes_that_vary_are_a_column_of_free_axes(read: Any) -> None:
+    arrays = [MATRIX, None, np.zeros((0, 4), np.float32), MATRIX[:, :1]]
+    table = read([record({"x": array}) for array in arrays])
+    assert table["x"].type == variable_shape_tensor(pa.float32(), (None, None))
+    assert_same(cells(table), arrays)
+
+
+@pytest.mark.parametrize("name", ["float32", "bool", "uint64", "float64"])
+def test_single_numbers_are_a_plain_column(read: Any, name: str) -> None:
+    values = np.array([1, 0, 1], name)
+    table = read([record({"x": values[0]}), b"", record({"x": values[1]}), record({"x": values[2]})])
+    assert table["x"].to_pylist() == [values[0].item(), None, values[1].item(), values[2].item()]
+    assert table["x"].type == pa.from_numpy_dtype(values.dtype)
+
+
+@pytest.mark.parametrize("name", ["complex64", "bfloat16", "S10", "U3", "datetime64[D]", "datetime64[us]"])
+def test_single_values_of_other_dtypes_are_tensors_of_no_axis(read: Any, name: str) -> None:
+    values = [None, np.array(5, "i8").astype(dtype_of(name)), np.array(7, "i8").astype(dtype_of(name))]
+    assert_same(cells(read([record({"x": value}) for value in values])), values)
+
+
+WRONG = {
+    "no dtype": {"": blobs(bytes(4)), "/shape": int64s(1)},
+    "no shape": {"": blobs(bytes(4)), "/dtype": blobs(b"float32")},
+    "no bytes": {"/shape": int64s(1), "/dtype": blobs(b"float32")},
+    "another dtype": companions(np.zeros(1, np.int32)),
+    "another rank": companions(np.zeros((1, 1), np.float32)),
+    "a wrong length": {**companions(np.zeros(2, np.float32)), "": blobs(bytes(7))},
+    "a negative axis": {**companions(np.zeros(1, np.float32)), "/shape": int64s(-1)},
+    "an overflowing shape": {**companions(np.zeros((2, 2), np.float32)), "/shape": int64s(2**62, 4)},
+    "a long axis": {**companions(np.zeros(0, np.float32)), "/shape": int64s(2**31)},
+    "object": {**companions(np.zeros(1, np.float32)), "/dtype": blobs(b"object")},
+    "O": {**companions(np.zeros(1, np.float32)), "/dtype": blobs(b"O")},
+    "V8": {**companions(np.zeros(1, np.float32)), "/dtype": blobs(b"V8")},
+    "a pickle": {**companions(np.zeros(1, np.float32)), "/dtype": blobs(b"cnumpy\ndtype\n.")},
+}
+
+
+def named(features: Mapping[str, bytes]) -> bytes:
+    return example(**{f"x{suffix}": value for suffix, value in features.items()})
+
+
+@pytest.mark.fault(51)
+@pytest.mark.fault(53)
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_what_is_no_tensor_stays_plain(read: Any, wrong: Mapping[str, bytes]) -> None:
+    good = record({"x": np.ones(1, np.float32)})
+    for payloads in ([good, named(wrong)], [named(wrong), good]):
+        table = read(payloads)
+        assert set(table.column_names) == {"x", "x/dtype", "x/shape"}
+        assert pa.types.is_binary(table["x"].type)
+    if wrong is not WRONG["another rank"] and wrong is not WRONG["another dtype"]:
+        assert "x/dtype" in read([named(wrong), named(wrong)]).column_names or wrong in (WRONG["no dtype"],)
+
+
+@pytest.mark.fault(51)
+@pytest.mark.fault(53)
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
+def test_a_stream_says_which_record_is_no_tensor(read: Any, wrong: Mapping[str, bytes]) -> None:
+    good = record({"x": np.ones(1, np.float32)})
+    with pytest.raises(tfr.DecodeError, match=r"record 3.*'x") as caught:
+        read([good, b"", good, named(wrong)], sample=2)
+    assert (caught.value.record, caught.value.records_intact, caught.value.feature) == (3, 3, "x")
+
+
+def test_bytes_of_a_bool_are_0_or_1(read: Any) -> None:
+    bad = {**companions(np.zeros(1, bool)), "": blobs(b"\x02")}
+    assert "x/shape" in read([record({"x": np.ones(1, bool)}), named(bad)]).column_names
+    with pytest.raises(tfr.DecodeError, match=r"record 1.*bytes 02 at 0 are no bool"):
+        read([record({"x": np.ones(1, bool)}), named(bad)], sample=1)
+
+
+def test_numbers_of_no_character_are_no_text(read: Any) -> None:
+    good = np.array(["ab", "\U0010ffff"])
+    bad = {**companions(good), "": blobs(good[:1].tobytes() + b"\x00\x00\x11\x00" + bytes(4))}
+    assert "x/shape" in read([record({"x": good}), named(bad)]).column_names
+    with pytest.raises(tfr.DecodeError, match=r"record 1.*bytes 0000110000000000 at 8 are no U2"):
+        read([record({"x": good}), named(bad)], schema={"x": tfr.tensor("U2", (2,))})
+
+
+def test_companions_are_read_along_and_do_not_show(read: Any) -> None:
+    payloads = [record({"x": MATRIX, "y": MATRIX}, n=int64s(1), **{"z/shape": int64s(1, 2)})] * 2
+    assert read(payloads).column_names == ["n", "x", "y", "z/shape"]
+    assert read(payloads, columns=["x"]).column_names == ["x"]
+    assert read(payloads, columns=["!y"]).column_names == ["n", "x", "z/shape"]
+    assert read(payloads, columns=["x", "n"], sample=1).column_names == ["x", "n"]
+    assert_same(cells(read(payloads, columns=["x"])), [MATRIX] * 2)
+    for keywords in ({}, {"schema": "infer"}):
+        table = read(payloads, columns=["x/shape"], **keywords)
+        assert table.to_pydict() == {"x/shape": [[2, 3], [2, 3]]}
+    both = read(payloads, columns=["x/shape", "x"])
+    assert (both.column_names, both["x/shape"].to_pylist()) == (["x/shape", "x"], [[2, 3], [2, 3]])
+    assert read(payloads, columns=["x/*"]).column_names == ["x/dtype", "x/shape"]  # of a tensor that nobody asked for
+    assert read(payloads, columns=["*/shape"]).column_names == ["x/shape", "y/shape", "z/shape"]
+
+
+def test_a_companion_that_contradicts_itself_stops_nobody_who_did_not_ask(read: Any) -> None:
+    payloads = [example(x=int64s(1), **{"x/shape": int64s(1)}), example(x=int64s(2), **{"x/shape": floats(1)})]
+    assert read(payloads, columns=["x"]).to_pydict() == {"x": [1, 2]}
+    assert read(payloads, columns=["x"], sample=1).to_pydict() == {"x": [1, 2]}
+    with pytest.raises(tfr.SchemaError, match="x/shape"):
+        read(payloads)
+
+
+@pytest.mark.parametrize("keywords", [{"schema": "infer"}, {"stable_types": True}, {"schema_overrides": {"x": "binary"}}])
+def test_what_asks_for_plain_columns_gets_them(read: Any, keywords: Any) -> None:
+    assert read([record({"x": MATRIX})], **keywords).column_names == ["x", "x/dtype", "x/shape"]
+
+
+def test_an_override_may_make_the_tensor(read: Any) -> None:
+    table = read([record({"x": MATRIX})], schema_overrides={"x": tfr.tensor("float32", (None, 3))})
+    assert table.column_names == ["x"]
+    assert table["x"].type == variable_shape_tensor(pa.float32(), (None, 3))
+
+
+@pytest.mark.fault(43)
+@pytest.mark.parametrize("sample", [None, 1])
+@pytest.mark.parametrize("asked", ["string", tfr.tensor("U2", (1,))], ids=["text", "tensor"])
+def test_an_override_that_no_record_fits_is_not_laid_on_another_record(read: Any, sample: int | None, asked: Any) -> None:
+    with pytest.raises(tfr.TFRecordError, match=r"record 0.*feature 'x': expected a BytesList, got an Int64List") as caught:
+        read([example(x=int64s(1)), example(x=int64s(2))], sample, schema_overrides={"x": asked})
+    assert (caught.value.expected, caught.value.got) == ("BYTES", "INT64")
+
+
+def test_infer_schema_shows_folded_columns(tmp_path: Path) -> None:
+    path = written(tmp_path / "x", [record({"x": MATRIX.astype(np.complex64)}), record({"x": None})])
+    found = tfr.infer_schema(path)
+    row = repr(found).splitlines()[-1]
+    assert row.split()[:4] == ["x", "tensor<complex64>[2,3]", "bytes", "1"]
+    assert "x/shape and x/dtype" in row
+    assert tfr.read_table(path, schema=found) == tfr.read_table(path)
+
+
+# ---- a schema that governs
+
+
+def governed(name: str, shape: tuple[int | None, ...], encoding: str = "raw") -> pa.Schema:
+    of = element(name)
+    return pa.schema([with_encoding(pa.field("x", tensor_type(of, shape), metadata=mark(of) or None), encoding)])
+
+
+@law
+@given(arrays=columns(), beside=st.booleans())
+def test_a_governing_schema_gives_the_same_arrays(native_engine: None, arrays: list[np.ndarray | None], beside: bool) -> None:
+    present = [array for array in arrays if array is not None]
+    if not present:
+        return
+    shapes = {array.shape for array in present}
+    one = len(shapes) == 1 and not beside
+    schema = governed(name_of(present[0].dtype), present[0].shape if one else (None,) * present[0].ndim)
+    payloads = [record({"x": array}) for array in arrays]
+    if one:  # nothing beside it is needed
+        payloads = [b"" if array is None else example(x=blobs(array.tobytes())) for array in arrays]
+    with on_disk([payloads]) as paths:
+        for engine in ("native", "reference"):
+            with engine_of(engine):
+                table = tfr.read_table(paths, schema=schema)
+        table.validate(full=True)
+        assert table.schema.field("x").type == schema.field("x").type
+        assert_same(cells(table), arrays)
+
+
+@pytest.mark.fault(51)
+@pytest.mark.fault(53)
+@pytest.mark.parametrize(
+    "wrong", [v for k, v in WRONG.items() if k not in ("no dtype", "no shape", "no bytes")], ids=[k for k in WRONG if k[:2] != "no"]
+)
+@pytest.mark.parametrize("shape", [(1,), (None,)])
+def test_what_does_not_fit_a_schema_is_refused(read: Any, wrong: Mapping[str, bytes], shape: Any) -> None:
+    good = record({"x": np.ones(1, np.float32)})
+    with pytest.raises(tfr.DecodeError, match=r"record 1.*feature 'x'") as caught:
+        read([good, named(wrong)], schema=governed("float32", shape))
+    assert (caught.value.record, caught.value.records_intact) == (1, 1)
+
+
+@pytest.mark.fault(51)
+def test_the_error_says_what_the_bytes_would_be(read: Any) -> None:
+    image = np.zeros((28, 28), np.uint8)
+    with pytest.raises(tfr.DecodeError, match=r"784 bytes are uint8 by 'x/dtype', and the column is of float32"):
+        read([record({"x": image})], schema={"x": tfr.tensor("float32", (28, 28))})
+    with pytest.raises(tfr.DecodeError, match=r"784 bytes .* float32 .* 3136; they are 784 values of uint8 or int8 or bool"):
+        read([example(x=blobs(image.tobytes()))], schema={"x": tfr.tensor("float32", (28, 28))})
+
+
+@pytest.mark.parametrize("beside", [{"x/shape": blobs(b"a")}, {"x/dtype": int64s(3)}, {"x/shape": floats(1), "x/dtype": blobs(b"a", b"b")}])
+def test_features_of_others_under_the_names_of_companions_say_nothing(read: Any, beside: dict[str, bytes]) -> None:
+    payloads = [example(x=blobs(MATRIX.tobytes()), **beside), b""]
+    assert_same(cells(read(payloads, schema={"x": tfr.tensor("float32", (2, 3))})), [MATRIX, None])
+    assert_same(cells(read(payloads, schema={"x": tfr.tensor("float32", (None, 3))})), [MATRIX, None])
+
+
+@pytest.mark.fault(51)
+def test_other_raw_columns_are_checked_by_their_companions(read: Any) -> None:
+    payloads = [record({"x": np.ones(2, np.float32)})]
+    assert read(payloads, schema={"x": tfr.list_("float32", encoding="raw")}).to_pydict() == {"x": [[1, 1]]}
+    with pytest.raises(tfr.DecodeError, match=r"8 bytes are float32 by 'x/dtype'"):
+        read(payloads, schema={"x": tfr.list_("int32", encoding="raw")})
+    with pytest.raises(tfr.DecodeError, match=r"8 bytes are float32 by 'x/dtype'"):
+        read(payloads, schema={"x": tfr.scalar("int64", encoding="raw")})
+
+
+def test_a_schema_may_have_the_companions_as_columns(read: Any) -> None:
+    schema = {"x": tfr.tensor("float32", (None, None)), "x/shape": tfr.list_("int64"), "kind": tfr.text(feature="x/dtype")}
+    table = read([record({"x": MATRIX})], schema=schema)
+    assert table.select(["x/shape", "kind"]).to_pydict() == {"x/shape": [[2, 3]], "kind": ["float32"]}
+    assert_same(cells(table), [MATRIX])
+
+
+def test_columns_of_a_governing_schema_read_their_companions(read: Any) -> None:
+    schema = pa.schema([*governed("float32", (None, None)), pa.field("n", pa.int64())])
+    payloads = [record({"x": array}, n=int64s(1)) for array in (MATRIX, MATRIX.T.copy())]
+    assert_same(cells(read(payloads, schema=schema, columns=["x"])), [MATRIX, MATRIX.T])
+    assert read(payloads, schema=schema, columns=["n"]).column_names == ["n"]
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_defaults_stand_in(read: Any, name: str) -> None:
+    array = np.zeros((2, 2), "i8").astype(dtype_of(name))
+    made = tfr.tensor(name, (2, 2), default=array)
+    assert_same(cells(read([b"", record({"x": array})], schema={"x": made})), [array, array])
+
+
+def test_defaults_of_free_axes(read: Any) -> None:
+    made = tfr.tensor("float32", (None, 3), default=[[1, 2, 3]])
+    empty = tfr.tensor("float32", (None, 3), feature="x", default=[])
+    table = read([b"", record({"x": MATRIX})], schema={"x": made})
+    assert_same(cells(table), [np.array([[1, 2, 3]], "f4"), MATRIX])
+    assert_same(cells(read([b""], schema={"x": empty})), [np.empty((0, 3), "f4")])
+
+
+# ---- bytes that others wrote
+
+
+def test_images_that_tensorflow_wrote(data: Path, engine: str) -> None:
+    expected = np.load(data / "fashion.npz")
+    schema = {"image": tfr.tensor("float32", (28, 28, 1)), "label": tfr.tensor("float64", (10,))}
+    table = tfr.read_table(data / "fashion.tfrecord", schema=schema)
+    for name in schema:
+        found = np.stack(cells(table, name))
+        assert found.dtype == schema[name].type.value_type.to_pandas_dtype()
+        key = next(key for key in expected.files if key.startswith(name))
+        np.testing.assert_array_equal(found, expected[key].reshape(found.shape))
+
+
+@pytest.mark.parametrize("name", ["bool", "complex64", "bfloat16", "datetime64[D]", "timedelta64[ms]", "float16"])
+def test_lists_of_numbers_are_reshaped(read: Any, name: str) -> None:
+    write = floats if name in ("complex64", "bfloat16", "float16") else int64s
+    parts = [1, 0, 0, 1, 1, 1, 0, 1] if name == "complex64" else [1, 0, 0, 1]
+    expected = np.array([1, 0, 0, 1]).astype(dtype_of(name)) if name != "complex64" else np.array([1, 1j, 1 + 1j, 1j], name)
+    for shape in ((2, 2), (None, 2)):
+        found = cells(read([example(x=write(*parts)), b""], schema={"x": tfr.tensor(name, shape)}))
+        assert_same(found, [expected.reshape(2, 2), None])
+    with pytest.raises(tfr.DecodeError, match="values"):
+        read([example(x=write(*parts[:-1]))], schema={"x": tfr.tensor(name, (2, 2))})
+
+
+@pytest.mark.parametrize("name", ["S3", "U3"])
+def test_numbers_are_no_text(read: Any, name: str) -> None:
+    with pytest.raises(tfr.FeatureTypeError):
+        read([example(x=int64s(1))], schema={"x": tfr.tensor(name, (1,))})
+    with pytest.raises(tfr.SchemaError):
+        read([b""], schema={"x": tfr.tensor(name, (1,), encoding="list")})
+
+
+def protos(data: Path) -> list[tuple[str, np.ndarray, bytes]]:
+    """What TensorFlow has serialized: name, array, bytes."""
+    table = tfr.read_table(data / "tensors.tfrecord", schema={"name": "string", "tensor": "binary"})
+    arrays = np.load(data / "tensors.npz")
+    found = [(name, arrays[name], content) for name, content in zip(*table.to_pydict().values(), strict=True) if name in arrays.files]
+    return [each for each in found if each[1].dtype.kind != "S" and "_as_" not in each[0]]
+
+
+def test_tensor_protos_that_tensorflow_wrote(data: Path, read: Any) -> None:
+    golden = protos(data)
+    assert len(golden) > 60
+    for _, array, content in golden:
+        for shape in {array.shape, (None,) * array.ndim}:
+            schema = {"x": tfr.tensor(array.dtype.name, shape, encoding="tensor_proto")}
+            assert_same(cells(read([example(x=blobs(content)), b"", example(x=blobs(content))], schema=schema)), [array, None, array])
+
+
+@pytest.mark.fault(52)
+def test_a_tensor_proto_fits_its_column(data: Path, read: Any) -> None:
+    by_name = {name: content for name, _, content in protos(data)}
+    good, payload = by_name["float32_2x3"], lambda name: example(x=blobs(by_name[name]))
+    schema = {"x": tfr.tensor("float32", (2, 3), encoding="tensor_proto")}
+    for name, words in [("int32_2x3", "float32.*int32|int32.*float32"), ("float32_3", r"\(3,\).*\(2, 3\)"), ("float32_2x0x4", "2, 0, 4")]:
+        with pytest.raises(tfr.DecodeError, match=f"record 2.*feature 'x'.*({words})"):
+            read([example(x=blobs(good)), b"", payload(name)], schema=schema)
+    with pytest.raises(tfr.DecodeError, match=r"record 0.*int32.*float32"):
+        read([payload("int32_2x3")], schema=schema)
+    with pytest.raises(tfr.DecodeError, match=r"record 0.*TensorProto"):
+        read([example(x=blobs(b"\xff"))], schema=schema)
+    with pytest.raises(tfr.FeatureTypeError):
+        read([example(x=floats(1))], schema=schema)
+
+
+# ---- pandas
+
+
+@pytest.mark.parametrize("backend", [None, "numpy_nullable", "pyarrow"])
+def test_pandas_gets_arrays(tmp_path: Path, backend: str | None) -> None:
+    arrays = {name: np.arange(4).astype("i8").astype(dtype_of(name)).reshape(2, 2) for name in ("complex64", "bfloat16", "S10", "U3")}
+    arrays |= {"varying": MATRIX, "b": np.eye(2, dtype=bool), "day": np.array([["2020-01-01"]], "M8[D]")}
+    payloads = [record(arrays, n=int64s(1)), b"", record({**arrays, "varying": MATRIX[:1]}, n=int64s(2))]
+    frame = tfr.read_tfrecord(written(tmp_path / "x", payloads), dtype_backend=backend)
+    assert list(frame) == sorted([*arrays, "n"])
+    for name, array in arrays.items():
+        assert frame[name].dtype == object
+        assert_same(frame[name].tolist(), [array, None, array if name != "varying" else MATRIX[:1]])
+
+
+@pytest.mark.parametrize("backend", [None, "numpy_nullable", "pyarrow"])
+@pytest.mark.parametrize("name", ["bool", "complex64", "bfloat16", "U3", "float64"])
+def test_pandas_gets_arrays_inside_structs(tmp_path: Path, name: str, backend: str | None) -> None:
+    array = np.arange(4).astype("i8").astype(dtype_of(name)).reshape(2, 2)
+    column = tfr.read_table(written(tmp_path / "x", [record({"t": array}), record({"t": array[::-1]})]))
+    fields = [column.schema.field("t"), pa.field("n", pa.int64())]
+    inner = pa.StructArray.from_arrays([column["t"].combine_chunks(), pa.array([1, 2])], fields=fields)
+    tfr.write_tfrecord(pa.table({"s": inner.take(pa.array([0, None, 1]))}), tmp_path / "s.tfrecord")
+    found = tfr.read_tfrecord(tmp_path / "s.tfrecord", dtype_backend=backend)["s"].tolist()
+    assert [None if row is None else row["n"] for row in found] == [1, None, 2]
+    assert_same([found[0]["t"], found[2]["t"]], [array, array[::-1]])
+
+
+def test_pandas_gets_arrays_of_steps(tmp_path: Path) -> None:
+    steps = {"x": [blobs(MATRIX.tobytes())] * 2, "y": [blobs(MATRIX.tobytes()), blobs(MATRIX[:1].tobytes())]}
+    path = written(tmp_path / "x", [sequence_example({}, steps), b""])
+    schema = {"x": tfr.sequence(tfr.tensor("float32", (2, 3))), "y": tfr.sequence(tfr.tensor("float32", (None, 3)))}
+    frame = tfr.read_tfrecord(path, schema=schema, record_type="sequence_example")
+    assert frame["x"][0].shape == (2, 2, 3)
+    assert [step.shape for step in frame["y"][0]] == [(2, 3), (1, 3)]
+    assert frame["x"][1] is None
+
+
+def test_steps_have_companions_of_their_own(read: Any) -> None:
+    arrays = [MATRIX, MATRIX[:1], MATRIX[:, :2].copy()]
+    lists = {f"x{suffix}": [companions(array)[suffix] for array in arrays] for suffix in ("", "/shape", "/dtype")}
+    payloads = [sequence_example({}, lists), b"", sequence_example({}, {name: steps[:1] for name, steps in lists.items()})]
+    schema = {"x": tfr.sequence(tfr.tensor("float32", (None, None)))}
+    column = read(payloads, schema=schema, record_type="sequence_example")["x"].combine_chunks()
+    assert column.value_lengths().to_pylist() == [3, None, 1]
+    assert_same(list(to_cells(column.values, pa.field("", column.type.value_type))), [*arrays, MATRIX])
+    payloads.append(sequence_example({}, {**lists, "x/dtype": [blobs(b"float32"), blobs(b"int32"), blobs(b"float32")]}))
+    with pytest.raises(tfr.DecodeError, match=r"record 3.*feature 'x'.*int32"):
+        read(payloads, schema=schema, record_type="sequence_example")
+    with pytest.raises(tfr.DecodeError, match=r"record 0.*feature 'x'.*x/shape"):
+        read([sequence_example({}, {"x": lists["x"]})], schema=schema, record_type="sequence_example")
+
+
+# ---- what fields say
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("shape", [(2, 3), (None, 3), (None, None), (4,)])
+def test_fields_of_tensors_travel(name: str, shape: Any) -> None:
+    import pickle
+
+    schema = tfr.Schema({"x": tfr.tensor(name, shape), "y": "int8"})
+    axes = ",".join("?" if axis is None else str(axis) for axis in shape)
+    assert schema["x"].shape == shape
+    assert f"[{axes}]" in repr(schema)
+    for again in (pickle.loads(pickle.dumps(schema)), tfr.Schema.from_json(schema.to_json()), tfr.Schema.from_arrow(schema.to_arrow())):
+        assert again == schema
+    assert "from_json" not in schema.to_python()
+    found: dict[str, Any] = {}
+    exec(schema.to_python(), found)
+    assert found["schema"] == schema
+    assert schema != tfr.Schema({"x": tfr.tensor("int16" if name != "int16" else "uint16", shape), "y": "int8"})
+
+
+def test_fields_of_one_storage_and_two_dtypes_differ() -> None:
+    assert tfr.tensor("bool", (2,)) != tfr.tensor("uint8", (2,))
+    assert tfr.tensor("datetime64[D]", (2,)) != tfr.tensor("int64", (2,))
+    assert tfr.tensor("U1", (2,)) != tfr.tensor("S4", (2,))
+
+
+def test_names_of_types_of_tensors() -> None:
+    schema = tfr.Schema({"a": "tensor<complex64>[2,3]", "b": "tensor<float32>[?,3]", "c": "tensor<bfloat16>[?]"})
+    assert schema["a"].shape == (2, 3)
+    assert is_variable_shape_tensor(schema["b"].type)
+    assert [f.type_name for f in schema] == ["tensor<complex64>[2,3]", "tensor<float32>[?,3]", "tensor<bfloat16>[?]"]
+    with pytest.raises(tfr.SchemaError):
+        tfr.Schema({"a": "tensor<object>[2]"})

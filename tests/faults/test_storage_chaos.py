@@ -1,0 +1,121 @@
+"""FAULTS 62, 68 and 69 on a bucket: whatever the network does, the data is right or there is an OSError, and nothing else is left."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from chaos import Chaos, Schedule
+from servers import Bucket
+from tfrecord_io.storage.filesystem import errors as failures
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read import range_reader as ranges
+from tfrecord_io.storage.read.block_reader import BlockReader
+from tfrecord_io.storage.read.open_stream import open_source
+from tfrecord_io.storage.read.prefetch import Upcoming
+from tfrecord_io.storage.write import atomic_s3 as commit_s3
+from tfrecord_io.storage.write.atomic import open_output
+
+SCHEDULES = 500
+TOGETHER = 16
+SIZE = 20_000
+STORM = 10**9
+
+
+@pytest.fixture
+def stormy(s3: Bucket, chaos: Chaos, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """storage_options by way of the proxy, with small ranges and parts, and tries one right after the other."""
+    s3fs = pytest.importorskip("s3fs")
+    monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
+    monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 1)
+    monkeypatch.setattr(failures, "_BACKOFF", 0.001)
+    for name in ("_FIRST_BYTES", "_STREAM_BYTES", "_LARGEST_BYTES"):
+        monkeypatch.setattr(ranges, name, SIZE // 4)
+    monkeypatch.setattr(commit_s3, "_PART_BYTES", SIZE // 4)
+    monkeypatch.setattr(commit_s3, "_MOST_BYTES", SIZE // 2)
+    config = {"retries": {"max_attempts": 0}, "max_pool_connections": 64}
+    return {**s3.storage_options, "endpoint_url": chaos.endpoint, "config_kwargs": config}
+
+
+def content(seed: int) -> bytes:
+    return random.Random(seed).randbytes(SIZE + seed % 7)
+
+
+def faults(seed: int) -> int:
+    """A storm without end in one run of ten; in the others so few that a request gets through in the end."""
+    return STORM if seed % 10 == 9 else seed % 5
+
+
+def each_seed(chaos: Chaos, run: Callable[[int], str]) -> Counter[str]:
+    """Run all seeds, several at a time; how many came to what."""
+    chaos.schedules.update((str(seed), Schedule(seed, faults(seed), 0.9 if faults(seed) == STORM else 0.5)) for seed in range(SCHEDULES))
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        return Counter(pool.map(run, range(SCHEDULES)))
+
+
+def check(seed: int, read: bytes | bytearray, error: OSError) -> str:
+    """An error comes with the path, behind nothing but right bytes, and only where there was no getting through."""
+    assert content(seed).startswith(read), seed
+    assert str(error.filename).endswith(f"/{seed}"), seed
+    assert error.strerror, seed
+    assert faults(seed) == STORM, (seed, error)
+    return "error"
+
+
+@pytest.mark.fault(62)
+def test_what_is_read_in_a_storm_is_right_or_an_oserror(s3: Bucket, chaos: Chaos, stormy: dict[str, Any]) -> None:
+    s3.fs.pipe({f"{s3.name}/{seed}": content(seed) for seed in range(SCHEDULES)})
+
+    def run(seed: int) -> str:
+        out = bytearray()
+        path = s3.url(str(seed))
+        try:
+            with Upcoming(resolve_inputs(path, storage_options=stormy)) as upcoming:
+                blocks = BlockReader(open_source(next(upcoming), None), 3000)
+                while (block := blocks.next_block()) is not None:
+                    out += block.data.tobytes()
+                    blocks.consume(len(block.data))
+        except OSError as error:
+            return check(seed, out, error)
+        assert bytes(out) == content(seed), seed
+        return "right"
+
+    came_to = each_seed(chaos, run)
+    assert came_to["right"] >= SCHEDULES * 9 // 10
+    assert came_to["error"] > 0
+    assert {happened.split()[0] for s in chaos.schedules.values() for happened in s.happened} == {"reset", "cut", "lost", "busy", "slow"}
+
+
+@pytest.mark.fault(62)
+@pytest.mark.fault(69)
+def test_what_is_written_in_a_storm_is_whole_or_absent_and_no_upload_is_left(s3: Bucket, chaos: Chaos, stormy: dict[str, Any]) -> None:
+    def run(seed: int) -> str:
+        data = content(seed)[: SIZE if seed % 3 else SIZE // 5]  # parts, or one request
+        path = s3.url(str(seed))
+        try:
+            with open_output(path, storage_options=stormy, overwrite=False if seed % 2 else None) as out:
+                for at in range(0, len(data), 3000):
+                    out.write(data[at : at + 3000])
+                if seed % 7 == 6:
+                    raise RuntimeError("of the writer's own")
+        except OSError as error:
+            return check(seed, b"", error)
+        except RuntimeError:
+            return "left"
+        assert s3.fs.cat_file(path) == data, seed
+        return "right"
+
+    came_to = each_seed(chaos, run)
+    assert came_to["right"] >= SCHEDULES * 7 // 10
+    for name in s3.names():  # also of those that ended by an error: an answer may be lost
+        data = s3.fs.cat_file(f"{s3.name}/{name}")
+        assert data in (content(int(name))[:SIZE], content(int(name))[: SIZE // 5]), name
+        assert int(name) % 7 != 6 or faults(int(name)) == STORM
+    left = {upload["Key"] for upload in s3.uploads()}
+    assert all(faults(int(key)) == STORM for key in left), left  # where nothing gets through, nothing can be ended either
+    assert len(left) < SCHEDULES // 50

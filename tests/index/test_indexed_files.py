@@ -1,0 +1,173 @@
+"""Places in files of a bucket."""
+
+from __future__ import annotations
+
+import multiprocessing
+import pickle
+from typing import Any
+
+import pytest
+
+import tfrecord_io as tfr
+from in_processes import first_of
+from servers import Bucket
+from tfrecord_io.read.pieces import pieces
+from tfrecord_io.storage.filesystem import errors as failures
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.range_requests import S3Fetch
+from tfrecord_io.tools.index_files import check_indexes, write_indexes
+
+s3fs = pytest.importorskip("s3fs")
+
+ROWS = 60
+
+
+@pytest.fixture
+def options(s3: Bucket) -> dict[str, Any]:
+    return s3.storage_options
+
+
+@pytest.fixture
+def bucket(s3: Bucket) -> str:
+    return s3.url().rstrip("/")
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "indexed"])
+def path(request: pytest.FixtureRequest, bucket: str, options: dict[str, Any]) -> str:
+    """Three files of records of 40 KB."""
+    for at in range(3):
+        rows = range(at * 20, at * 20 + 20)
+        table = {"id": list(rows), "blob": [bytes([row]) * 40_000 for row in rows]}
+        tfr.write_tfrecord(table, f"{bucket}/part-{at}.tfrecord", storage_options=options, write_index=request.param)
+    return f"{bucket}/part-*.tfrecord"
+
+
+@pytest.fixture
+def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The ranges that are asked for."""
+    seen: list[tuple[int, int]] = []
+    fetch = S3Fetch.range
+
+    async def noted(self: S3Fetch, begin: int, end: int) -> bytes:
+        seen.append((begin, end))
+        return await fetch(self, begin, end)
+
+    monkeypatch.setattr(S3Fetch, "range", noted)
+    return seen
+
+
+def test_records_by_number(path: str, options: dict[str, Any], requests: list[tuple[int, int]]) -> None:
+    with tfr.open_random(path, storage_options=options) as records:
+        assert len(records) == ROWS
+        assert records[45]["blob"] == bytes([45]) * 40_000
+        requests.clear()
+        assert records[[59, 0, 21, 0, 20]]["id"].to_pylist() == [59, 0, 21, 0, 20]
+        assert len(requests) == 3  # one for each file: near ones are joined, what is asked twice is read once
+        requests.clear()
+        assert records[10:30]["id"].to_pylist() == list(range(10, 30))
+        assert len(requests) == 2
+
+
+def test_far_records_are_ranges_of_their_own(bucket: str, options: dict[str, Any], requests: list[tuple[int, int]]) -> None:
+    path = f"{bucket}/large.tfrecord"
+    table = {"id": range(5), "blob": [bytes(1_500_000)] * 5}
+    tfr.write_tfrecord(table, path, storage_options=options, write_index=True)
+    with tfr.open_random(path, columns=["id"], storage_options=options) as records:
+        requests.clear()
+        assert records[[4, 0, 2]]["id"].to_pylist() == [4, 0, 2]
+        assert len(requests) == 3
+        assert all(end - begin < 1_500_300 for begin, end in requests)
+
+
+def test_counting_reads_no_payload_where_there_is_an_index(path: str, options: dict[str, Any], requests: list[tuple[int, int]]) -> None:
+    assert tfr.count_records(path, storage_options=options) == ROWS
+    if any(found.index for found in check_indexes(path, storage_options=options)):
+        requests.clear()
+        assert tfr.count_records(path, storage_options=options) == ROWS
+        assert sum(end - begin for begin, end in requests) < 5000
+
+
+def test_indexes_are_written_and_checked(path: str, options: dict[str, Any]) -> None:
+    assert [found.records for found in write_indexes(path, storage_options=options)] == [20, 20, 20]
+    assert [found.error for found in check_indexes(path, storage_options=options)] == [None] * 3
+
+
+def test_many_files_are_looked_up_by_a_listing(bucket: str, options: dict[str, Any]) -> None:
+    for at in range(10):
+        tfr.write_tfrecord({"id": [at]}, f"{bucket}/many-{at}.tfrecord", storage_options=options, write_index=at % 2 == 0)
+    assert tfr.count_records(f"{bucket}/many-*.tfrecord", storage_options=options) == 10
+    with tfr.open_random(f"{bucket}/many-*.tfrecord", storage_options=options) as records:
+        assert records[::-3]["id"].to_pylist() == [9, 6, 3, 0]
+
+
+def test_pieces(path: str, options: dict[str, Any]) -> None:
+    source = resolve_inputs(path, storage_options=options)[1]
+    cut = pieces(source, 3)
+    tables = [tfr.read_table([piece], schema={"id": "int64"}) for piece in cut]
+    assert [value for table in tables for value in table["id"].to_pylist()] == list(range(20, 40))
+    assert all(table.num_rows for table in tables)
+
+
+def test_another_process_opens_it_anew(path: str, options: dict[str, Any]) -> None:
+    with tfr.open_random(path, storage_options=options) as records:
+        pickled = pickle.dumps(records)
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(first_of, (pickled,)) == 0
+
+
+def _in_fork(records: Any, answers: Any) -> None:
+    answers.put(records[[7, 45]]["id"].to_pylist())
+
+
+@pytest.mark.fault(65)
+def test_a_fork_goes_on_with_connections_of_its_own(path: str, options: dict[str, Any]) -> None:
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    with tfr.open_random(path, storage_options=options) as records:
+        assert records[7]["id"] == 7
+        child = context.Process(target=_in_fork, args=(records, answers))
+        child.start()
+        child.join(60)
+        assert child.exitcode == 0
+        assert answers.get() == [7, 45]
+
+
+@pytest.mark.fault(62)
+def test_a_short_answer_is_an_error(path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    with tfr.open_random(path, storage_options=options) as records:
+        fetch = S3Fetch.range
+
+        async def short(self: S3Fetch, begin: int, end: int) -> bytes:
+            return (await fetch(self, begin, end))[:-1]
+
+        monkeypatch.setattr(S3Fetch, "range", short)
+        monkeypatch.setattr(failures, "_BACKOFF", 0.0001)
+        with pytest.raises(OSError, match="the server ended the body 1 bytes early"):
+            records[5]
+
+
+@pytest.mark.fault(62)
+def test_a_request_that_fails_is_made_again(path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    fetch, failed = S3Fetch.range, []
+
+    async def reset(self: S3Fetch, begin: int, end: int) -> bytes:
+        if begin not in failed:
+            failed.append(begin)
+            raise ConnectionResetError
+        return await fetch(self, begin, end)
+
+    monkeypatch.setattr(S3Fetch, "range", reset)
+    monkeypatch.setattr(failures, "_BACKOFF", 0.0001)
+    with tfr.open_random(path, storage_options=options) as records:
+        assert records[[5, 45]]["id"].to_pylist() == [5, 45]
+    assert failed
+
+
+def test_a_file_that_is_replaced_meanwhile_is_an_error(bucket: str, options: dict[str, Any]) -> None:
+    name = f"{bucket}/one.tfrecord"
+    tfr.write_tfrecord({"x": [1000] * 100}, name, storage_options=options)
+    with tfr.open_random(name, storage_options=options) as records:
+        assert records[0] == {"x": 1000}
+        tfr.write_tfrecord({"x": [1007] * 100}, name, storage_options=options)
+        with pytest.raises(OSError, match="replaced"):
+            records[1]

@@ -1,0 +1,111 @@
+"""An index beside a file is believed only where it fits."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import tfrecord_io as tfr
+from records import framed, header, written
+from tfrecord_io.index import find_indexes, read_index
+from tfrecord_io.index.record_index import Index
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.random_access import open_ranges
+from tfrecord_io.tools.index_files import write_indexes
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    found = written(tmp_path / "a.tfrecord", [b"one", b"", b"three"])
+    write_indexes(found)
+    return found
+
+
+def read(path: Path) -> Index:
+    (source,) = resolve_inputs(path)
+    (beside,) = find_indexes([source])
+    assert beside is not None
+    with open_ranges(source) as ranges:
+        return read_index(beside, source, ranges)
+
+
+@pytest.mark.parametrize("suffix", [".index", ".idx"])
+def test_both_suffixes_are_found(engine: str, path: Path, suffix: str) -> None:
+    beside = path.with_name("a.tfrecord.index")
+    beside.rename(path.with_name("a.tfrecord" + suffix))
+    assert read(path).bounds.tolist() == [0, 19, 35, 56]
+
+
+def test_of_two_the_first_is_taken(path: Path) -> None:
+    path.with_name("a.tfrecord.idx").write_text("nonsense")
+    assert len(read(path)) == 3
+
+
+def test_a_folder_of_that_name_is_none(tmp_path: Path) -> None:
+    written(tmp_path / "a.tfrecord", [b"one"])
+    (tmp_path / "a.tfrecord.index").mkdir()
+    assert find_indexes(resolve_inputs(tmp_path / "a.tfrecord")) == [None]
+
+
+def test_indexes_are_no_data(path: Path) -> None:
+    assert [source.path for source in resolve_inputs(path.parent)] == [str(path)]
+
+
+@pytest.mark.fault(56)
+@pytest.mark.parametrize(
+    ("content", "text", "says"),
+    [
+        (framed(b"one", b"", b"three", b"four"), None, "its last record ends at byte 56, the file has 76"),
+        (framed(b"one", b""), None, "its last record ends at byte 56, the file has 35"),
+        (b"", None, "its last record ends at byte 56, the file has 0"),
+        (None, "", "its last record ends at byte 0, the file has 56"),
+        (None, "0 56\n", "record 0 at byte 0 has 19 bytes, not 56"),
+        (None, "0 19\n19 37\n", "record 1 at byte 19 has 16 bytes, not 37"),
+        (None, "0 19\n19 20\n39 17\n", "no record's header stands at byte 39, where it has record 2"),
+        (bytes(56), None, "no record's header stands at byte 0"),
+    ],
+)
+def test_an_index_that_does_not_fit_names_both_files(engine: str, path: Path, content: bytes | None, text: str | None, says: str) -> None:
+    beside = path.with_name("a.tfrecord.index")
+    if content is not None:
+        path.write_bytes(content)
+    if text is not None:
+        beside.write_text(text)
+    beside.touch()
+    with pytest.raises(tfr.CorruptRecordError, match=says) as caught:
+        read(path)
+    assert caught.value.path == str(beside)
+    assert f"does not fit {path}" in str(caught.value)
+    assert "tfr index" in str(caught.value)
+
+
+@pytest.mark.fault(56)
+def test_an_index_older_than_its_file_is_refused(path: Path) -> None:
+    stamp = path.stat().st_mtime
+    os.utime(path.with_name("a.tfrecord.index"), (stamp - 60, stamp - 60))
+    with pytest.raises(tfr.CorruptRecordError, match="it is 60 s older, so the file may have been written anew"):
+        read(path)
+    os.utime(path.with_name("a.tfrecord.index"), (stamp, stamp))
+    assert len(read(path)) == 3
+
+
+@pytest.mark.fault(22)
+def test_places_beyond_four_gib(tmp_path: Path) -> None:
+    """Sparse: three records of two GiB of zeros, whose checksums nobody looks at, and a sound one behind them."""
+    path = tmp_path / "a.tfrecord"
+    large = 2**31 - 1
+    with path.open("wb") as file:
+        for at in range(3):
+            file.seek(at * (large + 16))
+            file.write(header(large))
+        file.seek(3 * (large + 16))
+        file.write(framed(b"behind"))
+    for indexed in (False, True):
+        if indexed:
+            write_indexes(path)
+        assert tfr.count_records(path) == 4
+        with tfr.open_random(path, record_type="bytes") as records:
+            assert records[3] == {"record": b"behind"}
+    assert read(path).bounds.tolist() == [0, large + 16, 2 * (large + 16), 3 * (large + 16), 3 * (large + 16) + 22]

@@ -1,0 +1,112 @@
+"""The text of an index: written and read as the others that use it do."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from records import framed
+from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.index import Index
+from tfrecord_io.tools.index_files import write_indexes
+
+sizes = st.lists(st.integers(16, 2**31 + 15), max_size=50)
+
+
+def dali_creates(data: bytes) -> str:
+    """NVIDIA DALI's ``tfrecord2idx``, its loop."""
+    source, out = io.BytesIO(data), []
+    while True:
+        current = source.tell()
+        byte_len = source.read(8)
+        if len(byte_len) == 0:
+            break
+        source.read(4)
+        source.read(int(np.frombuffer(byte_len, "<i8")[0]))
+        source.read(4)
+        out.append(str(current) + " " + str(source.tell() - current) + "\n")
+    return "".join(out)
+
+
+def dali_reads(text: str) -> list[tuple[int, int]]:
+    """DALI's IndexedFileLoader: ``while (fin >> pos >> size)``."""
+    numbers = [int(word) for word in text.split()]
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
+
+
+def vahidk_reads(path: Path) -> list[int]:
+    """The ``tfrecord`` package: offsets of the records."""
+    return np.loadtxt(path, dtype=np.int64, ndmin=2)[:, 0].tolist()
+
+
+@given(sizes)
+def test_text_comes_back(records: list[int]) -> None:
+    index = Index.of_sizes(records)
+    again = Index.parse(index.to_text(), "a.index")
+    np.testing.assert_array_equal(again.bounds, index.bounds)
+    assert again.sizes.tolist() == records
+    assert len(again) == len(records)
+    assert again.end == sum(records)
+    assert dali_reads(index.to_text().decode()) == list(zip(index.offsets.tolist(), records, strict=True))
+
+
+@given(st.lists(st.binary(max_size=50), max_size=20))
+def test_text_is_that_of_dali(payloads: list[bytes]) -> None:
+    assert Index.of_sizes([len(payload) + 16 for payload in payloads]).to_text().decode() == dali_creates(framed(*payloads))
+
+
+def test_the_tfrecord_package_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(framed(b"one", b"", b"three"))
+    write_indexes(path)
+    assert vahidk_reads(tmp_path / "a.tfrecord.index") == [0, 19, 35]
+
+
+@pytest.mark.parametrize("text", [b"0 20\n20 16", b"0 20\r\n20 16\r\n", b"00 020\n20 16\n"])
+def test_other_ways_to_write_it_are_read(text: bytes) -> None:
+    assert Index.parse(text, "a.index").sizes.tolist() == [20, 16]
+
+
+@pytest.mark.fault(56)
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (b"0 20\n20\n", "line 2"),
+        (b"0 20 1\n", "line 1"),
+        (b"0 20\n\n36 16\n", "line 2"),
+        (b"\n", "line 1"),
+        (b"0  20\n", "line 1"),
+        (b"0\t20\n", "line 1"),
+        (b"0 -20\n", "line 1"),
+        (b"0 0x14\n", "line 1"),
+        (b"0 20.0\n", "line 1"),
+        (b'"0" 20\n', "line 1"),
+        (b"# offset size\n0 20\n", "line 1"),
+        (b"\xff\xfe\x00\n", "line 1"),
+        (b"0 99999999999999999999\n", "over 2"),
+        (b"0 20\n20 15\n", "line 2 of the index: a record has at least 16 bytes"),
+        (b"20 20\n", "line 1 of the index: the record should begin at byte 0"),
+        (b"0 20\n21 20\n", "line 2 of the index: the record should begin at byte 20"),
+        (b"0 20\n19 20\n", "line 2"),
+    ],
+    ids=str,
+)
+def test_what_is_no_index_is_refused_with_its_line(text: bytes, says: str) -> None:
+    with pytest.raises(CorruptRecordError, match=says) as caught:
+        Index.parse(text, "a.index")
+    assert caught.value.path == "a.index"
+
+
+@given(st.binary(max_size=60) | st.text("0123456789 \n\r", max_size=60).map(str.encode))
+def test_any_text_is_an_index_or_an_error(text: bytes) -> None:
+    try:
+        index = Index.parse(text, "a.index")
+    except tfr.CorruptRecordError:
+        return
+    assert (index.sizes >= 16).all()

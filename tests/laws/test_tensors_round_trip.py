@@ -1,0 +1,44 @@
+"""What is written as tensors is read as the same tensors: dtype, shape, bits and nulls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from tensors_of_arrays import columns, dtype_of
+from tfrecord_io.arrow.tensor_values import to_cells
+
+ANY = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def bits(cells: Any, name: str) -> list[Any]:
+    little = dtype_of(name).newbyteorder("<") if name != "bfloat16" else dtype_of(name)
+    return [None if cell is None else (cell.shape, np.ascontiguousarray(cell, little).tobytes()) for cell in cells]
+
+
+@pytest.mark.parametrize("encoding", ["raw", "tensor_proto"])
+@ANY
+@given(data=st.data())
+def test_tensors_come_back(engine: str, tmp_path: Path, encoding: str, data: st.DataObject) -> None:
+    """Of two and more dimensions, which are a column of tensors whatever the dtype."""
+    ranks = columns(3).filter(lambda each: all(cell is None or cell.ndim > 1 for cell in each.cells))
+    given_ = data.draw(ranks.filter(lambda each: encoding == "raw" or "64[" not in each.name))
+    if all(cell is None for cell in given_.cells):
+        return
+    embed = encoding == "tensor_proto" or data.draw(st.booleans())
+    tfr.write_tfrecord({"x": given_.data}, tmp_path / "a", column_encoding={"x": encoding}, embed_schema=embed)
+    table = tfr.read_table(tmp_path / "a")
+    table.validate(full=True)
+    assert table.column_names == ["x"]
+    field = table.schema.field("x")
+    found = [cell for chunk in table["x"].chunks for cell in to_cells(chunk, field)]
+    assert bits(found, given_.name) == bits(given_.cells, given_.name)
+    assert {cell.dtype for cell in found if cell is not None} <= {dtype_of(given_.name)}
+    frame = tfr.read_tfrecord(tmp_path / "a")
+    assert bits([None if cell is None else cell for cell in frame["x"]], given_.name) == bits(given_.cells, given_.name)

@@ -1,0 +1,339 @@
+"""Records by number are those that reading gives, whatever is asked and from wherever."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import multiprocessing
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from in_processes import sum_of
+from records import example, field, framed, int64s, written
+from tensors_of_arrays import NAMES, values_of
+from tfrecord_io.index import indexed_files
+from tfrecord_io.read import random_access
+
+ROWS = 20
+TABLE = pa.table(
+    {
+        "id": pa.array(range(ROWS), pa.int32()),
+        "flag": pa.array([None if i % 7 == 3 else i % 2 == 0 for i in range(ROWS)]),
+        "grade": pa.array(["abc"[i % 3] for i in range(ROWS)]).dictionary_encode(),
+        "when": pa.array([i * 1000 for i in range(ROWS)], pa.timestamp("us")),
+        "word": pa.array([None if i % 5 == 0 else f"word {i}" * i for i in range(ROWS)]),
+        "blob": pa.array([bytes([i]) * (i * 50) for i in range(ROWS)]),
+        "scores": pa.array([[i / 2] * (i % 4) for i in range(ROWS)], pa.list_(pa.float32())),
+    }
+)
+relaxed = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(params=["one", "three", "indexed"])
+def paths(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
+    """The table in one file or in three."""
+    cuts = [0, ROWS] if request.param == "one" else [0, 3, 3, ROWS]
+    found = []
+    for at, (begin, end) in enumerate(pairwise(cuts)):
+        found.append(tmp_path / f"{at}.tfrecord")
+        tfr.write_tfrecord(TABLE.slice(begin, end - begin), found[-1], write_index=request.param == "indexed")
+    return found
+
+
+numbers = st.integers(-ROWS, ROWS - 1)
+
+
+@relaxed
+@given(st.lists(numbers, max_size=30))
+def test_records_asked_for_by_number_are_those_of_the_table(engine: str, paths: list[Path], asked: list[int]) -> None:
+    whole = tfr.read_table(paths)
+    with tfr.open_random(paths) as records:
+        expected = whole.take(pa.array([number % ROWS for number in asked], pa.int64()))
+        for form in (asked, np.array(asked, np.int64), tuple(asked), np.array(asked, np.int8)):
+            got = records[form]
+            got.validate(full=True)
+            assert got.schema.equals(whole.schema)
+            assert got.to_pylist() == expected.to_pylist()
+
+
+@relaxed
+@given(st.slices(ROWS))
+def test_slices_are_those_of_a_list(paths: list[Path], cut: slice) -> None:
+    whole = tfr.read_table(paths)
+    with tfr.open_random(paths) as records:
+        assert records[cut].to_pylist() == whole.to_pylist()[cut]
+
+
+def test_one_record_is_a_dict_of_values_and_arrays(engine: str, paths: list[Path]) -> None:
+    with tfr.open_random(paths) as records:
+        assert len(records) == ROWS
+        one = records[6]
+        assert {name: value for name, value in one.items() if name != "scores"} == {
+            name: value for name, value in TABLE.slice(6, 1).to_pylist()[0].items() if name != "scores"
+        }
+        np.testing.assert_array_equal(one["scores"], np.array([3, 3], np.float32), strict=True)
+        one["scores"][0] = 5  # the caller's own
+        assert records[np.int64(-1)]["id"] == ROWS - 1
+        assert records[3]["flag"] is None
+        assert [record["id"] for record in records] == list(range(ROWS))
+
+
+def test_types_come_from_the_schema_given(paths: list[Path]) -> None:
+    with tfr.open_random(paths, schema={"id": "int8", "scores": pa.list_(pa.float16())}) as records:
+        assert records.schema_source == "schema="
+        assert records[:2].schema.types == [pa.int8(), pa.list_(pa.float16())]
+        assert list(records[0]) == ["id", "scores"]
+    with tfr.open_random(paths, columns=["w*", "!word"]) as records:
+        assert records.schema.names == ["when"]
+    with tfr.open_random(paths, schema="infer", include_file_paths="path") as records:
+        assert records.schema_source == "inferred"
+        assert records[[ROWS - 1, 0]]["path"].to_pylist() == [str(paths[-1]), str(paths[0])]
+        assert records[0]["path"] == str(paths[0])
+
+
+def test_records_as_bytes(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "lines.tfrecord", [b"one", b"", b"three"])
+    with tfr.open_random(path, record_type="bytes") as records:
+        assert records[[2, 1]].to_pydict() == {"record": [b"three", b""]}
+        assert records[0] == {"record": b"one"}
+
+
+def test_one_record_is_what_decode_example_gives(data: Path) -> None:
+    path = data / "ragged.tfrecord"
+    with tfr.open_random(path, stable_types=True) as records, tfr.RecordReader(path) as reader:
+        for number, payload in enumerate(reader):
+            expected = tfr.decode_example(payload)
+            got = records[number]
+            for name, values in got.items():
+                wanted = expected.get(name)
+                assert (values is None) == (wanted is None)
+                if values is not None:
+                    np.testing.assert_array_equal(values, wanted, strict=True)
+
+
+def test_sequences(data: Path) -> None:
+    whole = tfr.read_table(data / "sequence.tfrecord")
+    with tfr.open_random(data / "sequence.tfrecord") as records:
+        assert records[[3, 0, 3]].to_pylist() == whole.take([3, 0, 3]).to_pylist()
+
+
+def test_tensors_have_their_shape(engine: str, tmp_path: Path) -> None:
+    images = np.arange(24, dtype=np.uint8).reshape(2, 3, 4)
+    path = tmp_path / "images.tfrecord"
+    tfr.write_tfrecord({"image": [image.tobytes() for image in images]}, path)
+    schema = {"image": tfr.tensor("uint8", (3, 4))}
+    with tfr.open_random(path, schema=schema) as records:
+        one = records[1]["image"]
+        np.testing.assert_array_equal(one, images[1], strict=True)
+        one[0, 0] = 99  # the caller's own
+        assert records[[1, 1]].schema == tfr.read_table(path, schema=schema).schema
+
+
+def test_no_records_and_no_columns(engine: str, tmp_path: Path, paths: list[Path]) -> None:
+    (tmp_path / "empty.tfrecord").write_bytes(b"")
+    with tfr.open_random(tmp_path / "empty.tfrecord") as records:
+        assert len(records) == 0
+        assert records[:].num_rows == 0
+        assert list(records) == []
+    with tfr.open_random(paths, columns=[]) as records:
+        assert records[5] == {}
+        assert records[2:5].num_rows == 3
+
+
+@pytest.mark.parametrize("key", [ROWS, -ROWS - 1, [0, ROWS], np.array([2**64 - 1], np.uint64), 2**70], ids=str)
+def test_a_number_without_a_record_is_an_index_error(paths: list[Path], key: Any) -> None:
+    with tfr.open_random(paths) as records, pytest.raises(IndexError, match=f"of {ROWS}: there is none"):
+        records[key]
+
+
+@pytest.mark.parametrize("key", [True, np.False_, [True, False], 1.0, [1.5], "1", b"1", None, [[1, 2]], ["a"]], ids=str)
+def test_other_keys_are_type_errors(paths: list[Path], key: Any) -> None:
+    with tfr.open_random(paths) as records, pytest.raises(TypeError):
+        records[key]
+
+
+def test_what_has_no_places_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.tfrecord.gz").write_bytes(gzip.compress(framed(example(x=int64s(1)))))
+    with pytest.raises(ValueError, match=r"compressed \(gzip\): random access needs a plain file.*decompress it"):
+        tfr.open_random(tmp_path / "a.tfrecord.gz")
+    with pytest.raises(TypeError, match="not file objects"):
+        tfr.open_random(io.BytesIO(framed(b"")))
+    with pytest.raises(TypeError, match="'limit'"):
+        tfr.open_random(tmp_path / "a.tfrecord.gz", limit=5)
+
+
+# ---- bad data
+
+
+@pytest.mark.parametrize("index", [False, True])
+def test_a_damaged_record_is_named_and_the_others_are_given(engine: str, tmp_path: Path, index: bool) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": range(10)}, path, embed_schema=False, write_index=index)
+    content = bytearray(path.read_bytes())
+    content[7 * 30 + 14] ^= 1
+    with path.open("r+b") as file:
+        file.write(content)
+    if index:
+        (tmp_path / "a.tfrecord.index").touch()
+    with tfr.open_random(path, sample=3) as records:
+        assert records[[9, 6]]["x"].to_pylist() == [9, 6]
+        for key in (7, [2, 7, 1], slice(None, None, -1)):
+            with pytest.raises(tfr.CorruptRecordError, match=r"a\.tfrecord: record 7 at byte 210: payload CRC") as caught:
+                records[key]
+            assert (caught.value.record, caught.value.offset, caught.value.records_intact) == (7, 210, None)
+
+
+def test_values_that_contradict_the_sample_are_named(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(1)), example(x=int64s(1, 2)), example(x=int64s(1), y=int64s(2))])
+    with tfr.open_random(path, sample=1) as records:
+        for number in (1, 2):
+            with pytest.raises(tfr.TFRecordError, match=f"record {number} at byte "):
+                records[[0, number]]
+    with tfr.open_random(path, sample=1, on_new="ignore") as records:
+        assert records[2] == {"x": 1}
+
+
+def test_values_that_do_not_fit_the_schema_are_named(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(1)), example(x=int64s(300))])
+    with tfr.open_random(path, schema={"x": "int8"}) as records:
+        with pytest.raises(tfr.TFRecordError, match=r"record 1 at byte \d+: feature 'x'") as caught:
+            records[[0, 1]]
+        assert caught.value.feature == "x"
+
+
+@pytest.mark.fault(70)
+def test_other_messages_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [field(7, b"frame")] * 3)
+    for schema in (None, {"x": "int64"}):
+        with pytest.raises(tfr.DecodeError, match='record_type="bytes"'):
+            tfr.open_random(path, schema=schema)
+
+
+def test_a_later_file_may_say_more(engine: str, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": pa.array([1, 2], pa.int8())}, tmp_path / "a.tfrecord")
+    tfr.write_tfrecord({"x": pa.array([3], pa.int8()), "y": ["new"]}, tmp_path / "b.tfrecord")
+    with tfr.open_random(tmp_path) as records:
+        assert records.schema.equals(tfr.read_table(tmp_path).schema)
+        assert records[::-1].to_pydict() == {"x": [3, 2, 1], "y": ["new", None, None]}
+
+
+def test_files_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": pa.array([1, 2], pa.int8())}, tmp_path / "a.tfrecord")
+    tfr.write_tfrecord({"x": pa.array([3], pa.int16())}, tmp_path / "b.tfrecord")
+    with pytest.raises(tfr.SchemaError, match=r"a\.tfrecord.*b\.tfrecord"):
+        tfr.open_random(tmp_path)
+
+
+@pytest.mark.fault(56)
+def test_an_index_that_does_not_fit_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": range(10)}, path, write_index=True)
+    tfr.write_tfrecord({"x": range(11)}, path)
+    with pytest.raises(tfr.CorruptRecordError, match=r"a\.tfrecord\.index: the index does not fit"):
+        tfr.open_random(path)
+
+
+@pytest.mark.fault(56)
+@pytest.mark.parametrize("key", [1, [0, 1], slice(1, 3)], ids=str)
+def test_an_index_that_is_wrong_inside_is_an_error_when_it_misleads(engine: str, tmp_path: Path, key: Any) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": range(4)}, path, embed_schema=False)
+    (tmp_path / "a.tfrecord.index").write_text("0 30\n30 60\n90 30\n")
+    with tfr.open_random(path) as records, pytest.raises(tfr.CorruptRecordError):
+        records[key]
+
+
+# ---- processes and threads
+
+
+@pytest.mark.parametrize("kept_open", [128, 0])
+def test_it_pickles_and_opens_its_files_anew(paths: list[Path], monkeypatch: pytest.MonkeyPatch, kept_open: int) -> None:
+    monkeypatch.setattr(indexed_files, "_MOST_OPEN", kept_open)
+    with tfr.open_random(paths, columns=["id"]) as records:
+        copy = pickle.loads(pickle.dumps(records))
+    assert copy[[5, 1]].to_pydict() == {"id": [5, 1]}
+    assert len(copy) == ROWS
+    copy.close()
+    with pytest.raises(ValueError, match="closed"):
+        copy[0]
+    with pytest.raises(ValueError, match="closed"):
+        pickle.dumps(copy)
+
+
+@pytest.mark.fault(65)
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_other_processes_read_as_well(paths: list[Path], method: str) -> None:
+    with tfr.open_random(paths) as records, multiprocessing.get_context(method).Pool(2) as pool:
+        asked = [list(range(at, ROWS, 2)) for at in range(2)]
+        assert pool.starmap(sum_of, [(records, each) for each in asked]) == [sum(each) for each in asked]
+
+
+def _in_fork(records: Any, answers: Any) -> None:
+    answers.put(sum_of(records, list(range(ROWS)) * 20))
+
+
+@pytest.mark.fault(65)
+def test_a_fork_goes_on_with_the_open_files(paths: list[Path]) -> None:
+    """Its reads by position do not move those of the parent."""
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+    with tfr.open_random(paths) as records:
+        children = [context.Process(target=_in_fork, args=(records, answers)) for _ in range(2)]
+        for child in children:
+            child.start()
+        assert sum_of(records, list(range(ROWS)) * 20) == 190 * 20
+        assert [answers.get() for _ in children] == [190 * 20] * 2
+        for child in children:
+            child.join()
+
+
+@pytest.mark.fault(65)
+def test_threads_share_it(engine: str, paths: list[Path]) -> None:
+    with tfr.open_random(paths) as records, ThreadPoolExecutor(8) as pool:
+        asked = [[(17 * n) % ROWS, n % ROWS] for n in range(200)]
+        assert [table["id"].to_pylist() for table in pool.map(records.__getitem__, asked)] == asked
+
+
+@pytest.mark.fault(23)
+def test_a_file_that_changed_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": range(10)}, path)
+    with tfr.open_random(path) as records:
+        pickled = pickle.dumps(records)
+        with path.open("r+b") as file:
+            file.truncate(100)
+        with pytest.raises(OSError, match="it was cut since it was opened"):
+            records[5]
+    with pytest.raises(tfr.CorruptRecordError, match="open it anew"):
+        pickle.loads(pickled)
+
+
+def test_large_requests_are_read_in_parts(paths: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(random_access, "_CHUNK_BYTES", 500)
+    with tfr.open_random(paths) as records:
+        assert records[::-1].to_pylist() == TABLE.to_pylist()[::-1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("shapes", [[(2, 2)] * 3, [(2, 2), (1, 3), (0, 2)]], ids=["fixed", "varying"])
+def test_tensors_are_the_arrays_that_were_written(tmp_path: Path, name: str, shapes: list[tuple[int, ...]]) -> None:
+    cells = [values_of(name, shape, at) for at, shape in enumerate(shapes)]
+    path = tmp_path / "x.tfrecord"
+    tfr.write_tfrecord({"x": [*cells, None]}, path)
+    with tfr.open_random(path) as records:
+        got = [records[at]["x"] for at in range(4)]
+    assert got[3] is None
+    for mine, theirs in zip(got[:3], cells, strict=True):
+        assert (mine.dtype, mine.shape, mine.tobytes()) == (theirs.dtype, theirs.shape, theirs.tobytes())
+        assert mine.flags.writeable
+        assert mine.base is None

@@ -1,0 +1,227 @@
+"""Feature descriptions become schemas and come back; TensorFlow's own objects are read by their attributes."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.schema.composite import assembly_of
+from tfrecord_io.schema.field_makers import bytes_, list_, scalar, sequence, tensor, text
+from tfrecord_io.schema.formats.tf_features import (
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    RaggedFeature,
+    SparseFeature,
+    VarLenFeature,
+    as_description,
+    parse_dtype,
+)
+from tfrecord_io.schema.schema import Field, Schema
+
+
+class Foreign:
+    """Objects shaped as TensorFlow's are: named tuples in classes of the same names."""
+
+    class DType:
+        def __init__(self, name: str, as_numpy_dtype: Any) -> None:
+            self.name = name
+            self.as_numpy_dtype = as_numpy_dtype
+
+    class TensorShape:
+        def as_list(self) -> list[int]:
+            return [2, 3]
+
+    FixedLenFeature = namedtuple("FixedLenFeature", "shape dtype default_value")
+    VarLenFeature = namedtuple("VarLenFeature", "dtype")
+    FixedLenSequenceFeature = namedtuple("FixedLenSequenceFeature", "shape dtype allow_missing default_value")
+    SparseFeature = namedtuple("SparseFeature", "index_key value_key dtype size already_sorted")
+    RaggedFeature = namedtuple("RaggedFeature", "dtype value_key partitions row_splits_dtype validate")
+    RowLengths = namedtuple("RowLengths", "key")
+    UniformRowLength = namedtuple("UniformRowLength", "length")
+
+
+def test_foreign_objects_are_read_by_their_attributes() -> None:
+    int64, string = Foreign.DType("int64", np.int64), Foreign.DType("string", object)
+    int32 = Foreign.DType("int32", np.int32)
+    assert as_description(
+        {
+            "a": Foreign.FixedLenFeature(Foreign.TensorShape(), int64, np.arange(6).reshape(2, 3)),
+            "b": Foreign.VarLenFeature(string),
+            "c": Foreign.FixedLenSequenceFeature([2], np.float32, True, None),
+            "d": Foreign.SparseFeature(["i", "j"], "v", int64, [3, 4], False),
+            "e": Foreign.RaggedFeature(int64, None, (Foreign.RowLengths("n"), Foreign.UniformRowLength(2)), int32, True),
+        }
+    ) == {
+        "a": FixedLenFeature((2, 3), "int64", [[0, 1, 2], [3, 4, 5]]),
+        "b": VarLenFeature("string"),
+        "c": FixedLenSequenceFeature([2], "float32", True),
+        "d": SparseFeature(("i", "j"), "v", "int64", (3, 4)),
+        "e": RaggedFeature("int64", None, [RaggedFeature.RowLengths("n"), RaggedFeature.UniformRowLength(2)], "int32", True),
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("int64", "int64"),
+        (np.int64, "int64"),
+        (np.dtype("float32"), "float32"),
+        ("float", "float32"),
+        (pa.float32(), "float32"),
+        (str, "string"),
+        (bytes, "string"),
+        (object, "string"),
+        ("bytes", "string"),
+        (np.dtype("S5"), "string"),
+        (pa.binary(), "string"),
+    ],
+)
+def test_dtypes(given: object, name: str) -> None:
+    assert parse_dtype(given) == name
+
+
+@pytest.mark.parametrize("dtype", ["int32", np.float64, "bool", None, 3, "int", np.uint8])
+def test_dtypes_that_no_record_has_are_refused(dtype: object) -> None:
+    with pytest.raises((SchemaError, TypeError)):
+        VarLenFeature(dtype)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: FixedLenFeature([None], "int64"),
+        lambda: FixedLenFeature(None, "int64"),  # type: ignore[arg-type]
+        lambda: FixedLenSequenceFeature([0], "int64", True),
+        lambda: SparseFeature([], "v", "int64", []),
+        lambda: SparseFeature("i", "", "int64", 3),
+        lambda: SparseFeature("i", "v", "int64", [3]),
+        lambda: SparseFeature(["i"], "v", "int64", [3, 4]),
+        lambda: RaggedFeature("int64", ""),
+        lambda: RaggedFeature("int64", row_splits_dtype="int8"),
+        lambda: RaggedFeature("int64", partitions=["n"]),
+        lambda: RaggedFeature.UniformRowLength(0),
+        lambda: as_description({"a": "int64"}),
+        lambda: Schema.from_feature_description({"a": FixedLenSequenceFeature([], "int64")}),
+    ],
+)
+def test_what_tensorflow_refuses_is_refused(make: Any) -> None:
+    with pytest.raises(SchemaError):
+        make()
+
+
+def test_a_description_is_a_mapping_of_names() -> None:
+    with pytest.raises(TypeError):
+        as_description([("a", VarLenFeature("int64"))])  # type: ignore[arg-type]
+    with pytest.raises(SchemaError, match=r"feature 'a'.*int32"):
+        as_description({"a": Foreign.VarLenFeature("int32")})
+
+
+PAIRS = {
+    "scalar": (FixedLenFeature((), "int64"), scalar("int64", required=True)),
+    "default": (FixedLenFeature((), "float32", 0.5), scalar("float32", default=0.5)),
+    "text": (FixedLenFeature((), "string", b"?"), bytes_(default=b"?")),
+    "fixed": (FixedLenFeature((3,), "int64", [1, 2, 3]), list_("int64", 3, default=[1, 2, 3])),
+    "matrix": (FixedLenFeature((2, 2), "float32"), tensor("float32", (2, 2), encoding="list", required=True)),
+    "strings": (FixedLenFeature((2, 2), "string"), tensor("bytes", (2, 2), required=True)),
+    "varlen": (VarLenFeature("string"), list_("bytes")),
+    "blocks": (FixedLenSequenceFeature((2,), "float32", True), tensor("float32", (None, 2), encoding="list")),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_descriptions_and_columns(name: str) -> None:
+    feature, column = PAIRS[name]
+    schema = Schema({"x": column})
+    assert Schema.from_feature_description({"x": feature}) == schema
+    assert schema.to_feature_description() == {"x": feature}
+
+
+def test_ragged_features_are_lists_in_lists() -> None:
+    lengths, uniform = RaggedFeature.RowLengths, RaggedFeature.UniformRowLength
+    description = {
+        "flat": RaggedFeature("int64", "v"),
+        "rows": RaggedFeature("float32", "w", [lengths("n"), uniform(2)]),
+    }
+    schema = Schema.from_feature_description(description)
+    assert schema.to_arrow().types == [pa.list_(pa.int64()), pa.list_(pa.list_(pa.list_(pa.float32(), 2)))]
+    assert assembly_of(schema["rows"]) is not None
+    assert schema.to_feature_description() == {"v": VarLenFeature("int64"), "rows": description["rows"]}
+
+
+def test_other_partitions_and_sparse_features_give_a_column_for_each_feature() -> None:
+    schema = Schema.from_feature_description(
+        {
+            "r": RaggedFeature("int64", "v", [RaggedFeature.RowSplits("s")]),
+            "sparse": SparseFeature(["i", "j"], "w", "float32", [3, 4]),
+            "j": VarLenFeature("int64"),
+        }
+    )
+    assert [(f.column, f.feature, f.type) for f in schema] == [
+        ("r", "v", pa.list_(pa.int64())),
+        ("s", "s", pa.list_(pa.int64())),
+        ("sparse", "w", pa.list_(pa.float32())),
+        ("i", "i", pa.list_(pa.int64())),
+        ("j", "j", pa.list_(pa.int64())),
+    ]
+
+
+def test_context_and_feature_lists() -> None:
+    context = {"length": FixedLenFeature((), "int64")}
+    lists = {
+        "words": FixedLenSequenceFeature((), "int64"),
+        "pairs": FixedLenSequenceFeature((2,), "float32", True),
+        "bags": VarLenFeature("string"),
+    }
+    schema = Schema.from_feature_description(context, lists)
+    assert list(schema) == [
+        scalar("int64", required=True).named("length"),
+        sequence("int64", required=True).named("words"),
+        sequence(list_("float32", 2)).named("pairs"),
+        sequence(list_("bytes")).named("bags"),
+    ]
+    assert schema.to_feature_description() == context
+    assert schema.to_feature_description("feature_list") == lists
+    with pytest.raises(SchemaError, match="'length'"):
+        Schema.from_feature_description(context, {"length": VarLenFeature("int64")})
+
+
+def test_any_schema_has_a_description_by_the_names_of_its_features() -> None:
+    schema = Schema(
+        {
+            "a": scalar("bool", default=True, feature="A"),
+            "b": scalar("date32", required=True),
+            "c": text(default="é"),
+            "d": scalar("decimal128(4, 1)", required=True),
+            "e": "struct<x: int8, y: list<string>>",
+            "f": tensor("uint8", (28, 28), encoding="raw", required=True),
+            "g": "null",
+            "h": scalar("dictionary<values=string, indices=int8, ordered=0>", default="k"),
+            "i": tensor("int16", (2, 2), default=3),
+            "j": pa.uuid(),
+            "k": tensor("complex64", (2, 2), required=True),
+            "l": tensor("float32", (None, None)),
+            "m": tensor("int8", (2, 2), encoding="tensor_proto", required=True),
+        }
+    )
+    assert schema.to_feature_description() == {
+        "A": FixedLenFeature((), "int64", 1),
+        "b": FixedLenFeature((), "int64"),
+        "c": FixedLenFeature((), "string", "é".encode()),
+        "d": FixedLenFeature((), "string"),
+        "e/x": VarLenFeature("int64"),
+        "e/y": VarLenFeature("string"),
+        "f": FixedLenFeature((), "string"),
+        "h": FixedLenFeature((), "string", b"k"),
+        "i": FixedLenFeature((2, 2), "int64", [3, 3, 3, 3]),
+        "j": VarLenFeature("string"),
+        "k": FixedLenFeature((), "string"),
+        "l": VarLenFeature("float32"),
+        "m": FixedLenFeature((), "string"),
+    }
+    with pytest.raises(SchemaError, match="'m'"):
+        Schema([Field("m", pa.map_(pa.string(), pa.int8()))]).to_feature_description()

@@ -1,0 +1,222 @@
+"""Schemas from TFDS's features.json, and the columns that they make of files which TFDS wrote."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.arrow.decode.composite import Assembler
+from tfrecord_io.schema.formats.tfds import check_shards, from_tfds, shard_lengths
+from tfrecord_io.schema.schema import Schema
+
+MODULE = "tensorflow_datasets.core.features"
+
+
+@pytest.fixture
+def tfds(data: Path) -> Path:
+    return data / "tfds"
+
+
+def read(directory: Path, schema: Schema) -> pa.Table:
+    assembler = Assembler(schema)
+    parts = tfr.read_table(directory, schema=assembler.parts)
+    batches = []
+    for part in parts.to_batches():
+        batch, fault = assembler.batch(part)
+        assert fault is None
+        batch.validate(full=True)
+        batches.append(batch)
+    return pa.Table.from_batches(batches, assembler.schema)
+
+
+def expected(directory: Path) -> list[dict[str, Any]]:
+    """The records as TFDS read them, nested keys joined, the steps of a nested dataset as lists."""
+
+    def flat(value: Any, name: str) -> dict[str, Any]:
+        if isinstance(value, dict) and set(value) == {"base64"}:
+            return {name: base64.b64decode(value["base64"])}
+        if isinstance(value, dict) and set(value) == {"steps"} and isinstance(value["steps"], list):
+            steps = [flat(step, name) for step in value["steps"]]
+            return {key: [step[key] for step in steps] for key in (steps[0] if steps else ())}
+        if isinstance(value, dict):
+            return {k: v for key, each in value.items() for k, v in flat(each, f"{name}/{key}" if name else key).items()}
+        if isinstance(value, list):
+            return {name: [flat(each, "")[""] for each in value]}
+        return {name: value}
+
+    records = json.loads((directory / "expected.json").read_text(encoding="utf-8"))
+    return [flat(record, "") for record in records]
+
+
+def rows_of(column: pa.ChunkedArray) -> list[Any]:
+    """Values with their shape; text as the bytes that TFDS gives."""
+
+    def as_bytes(value: Any) -> Any:
+        if isinstance(value, list):
+            return [as_bytes(each) for each in value]
+        return value.encode() if isinstance(value, str) else value
+
+    if isinstance(column.type, pa.FixedShapeTensorType):
+        chunks = [chunk.to_numpy_ndarray() for chunk in column.chunks]
+        return [row.tolist() for chunk in chunks for row in chunk]
+    return [as_bytes(value) for value in column.to_pylist()]
+
+
+@pytest.mark.parametrize("name", ["everything", "episodes"])
+def test_files_come_back_as_tfds_reads_them(engine: str, tfds: Path, name: str) -> None:
+    directory = tfds / name
+    table = read(directory, from_tfds(directory))
+    records = expected(directory)
+    assert table.num_rows == len(records)
+    for column in table.schema.names:
+        rows = rows_of(table[column])
+        for row, record in zip(rows, records, strict=True):
+            theirs = record.get(column, [])  # an episode without steps has no keys to show
+            if column == "optional" and row is None:
+                assert theirs == -(2**31)  # TFDS's stand-in for None
+            elif column == "optional_text" and row is None:
+                assert theirs == b""
+            else:
+                assert row == theirs, column
+    assert set(table.schema.names) >= {key for record in records for key in record}
+
+
+def test_none_of_an_optional_feature_is_null(tfds: Path) -> None:
+    table = read(tfds / "everything", from_tfds(tfds / "everything"))
+    assert table["optional"].null_count == 1
+    assert table["optional_text"].null_count == 1
+    assert table["optional_text"].to_pylist().count(b"") == 3
+
+
+def test_action_of_an_episode_is_a_list_of_seven(tfds: Path) -> None:
+    schema = from_tfds(tfds / "episodes")
+    assert schema["steps/action"].type == pa.list_(pa.list_(pa.float32(), 7))
+    assert read(tfds / "episodes", schema)["steps/action"].combine_chunks().value_lengths().to_pylist().count(0) == 1
+
+
+def test_class_labels_by_name(tfds: Path) -> None:
+    directory = tfds / "everything"
+    schema = from_tfds(directory, class_labels="names")
+    assert schema["label"].type == pa.dictionary(pa.int32(), pa.string())
+    named, coded = read(directory, schema), read(directory, from_tfds(directory))
+    names = ["cat", "dog", "größe"]
+    assert named["label"].to_pylist() == [None if code == -1 else names[code] for code in coded["label"].to_pylist()]
+    assert named["labels"].to_pylist() == [["ab"[code] for code in codes] for codes in coded["labels"].to_pylist()]
+    assert named["objects/label"].to_pylist() == [["xy"[code] for code in codes] for codes in coded["objects/label"].to_pylist()]
+    assert named["label"].chunk(0).dictionary.to_pylist() == names
+    with pytest.raises(ValueError, match="codes, names"):
+        from_tfds(directory, class_labels="both")
+
+
+def test_both_forms_of_the_file_say_the_same(tfds: Path) -> None:
+    new, old = from_tfds(tfds / "everything"), from_tfds(tfds / "old" / "features.json")
+    assert sorted(new.names) == sorted(old.names)
+    for field in new:
+        assert old[field.column] == field
+        assert old[field.column].metadata == field.metadata
+
+
+def described(directory: Path, features: dict[str, Any]) -> Path:
+    document = {"type": f"{MODULE}.features_dict.FeaturesDict", "content": features}
+    (directory / "features.json").write_text(json.dumps(document))
+    return directory
+
+
+def test_oldest_form_has_plain_content(tmp_path: Path) -> None:
+    """The form in the docstring of FeatureConnector.to_json: no proto_cls, numbers as numbers, null for a free axis."""
+    features = {
+        "input": {"type": f"{MODULE}.image_feature.Image", "content": {"shape": [None, None, 3], "dtype": "uint8"}},
+        "target": {"type": f"{MODULE}.class_label_feature.ClassLabel", "content": {"num_classes": 10}},
+        "ids": {"type": f"{MODULE}.text_feature.Text", "content": {"use_encoder": True}},
+        "steps": {
+            "type": f"{MODULE}.sequence_feature.Sequence",
+            "content": {"feature": {"type": f"{MODULE}.feature.Tensor", "content": {"shape": [], "dtype": "float32"}}, "length": None},
+        },
+    }
+    schema = from_tfds(described(tmp_path, features))
+    assert {f.column: str(f.type) for f in schema} == {
+        "input": "binary",
+        "target": "int64",
+        "ids": "list<item: int64>",
+        "steps": "list<item: float>",
+    }
+
+
+def test_scalar_shape_is_an_empty_message(tmp_path: Path) -> None:
+    tensor = {"pythonClassName": "my.own.Subclass", "tensor": {"shape": {}, "dtype": "uint64", "encoding": "none"}}
+    document = {"pythonClassName": f"{MODULE}.features_dict.FeaturesDict", "featuresDict": {"features": {"n": tensor}}}
+    (tmp_path / "features.json").write_text(json.dumps(document))
+    assert from_tfds(tmp_path)["n"].type == pa.uint64()
+
+
+def test_unknown_class_is_refused_by_name(tmp_path: Path) -> None:
+    features = {"sound": {"type": "my.own.Spectrum", "content": {}}}
+    with pytest.raises(tfr.SchemaError, match="Spectrum") as caught:
+        from_tfds(described(tmp_path, features))
+    assert caught.value.feature == "sound"
+    assert caught.value.path == str(tmp_path / "features.json")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"type": "x.Tensor"}', '{"type": "x.Text", "content": {}}', "[" * 100_000])
+def test_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "features.json").write_text(text)
+    with pytest.raises(tfr.SchemaError):
+        from_tfds(tmp_path)
+
+
+def test_deep_nesting_is_refused(tmp_path: Path) -> None:
+    feature: dict[str, Any] = {"type": "x.Text", "content": {}}
+    for _ in range(200):
+        feature = {"type": "x.Sequence", "content": {"feature": feature, "length": None}}
+    with pytest.raises(tfr.SchemaError, match="deep"):
+        from_tfds(described(tmp_path, {"x": feature}))
+
+
+def test_missing_file_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"features\.json"):
+        from_tfds(tmp_path)
+
+
+# ---- dataset_info.json
+
+
+def test_shard_lengths_are_those_of_the_files(tfds: Path) -> None:
+    said = shard_lengths(tfds / "everything")
+    assert said == {"everything-train.tfrecord-00000-of-00001": 4}
+    check_shards(tfds / "everything", {str(tfds / "everything" / name): count for name, count in said.items()})
+
+
+@pytest.mark.fault(56)
+def test_file_with_other_records_than_said_is_named(tfds: Path) -> None:
+    path = str(tfds / "everything" / "everything-train.tfrecord-00000-of-00001")
+    with pytest.raises(tfr.CorruptRecordError, match="has 3 records") as caught:
+        check_shards(tfds / "everything", {path: 3, "elsewhere.tfrecord": 1})
+    assert (caught.value.path, caught.value.expected, caught.value.got) == (path, 4, 3)
+
+
+def test_no_dataset_info_says_nothing(tmp_path: Path) -> None:
+    assert shard_lengths(tmp_path) == {}
+    check_shards(tmp_path, {"a": 1})
+
+
+def test_names_of_shards_follow_the_template(tmp_path: Path) -> None:
+    splits = [
+        {"name": "train", "shardLengths": ["2", "3"], "filepathTemplate": "{DATASET}/{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"},
+        {"name": "test", "shardLengths": [1]},
+        {"name": "none"},
+    ]
+    (tmp_path / "dataset_info.json").write_text(json.dumps({"name": "d", "splits": splits}))
+    assert shard_lengths(tmp_path) == {
+        "train.tfrecord-00000-of-00002": 2,
+        "train.tfrecord-00001-of-00002": 3,
+        "d-test.tfrecord-00000-of-00001": 1,
+    }
+    (tmp_path / "dataset_info.json").write_text("{")
+    with pytest.raises(tfr.SchemaError):
+        shard_lengths(tmp_path)

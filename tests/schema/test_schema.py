@@ -1,0 +1,147 @@
+"""A schema is made of many things, is compared by its fields and never changes."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+
+from arrow_types import TYPES
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.schema.schema import Field, Schema
+from tfrecord_io.schema.type_names import type_from_name
+
+NAMES = {
+    "int32": pa.int32(),
+    "string": pa.string(),
+    "bytes": pa.binary(),
+    "binary": pa.binary(),
+    "float": pa.float32(),
+    "float64": pa.float64(),
+    "bool": pa.bool_(),
+    "timestamp[us]": pa.timestamp("us"),
+    "timestamp[ns, UTC]": pa.timestamp("ns", "UTC"),
+    "list<int64>": pa.list_(pa.int64()),
+    "list<list<string>>": pa.list_(pa.list_(pa.string())),
+    " list< float32 > ": pa.list_(pa.float32()),
+    "list<float>[3]": pa.list_(pa.float32(), 3),
+    "fixed_size_list<float, 3>": pa.list_(pa.float32(), 3),
+    "large_list<bytes>": pa.large_list(pa.binary()),
+    "struct<a: int8, b: struct<c: list<string>>>": pa.struct(
+        [("a", pa.int8()), ("b", pa.struct([("c", pa.list_(pa.string()))]))],
+    ),
+    "decimal128(10, 2)": pa.decimal128(10, 2),
+    "fixed_size_binary[4]": pa.binary(4),
+    "int31": None,
+    "": None,
+    "list<": None,
+    "list<int64": None,
+    "struct<int64>": None,
+    "decimal128(99, 2)": None,
+    "list<" * 100 + "int8" + ">" * 100: None,
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_type_names(name: str) -> None:
+    expected = NAMES[name]
+    if expected is None:
+        with pytest.raises(SchemaError, match="there is no type"):
+            type_from_name(name)
+    else:
+        assert type_from_name(name) == expected
+
+
+@given(TYPES)
+def test_what_a_type_prints_names_it(kind: pa.DataType) -> None:
+    assert type_from_name(str(kind)) == kind
+
+
+def test_parse_takes_names_types_fields_and_numpy() -> None:
+    schema = Schema.parse(
+        {"a": "int32", "b": pa.string(), "c": Field("", pa.int8()), "d": np.float64, "e": pa.field("x", pa.int8(), nullable=False)}
+    )
+    assert schema.names == ["a", "b", "c", "d", "e"]
+    assert schema["c"] == Field("c", pa.int8(), "c")
+    assert schema["d"].type == pa.float64()
+    assert schema["e"].required
+    assert Schema.parse(schema) is schema
+    assert Schema.parse(schema.to_arrow()) == schema
+
+
+@pytest.mark.parametrize("source", [3, "int32", [("a", "int32")], {"a": 3}, {3: "int8"}])
+def test_parse_refuses_other_things(source: object) -> None:
+    with pytest.raises(TypeError):
+        Schema.parse(source)
+
+
+def test_arrow_and_back_keeps_feature_encoding_required_and_metadata() -> None:
+    fields = [
+        Field("x", pa.float64(), "deep/x", "raw", metadata={b"k": b"v"}),
+        Field("y", pa.string(), required=True),
+    ]
+    schema = Schema(fields, {b"pandas": b"{}"})
+    back = Schema.from_arrow(schema.to_arrow())
+    assert back == schema
+    assert back.metadata == schema.metadata
+    assert back["x"].metadata == {b"k": b"v"}
+    assert not back.to_arrow().field("y").nullable
+
+
+def test_a_schema_does_not_change() -> None:
+    schema = Schema.parse({"a": "int32"})
+    with pytest.raises(AttributeError):
+        schema.fields = ()  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        schema.metadata[b"a"] = b""  # type: ignore[index]
+    assert hash(schema) == hash(Schema.parse({"a": "int32"}))
+    assert schema != Schema.parse({"a": "int64"})
+    assert schema != "a"
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
+def test_pickles_and_copies(again: object) -> None:
+    schema = Schema([Field("a", pa.list_(pa.int8()), default=[1]), Field("b", pa.string(), "z")], {b"m": b"n"})
+    made = again(schema)  # type: ignore[operator]
+    assert made == schema
+    assert made.metadata == schema.metadata
+
+
+def test_selects_columns_by_name() -> None:
+    schema = Schema.parse({"a": "int32", "b": "string", "c": "float"})
+    assert schema.select(["c", "a"]).names == ["c", "a"]
+    assert "a" in schema
+    assert schema[0].column == "a"
+    with pytest.raises(FeatureNotFoundError, match="'z'"):
+        schema["z"]
+
+
+def test_a_column_twice_is_refused() -> None:
+    with pytest.raises(SchemaError, match="twice"):
+        Schema([Field("a", pa.int8()), Field("a", pa.int16())])
+
+
+def test_a_default_must_be_of_the_type() -> None:
+    assert Field("a", pa.list_(pa.int8()), default=np.array([1, 2])).default == [1, 2]
+    with pytest.raises(SchemaError, match="default"):
+        Field("a", pa.int8(), default=300)
+    with pytest.raises(SchemaError, match="default"):
+        Field("a", pa.int8(), default="x")
+
+
+def test_unknown_encoding_is_refused() -> None:
+    with pytest.raises(SchemaError, match="pickle"):
+        Field("a", pa.int8(), encoding="pickle")
+
+
+def test_repr_is_a_table_and_escapes_names() -> None:
+    schema = Schema([Field("a\x1b[31m", pa.int8(), required=True), Field("b", pa.string(), "bb", default="?")])
+    assert repr(schema).splitlines() == [
+        "Schema of 2 columns",
+        "  a\\x1b[31m  int8    required",
+        "  b          string  feature bb, default '?'",
+    ]

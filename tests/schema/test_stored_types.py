@@ -1,0 +1,50 @@
+"""The types that columns are restored with."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from tfrecord_io.format.dtypes import element
+from tfrecord_io.schema.stored_types import plain_field, plain_type
+from tfrecord_io.schema.tensor_types import tensor_field
+from tfrecord_io.schema.types import UnsupportedType
+
+
+def test_plain_type_has_no_views_run_ends_or_large_offsets() -> None:
+    wild = pa.struct(
+        [
+            pa.field("a", pa.large_list_view(pa.field("el", pa.string_view(), False))),
+            ("b", pa.list_(pa.run_end_encoded(pa.int32(), pa.large_binary()), 3)),
+            ("c", pa.dictionary(pa.int16(), pa.large_string(), True)),
+            ("d", pa.json_(pa.large_string())),
+            ("e", pa.timestamp("ms", "UTC")),
+        ]
+    )
+    assert plain_type(wild) == pa.struct(
+        [
+            pa.field("a", pa.list_(pa.field("el", pa.string(), False))),
+            ("b", pa.list_(pa.binary(), 3)),
+            ("c", pa.dictionary(pa.int16(), pa.string(), True)),
+            ("d", pa.json_(pa.string())),
+            ("e", pa.timestamp("ms", "UTC")),
+        ]
+    )
+
+
+def test_plain_field_marks_tensors_and_keeps_the_rest() -> None:
+    wild = pa.field("x", pa.fixed_shape_tensor(pa.bool_(), (2, 3), permutation=[1, 0]), False, {b"unit": b"m"})
+    found = plain_field(wild)
+    assert found.equals(
+        pa.field("x", pa.fixed_shape_tensor(pa.uint8(), (3, 2)), False, {b"unit": b"m", b"tfrecord_io.dtype": b"bool"}), check_metadata=True
+    )
+    assert plain_field(found).equals(found, check_metadata=True)
+    steps = plain_field(wild.with_type(pa.large_list(wild.type)))
+    assert (steps.type, steps.metadata) == (pa.list_(found.type), found.metadata)
+
+
+def test_a_tensor_of_no_dtype_is_unsupported() -> None:
+    with pytest.raises(UnsupportedType, match="no dtype"):
+        plain_field(pa.field("x", pa.fixed_shape_tensor(pa.binary(3), (2,))))
+    with pytest.raises(UnsupportedType, match="mark says"):
+        plain_field(tensor_field("x", element("int8"), (2,)).with_metadata({b"tfrecord_io.dtype": b"complex64"}))

@@ -1,0 +1,99 @@
+"""Looking for files in buckets."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pytest
+
+from servers import Bucket
+from tfrecord_io.errors import MissingDependencyError
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.write.atomic import open_output
+
+
+def found(bucket: Bucket, path: str, **kwargs: Any) -> list[str]:
+    return [s.path for s in resolve_inputs(bucket.url(path), storage_options=bucket.storage_options, **kwargs)]
+
+
+def test_path_forms(bucket: Bucket) -> None:
+    names = [f"train-{i:05d}-of-00012" for i in range(12)]
+    bucket.fs.pipe({f"{bucket.name}/d/{name}": b"x" for name in (*names, "train.json", "_SUCCESS", "sub/x.tfrecord")})
+    for path in ("d", "d/", "d/train-*", "d/train@12", "d/train@*", "d/train-000{00..11}-of-00012"):
+        sources = resolve_inputs(bucket.url(path), storage_options=bucket.storage_options)
+        assert [s.path for s in sources] == [bucket.url(f"d/{n}") for n in names], path
+        assert {(s.size, s.local) for s in sources} == {(1, False)}
+    with pytest.raises(FileNotFoundError) as caught:
+        found(bucket, "e*")
+    assert caught.value.filename == bucket.url("e*")
+
+
+def test_many_names_are_found_by_a_listing_and_few_without(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    s3.fs.pipe({f"{s3.name}/{i:03d}": b"x" for i in range(100)})
+    listed: list[str] = []
+    real = s3.fs._lsdir
+
+    async def lsdir(path: str, *arguments: Any, **kwargs: Any) -> Any:
+        listed.append(path)
+        return await real(path, *arguments, **kwargs)
+
+    monkeypatch.setattr(s3.fs, "_lsdir", lsdir)
+    assert len(found(s3, "{000..009}")) == 10
+    assert s3.name not in listed
+    assert len(found(s3, "{000..099}")) == 100
+    assert listed.count(s3.name) == 1
+    with pytest.raises(FileNotFoundError) as caught:
+        found(s3, "{098..101}")
+    assert caught.value.filename == s3.url("100")
+    assert len(found(s3, "{098..101}", allow_missing_shards=True)) == 2
+
+
+def test_files_that_came_after_a_listing_are_found(bucket: Bucket) -> None:
+    bucket.fs.pipe_file(f"{bucket.name}/d/a.tfrecord", b"x")
+    other = type(bucket.fs)(**bucket.storage_options, skip_instance_cache=True)
+    for path in ("d", "d/*"):
+        before = len(found(bucket, path))
+        other.pipe_file(f"{bucket.name}/d/b{path[-1]}.tfrecord", b"x")
+        assert len(found(bucket, path)) == before + 1
+    other.pipe_file(f"{bucket.name}/d/a.tfrecord", b"longer")
+    (source,) = resolve_inputs(bucket.url("d/a.tfrecord"), storage_options=bucket.storage_options)
+    buffer = bytearray(10)
+    assert source.open().readinto(memoryview(buffer)) == source.size == 6
+
+
+@pytest.mark.fault(24)
+def test_missing_buckets(bucket: Bucket) -> None:
+    with pytest.raises(FileNotFoundError):
+        resolve_inputs(f"{bucket.protocol}://no-such-bucket-anywhere/a*", storage_options=bucket.storage_options)
+    if bucket.protocol == "s3":
+        with pytest.raises(OSError), open_output("s3://no-such-bucket-anywhere/a", storage_options=bucket.storage_options) as out:
+            out.write(b"x")
+
+
+def test_no_server_is_an_oserror(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("s3fs")
+    monkeypatch.setattr("tfrecord_io.storage.filesystem.errors.TRIES", 1)
+    monkeypatch.setattr("s3fs.S3FileSystem.retries", 1)
+    options = {"anon": True, "endpoint_url": "http://127.0.0.1:9", "config_kwargs": {"retries": {"max_attempts": 0}}}
+    with pytest.raises(OSError, match="connect") as caught:
+        resolve_inputs("s3://bucket/a", storage_options=options)
+    assert caught.value.filename == "s3://bucket/a"
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "package"),
+    [
+        ("s3://bucket/a", "s3fs", r"tfrecord_io\[s3\]"),
+        ("simplecache::s3://bucket/a", "s3fs", r"tfrecord_io\[s3\]"),
+        ("gs://bucket/a", "gcsfs", r"tfrecord_io\[gcs\]"),
+        ("https://host/a", "fsspec.implementations.http", "aiohttp"),
+    ],
+)
+def test_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch, url: str, module: str, package: str) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    protocol = url.rpartition("::")[2].partition(":")[0]
+    monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, protocol, raising=False)
+    with pytest.raises(MissingDependencyError, match=f"pip install '{package}'") as caught:
+        resolve_inputs(url)
+    assert caught.value.path == url

@@ -1,0 +1,156 @@
+"""The manifest's text: what is written is read, and nothing else is."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.storage.paths import manifest as format_
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, manifest_name, new_id, parse_manifest, stem_of
+from tfrecord_io.storage.paths.shard_names import shard_name
+
+PATH = "dir/_MANIFEST-train.json"
+NUMBERS = st.integers(0, 2**40)
+
+
+@st.composite
+def manifests(draw: st.DrawFn) -> Manifest:
+    count = draw(st.integers(0, 5))
+    files = [
+        ManifestFile(
+            shard_name("train", i, count),
+            draw(NUMBERS),
+            draw(NUMBERS),
+            draw(st.integers(0, 2**32 - 1)),
+            draw(st.sampled_from([None, f"_{'0a' * 8}-{i:05d}.staged"])),
+        )
+        for i in range(count)
+    ]
+    return Manifest(
+        "train",
+        new_id(),
+        tuple(files),
+        draw(st.sampled_from([None, "gzip"])),
+        draw(st.none() | st.binary(max_size=20)),
+        draw(st.booleans()),
+        draw(st.sampled_from([(), ("train-00007.tfrecord",)])),
+    )
+
+
+@given(manifests())
+def test_what_is_written_is_read(manifest: Manifest) -> None:
+    assert parse_manifest(format_manifest(manifest), PATH) == manifest
+
+
+@given(st.binary(max_size=50) | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(lambda v: json.dumps(v).encode()))
+def test_any_other_text_is_refused_or_passed_over(text: bytes) -> None:
+    with contextlib.suppress(CorruptRecordError):
+        assert parse_manifest(text, PATH) is None
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    made = Manifest("train", new_id(), (ManifestFile("train-00000-of-00001", 5, 100, 7),), None, b"")
+    return {**json.loads(format_manifest(made)), **changes}
+
+
+def entry(**changes: Any) -> dict[str, Any]:
+    return document(files=[{**document()["files"][0], **changes}])
+
+
+@pytest.mark.fault(55)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../train-00000-of-00001",
+        "/etc/train-00000-of-00001",
+        "s3://bucket/train-00000-of-00001",
+        "..",
+        ".",
+        "",
+        "sub/train-00000-of-00001",
+        "..\\train-00000-of-00001",
+        "C:\\train-00000-of-00001",
+        "train-00000-of-00001\0",
+        "test-00000-of-00001",
+        "train",
+        "_MANIFEST-train.json",
+        None,
+        7,
+        ["train-00000-of-00001"],
+    ],
+)
+def test_names_that_lead_elsewhere_are_refused(name: Any) -> None:
+    for bad in (entry(path=name), document(replaces=[name])):
+        with pytest.raises(CorruptRecordError, match="the manifest cannot be used") as caught:
+            parse_manifest(json.dumps(bad).encode(), PATH)
+        assert caught.value.path == PATH
+
+
+@pytest.mark.fault(55)
+@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "_0000000000000000-00000.staged/../../x", "train-00000-of-00001", "", 5, None])
+def test_a_file_waits_under_a_name_of_ours_only(name: Any) -> None:
+    with pytest.raises(CorruptRecordError, match="staged"):
+        parse_manifest(json.dumps(entry(staged=name)).encode(), PATH)
+
+
+@pytest.mark.fault(56)
+@pytest.mark.parametrize(
+    "bad",
+    [
+        document(version=2),
+        document(version=True),
+        document(dataset="test"),
+        document(dataset=None),
+        document(id="x"),
+        document(id="0" * 15 + "/"),
+        document(complete=1),
+        document(records=6),
+        document(bytes=-1),
+        document(files=None),
+        document(files={}),
+        document(files=[5]),
+        document(files=document()["files"] * 2, records=10, bytes=200),
+        document(schema="%%%"),
+        document(schema=5),
+        document(replaces="train-00000"),
+        entry(records=-1),
+        entry(records=5.0),
+        entry(records=True),
+        entry(records=2**63),
+        entry(records="5"),
+        entry(bytes=None),
+        entry(crc32c=7),
+        entry(crc32c="0000000G"),
+    ],
+    ids=lambda d: json.dumps(d)[-60:],
+)
+def test_what_is_of_a_wrong_type_is_refused(bad: Any) -> None:
+    with pytest.raises(CorruptRecordError, match="delete the manifest"):
+        parse_manifest(json.dumps(bad).encode(), PATH)
+
+
+def test_what_is_cut_nested_too_deep_or_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = json.dumps(document()).encode()
+    for bad in (text[:-1], b"", b"[" * 100_000, b"\xff"):
+        with pytest.raises(CorruptRecordError, match="no JSON"):
+            parse_manifest(bad, PATH)
+    monkeypatch.setattr(format_, "MAX_BYTES", len(text))
+    assert parse_manifest(text, PATH) is not None
+    with pytest.raises(CorruptRecordError, match="limit"):
+        parse_manifest(text + b" ", PATH)
+
+
+def test_a_file_of_this_name_by_another_tool_is_passed_over() -> None:
+    assert parse_manifest(b'{"manifest_version": 2, "name": "extension"}', "_MANIFEST.json") is None
+
+
+def test_each_dataset_of_a_directory_has_a_manifest_of_its_own() -> None:
+    for stem in ("part", "train", "a.b-c"):
+        assert stem_of(manifest_name(stem)) == stem
+    assert stem_of("manifest.json") is None

@@ -1,0 +1,92 @@
+"""Folders that stand for a column's value: which are read, and what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.storage.paths.partitions import folders_of, parse_folder, root_of
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+
+FILES = [
+    "label=cat/part-0.tfrecord",
+    "label=cat/year=2020/a-00000-of-00001",
+    "label=dog/part-0.tfrecord",
+    "label=dog/part-1.tfrecord",
+    "label=dog/notes/x.tfrecord",
+    "label=dog/_temporary/x.tfrecord",
+    "label=dog/_SUCCESS",
+    "_hidden=1/x.tfrecord",
+    "other/x.tfrecord",
+    "other/label=emu/x.tfrecord",
+]
+
+
+@pytest.fixture(params=["", "memory://"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    import fsspec
+
+    for name in FILES:
+        path = f"{request.param}{tmp_path}/{name}"
+        fs, _, (inner,) = fsspec.get_fs_token_paths(path)
+        fs.makedirs(inner.rpartition("/")[0], exist_ok=True)
+        fs.pipe_file(inner, b"x")
+    return f"{request.param}{tmp_path}"
+
+
+def found(path: object) -> list[tuple[str, dict[str, str | None]]]:
+    return [("/".join(s.path.rsplit("/", 3)[1:]), dict(s.partitions)) for s in resolve_inputs(path)]
+
+
+def names(path: object, folder: str) -> list[str]:
+    return [s.path.removeprefix(f"{folder}/") for s in resolve_inputs(path)]
+
+
+@pytest.mark.parametrize("slash", ["", "/"])
+def test_a_directory_is_searched_in_such_folders_only(folder: str, slash: str) -> None:
+    assert names(folder + slash, folder) == sorted(FILES[:4])
+    partitions = {s.path.removeprefix(f"{folder}/"): s.partitions for s in resolve_inputs(folder + slash)}
+    assert partitions[FILES[0]] == (("label", "cat"),)
+    assert partitions[FILES[1]] == (("label", "cat"), ("year", "2020"))
+
+
+def test_a_glob_says_itself_where_values_begin(folder: str) -> None:
+    for pattern in ("label=*/*.tfrecord", "label=[cd]*/part-*", "*/part-?.tfrecord", "label={cat,dog}/part-*"):
+        assert [dict(s.partitions) for s in resolve_inputs(f"{folder}/{pattern}")] == [{"label": v} for v in ("cat", "dog", "dog")]
+    assert {s.partitions for s in resolve_inputs(f"{folder}/label=dog/part-*.tfrecord")} == {()}
+    assert {s.partitions for s in resolve_inputs(f"{folder}/label=dog")} == {()}
+    assert {s.partitions for s in resolve_inputs([f"{folder}/label=dog/part-0.tfrecord"])} == {()}
+    everywhere = {s.path.removeprefix(f"{folder}/"): dict(s.partitions) for s in resolve_inputs(f"{folder}/**/*.tfrecord")}
+    assert everywhere["other/x.tfrecord"] == {}
+    assert everywhere["other/label=emu/x.tfrecord"] == {"label": "emu"}
+    assert everywhere["label=dog/notes/x.tfrecord"] == {"label": "dog"}
+
+
+def test_each_folder_is_a_dataset_of_its_own(folder: str, tmp_path: Path) -> None:
+    root = tmp_path / "more"
+    for name in ("k=1/a-00000-of-00002", "k=1/a-00001-of-00002", "k=2/a-00000-of-00001"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(b"x")
+    assert len(resolve_inputs(root)) == 3
+    (root / "k=1/a-00001-of-00002").unlink()
+    with pytest.raises(FileNotFoundError, match="shard 1 of 2"):
+        resolve_inputs(root)
+    (root / "k=1/b-00000-of-00001").write_bytes(b"x")
+    with pytest.raises(ValueError, match=r"k=1' has 2 families"):
+        resolve_inputs(root)
+
+
+def test_names_and_values_are_percent_decoded() -> None:
+    assert parse_folder("a%2Fb=c%3Dd%20%C3%BC") == ("a/b", "c=d ü")
+    assert parse_folder("k=a=b") == ("k", "a=b")
+    assert parse_folder("k=") == ("k", "")
+    for plain in ("", "a", "=b", "_k=1", ".k=1"):
+        assert parse_folder(plain) is None
+    with pytest.raises(SchemaError, match="not UTF-8"):
+        parse_folder("k=%ff")
+    with pytest.raises(SchemaError, match="two folders"):
+        folders_of("d/k=1/k=2/x", "d/")
+    assert folders_of("elsewhere/k=1/x", "d/") == ()
+    assert [root_of(p) for p in ("k=*/x", "a/b/c", "a/b{c,d}/e", "a/*/b*")] == ["", "a/b/", "a/", "a/"]

@@ -1,0 +1,201 @@
+"""Blocks: whatever the sizes of reads and blocks, the bytes are the file's."""
+
+import io
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfrecord_io.storage.read.block_reader import SPARE, BlockReader, BufferPool
+
+
+class Dribble:
+    """A stream that gives a few bytes at a time, and an error at the end if it has one."""
+
+    def __init__(self, data, sizes=(1,), error=None):
+        self.data, self.sizes, self.error, self.at, self.calls = data, sizes, error, 0, 0
+
+    def readinto(self, buffer):
+        n = min(self.sizes[self.calls % len(self.sizes)], len(buffer), len(self.data) - self.at)
+        self.calls += 1
+        if n == 0 and self.error is not None:
+            raise self.error
+        buffer[:n] = self.data[self.at : self.at + n]
+        self.at += n
+        return n
+
+
+def whole(reader, consume, method="next_block"):
+    """Read all blocks, consuming what `consume` says of each, at least one byte; give the bytes consumed."""
+    out = bytearray()
+    while (block := getattr(reader, method)()) is not None:
+        assert block.start == len(out) == reader.offset
+        n = len(block.data) if block.final else max(1, min(len(block.data), consume(len(block.data))))
+        out += bytes(block.data[:n])
+        reader.consume(n)
+        if method == "fresh_block":
+            reader.release(block)
+    return bytes(out)
+
+
+@given(
+    st.binary(max_size=300),
+    st.integers(1, 40),
+    st.lists(st.integers(1, 50), min_size=1),
+    st.lists(st.integers(1, 60), min_size=1),
+    st.sampled_from(["next_block", "fresh_block"]),
+)
+def test_blocks_are_the_file_whatever_the_cuts(data, block_bytes, reads, steps, method):
+    reader = BlockReader(Dribble(data, reads), block_bytes)
+    turns = iter(steps * 400)
+    assert whole(reader, lambda n: next(turns), method) == data
+
+
+def test_short_reads_are_read_on_and_only_zero_is_the_end():
+    reader = BlockReader(Dribble(b"x" * 100, sizes=(1, 3)), 50)
+    block = reader.next_block()
+    assert (len(block.data), block.final) == (50, False)
+    reader.consume(50)
+    block = reader.next_block()
+    assert (len(block.data), block.start, block.final) == (50, 50, False)
+    reader.consume(50)
+    assert reader.next_block() is None
+    assert reader.next_block() is None
+
+
+@pytest.mark.fault(1)
+def test_empty_file_has_no_blocks():
+    assert BlockReader(io.BytesIO(b"")).next_block() is None
+
+
+def test_unconsumed_bytes_at_the_end_come_as_the_final_block():
+    reader = BlockReader(io.BytesIO(b"abcdef"), 6)
+    reader.next_block()
+    reader.consume(4)
+    block = reader.next_block()
+    assert (bytes(block.data), block.start, block.final) == (b"ef", 4, True)
+
+
+def test_a_block_that_nothing_was_consumed_of_grows():
+    reader = BlockReader(io.BytesIO(bytes(range(40))), 4)
+    sizes = [len(reader.next_block().data) for _ in range(4)]
+    assert sizes == [4, 8, 16, 32]
+
+
+def test_grow_reads_what_a_large_record_needs_and_blocks_are_small_again_after_it():
+    reader = BlockReader(io.BytesIO(bytes(1000)), 16)
+    reader.next_block()
+    block = reader.grow(500)
+    assert (len(block.data), block.start) == (500, 0)
+    reader.consume(500)
+    assert len(reader.next_block().data) == 16
+
+
+@pytest.mark.fault(9)
+@pytest.mark.fault(10)
+def test_a_false_length_does_not_make_grow_allocate():
+    reader = BlockReader(io.BytesIO(bytes(1000)), 16)
+    reader.next_block()
+    block = reader.grow(1 << 60)
+    assert (len(block.data), block.final) == (1000, True)
+    assert len(block.data.base) <= 2 * 1000 + SPARE
+
+
+def test_bytes_behind_a_block_may_be_read():
+    block = BlockReader(io.BytesIO(bytes(100)), 64).next_block()
+    assert len(block.data.base) >= len(block.data) + SPARE
+
+
+@pytest.mark.fault(61)
+def test_an_error_comes_after_the_bytes_before_it():
+    reader = BlockReader(Dribble(b"x" * 30, sizes=(7,), error=OSError(5, "Input/output error")), 64)
+    block = reader.next_block()
+    assert (len(block.data), block.final) == (30, False)
+    reader.consume(20)
+    for _ in range(2):
+        with pytest.raises(OSError, match="Input/output error"):
+            reader.next_block()
+
+
+@pytest.mark.fault(61)
+def test_an_error_in_grow_comes_after_the_bytes_before_it():
+    reader = BlockReader(Dribble(b"x" * 30, sizes=(7,), error=OSError(5, "Input/output error")), 8)
+    reader.next_block()
+    block = reader.grow(1000)
+    assert (len(block.data), block.final) == (30, False)
+    with pytest.raises(OSError, match="Input/output error"):
+        reader.grow(1000)
+
+
+def test_consuming_more_than_there_is_is_refused():
+    reader = BlockReader(io.BytesIO(b"abc"))
+    reader.next_block()
+    with pytest.raises(ValueError, match="4 bytes consumed of a block with 3"):
+        reader.consume(4)
+
+
+def test_fresh_blocks_keep_their_bytes_while_others_are_read():
+    data = np.random.default_rng(0).integers(0, 256, 10_000, dtype=np.uint8).tobytes()
+    reader = BlockReader(io.BytesIO(data), 512)
+    kept = []
+    while (block := reader.fresh_block()) is not None:
+        n = len(block.data) if block.final else len(block.data) - 13
+        kept.append((block, n))
+        reader.consume(n)
+    assert b"".join(bytes(b.data[:n]) for b, n in kept) == data
+    assert len({id(b.data.base) for b, _ in kept}) == len(kept)
+
+
+def test_a_fresh_block_survives_the_growth_of_the_next():
+    reader = BlockReader(io.BytesIO(bytes(range(256))), 16)
+    first = reader.fresh_block()
+    reader.consume(10)
+    second = reader.fresh_block()
+    third = reader.grow(100)
+    assert bytes(first.data) == bytes(range(16))
+    assert bytes(second.data) == bytes(range(10, 26))
+    assert bytes(third.data) == bytes(range(10, 110))
+
+
+def test_released_buffers_are_used_again():
+    pool = BufferPool(64)
+    reader = BlockReader(io.BytesIO(bytes(64 * 100)), pool=pool)
+    seen = set()
+    held = None
+    while (block := reader.fresh_block()) is not None:
+        seen.add(id(block.data.base))
+        reader.consume(len(block.data))
+        if held is not None:
+            reader.release(held)
+        held = block
+    assert len(seen) <= 3
+
+
+def test_a_buffer_released_twice_is_given_out_once():
+    pool = BufferPool(64)
+    buffer = pool.get(64)
+    pool.put(buffer)
+    pool.put(buffer)
+    assert pool.get(64) is not pool.get(64)
+
+
+@pytest.mark.fault(65)
+def test_blocks_released_by_other_threads_stay_whole():
+    data = np.random.default_rng(1).integers(0, 256, 1 << 20, dtype=np.uint8).tobytes()
+    reader = BlockReader(io.BytesIO(data), 4096)
+    parts, threads = {}, []
+
+    def work(block, n):
+        parts[block.start] = bytes(block.data[:n])
+        reader.release(block)
+
+    while (block := reader.fresh_block()) is not None:
+        n = len(block.data) if block.final else len(block.data) - 100
+        reader.consume(n)
+        threads.append(threading.Thread(target=work, args=(block, n)))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
+    assert b"".join(parts[k] for k in sorted(parts)) == data

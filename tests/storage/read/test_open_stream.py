@@ -1,0 +1,229 @@
+"""Opening a file: its compression is found, or checked; what is no TFRecord file is named."""
+
+import gzip
+import io
+import json
+import pickle
+import sqlite3
+import struct
+import zlib
+from pathlib import Path
+
+import crc32c
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.orc
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfrecord_io.compression import get_codec
+from tfrecord_io.errors import CompressionError
+from tfrecord_io.format.magic import FORMATS, looks_like
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.open_stream import open_source
+
+
+def frame(payload):
+    def masked(data):
+        crc = crc32c.crc32c(data)
+        return struct.pack("<I", (((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF)
+
+    length = struct.pack("<Q", len(payload))
+    return length + masked(length) + payload + masked(payload)
+
+
+def read(path, compression="infer"):
+    (source,) = resolve_inputs(path)
+    stream = open_source(source, compression)
+    out, buffer = bytearray(), memoryview(bytearray(1000))
+    while n := stream.readinto(buffer):
+        out += buffer[:n]
+    stream.close()
+    return bytes(out)
+
+
+def compressed(data, name):
+    compressor = get_codec(name).compressor()
+    return b"".join([*compressor.compress(data), *compressor.flush()])
+
+
+PLAIN = b"".join(frame(bytes([i]) * i * 7) for i in range(100))
+MADE = {None: PLAIN, "gzip": gzip.compress(PLAIN), "zlib": zlib.compress(PLAIN), "zstd": compressed(PLAIN, "zstd")}
+
+
+@pytest.mark.parametrize("codec", MADE)
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zlib", ".zst"])
+def test_content_decides_whatever_the_suffix(tmp_path, codec, suffix):
+    path = tmp_path / f"a.tfrecord{suffix}"
+    path.write_bytes(MADE[codec])
+    assert read(path) == PLAIN
+    assert read(path, codec) == PLAIN
+    assert read(io.BytesIO(MADE[codec])) == PLAIN
+    if codec:
+        assert read(path, codec.upper()) == PLAIN
+
+
+@pytest.mark.fault(32)
+@pytest.mark.parametrize("codec", MADE)
+@pytest.mark.parametrize("said", MADE)
+def test_a_wrong_compression_says_what_the_file_looks_like(tmp_path, codec, said):
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(MADE[codec])
+    if codec == said:
+        assert read(path, said) == PLAIN
+        return
+    looks = f"{codec} data" if codec else "a plain TFRecord file"
+    with pytest.raises(CompressionError, match=f"{said!r} was said, but the file looks like {looks}; compression='infer'") as caught:
+        read(path, said)
+    assert (caught.value.path, caught.value.expected, caught.value.got) == (str(path), said, looks)
+
+
+@pytest.mark.fault(32)
+def test_a_wrong_compression_of_a_foreign_file_says_what_it_is(tmp_path):
+    (tmp_path / "a").write_bytes(b"PAR1" + bytes(100))
+    with pytest.raises(CompressionError, match="looks like a Parquet file"):
+        read(tmp_path / "a", "gzip")
+
+
+@pytest.mark.fault(34)
+def test_a_plain_file_whose_first_length_is_gzip_magic_is_plain(tmp_path):
+    data = frame(bytes(0x088B1F))
+    assert data.startswith(b"\x1f\x8b\x08")
+    (tmp_path / "a.tfrecord").write_bytes(data)
+    assert read(tmp_path / "a.tfrecord") == data
+    assert read(tmp_path / "a.tfrecord", None) == data
+
+
+@pytest.mark.fault(1)
+@pytest.mark.fault(33)
+@pytest.mark.parametrize("compression", ["infer", None, "gzip", "zlib", "zstd"])
+@pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz"])
+def test_an_empty_file_is_empty_by_any_compression(tmp_path, compression, name):
+    (tmp_path / name).write_bytes(b"")
+    assert read(tmp_path / name, compression) == b""
+
+
+def test_an_unknown_compression_is_refused_before_anything_is_opened(tmp_path):
+    with pytest.raises(ValueError, match="'brotli' is not known"):
+        open_source(resolve_inputs(io.BytesIO())[0], "brotli")
+
+
+@pytest.mark.fault(23)
+@pytest.mark.fault(62)
+def test_a_file_that_shrinks_is_an_error(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(PLAIN)
+    (source,) = resolve_inputs(path)
+    stream = open_source(source)
+    buffer = memoryview(bytearray(2000))
+    assert stream.readinto(buffer)
+    path.write_bytes(PLAIN[:3000])
+    with pytest.raises(OSError, match=f"ended at byte 3000 of {len(PLAIN)}: it was cut while being read"):  # noqa: PT012
+        while stream.readinto(buffer):
+            pass
+
+
+def test_a_file_object_is_read_from_where_it_stands():
+    for made in MADE.values():
+        file = io.BytesIO(b"header" + made)
+        file.seek(6)
+        assert read(file) == PLAIN
+        assert not file.closed
+
+
+def files(folder):
+    """(what it is, first bytes) of files by those who know how to write them."""
+    table = pa.table({"x": [1, 2]})
+    made = {}
+
+    def by(name, write):
+        path = folder / "file"
+        write(str(path))
+        made[name] = path.read_bytes()
+        path.unlink()
+
+    by("a Parquet file", lambda p: pa.parquet.write_table(table, p))
+    by("an Arrow IPC (Feather) file", lambda p: pa.feather.write_feather(table, p))
+    by("a Feather V1 file", lambda p: Path(p).write_bytes(b"FEA1" + bytes(60)))
+    by("an ORC file", lambda p: pa.orc.write_table(table, p))
+    by("a SQLite database", lambda p: sqlite3.connect(p).execute("create table t(x)"))
+    for name, save in (("a NumPy .npy file", np.save), ("a zip archive (.npz is one as well)", np.savez)):
+        buffer = io.BytesIO()
+        save(buffer, np.arange(3))
+        made[name] = buffer.getvalue()
+    sink = pa.BufferOutputStream()
+    pa.ipc.new_stream(sink, table.schema).close()
+    made["an Arrow IPC stream"] = sink.getvalue().to_pybytes()
+    made["gzip data"] = gzip.compress(PLAIN)
+    made["JSON"] = json.dumps([{"x": 1}], indent=1).encode()
+    made["a Python pickle"] = pickle.dumps({"x": 1})
+    return made
+
+
+@pytest.mark.fault(14)
+@pytest.mark.fault(15)
+@pytest.mark.fault(16)
+@pytest.mark.fault(17)
+def test_files_of_other_formats_are_named(tmp_path):
+    made = files(tmp_path)
+    for name, data in made.items():
+        assert looks_like(data) == name
+
+
+RIEGELI = bytes.fromhex("83af70d10d884a3f0000000000000000400000000000000091bac23c9287e1a90000000000000000e19f13c0e9b1c37273") + bytes(15)
+
+
+@pytest.mark.fault(14)
+@pytest.mark.fault(15)
+@pytest.mark.fault(17)
+@pytest.mark.fault(25)
+@pytest.mark.parametrize(
+    ("head", "name"),
+    [
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "a PNG image"),
+        (b"\xff\xd8\xff\xe0\0\x10JFIF\0", "a JPEG image"),
+        (RIEGELI, "a Riegeli or ArrayRecord file"),
+        (b"Obj\x01\x04\x14avro.codec", "an Avro file"),
+        (b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file"),
+        (b"\x28\xb5\x2f\xfd\x04\x58", "zstd data"),
+        (b"BZh91AY&SY", "bzip2 data"),
+        (b"\xfd7zXZ\0\0\4", "xz data"),
+        (bytes(257) + b"ustar\x0000", "a tar archive"),
+        (b"RIFF\x24\0\0\0WAVEfmt ", "a WAV file"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12\n",
+            "a Git LFS pointer: the data was not downloaded; run git lfs pull",
+        ),
+        (b"<!DOCTYPE html>\n<html>", "an HTML page: an error page of a server perhaps"),
+        (b"\n <HTML><head><title>404</title>", "an HTML page: an error page of a server perhaps"),
+        (b'<?xml version="1.0"?><Error><Code>AccessDenied</Code>', "an XML document: an error message of a bucket perhaps"),
+        (b"<Error><Code>NoSuchKey</Code></Error>", "an XML document: an error message of a bucket perhaps"),
+        (b'{"error": {"code": 404}}', "JSON"),
+        (b"{}", "JSON"),
+        (b"[1, 2, 3]", "JSON"),
+        (b"label,path\ncat,a.png\n", "plain text"),
+        ("größe,länge\n".encode() * 60, "plain text"),
+        ("a,b\n".encode("utf-16"), "UTF-16 text"),
+        (bytes(100), "a file of zeros: a hole, or a download that did not finish"),
+        (b"", None),
+        (b"\x01\x02\x03\x04", None),
+    ],
+)
+def test_what_heads_look_like(head, name):
+    assert looks_like(head) == name
+
+
+def test_damaged_tfrecord_files_look_like_nothing_else():
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        head = bytearray(frame(b"\n\x10\n\x0e\n\x05label\x12\x05\x1a\x03\n\x01" + rng.bytes(int(rng.integers(1, 400)))))
+        head[int(rng.integers(12))] ^= 1 << int(rng.integers(8))
+        assert looks_like(bytes(head)) is None, seed
+
+
+@given(st.binary(max_size=600))
+def test_any_bytes_have_an_answer(head):
+    assert looks_like(head) in {None, *(name for name, _ in FORMATS)}

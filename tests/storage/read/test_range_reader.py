@@ -1,0 +1,335 @@
+"""A remote file read by ranges is the file, whatever is asked of it; and no more is asked for than may be."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from records import framed
+from servers import Bucket, Web
+from tfrecord_io.storage.filesystem import errors as failures
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read import range_reader as ranges
+from tfrecord_io.storage.read.prefetch import Upcoming
+from tfrecord_io.storage.read.range_reader import RangeReader, Window
+from tfrecord_io.storage.read.range_requests import Fetch
+
+MIB = 1 << 20
+
+
+class Memory(Fetch):
+    """Bytes that come by requests, which are counted; `script` says what goes wrong with the next ones."""
+
+    together = 0  # requests, at most
+
+    def __init__(self, data: bytes, script: list[Any] | None = None) -> None:
+        import fsspec.asyn
+
+        self.data, self.script = data, script or []
+        self.requests: list[tuple[int, int]] = []
+        self._loop = fsspec.asyn.get_loop()
+        self._now = 0
+
+    def start(self, request: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(request, self._loop)
+
+    async def range(self, begin: int, end: int) -> bytes:
+        self.requests.append((begin, end))
+        self._now += 1
+        self.together = max(self.together, self._now)
+        try:
+            await asyncio.sleep(0)
+            step = self.script.pop(0) if self.script else None
+            if isinstance(step, Exception):
+                raise step
+            if isinstance(step, asyncio.Event):
+                await step.wait()
+            return self.data[begin : end if step is None else begin + step]
+        finally:
+            self._now -= 1
+
+    async def check(self) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(failures, "_BACKOFF", 0.0001)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_small(monkeypatch)
+
+
+def make_small(patch: pytest.MonkeyPatch) -> None:
+    for name, value in (("_FIRST_BYTES", 10), ("_STREAM_BYTES", 20), ("_LARGEST_BYTES", 40), ("_MOST_BYTES", 200), ("_KEPT_BYTES", 50)):
+        patch.setattr(ranges, name, value)
+
+
+def read(raw: Any, size: int) -> bytes:
+    buffer = memoryview(bytearray(size))
+    done = 0
+    while done < size and (n := raw.readinto(buffer[done:])):
+        done += n
+    return bytes(buffer[:done])
+
+
+def reader_of(data: bytes, script: list[Any] | None = None, **kwargs: Any) -> tuple[RangeReader, Memory]:
+    fetch = Memory(data, script)
+    return RangeReader(fetch, len(data), "mem://file", **kwargs), fetch
+
+
+steps = st.lists(st.tuples(st.booleans(), st.integers(0, 400)), max_size=20)
+
+
+@settings(deadline=None)
+@given(st.integers(0, 400), steps, st.lists(st.sampled_from([None, None, 3, OSError(5, "broken"), ConnectionResetError()]), max_size=12))
+def test_reads_and_seeks_give_the_bytes_of_the_file(size: int, steps: list[tuple[bool, int]], script: list[Any]) -> None:
+    data = random.Random(size).randbytes(size)
+    with pytest.MonkeyPatch.context() as patch:
+        make_small(patch)
+        patch.setattr(failures, "TRIES", 20)
+        reader, _ = reader_of(data, script)
+        at = 0
+        for go, number in steps:
+            if go:
+                at = min(number, size)
+                assert reader.seek(at) == reader.tell() == at
+            else:
+                got = read(reader, number)
+                assert got == data[at : at + number]
+                at += len(got)
+        reader.seek(0)
+        assert read(reader, size + 1) == data
+        reader.close()
+
+
+@pytest.mark.fault(62)
+def test_a_short_body_is_gone_on_with_where_it_ended(small: None) -> None:
+    reader, fetch = reader_of(bytes(range(10)), [4, ConnectionResetError(), 3])
+    assert read(reader, 20) == bytes(range(10))
+    assert fetch.requests == [(0, 10), (4, 10), (4, 10), (7, 10)]
+
+
+@pytest.mark.fault(61)
+@pytest.mark.fault(62)
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), ConnectionResetError(), RuntimeError("of some library"), 0])
+def test_what_does_not_pass_is_an_oserror_behind_the_bytes_before_it_and_never_the_end(small: None, error: Any) -> None:
+    reader, fetch = reader_of(bytes(100), [10, None, 4, *([error] * 1000)], window=None)
+    got = bytearray()
+    with pytest.raises(OSError, match="tried 5 times") as caught:  # noqa: PT012
+        while piece := read(reader, 1):
+            got += piece
+    assert caught.value.filename == "mem://file"
+    assert len(got) < 100
+    assert bytes(got) == bytes(len(got))
+    requests = len(fetch.requests)
+    with pytest.raises(OSError, match="tried 5 times"):
+        read(reader, 1)
+    assert len(fetch.requests) == requests
+    reader.close()
+
+
+def test_what_will_not_pass_is_not_tried_again(small: None) -> None:
+    for error in (PermissionError("Forbidden"), FileNotFoundError("gone"), OSError(22, "Invalid range")):
+        reader, fetch = reader_of(bytes(5), [error])
+        with pytest.raises(OSError, match=str(error.args[-1])) as caught:
+            read(reader, 5)
+        assert caught.value.filename == "mem://file"
+        assert len(fetch.requests) == 1
+
+
+def test_a_look_at_the_start_asks_for_one_range(small: None) -> None:
+    reader, fetch = reader_of(bytes(1000))
+    read(reader, 3)
+    read(reader, 7)
+    assert fetch.requests == [(0, 10)]
+    reader.seek(500)
+    read(reader, 3)
+    assert fetch.requests == [(0, 10), (500, 510)]
+    reader.seek(700)
+    read(reader, 30)  # as much as the buffer takes, in one request
+    assert fetch.requests[2:] == [(700, 730)]
+    reader.close()
+
+
+def test_reading_on_asks_for_more_and_larger_ranges_at_a_time_within_bounds(small: None) -> None:
+    reader, fetch = reader_of(bytes(5000))
+    assert read(reader, 5000) == bytes(5000)
+    assert max(end - begin for begin, end in fetch.requests) == 40
+    assert fetch.together > 2
+    assert reader._window._count == reader._window._bytes == 0
+
+
+def test_what_is_asked_for_ahead_is_bounded(small: None) -> None:
+    reader, fetch = reader_of(bytes(5000))
+    asked = 0
+    for at in range(5000):
+        assert read(reader, 1) == b"\0"
+        asked = max(asked, max(end for _, end in list(fetch.requests)) - at)
+    assert asked <= 200 + 40  # the most, and a range that is being used up
+
+
+def test_going_back_to_the_start_asks_for_nothing_anew(small: None) -> None:
+    data = bytes(range(200))
+    reader, fetch = reader_of(data)
+    read(reader, 35)
+    reader.seek(0)
+    asked = len(fetch.requests)
+    assert read(reader, 35) == data[:35]
+    assert len(fetch.requests) == asked
+    assert read(reader, 200) == data[35:]
+    reader.seek(0)
+    assert read(reader, 200) == data
+
+
+def test_closing_ends_the_waiting_of_another_thread() -> None:
+    reader, _ = reader_of(bytes(10), [asyncio.Event()])
+    told: list[Exception] = []
+    begun = threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        try:
+            read(reader, 10)
+        except ValueError as error:
+            told.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    begun.wait()
+    while not reader._held:
+        pass
+    reader.close()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert "closed" in str(told[0])
+
+
+def test_files_read_one_after_the_other_are_asked_for_side_by_side(small: None) -> None:
+    fetches = [Memory(bytes([i]) * (i % 30)) for i in range(60)]
+    window: Any = None
+
+    def more() -> Iterator[RangeReader]:
+        for fetch in fetches:
+            yield RangeReader(fetch, len(fetch.data), "mem://file", window)
+
+    window = Window(more(), stream=True)
+    readers = []
+    while (reader := window.next_reader()) is not None and len(readers) < 1:
+        readers.append(reader)
+    assert read(readers[0], 100) == fetches[0].data
+    assert read(reader, 100) == fetches[1].data
+    assert window._count > 2
+
+
+# ---- on servers
+
+
+def test_a_head_of_a_few_records_is_one_small_range(web: Web, tmp_path: Any) -> None:
+    import tfrecord_io as tfr
+
+    tfr.write_tfrecord({"x": list(range(100_000)), "s": ["some words"] * 100_000}, tmp_path / "a")
+    web.files["a.tfrecord"] = (tmp_path / "a").read_bytes()
+    assert len(web.files["a.tfrecord"]) > 4 * MIB
+    assert tfr.read_table(web.url("a.tfrecord"), limit=10).num_rows == 10
+    assert [r for r in web.requests if r.startswith("GET")] == ["GET a.tfrecord bytes=0-262143"]
+
+
+def test_small_files_are_asked_for_once_each(web: Web, tmp_path: Any) -> None:
+    import tfrecord_io as tfr
+
+    tfr.write_tfrecord({"x": [1, 2, 3]}, tmp_path / "a")
+    web.files.update((f"a-{i:05d}-of-00100", (tmp_path / "a").read_bytes()) for i in range(100))
+    assert tfr.read_table(web.url("a@100")).num_rows == 300
+    asked = [r for r in web.requests if r.startswith("GET a-0")]
+    assert len(asked) == len(set(asked)) == 100
+    assert tfr.count_records(web.url("a-{00000..00099}-of-00100")) == 300
+
+
+def test_metadata_of_many_files_is_a_few_bytes_of_each(web: Web) -> None:
+    import tfrecord_io as tfr
+
+    payload = tfr.encode_example({"x": [1]})
+    web.files.update((f"a-{i:05d}-of-00040", framed(*[payload] * 10_000)) for i in range(40))
+    assert len(tfr.read_metadata(web.url("a@40")).files) == 40
+    heads = [r for r in web.requests if r.startswith("GET a-0") and r.endswith("bytes=0-4095")]
+    assert len(heads) == 40
+
+
+def test_a_server_without_ranges_is_read_as_one_stream(web: Web, tmp_path: Any) -> None:
+    import tfrecord_io as tfr
+
+    tfr.write_tfrecord({"x": list(range(50_000))}, tmp_path / "a")
+    tfr.write_tfrecord({"x": list(range(50_000))}, tmp_path / "b.gz")
+    web.files.update((name, (tmp_path / name).read_bytes()) for name in ("a", "b.gz"))
+    web.ranges = False
+    for name in web.files:
+        assert tfr.read_table(web.url(name))["x"].to_pylist() == list(range(50_000))
+
+
+@pytest.mark.fault(23)
+@pytest.mark.parametrize("kind", ["s3", "gcs", "web"])
+def test_an_object_replaced_while_it_is_read_is_an_error(kind: str, request: pytest.FixtureRequest, small: None) -> None:
+    where: Any = request.getfixturevalue(kind)
+
+    def put(data: bytes) -> None:
+        if isinstance(where, Bucket):
+            where.fs.pipe_file(where.url("a"), data)
+        else:
+            where.files["a"] = data
+
+    options = where.storage_options if isinstance(where, Bucket) else None
+    for after in (b"y" * 5000, b"y" * 400, b"y" * 6000):
+        put(b"x" * 5000)
+        with Upcoming(resolve_inputs(where.url("a"), storage_options=options), stream=False) as upcoming:
+            raw = next(upcoming).open()
+            read(raw, 10)
+            put(after)
+            with pytest.raises(OSError, match=r"replaced or deleted|early|not satisfiable|ange") as caught:
+                read(raw, 5001)
+            assert caught.value.filename == where.url("a")
+
+
+@pytest.mark.fault(23)
+def test_requests_to_gcs_name_the_generation(gcs: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    gcs.fs.pipe_file(gcs.url("a"), bytes(100))
+    (source,) = resolve_inputs(gcs.url("a"), storage_options=gcs.storage_options)
+    generation = gcs.fs.info(gcs.url("a"))["generation"]
+    asked: list[Any] = []
+
+    async def cat_file(name: str, start: int, end: int, generation: Any) -> bytes:
+        asked.append(generation)
+        if len(asked) > 1:
+            raise FileNotFoundError(name)  # what the real one says of a generation that is no more
+        return bytes(end - start)
+
+    monkeypatch.setattr(source._fs, "_cat_file", cat_file)
+    monkeypatch.setattr(ranges, "_FIRST_BYTES", 10)
+    raw = source.open()
+    read(raw, 5)
+    with pytest.raises(OSError, match="replaced or deleted"):
+        read(raw, 95)
+    assert asked[0] == asked[1] == generation
+
+
+@pytest.mark.fault(23)
+def test_a_filesystem_without_versions_is_asked_again_at_the_end(s3: Bucket, small: None) -> None:
+    s3.fs.pipe_file(s3.url("a"), b"x" * 100)
+    (source,) = resolve_inputs(s3.url("a"), storage_options=s3.storage_options)
+    fetch = Fetch(s3.fs, f"{s3.name}/a", source._info or {}, source.path)
+    raw = RangeReader(fetch, 100, source.path)
+    assert read(raw, 101) == b"x" * 100
+    raw = RangeReader(fetch, 100, source.path)
+    read(raw, 100)
+    s3.fs.pipe_file(s3.url("a"), b"y" * 100)
+    with pytest.raises(OSError, match="replaced or deleted"):
+        read(raw, 1)

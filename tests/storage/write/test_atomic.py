@@ -1,0 +1,415 @@
+"""A written file is whole or absent, whatever happens."""
+
+import errno
+import io
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+
+import fsspec
+import numpy as np
+import pytest
+
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.write import atomic_local as commit_local
+from tfrecord_io.storage.write.atomic import open_output
+
+
+def write(path, data, **kwargs):
+    with open_output(path, **kwargs) as out:
+        assert out.write(data) == len(data)
+        assert out.offset == len(data)
+
+
+def names(folder):
+    return sorted(os.listdir(folder))
+
+
+@pytest.fixture
+def target(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(b"old")
+    return path
+
+
+def test_written_whole(tmp_path):
+    data = np.random.default_rng(0).integers(0, 256, 20 << 20, dtype=np.uint8)
+    with open_output(tmp_path / "a") as out:
+        out.write(data[: 9 << 20])
+        out.write(memoryview(data)[9 << 20 :])
+        out.write(b"")
+        assert names(tmp_path) != ["a"]
+    assert (tmp_path / "a").read_bytes() == data.tobytes()
+    assert names(tmp_path) == ["a"]
+
+
+def test_arrays_of_any_type_are_their_bytes(tmp_path):
+    write(tmp_path / "a", memoryview(np.arange(3, dtype="<i4")).cast("B"))
+    with open_output(tmp_path / "b") as out:
+        out.write(np.arange(3, dtype="<i4"))
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == np.arange(3, dtype="<i4").tobytes()
+
+
+def test_the_target_is_old_until_commit(target):
+    out = open_output(target)
+    out.write(b"new")
+    assert target.read_bytes() == b"old"
+    out.commit()
+    assert target.read_bytes() == b"new"
+    out.discard()
+    assert target.read_bytes() == b"new"
+    with pytest.raises(ValueError, match="closed"):
+        out.write(b"more")
+    with pytest.raises(ValueError, match="closed"):
+        out.commit()
+
+
+@pytest.mark.fault(64)
+@pytest.mark.fault(69)
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_an_exception_in_the_block_publishes_nothing(target, error):
+    with pytest.raises(error), open_output(target) as out:  # noqa: PT012
+        out.write(b"half")
+        raise error
+    assert target.read_bytes() == b"old"
+    assert names(target.parent) == ["a.tfrecord"]
+
+
+def test_an_output_that_is_forgotten_is_discarded(target):
+    out = open_output(target)
+    out.write(b"half")
+    del out
+    assert names(target.parent) == ["a.tfrecord"]
+
+
+def test_a_forked_child_does_not_discard_its_parents_file(target):
+    out = open_output(target)
+    out.write(b"new")
+    pid = os.fork()
+    if not pid:
+        del out
+        os._exit(0)
+    os.waitpid(pid, 0)
+    out.commit()
+    assert target.read_bytes() == b"new"
+
+
+def test_temporary_files_are_no_part_of_a_directory(target):
+    with open_output(target.parent / "b.tfrecord"):
+        assert len(names(target.parent)) == 2
+        assert [s.path for s in resolve_inputs(target.parent)] == [str(target)]
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
+def test_a_new_file_has_the_mode_that_open_gives(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        write(tmp_path / "a", b"x")
+        (tmp_path / "b").write_bytes(b"x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o664, 0o777])
+def test_a_replaced_file_keeps_its_mode(target, mode):
+    target.chmod(mode)
+    write(target, b"new")
+    assert stat.S_IMODE(target.stat().st_mode) == mode
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_replaced_file_keeps_its_owner(target):
+    os.chown(target, 65534, 65534)
+    write(target, b"new")
+    assert (target.stat().st_uid, target.stat().st_gid) == (65534, 65534)
+
+
+def test_what_a_link_points_to_is_replaced(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "link").symlink_to("data/a")
+    for text in (b"one", b"two"):
+        write(tmp_path / "link", text)
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "data/a").read_bytes() == text
+        assert names(tmp_path) == ["data", "link"]
+        assert names(tmp_path / "data") == ["a"]
+
+
+def test_the_longest_name_can_be_written(tmp_path):
+    for name in ("n" * 255, "ö" * 127, "𝄞" * 63):
+        write(tmp_path / name, b"x")
+        assert (tmp_path / name).read_bytes() == b"x"
+    with pytest.raises(OSError, match="File name too long"):
+        open_output(tmp_path / ("n" * 256))
+
+
+def test_relative_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write("a", b"x")
+    assert names(tmp_path) == ["a"]
+
+
+def test_special_characters_are_taken_literally(tmp_path):
+    for name in ("a*", "{a,b}", "a@8", "[x]"):
+        write(tmp_path / name, b"x")
+    assert names(tmp_path) == sorted(["a*", "{a,b}", "a@8", "[x]"])
+
+
+def test_overwrite_false_refuses_a_file_that_is_there(target):
+    with pytest.raises(FileExistsError, match="overwrite=True replaces it") as caught:
+        open_output(target, overwrite=False)
+    assert caught.value.filename == str(target)
+    write(target, b"new", overwrite=True)
+    assert target.read_bytes() == b"new"
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_overwrite_false_refuses_a_file_that_came_meanwhile(tmp_path, links, monkeypatch):
+    if not links:
+        monkeypatch.setattr(commit_local.os, "link", lambda *a: (_ for _ in ()).throw(OSError(errno.EPERM, "no links here")))
+    write(tmp_path / "b", b"mine", overwrite=False)
+    assert (tmp_path / "b").read_bytes() == b"mine"
+    out = open_output(tmp_path / "a", overwrite=False)
+    out.write(b"mine")
+    (tmp_path / "a").write_bytes(b"theirs")
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        out.commit()
+    assert (tmp_path / "a").read_bytes() == b"theirs"
+    assert names(tmp_path) == ["a", "b"]
+
+
+@pytest.mark.fault(68)
+@pytest.mark.parametrize("overwrite", [None, False])
+def test_of_many_writers_one_wins_whole(tmp_path, overwrite):
+    wins, barrier = [], threading.Barrier(8)
+
+    def work(i):
+        out = open_output(tmp_path / "a", overwrite=overwrite)
+        for _ in range(50):
+            out.write(bytes([i]) * 1000)
+        barrier.wait()
+        try:
+            out.commit()
+            wins.append(i)
+        except FileExistsError:
+            assert overwrite is False
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    data = (tmp_path / "a").read_bytes()
+    assert len(data) == 50_000
+    assert len(set(data)) == 1
+    assert data[0] in wins
+    assert len(wins) == 1 if overwrite is False else len(wins) == 8
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.fault(24)
+def test_errors_of_opening_name_the_path(tmp_path):
+    for path, error, text in [
+        (tmp_path / "no" / "a", FileNotFoundError, f"the directory '{tmp_path}/no' does not exist"),
+        (tmp_path, IsADirectoryError, "a directory, not a file"),
+    ]:
+        with pytest.raises(error, match=text) as caught:
+            open_output(path)
+        assert caught.value.filename == str(path)
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(NotADirectoryError):
+        open_output(tmp_path / "file" / "a")
+
+
+@pytest.mark.fault(24)
+@pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
+def test_a_file_that_may_not_be_written_is_not_replaced():
+    code = """
+        import os, tempfile, pytest
+        from tfrecord_io.storage import open_output
+        os.umask(0)
+        folder = tempfile.mkdtemp()
+        os.chmod(folder, 0o777)
+        open(folder + "/a", "wb").close()
+        os.chmod(folder + "/a", 0o444)
+        os.mkdir(folder + "/locked", 0o555)
+        os.setgid(65534), os.setuid(65534)
+        for path in (folder + "/a", folder + "/locked/b"):
+            with pytest.raises(PermissionError) as caught:
+                open_output(path)
+            assert caught.value.filename == path
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+
+
+@pytest.mark.fault(66)
+def test_a_full_disk_or_a_size_limit_leaves_the_target(target):
+    code = f"""
+        import resource
+        from tfrecord_io.storage import open_output
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        try:
+            with open_output({str(target)!r}) as out:
+                for _ in range(30):
+                    out.write(bytes(10_000))
+        except OSError as error:
+            assert error.filename == {str(target)!r} and "at byte 100000" in str(error), error
+        else:
+            raise SystemExit("no error")
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 100_000
+    assert target.read_bytes() == b"old"
+    assert names(target.parent) == ["a.tfrecord"]
+
+
+@pytest.mark.fault(66)
+def test_after_a_failed_write_nothing_can_be_published(target, monkeypatch):
+    out = open_output(target)
+    out.write(b"half")
+    monkeypatch.setattr(commit_local.os, "write", lambda *a: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
+    with pytest.raises(OSError, match="No space left on device, at byte 4") as caught:
+        out.write(b"more")
+    assert caught.value.errno == errno.ENOSPC
+    with pytest.raises(ValueError, match="a write failed"):
+        out.commit()
+    assert target.read_bytes() == b"old"
+    assert names(target.parent) == ["a.tfrecord"]
+
+
+@pytest.mark.fault(61)
+def test_short_writes_are_gone_on_with(tmp_path, monkeypatch):
+    real = os.write
+    monkeypatch.setattr(commit_local.os, "write", lambda fd, data: real(fd, data[:3]))
+    write(tmp_path / "a", b"abcdefghij")
+    assert (tmp_path / "a").read_bytes() == b"abcdefghij"
+
+
+@pytest.mark.fault(66)
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_failing_commit_leaves_the_target(target, monkeypatch, call):
+    monkeypatch.setattr(commit_local.os, call, lambda *a: (_ for _ in ()).throw(OSError(errno.EIO, "Input/output error")))
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        write(target, b"new")
+    assert caught.value.filename == str(target)
+    assert target.read_bytes() == b"old"
+    assert names(target.parent) == ["a.tfrecord"]
+
+
+@pytest.mark.fault(67)
+def test_killed_at_any_moment_the_target_is_old_or_new(target):
+    code = f"""
+        import sys
+        from tfrecord_io.storage import open_output
+        print("ready", flush=True)
+        for i in range(100_000):
+            with open_output({str(target)!r}) as out:
+                for _ in range(20):
+                    out.write(bytes([i % 256]) * 5000)
+    """
+    for delay in range(8):
+        process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE)
+        process.stdout.readline()
+        threading.Event().wait(0.002 * delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        data = target.read_bytes()
+        assert data == b"old" or (len(data) == 100_000 and len(set(data)) == 1)
+        assert all(n.startswith(".a.tfrecord.") for n in names(target.parent) if n != "a.tfrecord")
+        assert [s.path for s in resolve_inputs(target.parent)] == [str(target)]
+
+
+@pytest.mark.fault(64)
+def test_ctrl_c_during_a_long_write_leaves_the_target(target):
+    code = f"""
+        import signal
+        from tfrecord_io.storage import open_output
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        data = bytes(1 << 20)
+        with open_output({str(target)!r}) as out:
+            print("ready", flush=True)
+            for i in range(3000):
+                out.write(data)
+    """
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    assert b"KeyboardInterrupt" in process.communicate()[1]
+    assert target.read_bytes() == b"old"
+    assert names(target.parent) == ["a.tfrecord"]
+
+
+def test_devices_and_pipes_are_written_as_they_are(tmp_path):
+    write("/dev/null", b"x")
+    with pytest.raises(OSError, match=r"No space left on device, at byte 0.*/dev/full"):
+        write("/dev/full", b"x")
+    os.mkfifo(tmp_path / "pipe")
+    got = []
+    reader = threading.Thread(target=lambda: got.append((tmp_path / "pipe").read_bytes()))
+    reader.start()
+    write(tmp_path / "pipe", b"data")
+    reader.join()
+    assert got == [b"data"]
+    assert names(tmp_path) == ["pipe"]
+
+
+def test_standard_output_is_written_as_it_is(tmp_path):
+    code = "from tfrecord_io.storage import open_output\nwith open_output('/dev/stdout') as out: out.write(b'data')"
+    assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == b"data"
+    with open(tmp_path / "out", "wb") as file:
+        subprocess.run([sys.executable, "-c", code], check=True, stdout=file)
+        assert os.fstat(file.fileno()).st_size == 4
+
+
+def test_file_objects_are_written_as_they_are_and_left_open(tmp_path):
+    file = io.BytesIO(b"before")
+    file.seek(6)
+    write(file, b"data")
+    assert file.getvalue() == b"beforedata"
+    with open(tmp_path / "a", "wb", buffering=0) as raw:
+        write(raw, b"data")
+        assert not raw.closed
+    with open(tmp_path / "b", "wb") as buffered:
+        write(buffered, b"data")
+        assert (tmp_path / "b").read_bytes() == b"data"
+    with pytest.raises(TypeError, match="text mode"):
+        open_output(io.StringIO())
+    with open(tmp_path / "a", "rb") as file, pytest.raises(ValueError, match="not open for writing"):
+        open_output(file)
+    with pytest.raises(TypeError, match="not int"):
+        open_output(3)
+
+
+def test_in_memory_filesystems_publish_at_commit_only():
+    fs = fsspec.filesystem("memory")
+    fs.store.clear()
+    write("memory://box/a", b"one")
+    with pytest.raises(RuntimeError), open_output("memory://box/a") as out:  # noqa: PT012
+        out.write(b"half")
+        assert fs.cat_file("/box/a") == b"one"
+        raise RuntimeError
+    with pytest.raises(FileExistsError):
+        open_output("memory://box/a", overwrite=False)
+    write("/box/b", b"two", filesystem=fs, overwrite=False)
+    assert {k: bytes(v.getbuffer()) for k, v in fs.store.items()} == {"/box/a": b"one", "/box/b": b"two"}
+    fs.store.clear()
+
+
+def test_pyarrow_filesystems_publish_at_commit_only(target):
+    from pyarrow import fs
+
+    with pytest.raises(RuntimeError), open_output(str(target), filesystem=fs.LocalFileSystem()) as out:  # noqa: PT012
+        out.write(b"half")
+        raise RuntimeError
+    assert target.read_bytes() == b"old"
+    assert names(target.parent) == ["a.tfrecord"]
+    write(str(target), b"new", filesystem=fs.LocalFileSystem())
+    assert target.read_bytes() == b"new"
+    assert names(target.parent) == ["a.tfrecord"]

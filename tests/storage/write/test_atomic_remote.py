@@ -1,0 +1,305 @@
+"""A file written to a bucket is whole or absent, and no part of an upload is left that somebody pays for."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from chaos import Chaos
+from servers import Bucket
+from tfrecord_io.storage.filesystem import errors as failures
+from tfrecord_io.storage.write import atomic_remote as commit_remote
+from tfrecord_io.storage.write import atomic_s3 as commit_s3
+from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.storage.write.atomic_s3 import S3Output
+
+BIG = bytes(range(256)) * (12 << 12)  # 12 MiB: an upload of several parts
+CONTENTS = pytest.mark.parametrize("data", [b"", b"small", BIG], ids=["empty", "small", "big"])
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_s3, "_PART_BYTES", 5 << 20)  # the least that S3 takes
+    monkeypatch.setattr(commit_remote, "_GCS_BLOCK_BYTES", 1 << 20)
+    monkeypatch.setattr(failures, "_BACKOFF", 0.001)
+
+
+def wait_for(condition: Callable[[], bool]) -> bool:
+    """Whether it comes true, asked again and again."""
+    return any(condition() for _ in range(500))
+
+
+def write(url: str, data: bytes, **kwargs: Any) -> None:
+    with open_output(url, **kwargs) as out:
+        for i in range(0, len(data), 1 << 20):
+            assert out.write(data[i : i + (1 << 20)]) == len(data[i : i + (1 << 20)])
+        assert out.offset == len(data)
+
+
+@CONTENTS
+@pytest.mark.parametrize("overwrite", [None, False])
+def test_what_is_written_is_there_at_the_end(bucket: Bucket, data: bytes, overwrite: bool | None) -> None:
+    url = bucket.url("dir/a.tfrecord")
+    with open_output(url, storage_options=bucket.storage_options, overwrite=overwrite) as out:
+        for i in range(0, len(data), 1 << 20):
+            out.write(data[i : i + (1 << 20)])
+        assert not bucket.names()
+    assert bucket.names() == ["dir/a.tfrecord"]
+    assert bucket.fs.cat_file(url) == data
+    assert not bucket.fs.transaction.files
+    if bucket.protocol == "s3":
+        assert not bucket.uploads()
+
+
+@pytest.mark.fault(69)
+@CONTENTS
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit, GeneratorExit])
+def test_an_exception_in_the_block_publishes_nothing_and_leaves_no_upload(s3: Bucket, data: bytes, error: type[BaseException]) -> None:
+    s3.fs.pipe_file(s3.url("a"), b"old")
+    with pytest.raises(error), open_output(s3.url("a"), storage_options=s3.storage_options) as out:  # noqa: PT012
+        out.write(data)
+        raise error
+    del out
+    gc.collect()
+    assert s3.names() == ["a"]
+    assert s3.fs.cat_file(s3.url("a")) == b"old"
+    assert not s3.uploads()
+
+
+@pytest.mark.fault(69)
+def test_an_exception_in_the_block_ends_the_upload_to_gcs(gcs: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+    real = gcs.fs.call
+
+    def call(method: str, path: str, *arguments: Any, **kwargs: Any) -> Any:
+        if method == "DELETE" and "upload_id" in path:  # the emulator cannot
+            ended.append(path)
+            return {}, b""
+        return real(method, path, *arguments, **kwargs)
+
+    monkeypatch.setattr(gcs.fs, "call", call)
+    with pytest.raises(RuntimeError), open_output(gcs.url("a"), storage_options=gcs.storage_options) as out:  # noqa: PT012
+        out.write(BIG)
+        raise RuntimeError
+    assert len(ended) == 1
+    assert not gcs.names()
+    assert not gcs.fs.transaction.files
+
+
+@pytest.mark.fault(69)
+def test_an_output_that_is_forgotten_leaves_no_upload(s3: Bucket) -> None:
+    out = open_output(s3.url("a"), storage_options=s3.storage_options)
+    out.write(BIG)
+    assert len(s3.uploads()) == 1
+    del out
+    gc.collect()
+    assert wait_for(lambda: not s3.uploads())
+    assert not s3.names()
+
+
+@pytest.mark.fault(64)
+@pytest.mark.fault(69)
+@pytest.mark.parametrize("late", [False, True])
+def test_an_upload_that_is_interrupted_before_its_id_came_is_ended(s3: Bucket, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
+    monkeypatch.setattr(commit_s3, "_PATIENCE", 0.0 if late else 10.0)
+    real = s3.fs._call_s3
+    asked = threading.Event()
+
+    async def call(method: str, *arguments: Any, **kwargs: Any) -> Any:
+        answer = await real(method, *arguments, **kwargs)
+        if method == "create_multipart_upload":
+            asked.set()
+            await asyncio.sleep(0.05)
+        return answer
+
+    monkeypatch.setattr(s3.fs, "_call_s3", call)
+    start = S3Output._start
+
+    def interrupted_start(self: S3Output, request: Any) -> Any:
+        future = start(self, request)
+        if request.__name__ == "_begin":
+
+            def result(timeout: float | None = None) -> None:
+                del future.result
+                assert asked.wait(10)
+                raise KeyboardInterrupt
+
+            future.result = result  # type: ignore[method-assign]
+        return future
+
+    monkeypatch.setattr(S3Output, "_start", interrupted_start)
+    with pytest.raises(KeyboardInterrupt), open_output(s3.url("a"), storage_options=s3.storage_options) as out:
+        out.write(BIG)
+    assert wait_for(lambda: not s3.uploads())
+    assert not s3.names()
+
+
+@pytest.mark.fault(68)
+@CONTENTS
+def test_overwrite_false_refuses_a_file_that_came_meanwhile(s3: Bucket, data: bytes) -> None:
+    url = s3.url("a")
+    out = open_output(url, storage_options=s3.storage_options, overwrite=False)
+    out.write(data)
+    s3.fs.pipe_file(url, b"theirs")
+    with pytest.raises(FileExistsError, match="overwrite=True") as caught:
+        out.commit()
+    assert caught.value.filename == url
+    assert s3.fs.cat_file(url) == b"theirs"
+    assert not s3.uploads()
+    with pytest.raises(FileExistsError):
+        open_output(url, storage_options=s3.storage_options, overwrite=False)
+    write(url, b"new", storage_options=s3.storage_options)
+    assert s3.fs.cat_file(url) == b"new"
+
+
+@pytest.mark.fault(68)
+@CONTENTS
+def test_overwrite_false_refuses_where_the_server_knows_no_conditions(s3: Bucket, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = s3.fs._call_s3
+
+    async def call(method: str, *arguments: Any, **kwargs: Any) -> Any:
+        kwargs.pop("IfNoneMatch", None)
+        return await real(method, *arguments, **kwargs)
+
+    monkeypatch.setattr(s3.fs, "_call_s3", call)
+    out = open_output(s3.url("a"), storage_options=s3.storage_options, overwrite=False)
+    out.write(data)
+    s3.fs.pipe_file(s3.url("a"), b"theirs")
+    with pytest.raises(FileExistsError):
+        out.commit()
+    assert s3.fs.cat_file(s3.url("a")) == b"theirs"
+
+
+@pytest.mark.fault(68)
+@CONTENTS
+def test_overwrite_false_asks_gcs_for_generation_0(gcs: Bucket, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The emulator ignores the condition, so what is sent is looked at, and what a server says to it is made up."""
+    asked: list[Any] = []
+    real = gcs.fs._call
+
+    async def call(method: str, path: str, *arguments: Any, **kwargs: Any) -> Any:
+        asked.append((method, kwargs.get("ifGenerationMatch", "ifGenerationMatch=0" in path or None)))
+        return await real(method, path, *arguments, **kwargs)
+
+    monkeypatch.setattr(gcs.fs, "_call", call)
+    write(gcs.url("a"), data, storage_options=gcs.storage_options, overwrite=False)
+    assert any(method == "POST" and condition in (0, "0", True) for method, condition in asked)
+
+    async def refuse(method: str, path: str, *arguments: Any, **kwargs: Any) -> Any:
+        if method == "POST":
+            raise FileExistsError(path)  # gcsfs' word for 412
+        return await real(method, path, *arguments, **kwargs)
+
+    with pytest.raises(FileExistsError, match="overwrite=True") as caught:  # noqa: PT012
+        out = open_output(gcs.url("b"), storage_options=gcs.storage_options, overwrite=False)
+        monkeypatch.setattr(gcs.fs, "_call", refuse)
+        monkeypatch.setattr(gcs.fs, "call", lambda *a, **k: (_ for _ in ()).throw(FileExistsError("412")))
+        out.write(b"x")
+        out.commit()
+    assert caught.value.filename == gcs.url("b")
+
+
+@pytest.mark.fault(68)
+@pytest.mark.parametrize("overwrite", [None, False])
+@pytest.mark.parametrize("size", [1000, 6 << 20])
+def test_of_many_writers_one_wins_whole(s3: Bucket, overwrite: bool | None, size: int) -> None:
+    wins: list[int] = []
+    barrier = threading.Barrier(4)
+
+    def work(i: int) -> None:
+        out = open_output(s3.url("a"), storage_options=s3.storage_options, overwrite=overwrite)
+        out.write(bytes([i]) * size)
+        barrier.wait()
+        try:
+            out.commit()
+            wins.append(i)
+        except FileExistsError:
+            assert overwrite is False
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    data = s3.fs.cat_file(s3.url("a"))
+    assert len(data) == size
+    assert len(set(data)) == 1
+    assert data[0] in wins
+    if overwrite is None:
+        assert len(wins) == 4
+    assert not s3.uploads()
+
+
+@pytest.mark.fault(66)
+@CONTENTS
+def test_a_full_store_leaves_the_target_and_no_upload(s3: Bucket, chaos: Chaos, data: bytes) -> None:
+    s3.fs.pipe_file(s3.url("a"), b"old")
+    options = {**s3.storage_options, "endpoint_url": chaos.endpoint, "config_kwargs": {"retries": {"max_attempts": 0}}}
+    chaos.full = True
+    with pytest.raises(OSError, match="The store is full") as caught:
+        write(s3.url("a"), data, storage_options=options)
+    assert caught.value.filename == s3.url("a")
+    assert s3.fs.cat_file(s3.url("a")) == b"old"
+    assert not s3.uploads()
+
+
+@pytest.mark.parametrize("data", [b"small", BIG], ids=["small", "big"])
+@pytest.mark.parametrize("overwrite", [None, False])
+def test_an_answer_that_was_lost_is_no_failure(
+    s3: Bucket, data: bytes, overwrite: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The object is there after the first try; the second is refused for its sake."""
+    real = s3.fs._call_s3
+    lost: list[str] = []
+
+    async def call(method: str, *arguments: Any, **kwargs: Any) -> Any:
+        answer = await real(method, *arguments, **kwargs)
+        if method in ("put_object", "complete_multipart_upload") and not lost:
+            lost.append(method)
+            raise ConnectionResetError("the answer is lost")
+        return answer
+
+    monkeypatch.setattr(s3.fs, "_call_s3", call)
+    write(s3.url("a"), data, storage_options=s3.storage_options, overwrite=overwrite)
+    assert len(lost) == 1
+    monkeypatch.undo()
+    assert s3.fs.cat_file(s3.url("a")) == data
+
+
+def test_parts_travel_side_by_side_and_few_enough(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commit_s3, "_MOST_BYTES", 20 << 20)
+    now: list[int] = []
+    most: list[int] = []
+    real: Callable[..., Any] = s3.fs._call_s3
+
+    async def call(method: str, *arguments: Any, **kwargs: Any) -> Any:
+        if method != "upload_part":
+            return await real(method, *arguments, **kwargs)
+        now.append(len(kwargs["Body"]))
+        most.append(sum(now))
+        await asyncio.sleep(0.01)
+        try:
+            return await real(method, *arguments, **kwargs)
+        finally:
+            now.pop()
+
+    monkeypatch.setattr(s3.fs, "_call_s3", call)
+    write(s3.url("a"), BIG * 4, storage_options=s3.storage_options)
+    assert 10 << 20 <= max(most) <= 20 << 20
+    assert s3.fs.cat_file(s3.url("a")) == BIG * 4
+
+
+def test_parts_grow_so_that_ten_thousand_are_enough(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    out = S3Output(s3.fs, f"{s3.name}/a", "s3://a", False)
+    sizes = [out._part_size(n) for n in range(10_000)]
+    assert sum(sizes) > 1 << 40
+    assert sizes == sorted(sizes)
+    assert sizes[0] == 6 << 20
+    s3.fs.fixed_upload_size = True
+    assert len({out._part_size(n) for n in range(10_000)}) == 1

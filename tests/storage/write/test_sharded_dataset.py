@@ -1,0 +1,280 @@
+"""A sharded dataset is published as a whole: failures, and writers and readers at the same time."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.storage.write import atomic_local as commit_local
+from tfrecord_io.storage.write import sharded_dataset_local as publish_local
+from tfrecord_io.tools.index_files import write_indexes
+
+
+def table(value: int, rows: int = 60) -> pa.Table:
+    return pa.table({"n": [1000 + value] * rows})
+
+
+def values(path: Any) -> set[int]:
+    return {n - 1000 for n in tfr.read_table(path, threads=1)["n"].to_pylist()}
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {p.name: p.read_bytes() for p in folder.iterdir()}
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    folder = tmp_path / "d"
+    tfr.write_tfrecord(table(0), folder / "train@3")
+    return folder
+
+
+@pytest.mark.fault(66)
+@pytest.mark.parametrize("target", ["train@3", "train@2", "new@3"])
+def test_a_full_disk_leaves_the_old_dataset(dataset: Path, target: str) -> None:
+    before = content(dataset)
+    code = f"""
+        import resource, pyarrow as pa, tfrecord_io as tfr
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        table = pa.table({{"x": pa.array([bytes(1000)] * 400)}})
+        try:
+            tfr.write_tfrecord(table, {str(dataset / target)!r}, overwrite=True)
+        except OSError as error:
+            assert error.filename.startswith({str(dataset / target.partition("@")[0])!r}), error
+            assert "at byte 100000" in str(error), error
+        else:
+            raise SystemExit("no error")
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True)
+    assert content(dataset) == before
+
+
+@pytest.mark.fault(66)
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_failing_commit_leaves_the_old_dataset_or_the_new(dataset: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    """Each call of its kind fails once, and all behind it."""
+    before = content(dataset)
+    real = getattr(os, call)
+    outcomes = set()
+    for step in range(100):
+        left = [step]
+
+        def failing(*args: Any, left: list[int] = left) -> Any:
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(errno.EIO, "Input/output error")
+            return real(*args)
+
+        monkeypatch.setattr(commit_local.os, call, failing)
+        try:
+            tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True, threads=1)
+        except OSError as error:
+            notes = getattr(error, "__notes__", [])
+            monkeypatch.undo()
+            found = values(dataset / "train@3")
+            outcomes.add(tuple(found))
+            if found == {0}:
+                assert content(dataset) == before
+            else:
+                assert "published all the same" in notes[0]
+                tfr.write_tfrecord(table(0), dataset / "train@3", overwrite=True)
+                assert sorted(content(dataset)) == sorted(before)
+                before = content(dataset)
+        else:
+            break
+    monkeypatch.undo()
+    assert values(dataset) == {1}
+    assert step > 3
+    assert (0,) in outcomes
+
+
+@pytest.mark.fault(68)
+def test_of_many_writers_that_replace_one_wins_whole(dataset: Path) -> None:
+    barrier = threading.Barrier(6)
+
+    def work(i: int) -> None:
+        with tfr.open_writer(dataset / f"train@{2 + i % 3}", overwrite=True, threads=1) as writer:
+            writer.write(table(i))
+            barrier.wait()
+
+    assert run_all([threading.Thread(target=work, args=(i,)) for i in range(1, 7)]) == []
+    assert len(values(dataset)) == 1
+    assert tfr.verify(dataset).ok
+    assert not [n for n in content(dataset) if n.endswith((".tmp", ".staged"))]
+
+
+@pytest.mark.fault(68)
+@pytest.mark.parametrize("step", range(3))
+def test_a_filesystem_without_locks_says_that_there_was_another_writer(dataset: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """The other one comes in while the shards get their names."""
+    monkeypatch.setattr(publish_local.fcntl, "flock", lambda *a: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks here")))
+    real = publish_local.LocalPublication._give_name
+    left = [step]
+
+    def give_name(self: Any, staged: str, name: str) -> None:
+        real(self, staged, name)
+        left[0] -= 1
+        if left[0] == -1:
+            tfr.write_tfrecord(table(2), dataset / "train@3", overwrite=True)
+
+    monkeypatch.setattr(publish_local.LocalPublication, "_give_name", give_name)
+    with pytest.raises(OSError, match="another writer has written this dataset at the same time"):
+        tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True)
+    assert values(dataset) == {2}
+    assert tfr.verify(dataset).ok
+    assert not [n for n in content(dataset) if n.endswith((".tmp", ".staged"))]
+
+
+def run_all(threads: list[threading.Thread]) -> list[BaseException]:
+    failed: list[BaseException] = []
+    hook, threading.excepthook = threading.excepthook, lambda args: failed.append(args.exc_value)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        threading.excepthook = hook
+    return failed
+
+
+@pytest.mark.fault(68)
+def test_of_many_writers_of_a_new_dataset_one_wins(tmp_path: Path) -> None:
+    wins: list[int] = []
+    barrier = threading.Barrier(6)
+
+    def work(i: int) -> None:
+        with tfr.open_writer(tmp_path / "d" / f"train@{2 + i % 3}", threads=1) as writer:
+            writer.write(table(i))
+            barrier.wait()
+        wins.append(i)
+
+    failed = run_all([threading.Thread(target=work, args=(i,)) for i in range(6)])
+    assert [type(e) for e in failed] == [FileExistsError] * 5
+    assert values(tmp_path / "d") == set(wins)
+    assert tfr.verify(tmp_path / "d").ok
+    assert not [n for n in content(tmp_path / "d") if n.endswith((".tmp", ".staged"))]
+
+
+@pytest.mark.fault(68)
+def test_a_reader_beside_a_writer_finds_the_old_or_the_new_or_an_error(dataset: Path) -> None:
+    stop = threading.Event()
+
+    def work() -> None:
+        for i in range(1, 40):
+            tfr.write_tfrecord(table(i), dataset / f"train@{2 + i % 3}", overwrite=True, threads=1)
+        stop.set()
+
+    writer = threading.Thread(target=work)
+    writer.start()
+    whole = 0
+    try:
+        while not stop.is_set():
+            try:
+                found = tfr.read_table(dataset, threads=1)
+            except (OSError, tfr.CorruptRecordError):
+                continue
+            whole += 1
+            assert found.num_rows == 60
+            assert len(set(found["n"].to_pylist())) == 1
+    finally:
+        writer.join()
+    assert whole > 0
+    assert values(dataset) == {39}
+
+
+def test_a_replaced_shard_keeps_its_mode(dataset: Path) -> None:
+    (dataset / "train-00001-of-00003").chmod(0o600)
+    tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True)
+    assert stat.S_IMODE((dataset / "train-00001-of-00003").stat().st_mode) == 0o600
+
+
+def test_temporary_names_are_those_that_reading_passes_over(tmp_path: Path) -> None:
+    with tfr.open_writer(tmp_path / "train@3") as writer:
+        writer.write(table(0))
+        names = os.listdir(tmp_path)
+        assert len(names) == 3
+        assert all(n.startswith(".") and n.endswith(".tmp") for n in names)
+        with pytest.raises(FileNotFoundError):
+            tfr.read_table(tmp_path)
+    assert values(tmp_path) == {0}
+
+
+def test_what_another_writer_left_does_no_harm(dataset: Path) -> None:
+    for name in ("_0123456789abcdef-00000.staged", "._0123456789abcdef-00001.staged.0123456789abcdef.tmp"):
+        (dataset / name).write_bytes(b"half")
+    assert values(dataset) == {0}
+    tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True)
+    assert values(dataset) == values(dataset / "**") == {1}
+
+
+def test_a_link_that_leads_nowhere_hides_no_dataset(dataset: Path) -> None:
+    (dataset / "latest").symlink_to("gone")
+    (dataset / "loop").symlink_to("loop")
+    for path in (dataset, dataset / "train@3", dataset / "train@*", dataset / "train-*"):
+        assert values(path) == {0}
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        tfr.write_tfrecord(table(1), dataset / "train@2")
+    tfr.write_tfrecord(table(1), dataset / "train@2", overwrite=True)
+    assert len(list(dataset.glob("train-*"))) == 2
+
+
+def test_a_shard_that_is_a_link_that_leads_nowhere_is_missing(dataset: Path) -> None:
+    (dataset / "train-00001-of-00003").unlink()
+    (dataset / "train-00001-of-00003").symlink_to("gone")
+    for read in (tfr.read_table, tfr.count_records):
+        with pytest.raises(FileNotFoundError, match=r"is missing.*train-00001-of-00003"):
+            read(dataset)
+    (dataset / "_MANIFEST-train.json").unlink()
+    with pytest.raises(FileNotFoundError, match="train-00001-of-00003"):
+        tfr.read_table(dataset)
+
+
+def test_a_folder_of_links_is_replaced_and_what_they_lead_to_is_not(dataset: Path, tmp_path: Path) -> None:
+    links = tmp_path / "links"
+    links.mkdir()
+    for path in dataset.iterdir():
+        (links / path.name).symlink_to(path)
+    before = content(dataset)
+    tfr.write_tfrecord(table(1), links / "train@2", overwrite=True)
+    assert (values(links), values(dataset)) == ({1}, {0})
+    assert content(dataset) == before
+
+
+@pytest.mark.fault(67)
+@pytest.mark.parametrize("target", ["train@3", "train@2"])
+def test_random_access_finds_the_dataset_of_a_writer_that_was_killed_before_it_gave_names(dataset: Path, target: str) -> None:
+    code = f"""
+        import os, pyarrow as pa, tfrecord_io as tfr
+        from tfrecord_io.storage.write.sharded_dataset_local import LocalPublication
+        LocalPublication._give_name = lambda self, staged, name: os._exit(9)
+        tfr.write_tfrecord(pa.table({{"n": [1001] * 60}}), {str(dataset / target)!r}, overwrite=True)
+    """
+    assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False).returncode == 9
+    assert values(dataset) == {1}
+    for _ in range(2):
+        with tfr.open_random(dataset) as records:
+            assert {records[i]["n"] for i in range(60)} == {1001}
+        write_indexes(dataset)
+    assert tfr.count_records(dataset) == 60
+
+
+@pytest.mark.parametrize("below", ["", "deeper/"])
+def test_a_file_where_the_directory_should_be_is_named(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("gone")
+    for name in ("file", "link"):
+        with pytest.raises(NotADirectoryError, match=f"no directory.*{name}'"):
+            tfr.write_tfrecord(table(1), f"{tmp_path}/{name}/{below}train@2", overwrite=True)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "link"]

@@ -1,0 +1,183 @@
+"""Sharded datasets in a bucket."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from servers import Bucket
+from tfrecord_io.storage.write.output_file import OutputFile
+
+BIG = 6 << 20  # with small parts an upload of several
+
+
+@pytest.fixture
+def fs(s3: Bucket) -> Any:
+    return s3.fs
+
+
+@pytest.fixture
+def folder(s3: Bucket) -> str:
+    return f"{s3.name}/d"
+
+
+def table(value: int, rows: int = 6, size: int = 10) -> pa.Table:
+    return pa.table({"n": [1000 + value] * rows, "x": pa.array([bytes(size)] * rows, pa.binary())})
+
+
+def names(fs: Any, folder: str) -> list[str]:
+    fs.invalidate_cache()
+    return sorted(name.rpartition("/")[2] for name in fs.find(folder))
+
+
+def uploads(fs: Any, folder: str) -> list[Any]:
+    return fs.call_s3("list_multipart_uploads", Bucket=folder.partition("/")[0]).get("Uploads", [])
+
+
+def values(fs: Any, path: str) -> set[int]:
+    return {n - 1000 for n in tfr.read_table(path, filesystem=fs)["n"].to_pylist()}
+
+
+SHARDS = [f"train-{i:05d}-of-00003" for i in range(3)]
+
+
+@pytest.mark.parametrize("size", [10, BIG])
+@pytest.mark.parametrize("keywords", [{"shards": 3}, {"max_shard_bytes": BIG}, {"shards": 2, "compression": "gzip"}], ids=str)
+def test_what_is_written_is_read(fs: Any, folder: str, size: int, keywords: dict[str, Any]) -> None:
+    data = table(1, 3, size)
+    with tfr.open_writer(f"{folder}/", filesystem=fs, **keywords) as writer:
+        writer.write(data)
+        assert names(fs, folder) == []
+    assert names(fs, folder) == ["_MANIFEST.json", *(f.path.rpartition("/")[2] for f in writer.report.files)]
+    assert tfr.read_table(folder, filesystem=fs) == data
+    assert tfr.count_records(f"{folder}/part-*", filesystem=fs) == 3
+    assert tfr.verify(folder, filesystem=fs).ok
+    assert uploads(fs, folder) == []
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        tfr.write_tfrecord(data, f"{folder}/", filesystem=fs, **keywords)
+
+
+@pytest.mark.fault(69)
+@pytest.mark.parametrize("size", [10, BIG])
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_exception_publishes_nothing_and_leaves_no_upload(fs: Any, folder: str, size: int, error: type[BaseException]) -> None:
+    for there in (False, True):
+        before = names(fs, folder)
+        with pytest.raises(error), tfr.open_writer(f"{folder}/train@3", filesystem=fs, overwrite=True) as writer:  # noqa: PT012
+            writer.write(table(2, 3, size))
+            raise error
+        del writer
+        gc.collect()
+        assert names(fs, folder) == before
+        assert uploads(fs, folder) == []
+        if not there:
+            tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
+    assert values(fs, folder) == {1}
+
+
+@pytest.mark.fault(69)
+@pytest.mark.parametrize("failing", [0, 1, 2])
+@pytest.mark.parametrize("old", [False, True])
+def test_a_completion_that_fails_leaves_nothing_new(
+    fs: Any, folder: str, monkeypatch: pytest.MonkeyPatch, failing: int, old: bool
+) -> None:
+    if old:
+        tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
+    before = names(fs, folder)
+    real = OutputFile.commit
+
+    def commit(self: Any) -> None:
+        if self.path.endswith(SHARDS[failing]):
+            self.discard()
+            raise OSError(5, "mine")
+        real(self)
+
+    monkeypatch.setattr(OutputFile, "commit", commit)
+    with pytest.raises(OSError, match="mine"):
+        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
+    monkeypatch.undo()
+    assert names(fs, folder) == before
+    assert uploads(fs, folder) == []
+    if old and failing:  # an old shard is gone
+        with pytest.raises(tfr.CorruptRecordError, match="incomplete"):
+            values(fs, folder)
+    elif old:
+        assert values(fs, folder) == {1}
+    tfr.write_tfrecord(table(3), f"{folder}/train@2", filesystem=fs, overwrite=True)
+    assert values(fs, folder) == {3}
+    assert len(names(fs, folder)) == 3
+
+
+@pytest.mark.fault(67)
+@pytest.mark.parametrize("last", range(5))
+def test_a_writer_that_dies_leaves_the_old_the_new_or_what_is_refused(
+    fs: Any, folder: str, monkeypatch: pytest.MonkeyPatch, last: int
+) -> None:
+    """So many completions are done (the first one is of the manifest), then there is nobody to clean up."""
+    tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
+    left = [last]
+    real = OutputFile.commit
+
+    def commit(self: Any) -> None:
+        if left[0] == 0:
+            self.discard()
+            raise SystemExit
+        left[0] -= 1
+        real(self)
+
+    monkeypatch.setattr(OutputFile, "commit", commit)
+    monkeypatch.setattr("tfrecord_io.storage.write.sharded_dataset_remote.RemotePublication._take_back", lambda *a: None)
+    with pytest.raises(SystemExit):
+        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
+    monkeypatch.undo()
+    if last == 0:
+        assert values(fs, folder) == {1}
+    else:
+        for path in (folder, f"{folder}/train@3", f"{folder}/train-*"):
+            with pytest.raises(tfr.CorruptRecordError, match="incomplete"):
+                values(fs, path)
+        with pytest.raises(FileExistsError):
+            tfr.write_tfrecord(table(3), f"{folder}/train@3", filesystem=fs)
+    tfr.write_tfrecord(table(3), f"{folder}/train@3", filesystem=fs, overwrite=True)
+    assert values(fs, folder) == {3}
+
+
+@pytest.mark.fault(68)
+def test_of_two_writers_one_wins_or_says_so(fs: Any, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one comes in between two completions of the first."""
+    real = OutputFile.commit
+    inner: list[str] = []
+
+    def commit(self: Any) -> None:
+        real(self)
+        if not inner and self.path.endswith(SHARDS[1]):
+            inner.append("once")
+            tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
+
+    monkeypatch.setattr(OutputFile, "commit", commit)
+    with pytest.raises(OSError, match="another writer has written this dataset at the same time"):
+        tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
+    assert values(fs, folder) == {2}
+    assert tfr.verify(folder, filesystem=fs).ok
+
+
+@pytest.mark.fault(68)
+def test_a_dataset_that_came_meanwhile_is_not_replaced_unasked(fs: Any, folder: str) -> None:
+    with pytest.raises(FileExistsError), tfr.open_writer(f"{folder}/train@3", filesystem=fs) as writer:  # noqa: PT012
+        writer.write(table(1))
+        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs)
+    assert values(fs, folder) == {2}
+    assert uploads(fs, folder) == []
+
+
+def test_a_dataset_that_is_replaced_while_it_is_read_is_an_error(fs: Any, folder: str) -> None:
+    tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
+    with tfr.open_reader(folder, filesystem=fs, batch_size=1, threads=1) as reader:
+        reader.read_next_batch()
+        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
+        with pytest.raises(OSError, match="was replaced while it was read"):
+            list(reader)

@@ -1,0 +1,78 @@
+"""Both engines on the same data: columns, progress and faults must be equal."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.engine.contract import ColumnBuffers, Engine, Fault, FaultCode, Plan
+from tfrecord_io.engine.reference import ENGINE as REFERENCE
+from tfrecord_io.engine.select import engines
+
+NATIVE = next((e for e in engines() if e.name == "native"), None)
+
+def same_columns(ours: list[ColumnBuffers], theirs: list[ColumnBuffers]) -> None:
+    assert [c.name for c in ours] == [c.name for c in theirs]
+    for mine, other in zip(ours, theirs, strict=True):
+        same_column(mine, other)
+
+
+def same_column(mine: ColumnBuffers, other: ColumnBuffers) -> None:
+    for field in fields(ColumnBuffers):
+        a, b = getattr(mine, field.name), getattr(other, field.name)
+        where = f"column {mine.name!r}: {field.name}: {a!r} and {b!r}"
+        if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+            assert a is not None, where
+            assert b is not None, where
+            assert (a.dtype, a.tobytes()) == (b.dtype, b.tobytes()), where
+        elif field.name == "steps" and a is not None:
+            same_column(a, b)
+        else:
+            assert a == b, where
+
+
+def essence(fault: Fault | None) -> Any:
+    """What must agree: framing in full, of the wire format only that it is broken, of values which and where."""
+    if fault is None:
+        return None
+    if FaultCode.VARINT_TRUNCATED <= fault.code <= FaultCode.WIRE:
+        return ("wire", fault.record, fault.offset)
+    if fault.code < FaultCode.VARINT_TRUNCATED:
+        return fault
+    numbers = (fault.expected, fault.got) if fault.code in (FaultCode.KIND, FaultCode.VALUE_COUNT, FaultCode.TOO_MANY_FEATURES) else ()
+    return (fault.code, fault.record, fault.offset, fault.feature, *numbers)
+
+
+def run(engine: Engine, plan: Plan, data: bytes, cuts: list[int], max_records: int, max_bytes: int) -> list[Any]:
+    """Feed `data` up to each cut and then to its end, taking where a call stopped short; all that can be seen."""
+    met: list[Any] = []
+    seen: list[Any] = []
+    decoder = engine.decoder(plan, lambda record, offset, content: met.append((record, offset, content)))
+    begin = 0
+    for end in [*cuts, len(data)]:
+        final = end == len(data)
+        while True:
+            progress = decoder.feed(data[:end], begin, max_records=max_records, max_bytes=max_bytes, final=final)
+            begin += progress.consumed
+            seen.append((progress.records, progress.consumed, essence(progress.fault), decoder.rows, decoder.value_bytes))
+            seen.append((decoder.seen, decoder.foreign, decoder.sequence))
+            if progress.fault is not None or progress.records == 0:
+                break
+            if max_bytes >= 0:
+                seen.append(decoder.take())
+        seen.append(decoder.take())
+        if progress.fault is not None:
+            met = [m for m in met if m[1] != progress.fault.offset]  # whether a broken record's schema is shown is open
+            break
+    return [*seen, met]
+
+
+def compare(plan: Plan, data: bytes, cuts: list[int], max_records: int = -1, max_bytes: int = -1) -> None:
+    assert NATIVE is not None
+    for mine, other in zip(*(run(e, plan, data, cuts, max_records, max_bytes) for e in (NATIVE, REFERENCE)), strict=True):
+        if mine and isinstance(mine, list) and isinstance(mine[0], ColumnBuffers):
+            same_columns(mine, other)
+        else:
+            assert mine == other, f"{mine} and {other}"

@@ -1,0 +1,35 @@
+"""Record files made by hand, without a line of the library: what a reader must make of them is known from the format alone."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+
+import crc32c
+
+from strategies import blobs, entry, example, field, floats, group, int64s, tag, varint
+
+__all__ = ["blobs", "entry", "example", "field", "floats", "framed", "group", "header", "int64s", "masked", "tag", "varint", "written"]
+
+
+def masked(data: bytes) -> bytes:
+    """The masked CRC32C of `data` as it stands in a file (tensorflow/core/lib/hash/crc32c.h)."""
+    crc = crc32c.crc32c(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def header(length: int) -> bytes:
+    """Length and its CRC."""
+    packed = struct.pack("<Q", length)
+    return packed + masked(packed)
+
+
+def framed(*payloads: bytes) -> bytes:
+    return b"".join(header(len(payload)) + payload + masked(payload) for payload in payloads)
+
+
+def written(path: Path, payloads: Iterable[bytes]) -> Path:
+    """`path`, now a file of these records."""
+    path.write_bytes(framed(*payloads))
+    return path

@@ -1,0 +1,210 @@
+"""One record by hand: the tutorial's helpers, a dict to bytes and back."""
+
+from __future__ import annotations
+
+import enum
+import struct
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tfrecord_io.engine.reference.messages import Example, Feature, Int64List
+from tfrecord_io.errors import DecodeError, EncodeError
+from tfrecord_io.tf_compat.example import bytes_feature, decode_example, encode_example, float_feature, int64_feature
+
+
+def type_name(value: object) -> str:
+    return type(value).__name__
+
+
+class Tensor:
+    """What an eager tensor looks like to the helpers."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def numpy(self) -> Any:
+        return self.value
+
+
+class Plain(enum.Enum):
+    ONE = 1
+
+
+class Whole(enum.IntEnum):
+    TWO = 2
+
+
+INTEGERS = [
+    (True, [1]),
+    (7, [7]),
+    (Plain.ONE, [1]),
+    (Whole.TWO, [2]),
+    (np.bool_(True), [1]),
+    (np.int32(-3), [-3]),
+    (np.uint32(2**32 - 1), [2**32 - 1]),
+    (np.uint64(2**63 - 1), [2**63 - 1]),
+    (np.array(5), [5]),
+    (np.array([True, False]), [1, 0]),
+    (np.array([1, 2], np.uint8), [1, 2]),
+    ([1, True, Plain.ONE, np.int8(4)], [1, 1, 1, 4]),
+    ((), []),
+    (range(3), [0, 1, 2]),
+    (Tensor(np.int64(9)), [9]),
+    (-(2**63), [-(2**63)]),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), INTEGERS, ids=type_name)
+def test_int64_feature_takes_every_integer(value: Any, expected: list[int]) -> None:
+    feature = int64_feature(value)
+    assert feature.WhichOneof("kind") == "int64_list"
+    assert list(feature.int64_list.value) == expected
+
+
+@pytest.mark.parametrize("value", [1.0, "1", b"1", None, np.float32(1), np.array([1.0]), [1, 2.0], {1}], ids=type_name)
+def test_int64_feature_refuses_what_is_no_integer(value: Any) -> None:
+    with pytest.raises(TypeError):
+        int64_feature(value)
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, np.uint64(2**63), np.array([2**63], np.uint64)], ids=type_name)
+def test_int64_feature_refuses_what_int64_cannot_hold(value: Any) -> None:
+    with pytest.raises(EncodeError, match="int64"):
+        int64_feature(value)
+
+
+FLOATS = [
+    (0.5, [0.5]),
+    (2, [2.0]),
+    (np.float64(0.5), [0.5]),
+    (np.array([1, 2]), [1, 2]),
+    ([1.5, 2], [1.5, 2]),
+    (np.float16(0.5), [0.5]),
+    ([], []),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), FLOATS, ids=type_name)
+def test_float_feature_takes_every_number(value: Any, expected: list[float]) -> None:
+    feature = float_feature(value)
+    assert feature.WhichOneof("kind") == "float_list"
+    assert list(feature.float_list.value) == expected
+
+
+@pytest.mark.parametrize("value", [True, np.bool_(False), np.array([True]), "1.0", b"1", None, 1j], ids=type_name)
+def test_float_feature_refuses_what_is_no_number(value: Any) -> None:
+    with pytest.raises(TypeError):
+        float_feature(value)
+
+
+def test_float_feature_keeps_infinity_and_nan_but_makes_none() -> None:
+    bits = np.array([0x7F800001, 0xFF800000, 0x80000000], np.uint32)
+    for value in (bits.view(np.float32), list(bits.view(np.float32))):
+        assert decode_example(encode_example({"f": float_feature(value)}))["f"].tobytes() == bits.tobytes()
+    with pytest.raises(EncodeError, match="infinite"):
+        float_feature(1e39)
+    with pytest.raises(EncodeError, match="infinite"):
+        float_feature(10**400)
+
+
+BLOBS = [(b"cat", [b"cat"]), (bytearray(b"x"), [b"x"]), (memoryview(b"x"), [b"x"]), ([b"a", b""], [b"a", b""]), (np.bytes_(b"x"), [b"x"])]
+BLOBS += [(np.array([b"a", b"bc"]), [b"a", b"bc"]), (Tensor(b"t"), [b"t"]), (np.array([b"a\0"], object), [b"a\0"])]
+
+
+@pytest.mark.parametrize(("value", "expected"), BLOBS, ids=type_name)
+def test_bytes_feature_takes_bytes(value: Any, expected: list[bytes]) -> None:
+    assert list(bytes_feature(value).bytes_list.value) == expected
+
+
+def test_bytes_feature_says_how_text_becomes_bytes() -> None:
+    with pytest.raises(TypeError, match="encode"):
+        bytes_feature("cat")
+    with pytest.raises(TypeError):
+        bytes_feature(3)
+
+
+def test_array_of_two_dimensions_is_refused() -> None:
+    with pytest.raises(EncodeError, match="dimensions"):
+        int64_feature(np.zeros((2, 2), np.int64))
+
+
+def test_empty_features_keep_their_kind() -> None:
+    payload = encode_example(
+        {"i": np.empty(0, np.int32), "f": float_feature([]), "b": bytes_feature([]), "none": Feature(), "left out": None}
+    )
+    found = decode_example(payload)
+    assert {name: None if value is None else (value.dtype, len(value)) for name, value in found.items()} == {
+        "i": (np.int64, 0),
+        "f": (np.float32, 0),
+        "b": (object, 0),
+        "none": None,
+    }
+
+
+def test_encode_example_is_what_protobuf_reads() -> None:
+    payload = encode_example(
+        {"label": 3, "name": "кот", "raw": [b"\0", b""], "scores": [0.5, 1.5], "made": Feature(int64_list=Int64List(value=[1]))}
+    )
+    features = Example.FromString(payload).features.feature
+    assert list(features["name"].bytes_list.value) == ["кот".encode()]
+    assert list(features["scores"].float_list.value) == [0.5, 1.5]
+    assert list(decode_example(payload)) == ["label", "name", "raw", "scores", "made"]
+    assert decode_example(encode_example({})) == {}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[1, 2.0], [b"a", 1], [None], [], 2**63, 1e39, {"a": 1}, np.array([1j]), np.array(["2020"], "M8[D]"), [[1]], "\ud800", object()],
+    ids=lambda v: repr(v)[:20],
+)
+def test_encode_example_names_the_feature_that_has_no_form(value: Any) -> None:
+    with pytest.raises(EncodeError) as caught:
+        encode_example({"good": 1, "bad one": value})
+    assert caught.value.feature == "bad one"
+    assert "bad one" in str(caught.value)
+
+
+def test_names_are_text() -> None:
+    with pytest.raises(EncodeError):
+        encode_example({b"a": 1})  # type: ignore[dict-item]
+    with pytest.raises(EncodeError):
+        encode_example({"\ud800": 1})
+
+
+@pytest.mark.parametrize("payload", [b"\x0a", b"text", struct.pack("<Q", 3)], ids=type_name)
+def test_decode_example_refuses_other_bytes(payload: bytes) -> None:
+    with pytest.raises(DecodeError, match="record_type"):
+        decode_example(payload)
+
+
+def test_decoded_arrays_are_the_callers_own() -> None:
+    found = decode_example(bytearray(encode_example({"i": [1, 2], "f": [1.5], "b": [b"x"]})))
+    for value in found.values():
+        assert value.flags.writeable
+        assert value.flags.owndata
+
+
+int64 = st.integers(-(2**63), 2**63 - 1)
+values = st.lists(int64, min_size=1) | st.lists(st.floats(width=32), min_size=1) | st.lists(st.binary(), min_size=1)
+
+
+@pytest.mark.fault(47)
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), values))
+def test_what_was_encoded_comes_back(features: dict[str, Any]) -> None:
+    found = decode_example(encode_example(features))
+    assert list(found) == list(features)
+    for name, value in features.items():
+        if isinstance(value[0], float):
+            assert found[name].tobytes() == np.array(value, np.float32).tobytes()
+        else:
+            assert found[name].tolist() == value
+
+
+def test_values_of_several_kinds_say_which_and_where() -> None:
+    with pytest.raises(EncodeError, match=r"1\.0 at index 0 is a FloatList, 'a' at index 2 is a BytesList") as caught:
+        encode_example({"x": [1.0, 2.5, "a"]})
+    assert caught.value.feature == "x"

@@ -1,0 +1,342 @@
+"""parse_example gives what tf.io.parse_example gives; the expected values are those of TensorFlow's documentation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from records import entry, example, field, floats, int64s
+from tfrecord_io.errors import DecodeError, FeatureNotFoundError, FeatureTypeError, SchemaError
+from tfrecord_io.schema.formats.tf_features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature, VarLenFeature
+from tfrecord_io.tf_compat import feature_batch as batches
+from tfrecord_io.tf_compat.composite import RaggedTensor, SparseTensor
+from tfrecord_io.tf_compat.example import encode_example
+from tfrecord_io.tf_compat.parse_example import parse_example
+
+pytestmark = pytest.mark.usefixtures("engine")
+INT64, FLOAT, STRING = np.dtype(np.int64), np.dtype(np.float32), np.dtype(object)
+
+
+def ints(*values: int) -> Any:
+    return np.array(values, np.int64)
+
+
+def same(found: Any, expected: Any, dtype: np.dtype[Any]) -> None:
+    assert isinstance(found, np.ndarray)
+    assert found.dtype == dtype
+    assert found.shape == np.array(expected, dtype).shape
+    assert found.tolist() == expected
+
+
+# ---- dense
+
+
+def test_the_tutorials_four_features() -> None:
+    records = [encode_example({"feature0": ints(0), "feature1": ints(4), "feature2": b"goat", "feature3": 0.9876})]
+    description = {
+        "feature0": FixedLenFeature([], "int64", default_value=0),
+        "feature1": FixedLenFeature([], "int64", default_value=0),
+        "feature2": FixedLenFeature([], "string", default_value=""),
+        "feature3": FixedLenFeature([], "float32", default_value=0.0),
+    }
+    found = parse_example(records, description)
+    assert list(found) == list(description)
+    same(found["feature1"], [4], INT64)
+    same(found["feature2"], [b"goat"], STRING)
+    assert found["feature3"] == np.float32([0.9876])
+    one = parse_example(records[0], description)
+    assert one["feature1"] == 4
+    assert one["feature2"] == b"goat"
+    assert type(one["feature2"]) is bytes
+
+
+def test_dense_shapes_and_defaults() -> None:
+    records = [example(age=int64s(0)), example(gender=field(1, field(1, b"f")), m=floats(1, 2, 3, 4)), example(age=b"")]
+    found = parse_example(
+        records,
+        {
+            "age": FixedLenFeature([], "int64", -1),
+            "gender": FixedLenFeature([1], "string", ["?"]),
+            "m": FixedLenFeature([2, 2], "float32", [[0, 0], [0, 9]]),
+        },
+    )
+    same(found["age"], [0, -1, -1], INT64)
+    same(found["gender"], [[b"?"], [b"f"], [b"?"]], STRING)
+    same(found["m"], [[[0, 0], [0, 9]], [[1, 2], [3, 4]], [[0, 0], [0, 9]]], FLOAT)
+
+
+@pytest.mark.fault(44)
+@pytest.mark.parametrize("kindless", [example(b=int64s(1)), example(a=b"", b=int64s(1))])
+def test_a_missing_feature_without_a_default_is_named_with_its_record(kindless: bytes) -> None:
+    with pytest.raises(FeatureNotFoundError, match="record 1: feature 'a'") as caught:
+        parse_example([example(a=int64s(1)), kindless], {"a": FixedLenFeature([], "int64"), "b": VarLenFeature("int64")})
+    assert (caught.value.record, caught.value.feature) == (1, "a")
+
+
+@pytest.mark.fault(43)
+@pytest.mark.parametrize("feature", [FixedLenFeature([], "int64", 0), VarLenFeature("int64"), RaggedFeature("int64")])
+def test_another_kind_is_named_with_its_record(feature: Any) -> None:
+    with pytest.raises(FeatureTypeError, match="record 2: feature 'a'") as caught:
+        parse_example([example(a=int64s(1)), b"", example(a=floats(1)), example(a=floats(1))], {"a": feature})
+    assert (caught.value.expected, caught.value.got) == ("INT64", "FLOAT")
+
+
+@pytest.mark.fault(48)
+def test_another_number_of_values_is_named_with_its_record() -> None:
+    with pytest.raises(DecodeError, match="expected 2 values, got 3") as caught:
+        parse_example([example(a=int64s(1, 2)), example(a=int64s(1, 2, 3))], {"a": FixedLenFeature([2], "int64", [0, 0])})
+    assert (caught.value.record, caught.value.feature, caught.value.expected, caught.value.got) == (1, "a", 2, 3)
+
+
+def test_the_first_records_fault_wins() -> None:
+    records = [example(a=int64s(1), b=int64s(1)), example(a=int64s(1), b=int64s(1, 2)), example(a=floats(1), b=int64s(1)), b"\xff"]
+    description = {"a": FixedLenFeature([], "int64"), "b": FixedLenFeature([], "int64")}
+    for last, feature in ((4, "b"), (3, "b"), (2, "b")):
+        with pytest.raises(DecodeError) as caught:
+            parse_example(records[:last], description)
+        assert (caught.value.record, caught.value.feature) == (1, feature)
+    with pytest.raises(DecodeError, match="record 1: the payload is no valid protobuf message"):
+        parse_example([records[0], b"\xff"], description)
+
+
+def test_blocks_are_padded_to_the_longest() -> None:
+    records = [example(a=int64s(1, 2, 3, 4)), example(a=int64s(5, 6)), b""]
+    found = parse_example(records, {"a": FixedLenSequenceFeature([2], "int64", True, 9)})
+    same(found["a"], [[[1, 2], [3, 4]], [[5, 6], [9, 9]], [[9, 9], [9, 9]]], INT64)
+    same(parse_example(records[0], {"a": FixedLenSequenceFeature([2], "int64", True, 9)})["a"], [[1, 2], [3, 4]], INT64)
+    same(parse_example(records, {"a": FixedLenSequenceFeature([], "int64", allow_missing=True)})["a"][1], [5, 6, 0, 0], INT64)
+    texts = parse_example([encode_example({"t": [b"x", b""]}), b""], {"t": FixedLenSequenceFeature([], "string", True)})
+    same(texts["t"], [[b"x", b""], [b"", b""]], STRING)
+    with pytest.raises(DecodeError, match="a multiple of 2 values, got 3"):
+        parse_example([example(a=int64s(1, 2, 3))], {"a": FixedLenSequenceFeature([2], "int64", True)})
+
+
+# ---- sparse
+
+
+def test_varying_lengths_are_sparse() -> None:
+    records = [example(ft=floats(1, 2)), b"", example(ft=floats(3))]
+    found = parse_example(records, {"ft": VarLenFeature("float32")})["ft"]
+    assert isinstance(found, SparseTensor)
+    same(found.indices, [[0, 0], [0, 1], [2, 0]], INT64)
+    same(found.values, [1.0, 2.0, 3.0], FLOAT)
+    same(found.dense_shape, [3, 2], INT64)
+    same(found.to_dense(), [[1, 2], [0, 0], [3, 0]], FLOAT)
+    one = parse_example(records[0], {"ft": VarLenFeature("float32")})["ft"]
+    same(one.indices, [[0], [1]], INT64)
+    same(one.dense_shape, [2], INT64)
+
+
+def test_sparse_features_are_sorted() -> None:
+    records = [example(val=floats(0.5, -1), ix=int64s(3, 20)), example(val=floats(0), ix=int64s(42))]
+    found = parse_example(records, {"sparse": SparseFeature("ix", "val", "float32", 100)})["sparse"]
+    same(found.indices, [[0, 3], [0, 20], [1, 42]], INT64)
+    same(found.values, [0.5, -1, 0], FLOAT)
+    same(found.dense_shape, [2, 100], INT64)
+
+    backward = [example(v=int64s(1, 2, 3), x=int64s(2, 0, 0), y=int64s(0, 1, 0))]
+    description = {"s": SparseFeature(["x", "y"], "v", "int64", [3, 2])}
+    assert parse_example(backward, description)["s"].to_dense().tolist() == [[[3, 2], [0, 0], [1, 0]]]
+    same(parse_example(backward[0], description)["s"].indices, [[0, 0], [0, 1], [2, 0]], INT64)
+    kept = SparseFeature(["x", "y"], "v", "int64", [3, 2], already_sorted=True)
+    same(parse_example(backward, {"s": kept})["s"].values, [1, 2, 3], INT64)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (example(v=int64s(1), x=int64s(4)), "index 4 is outside of the size 4"),
+        (example(v=int64s(1), x=int64s(-1)), "index -1 is outside of the size 4"),
+        (example(v=int64s(1, 2), x=int64s(1)), "1 indices for 2 values"),
+        (example(v=int64s(1)), "0 indices for 1 values"),
+    ],
+)
+def test_sparse_indices_that_fit_nothing_are_refused(record: bytes, message: str) -> None:
+    good = example(v=int64s(1), x=int64s(3))
+    with pytest.raises(DecodeError, match=f"record 1: feature 'x': .*{message}"):
+        parse_example([good, record, good], {"s": SparseFeature("x", "v", "int64", 4, already_sorted=True)})
+
+
+# ---- ragged
+
+BATCH = [
+    example(v=int64s(3, 1, 4, 1, 5, 9), s1=int64s(0, 2, 3, 3, 6), s2=int64s(0, 2, 3, 4)),
+    example(v=int64s(2, 7, 1, 8, 2, 8, 1), s1=int64s(0, 3, 4, 5, 7), s2=int64s(0, 1, 1, 4)),
+]
+SPLITS = RaggedFeature.RowSplits
+
+
+def test_ragged_features_as_in_tensorflows_documentation() -> None:
+    description = {
+        "f1": RaggedFeature("int64", "v"),
+        "f2": RaggedFeature("int64", "v", [SPLITS("s1")]),
+        "f3": RaggedFeature("int64", "v", [SPLITS("s2"), SPLITS("s1")]),
+    }
+    one = parse_example(BATCH[0], description)
+    same(one["f1"], [3, 1, 4, 1, 5, 9], INT64)
+    assert one["f2"].to_list() == [[3, 1], [4], [], [1, 5, 9]]
+    assert one["f3"].to_list() == [[[3, 1], [4]], [[]], [[1, 5, 9]]]
+    batch = parse_example(BATCH, description)
+    assert batch["f1"].to_list() == [[3, 1, 4, 1, 5, 9], [2, 7, 1, 8, 2, 8, 1]]
+    assert batch["f2"].to_list() == [[[3, 1], [4], [], [1, 5, 9]], [[2, 7, 1], [8], [2], [8, 1]]]
+    assert batch["f3"].to_list() == [[[[3, 1], [4]], [[]], [[1, 5, 9]]], [[[2, 7, 1]], [], [[8], [2], [8, 1]]]]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_row_splits_have_the_dtype_asked_for(dtype: str) -> None:
+    found = parse_example(BATCH, {"f": RaggedFeature("int64", "v", [SPLITS("s1")], row_splits_dtype=dtype)})["f"]
+    assert isinstance(found, RaggedTensor)
+    assert [splits.dtype.name for splits in found.nested_row_splits] == [dtype, dtype]
+    same(found.row_splits, [0, 4, 8], np.dtype(dtype))
+    same(found.flat_values, [3, 1, 4, 1, 5, 9, 2, 7, 1, 8, 2, 8, 1], INT64)
+
+
+ROWS = {  # each says [[1, 2], [], [3]] for the values 1, 2, 3
+    "RowSplits": [0, 2, 2, 3],
+    "RowLengths": [2, 0, 1],
+    "RowStarts": [0, 2, 2],
+    "RowLimits": [2, 2, 3],
+    "ValueRowIds": [0, 0, 2],
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_partitions_say_the_same_rows(name: str) -> None:
+    one_row = {"RowSplits": [0, 1], "RowLimits": [1], "RowLengths": [1]}.get(name, [0])
+    empty, other = example(a=int64s()), example(a=int64s(7), p=int64s(*one_row))
+    record = example(a=int64s(1, 2, 3), p=int64s(*ROWS[name]))
+    description = {"a": RaggedFeature("int64", partitions=[getattr(RaggedFeature, name)("p")])}
+    found = parse_example([empty, record, empty, other, record], description)["a"]
+    assert found.to_list() == [[], [[1, 2], [], [3]], [], [[7]], [[1, 2], [], [3]]]
+    assert parse_example(record, description)["a"].to_list() == [[1, 2], [], [3]]
+
+
+def test_rows_of_one_length_are_an_axis_where_they_are_innermost() -> None:
+    uniform, lengths = RaggedFeature.UniformRowLength, RaggedFeature.RowLengths
+    record = example(a=int64s(1, 2, 3, 4, 5, 6), n=int64s(1, 2))
+    inner = parse_example([record, b""], {"a": RaggedFeature("int64", partitions=[lengths("n"), uniform(2)])})["a"]
+    same(inner.flat_values, [[1, 2], [3, 4], [5, 6]], INT64)
+    assert inner.to_list() == [[[[1, 2]], [[3, 4], [5, 6]]], []]
+    same(parse_example(record, {"a": RaggedFeature("int64", partitions=[uniform(3), uniform(2)])})["a"], [[[1, 2], [3, 4], [5, 6]]], INT64)
+    with pytest.raises(DecodeError, match="record 1: feature 'a': expected rows of 2 values, got 1"):
+        parse_example([record, example(a=int64s(1)), example(a=int64s(1))], {"a": RaggedFeature("int64", partitions=[uniform(2)])})
+
+
+def test_rows_of_one_length_around_rows_of_others() -> None:
+    partitions = [RaggedFeature.UniformRowLength(2), RaggedFeature.RowLengths("n")]
+    record = example(a=int64s(1, 2, 3), n=int64s(1, 0, 0, 2))
+    found = parse_example([record, b"", record], {"a": RaggedFeature("int64", partitions=partitions)})["a"]
+    assert found.to_list() == [[[[1], []], [[], [2, 3]]], [], [[[1], []], [[], [2, 3]]]]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("RowSplits", [1, 3]),
+        ("RowSplits", [0, 2, 1, 3]),
+        ("RowSplits", [0, 2]),
+        ("RowSplits", [0]),
+        ("RowSplits", []),
+        ("RowLengths", [4, -1]),
+        ("RowLengths", [2]),
+        ("RowLengths", [2**62, 2**62]),
+        ("RowStarts", [1]),
+        ("RowStarts", [0, 2, 1]),
+        ("RowStarts", [0, 4]),
+        ("RowStarts", []),
+        ("RowLimits", [2]),
+        ("RowLimits", [3, 2, 3]),
+        ("RowLimits", [-1, 3]),
+        ("ValueRowIds", [0, 1]),
+        ("ValueRowIds", [0, 1, 0]),
+        ("ValueRowIds", [-1, 0, 0]),
+        ("ValueRowIds", [0, 0, 2**40]),
+    ],
+)
+@pytest.mark.parametrize("validate", [False, True])
+def test_rows_that_do_not_fit_the_values_are_refused(name: str, said: list[int], validate: bool) -> None:
+    good = example(a=int64s(1, 2, 3), p=int64s(*ROWS[name]))
+    bad = example(a=int64s(1, 2, 3), p=int64s(*said))
+    description = {"a": RaggedFeature("int64", partitions=[getattr(RaggedFeature, name)("p")], validate=validate)}
+    with pytest.raises(DecodeError, match="feature 'p'") as caught:
+        parse_example([good, bad, good], description)
+    assert caught.value.record == 1
+    with pytest.raises(DecodeError):
+        parse_example(bad, description)
+
+
+# ---- batches
+
+
+@pytest.mark.parametrize("make", [list, tuple, iter, lambda r: np.array(r, object), pa.array, lambda r: pa.chunked_array([r[:1], r[1:]])])
+def test_forms_of_batches(make: Any) -> None:
+    records = [example(a=int64s(1)), example(a=int64s(2)), b""]
+    same(parse_example(make(records), {"a": FixedLenFeature([], "int64", 0)})["a"], [1, 2, 0], INT64)
+
+
+@pytest.mark.parametrize("records", ["text", [b"", "text"], [None], np.array([b"a"]), 3])
+def test_records_are_bytes(records: Any) -> None:
+    with pytest.raises(TypeError):
+        parse_example(records, {"a": FixedLenFeature([], "int64", 0)})
+
+
+def test_a_batch_of_nothing() -> None:
+    found = parse_example(
+        [],
+        {
+            "f": FixedLenFeature([2], "int64"),
+            "s": FixedLenSequenceFeature([2], "string", True),
+            "v": VarLenFeature("float32"),
+            "r": RaggedFeature("int64", partitions=[SPLITS("p")]),
+        },
+    )
+    assert found["f"].shape == (0, 2)
+    assert found["s"].shape == (0, 0, 2)
+    same(found["v"].dense_shape, [0, 0], INT64)
+    assert found["v"].indices.shape == (0, 2)
+    assert found["r"].to_list() == []
+
+
+def test_large_batches_are_decoded_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [encode_example({"a": list(range(at % 5)) or ints(), "t": str(at)}) for at in range(50)]
+    description = {"a": VarLenFeature("int64"), "t": FixedLenFeature([], "string")}
+    whole = parse_example(records, description)
+    monkeypatch.setattr(batches, "_CHUNK_BYTES", 40)
+    pieces = parse_example(records, description)
+    same(pieces["t"], whole["t"].tolist(), STRING)
+    for mine, other in zip(pieces["a"], whole["a"], strict=True):
+        same(mine, other.tolist(), other.dtype)
+    with pytest.raises(FeatureNotFoundError, match="record 50"):
+        parse_example([*records, b""], description)
+    with pytest.raises(FeatureTypeError, match="record 50"):
+        parse_example([*records, example(t=int64s(1))], description)
+
+
+def test_other_features_are_not_looked_at() -> None:
+    record = field(1, entry("a", int64s(1)) + entry("b", floats(1)))
+    assert list(parse_example([record], {"a": VarLenFeature("int64")})) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "description",
+    [
+        {},
+        {"a": VarLenFeature("int64"), "b": RaggedFeature("int64", "a")},
+        {"a": FixedLenFeature([], "int64"), "b": SparseFeature("a", "v", "int64", 3)},
+        {"a": VarLenFeature("float32"), "b": SparseFeature("a", "v", "int64", 3)},
+        {"a": RaggedFeature("int64"), "b": RaggedFeature("int64", "a", row_splits_dtype="int64")},
+        {"a": FixedLenFeature([2], "int64", 1)},
+        {"a": FixedLenFeature([], "int64", 1.0)},
+        {"a": FixedLenFeature([], "int64", 2**63)},
+        {"a": FixedLenFeature([], "float32", "x")},
+        {"a": FixedLenFeature([], "string", 1)},
+        {"a": FixedLenSequenceFeature([], "int64")},
+        {"a": FixedLenSequenceFeature([], "int64", True, [1, 2])},
+    ],
+)
+def test_descriptions_that_tensorflow_refuses(description: Any) -> None:
+    with pytest.raises(SchemaError):
+        parse_example([b""], description)

@@ -1,0 +1,72 @@
+"""Indexes written and checked for files that are there."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+import tfrecord_io as tfr
+from records import framed, written
+from tfrecord_io.tools.index_files import check_indexes, write_indexes
+
+
+def test_the_index_of_golden_files(engine: str, data: Path, tmp_path: Path) -> None:
+    for name in ("tutorial", "ragged", "empty"):
+        path = tmp_path / f"{name}.tfrecord"
+        path.write_bytes((data / path.name).read_bytes())
+        (found,) = write_indexes(path)
+        assert found.records == tfr.count_records(path, check_crc=True)
+        assert check_indexes(path) == [found]
+
+
+def test_several_files(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
+    tfr.write_tfrecord({"x": [1, 2, 3]}, tmp_path / "b.tfrecord", write_index=True)
+    assert [(found.records, found.error and type(found.error)) for found in check_indexes(tmp_path)] == [
+        (0, tfr.CorruptRecordError),
+        (3, None),
+    ]
+    assert [found.index for found in write_indexes(tmp_path)] == [f"{tmp_path}/{name}.tfrecord.index" for name in "ab"]
+    assert [found.records for found in check_indexes(tmp_path)] == [2, 3]
+
+
+def test_compressed_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord.gz"
+    path.write_bytes(gzip.compress(framed(b"one")))
+    for call in (write_indexes, check_indexes):
+        with pytest.raises(ValueError, match=r"compressed \(gzip\): an index needs a plain file"):
+            call(path)
+
+
+def test_damaged_files_get_none(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(framed(b"one", b"two")[:-1])
+    with pytest.raises(tfr.TruncatedRecordError, match="record 1 at byte 19"):
+        write_indexes(path)
+    assert os.listdir(tmp_path) == ["a.tfrecord"]
+
+
+@pytest.mark.fault(56)
+def test_check_looks_at_every_header(engine: str, tmp_path: Path) -> None:
+    """An index that fits at its ends and not in between."""
+    path = written(tmp_path / "a.tfrecord", [b"x" * 10] * 5)
+    for text in ("0 26\n26 52\n78 26\n104 26\n", "0 26\n26 30\n56 22\n78 26\n104 26\n"):
+        (tmp_path / "a.tfrecord.index").write_text(text)
+        (found,) = check_indexes(path)
+        assert "it ends record 1 at byte" in str(found.error)
+    (tmp_path / "a.tfrecord.index").write_text("0 26\n26 16\n42 16\n58 20\n78 26\n104 26\n")
+    assert "it ends record 1 at byte 42, the file at byte 52" in str(check_indexes(path)[0].error)
+
+
+def test_a_report_is_a_dict_for_programs(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [b"one"])
+    assert check_indexes(path)[0].to_dict() == {
+        "path": str(path),
+        "index": None,
+        "records": 0,
+        "bytes": 19,
+        "error": {"class": "CorruptRecordError", "message": f"{path}: there is no index beside the file; write it: tfr index"},
+    }

@@ -1,0 +1,124 @@
+"""`tfr clean` finds what killed writers left, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import fsspec
+import pytest
+from click.testing import CliRunner
+
+import tfrecord_io as tfr
+from servers import Bucket
+from tfrecord_io.cli import tfr as command
+from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.tools.leftovers import DAY, clean
+
+NOW = timedelta(0)
+
+
+def begin_upload(s3: Bucket, key: str, *sizes: int) -> str:
+    """An upload whose writer was killed."""
+    upload = s3.fs.call_s3("create_multipart_upload", Bucket=s3.name, Key=key)["UploadId"]
+    for number, size in enumerate(sizes, 1):
+        s3.fs.call_s3("upload_part", Bucket=s3.name, Key=key, UploadId=upload, PartNumber=number, Body=bytes(size))
+    return str(upload)
+
+
+def test_uploads_under_a_prefix_are_listed_and_ended_by_their_ids(s3: Bucket) -> None:
+    mine = [begin_upload(s3, "data/a.tfrecord", 1000, 500), begin_upload(s3, "data/a.tfrecord"), begin_upload(s3, "data/sub/b")]
+    theirs = begin_upload(s3, "data.other/c", 10)
+    found = clean(s3.url("data/"), older_than=NOW, storage_options=s3.storage_options)
+    assert {left.upload for left in found} == set(mine)
+    assert sorted((left.path, left.bytes) for left in found) == [
+        (s3.url("data/a.tfrecord"), 0),
+        (s3.url("data/a.tfrecord"), 1500),
+        (s3.url("data/sub/b"), 0),
+    ]
+    assert len(s3.uploads()) == 4
+    assert not clean(s3.url("data/"), remove=True, older_than=100 * 365 * DAY, storage_options=s3.storage_options)
+    assert clean(s3.url("data/"), remove=True, older_than=NOW, storage_options=s3.storage_options) == found
+    assert [upload["UploadId"] for upload in s3.uploads()] == [theirs]
+    assert len(clean(s3.url(), older_than=NOW, storage_options=s3.storage_options)) == 1
+
+
+def test_more_uploads_than_a_page_lists(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = {begin_upload(s3, f"{i % 5}") for i in range(12)}
+    call = s3.fs.call_s3
+
+    def small_pages(method: str, **arguments: object) -> object:
+        return call(method, **({"MaxUploads": 5} if method == "list_multipart_uploads" else {}), **arguments)
+
+    monkeypatch.setattr(s3.fs, "call_s3", small_pages)
+    assert {left.upload for left in clean(s3.url(), older_than=NOW, storage_options=s3.storage_options)} == ids
+
+
+def leave(path: Path, age: float) -> Path:
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_bytes(b"half")
+    os.utime(path, (time.time() - age,) * 2)
+    return path
+
+
+def test_temporary_files_of_a_folder_and_below(tmp_path: Path) -> None:
+    old = [leave(tmp_path / f"{folder}.a.tfrecord.0123456789abcdef.tmp", 100_000) for folder in ("", "sub/")]
+    young = leave(tmp_path / ".b.0123456789abcdef.tmp", 10)
+    others = [leave(tmp_path / n, 100_000) for n in ("a.tfrecord", ".a.tmp", "a.0123456789abcdef.tmp", ".a.0123456789ABCDEF.tmp")]
+    assert sorted(left.path for left in clean(tmp_path)) == sorted(map(str, old))
+    clean(tmp_path, remove=True)
+    assert not any(path.exists() for path in old)
+    assert all(path.exists() for path in (young, *others))
+    with pytest.raises(FileNotFoundError):
+        clean(tmp_path / "none")
+
+
+def test_what_a_writer_leaves_when_it_is_killed_is_what_is_found(tmp_path: Path) -> None:
+    out = open_output(tmp_path / ("long name " * 9))
+    out.write(b"half")
+    (left,) = clean(tmp_path, older_than=NOW)
+    assert os.listdir(tmp_path) == [os.path.basename(left.path)]
+    out.discard()
+    fs = fsspec.filesystem("memory")
+    fs.makedirs("/cleaned", exist_ok=True)
+    remote = open_output("memory://cleaned/a.tfrecord")
+    remote.write(b"half")
+    remote._file.close()  # type: ignore[attr-defined]
+    assert [left.bytes for left in clean("memory://cleaned", remove=True, older_than=NOW)] == [4]
+    assert not fs.ls("/cleaned")
+
+
+def test_shards_that_were_never_published_are_found_and_those_a_manifest_awaits_are_kept(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2, 3, 4]}, tmp_path / "train@2")
+    left = tmp_path / "_0123456789abcdef-00000.staged"
+    awaited = tmp_path / "_fedcba9876543210-00000.staged"
+    left.write_bytes(b"")
+    (tmp_path / "train-00000-of-00002").rename(awaited)
+    manifest = tmp_path / "_MANIFEST-train.json"
+    document = json.loads(manifest.read_text())
+    document["files"][0]["staged"] = awaited.name
+    manifest.write_text(json.dumps(document))
+    assert [os.path.basename(found.path) for found in clean(tmp_path, remove=True, older_than=NOW)] == [left.name]
+    assert tfr.read_table(tmp_path / "train@2")["x"].to_pylist() == [1, 2, 3, 4]
+
+
+def test_stores_that_keep_nothing_say_so(gcs: Bucket) -> None:
+    with pytest.raises(ValueError, match="keeps nothing"):
+        clean(gcs.url(), storage_options=gcs.storage_options)
+
+
+def test_the_command_lists_first_and_removes_with_yes(tmp_path: Path) -> None:
+    path = leave(tmp_path / ".a.0123456789abcdef.tmp", 100_000)
+    run = CliRunner().invoke(command, ["clean", str(tmp_path)])
+    assert (run.exit_code, path.exists()) == (0, True)
+    assert str(path) in run.output
+    assert "4 bytes" in run.output
+    assert "--yes removes them" in run.output
+    assert "nothing was left" in CliRunner().invoke(command, ["clean", str(tmp_path), "--older-than", "2d"]).output
+    assert json.loads(CliRunner().invoke(command, ["clean", str(tmp_path), "--json"]).output)[0]["bytes"] == 4
+    assert "1 removed" in CliRunner().invoke(command, ["clean", str(tmp_path), "--yes"]).output
+    assert not path.exists()
+    assert CliRunner().invoke(command, ["clean", str(tmp_path), "--older-than", "soon"]).exit_code == 2

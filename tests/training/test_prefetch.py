@@ -1,0 +1,74 @@
+"""A generator in a thread: its items in order, its error behind them, and no thread left over."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Generator
+
+import pytest
+
+from tfrecord_io.training.prefetch import Ahead
+
+
+def test_items_come_in_order_and_the_error_behind_them() -> None:
+    def numbers() -> Generator[int]:
+        yield from range(20)
+        raise OSError("torn")
+
+    ahead = Ahead(numbers, 3)
+    got = []
+    with pytest.raises(OSError, match="torn"):
+        got.extend(ahead)
+    assert got == list(range(20))
+    with pytest.raises(OSError, match="torn"):  # the end stays the end
+        next(ahead)
+
+
+def test_no_more_than_its_depth_is_made_ahead() -> None:
+    made = []
+    third = threading.Event()
+
+    def numbers() -> Generator[int]:
+        for n in range(100):
+            made.append(n)
+            if n == 2:
+                third.set()
+            yield n
+
+    ahead = Ahead(numbers, 2)
+    assert next(ahead) == 0
+    assert third.wait(10)
+    ahead.close()
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize("how", ["close", "drop"])
+def test_the_generator_is_closed_in_its_thread(how: str) -> None:
+    closed: list[str] = []
+
+    def numbers() -> Generator[int]:
+        try:
+            while True:
+                yield 1
+        finally:
+            closed.append(threading.current_thread().name)
+
+    ahead = Ahead(numbers, 1)
+    next(ahead)
+    thread = next(t for t in threading.enumerate() if t.name == "tfrecord_io batches")
+    if how == "close":
+        ahead.close()
+    del ahead
+    gc.collect()
+    thread.join(10)
+    assert not thread.is_alive()
+    assert closed == ["tfrecord_io batches"]
+
+
+def test_an_error_in_the_making_is_told() -> None:
+    def broken() -> Generator[int]:
+        raise ValueError("no files")
+
+    with pytest.raises(ValueError, match="no files"):
+        next(Ahead(broken, 1))

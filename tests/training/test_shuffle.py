@@ -1,0 +1,89 @@
+"""The order of a shuffle buffer is that of the plainest one, and its draws are uniform."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plain_shuffle import plain_buffer
+from tfrecord_io.training.shuffle import Draws, drain, exchange, permutation
+
+law = settings(max_examples=200, deadline=None)
+
+
+@law
+@given(records=st.integers(0, 60), size=st.integers(1, 20), seed=st.integers(0, 99))
+def test_order_is_that_of_a_plain_buffer(records: int, size: int, seed: int) -> None:
+    numbers = Draws(seed, 0, 0).take(records)
+    full = max(0, records - size)
+    places, buffer = exchange(numbers[:full], min(size, max(records, 1)))
+    rest = [int(buffer[at]) for at in drain(numbers[full:], min(size, records))[0]]
+    assert [*places.tolist(), *rest] == plain_buffer(numbers.tolist(), records, size)
+
+
+@law
+@given(size=st.integers(1, 12), count=st.integers(0, 40), cut=st.integers(0, 40), seed=st.integers(0, 99))
+def test_draws_in_two_parts_are_the_draws_in_one(size: int, count: int, cut: int, seed: int) -> None:
+    cut = min(cut, count)
+    numbers = Draws(seed, 1, 2).take(count)
+    whole, buffer = exchange(numbers, size)
+    first, between = exchange(numbers[:cut], size)
+    second, after = exchange(numbers[cut:], size)
+    names = np.concatenate([between, np.arange(size + cut, size + count)])  # what the places mean after the first part
+    assert [*first.tolist(), *names[second].tolist()] == whole.tolist()
+    assert names[after].tolist() == buffer.tolist()
+
+
+@law
+@given(size=st.integers(0, 30), taken=st.integers(0, 30), seed=st.integers(0, 99))
+def test_what_is_drained_and_what_is_left_are_all(size: int, taken: int, seed: int) -> None:
+    numbers = Draws(seed, 0, 0).take(size)
+    taken = min(taken, size)
+    given_, left = drain(numbers[:taken], size)
+    assert sorted([*given_, *left]) == list(range(size))
+    assert given_ + [left[at] for at in drain(numbers[taken:], len(left))[0]] == drain(numbers, size)[0]
+
+
+def test_large_buffers_are_drawn_from_the_same_way() -> None:
+    numbers = Draws(0, 0, 0).take(3000)
+    size = 2**16 + 5
+    assert exchange(numbers, size)[0].tolist() == plain_buffer([*numbers, *[0.0] * size], size + 3000, size)[:3000]
+
+
+@given(begin=st.integers(0, 50), seed=st.integers(0, 2**64))
+def test_numbers_can_be_taken_from_anywhere(begin: int, seed: int) -> None:
+    assert Draws(seed, 3, 1, begin).take(5).tolist() == Draws(seed, 3, 1).take(begin + 5)[begin:].tolist()
+
+
+def test_epochs_and_workers_draw_differently() -> None:
+    firsts = {Draws(seed, epoch, worker).take(1)[0] for seed in range(3) for epoch in range(3) for worker in range(3)}
+    assert len(firsts) == 27
+    assert permutation(100, 0, 0) != permutation(100, 0, 1) != list(range(100))
+    assert sorted(permutation(100, 7, 3)) == list(range(100))
+
+
+@pytest.mark.parametrize(("records", "size"), [(6, 6), (12, 3)])
+def test_draws_are_uniform(records: int, size: int) -> None:
+    """Chi-square: each draw takes each place of the buffer as often as the others."""
+    trials = 6000
+    counts = np.zeros((records, size), np.int64)
+    for seed in range(trials):
+        numbers = Draws(seed, 0, 0).take(records)
+        sizes = [size] * (records - size) + list(range(size, 0, -1))
+        for draw, (number, left) in enumerate(zip(numbers.tolist(), sizes, strict=True)):
+            counts[draw, int(number * left)] += 1
+    for draw, left in enumerate([size] * (records - size) + list(range(size, 0, -1))):
+        expected = trials / left
+        statistic = float(((counts[draw, :left] - expected) ** 2 / expected).sum())
+        assert statistic < left - 1 + 4 * np.sqrt(2 * max(left - 1, 1)) + 4  # four standard deviations of chi-square
+
+
+def test_every_order_of_few_records_comes_as_often() -> None:
+    counts: dict[tuple[int, ...], int] = {}
+    for seed in range(6000):
+        order = tuple(drain(Draws(seed, 0, 0).take(3), 3)[0])
+        counts[order] = counts.get(order, 0) + 1
+    assert len(counts) == 6
+    assert sum((n - 1000) ** 2 / 1000 for n in counts.values()) < 20.5  # chi-square with 5 degrees of freedom, p = 0.001

@@ -1,0 +1,225 @@
+"""Decoded columns as record batches of a schema, inferred or declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as t
+
+from tfrecord_io.arrow.buffers import cut, mask_of
+from tfrecord_io.arrow.decode.companions import Companions
+from tfrecord_io.arrow.decode.layout import absent
+from tfrecord_io.arrow.decode.lists import Restore, feature_list_restore
+from tfrecord_io.arrow.decode.plan import field_leaves, handed_type, reads_companions
+from tfrecord_io.arrow.decode.structs import Path, assemble, has_struct
+from tfrecord_io.arrow.decode.tensor_column import TensorColumn, value_restore
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.engine.contract import ColumnBuffers
+from tfrecord_io.format.dtypes import Element, element_of
+from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.schema.schema import FEATURE_LIST, Field, Schema
+from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.types import BY_WIRE, LIST, Leaf, is_list_like
+
+Columns = Mapping[str, ColumnBuffers]
+Dictionaries = Mapping[str, pa.Array]
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    leaf: Leaf
+    restore: Restore
+    beside: Companions | None = None  # of raw bytes
+    of: Element | None = None  # what those are
+
+    def array(self, columns: Columns, rows: int) -> pa.Array:
+        column = columns.get(self.leaf.feature) or absent(self.leaf.feature, rows, Kind.NONE, Layout.NULL)
+        try:
+            if self.beside is not None and self.of is not None:
+                self._check(self.beside, self.of, column, columns)
+            return self.restore(column)
+        except RowFault as fault:
+            fault.feature = self.leaf.feature
+            raise
+
+    def _check(self, beside: Companions, of: Element, column: ColumnBuffers, columns: Columns) -> None:
+        """Refuse bytes that are something else by their companions."""
+        said = beside.of(columns, column.rows)
+        mask = mask_of(column.validity if column.null_count else None, column.rows) & (column.layout is not Layout.NULL)
+        said.refuse_strays(mask)
+        if column.kind is Kind.BYTES and column.layout is Layout.SCALAR and column.value_offsets is not None:
+            said.refuse_dtype(mask, of, np.diff(column.value_offsets))
+            if beside.ours:  # single values: tensors of no axis
+                said.shapes(mask, (), np.ones(column.rows))
+
+
+class BatchBuilder:
+    """Makes record batches of one schema; compiled once, used for every batch, by any thread.
+
+    Parameters
+    ----------
+    schema : Schema or pa.Schema
+    dictionaries : mapping of str to pa.Array, optional
+        Categories of dictionary columns by the name of their feature. Without them each batch has the
+        categories that occur in it (`to_table` makes them one).
+    folded : collection of str
+        Columns that were inferred from their companions: every row has both or neither.
+
+    Attributes
+    ----------
+    schema : pa.Schema
+        Of the batches: the given one without views and run-ends, and without what only told how to read.
+    """
+
+    def __init__(self, schema: Schema | pa.Schema, dictionaries: Dictionaries | None = None, folded: Collection[str] = ()) -> None:
+        parsed = Schema.parse(schema)
+        fields = [replace(f, type=handed_type(f.type)) for f in parsed]
+        self.schema = Schema(map(_as_read, fields), parsed.metadata).to_arrow()
+        self._columns = [_compile(f, dictionaries or {}, f.column in folded) for f in fields]
+
+    def batch(self, columns: Columns, rows: int) -> tuple[pa.RecordBatch, RowFault | None]:
+        """The batch of `rows` decoded rows, by feature; a feature that is not there is null.
+
+        Where a row has a value that does not fit, the batch ends before the first such row, and the fault
+        comes along.
+        """
+        first: RowFault | None = None
+        while True:
+            arrays, fault = self._arrays(columns, rows)
+            if fault is None:
+                return _batch(arrays, rows, self.schema), first
+            assert fault.row < rows  # or this would not end
+            first, rows = fault, fault.row
+            columns = {name: cut(column, 0, rows) for name, column in columns.items()}
+
+    def _arrays(self, columns: Columns, rows: int) -> tuple[list[pa.Array], RowFault | None]:
+        arrays, first = [], None
+        for restore in self._columns:
+            try:
+                arrays.append(restore(columns, rows))
+            except RowFault as fault:
+                if first is None or fault.row < first.row:
+                    first = fault
+        return arrays, first
+
+
+def to_batch(
+    columns: Columns, rows: int, schema: Schema | pa.Schema, dictionaries: Dictionaries | None = None
+) -> tuple[pa.RecordBatch, RowFault | None]:
+    """One batch of `schema`; see `BatchBuilder`, which pays for the schema once only."""
+    return BatchBuilder(schema, dictionaries).batch(columns, rows)
+
+
+def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """The table of batches of `schema`, each of its dictionary columns with one dictionary throughout."""
+    held = list(batches)
+    if not schema.names:  # from_batches takes the length from the first column
+        return pa.Table.from_batches([_batch([], sum(len(batch) for batch in held), schema)])
+    return pa.Table.from_batches(held, schema).unify_dictionaries()
+
+
+def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Callable[[Columns, int], pa.Array]:
+    beside = Companions(field.feature, folded) if reads_companions(field) else None
+    restore: Callable[[Columns, int], pa.Array]
+    if is_any_tensor(field.value):
+        (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
+        tensors = TensorColumn(field.feature, field.tensor, field.encoding, beside)
+        restore = tensors.array if field.part != FEATURE_LIST else _steps_of_tensors(field, leaf, tensors)
+    else:
+        restore = _structs(field, dictionaries) if has_struct(field.type) else _plain(field, dictionaries, beside)
+    if field.default is None:
+        return restore
+    default = field.default_array()
+    return lambda columns, rows: fill(restore(columns, rows), default)
+
+
+def _plain(field: Field, dictionaries: Dictionaries, beside: Companions | None) -> Callable[[Columns, int], pa.Array]:
+    dictionary = dictionaries.get(field.feature)
+    whole = None if field.part == FEATURE_LIST else _leaf(field, field_leaves(field)[0], dictionary, beside)
+    if not is_list_like(field.type):
+        assert whole is not None
+        return whole.array
+    step = field_leaves(field, in_steps=True)[0]
+    as_steps = _Leaf(step, feature_list_restore(field.type, _leaf(field, step, dictionary).restore))
+
+    def restore(columns: Columns, rows: int) -> pa.Array:
+        column = columns.get(field.feature)
+        in_steps = whole is None or (column is not None and column.steps is not None)
+        return (as_steps if in_steps else whole).array(columns, rows)  # type: ignore[union-attr]
+
+    return restore
+
+
+def _steps_of_tensors(field: Field, leaf: Leaf, tensors: TensorColumn) -> Callable[[Columns, int], pa.Array]:
+    def restore(columns: Columns, rows: int) -> pa.Array:
+        return _Leaf(leaf, feature_list_restore(field.type, tensors.steps(columns))).array(columns, rows)
+
+    return restore
+
+
+def _structs(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int], pa.Array]:
+    leaves = {leaf.path: _child(field, leaf, dictionaries.get(leaf.feature)) for leaf in field_leaves(field)}
+
+    def restore(columns: Columns, rows: int) -> pa.Array:
+        arrays: dict[Path, pa.Array] = {path: array(columns, rows) for path, array in leaves.items()}
+        try:
+            return assemble(field.type, (), arrays)
+        except RowFault as fault:
+            fault.feature = f"{field.feature}/{fault.feature}"
+            raise
+
+    return restore
+
+
+def _child(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Callable[[Columns, int], pa.Array]:
+    """How a leaf of a struct is restored."""
+    if not is_any_tensor(leaf.type):
+        return _leaf(field, leaf, dictionary).array
+    child = pa.field("", field.type)
+    for name in leaf.path:
+        child = child.type.field(name)
+    beside = Companions(leaf.feature) if leaf.companions else None
+    return TensorColumn(leaf.feature, child.with_type(leaf.type), leaf.encoding, beside).array
+
+
+def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, beside: Companions | None = None) -> _Leaf:
+    restore = value_restore(leaf, field.shape, dictionary)
+    if beside is None:
+        return _Leaf(leaf, restore)
+    return _Leaf(leaf, restore, beside, element_of(leaf.type.value_type if is_list_like(leaf.type) else leaf.type))
+
+
+def _as_read(field: Field) -> Field:
+    """The field of a column that has been read: whoever writes it again means this column's name and these values."""
+    return replace(field, feature=field.column, default=None, encoding=LIST if field.encoding == BY_WIRE else field.encoding)
+
+
+def fill(array: pa.Array, default: pa.Array) -> pa.Array:
+    """`array` with the one value of `default` in place of its nulls."""
+    if not array.null_count:
+        return array
+    if t.is_dictionary(array.type):
+        return _fill_dictionary(array, default)
+    rows = len(array)
+    places = pc.if_else(array.is_valid(), np.arange(rows), rows)
+    return pa.concat_arrays([array, default]).take(places)
+
+
+def _fill_dictionary(array: pa.DictionaryArray, default: pa.Array) -> pa.Array:
+    dictionary = array.dictionary
+    at = pc.index_in(default, value_set=dictionary)[0].as_py()
+    if at is None:
+        at, dictionary = len(dictionary), pa.concat_arrays([dictionary, default])
+    indices = array.indices.fill_null(pa.scalar(at, array.indices.type))
+    return pa.DictionaryArray.from_arrays(indices, dictionary, ordered=array.type.ordered)
+
+
+def _batch(arrays: list[pa.Array], rows: int, schema: pa.Schema) -> pa.RecordBatch:
+    if arrays:
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    empty = pa.Array.from_buffers(pa.struct([]), rows, [None])
+    return pa.RecordBatch.from_struct_array(empty).replace_schema_metadata(schema.metadata)

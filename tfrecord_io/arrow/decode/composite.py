@@ -1,0 +1,310 @@
+"""Columns put together from features, as `schema.assembly` says: shapes restored, lists cut, bytes decoded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.buffers import bitmap_of, list_array
+from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns
+from tfrecord_io.arrow.decode.composite_bytes import array_values
+from tfrecord_io.arrow.decode.lists import wrap
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.schema.composite import VALUES, Assembly, assembled_schema, assembly_of, part_column, parts_schema
+from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.types import is_list_like
+
+_MOST_EMPTY = 2**16  # lists that an array without values may have, for a shape such as (0, 3)
+
+
+class Assembler:
+    """Makes the batches of a schema from batches of its parts; compiled once, used for every batch, by any thread.
+
+    Parameters
+    ----------
+    schema : Schema
+
+    Attributes
+    ----------
+    needed : bool
+        Whether any column is put together; if not, batches are what they were.
+    parts : Schema
+        What to read by.
+    schema : pa.Schema
+        Of the batches that `batch` gives.
+
+    Examples
+    --------
+    >>> from tfrecord_io.schema.composite import Assembly
+    >>> pairs = Assembly("xy", "int64", shape=(2,), sequence=(None,))
+    >>> assembler = Assembler(Schema([pairs.field("xy")]))
+    >>> batch = pa.record_batch([pa.array([[1, 2, 3, 4], []])], schema=assembler.parts.to_arrow())
+    >>> assembler.batch(batch)[0].to_pydict()
+    {'xy': [[[1, 2], [3, 4]], []]}
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.parts = parts_schema(schema)
+        self.schema = assembled_schema(schema).to_arrow()
+        self._assemblies = [(f.column, f.feature, assembly_of(f)) for f in schema]
+        self.needed = any(assembly is not None for _, _, assembly in self._assemblies)
+
+    def batch(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, RowFault | None]:
+        """The batch, from one of `parts`. Where a row does not fit, it ends before the first such row, and the fault comes along."""
+        if not self.needed:
+            return batch, None
+        first: RowFault | None = None
+        while True:
+            columns, fault = self._columns(batch)
+            if fault is None:
+                return pa.RecordBatch.from_arrays(columns, schema=self.schema), first
+            assert fault.row < len(batch)  # or this would not end
+            first, batch = fault, batch.slice(0, fault.row)
+
+    def _columns(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], RowFault | None]:
+        columns, first = [], None
+        for column, feature, assembly in self._assemblies:
+            try:
+                if assembly is None:
+                    columns.append(batch.column(column))
+                else:
+                    parts = [batch.column(part_column(column, at)) for at, _ in enumerate(assembly.parts())]
+                    columns.append(assemble(assembly, parts))
+            except RowFault as fault:
+                fault.feature = fault.feature or feature
+                if first is None or fault.row < first.row:
+                    first = fault
+        return columns, first
+
+
+class AssemblingBuilder:
+    """A `BatchBuilder` of parts and an `Assembler` behind it, as one."""
+
+    def __init__(self, builder: BatchBuilder, assembler: Assembler) -> None:
+        self._builder = builder
+        self._assembler = assembler
+        self.schema = assembler.schema
+
+    def batch(self, columns: Columns, rows: int) -> tuple[pa.RecordBatch, RowFault | None]:
+        """See `BatchBuilder.batch`."""
+        parts, fault = self._builder.batch(columns, rows)
+        batch, assembling_fault = self._assembler.batch(parts)
+        return batch, assembling_fault or fault  # of two the later stage's comes first: it saw the rows before the other's
+
+
+def assemble(assembly: Assembly, parts: list[pa.Array]) -> pa.Array:
+    """One column from its parts, which stand in the order of `Assembly.parts`; null where the values are.
+
+    Raises
+    ------
+    RowFault
+        The parts of a row contradict each other or the shape.
+    """
+    stored = parts[0]
+    mask = np.asarray(stored.is_valid()) & ~_sentinels(assembly, stored)
+    if not mask.all():
+        present = pa.array(mask)
+        parts = [part.filter(present) for part in parts]
+    try:
+        values, levels = _Work.of(assembly, parts).run()
+        return _nest(assembly, mask, values, levels)
+    except _InPresent as fault:
+        fault.fault.row = int(np.flatnonzero(mask)[fault.fault.row])
+        raise fault.fault from None
+
+
+class _InPresent(Exception):
+    """A fault in a row, counted among those that are present."""
+
+    def __init__(self, fault: RowFault) -> None:
+        self.fault = fault
+
+
+def _refuse(bad: Array, reason: str, **facts: object) -> None:
+    if np.any(bad):
+        raise _InPresent(RowFault(int(bad.argmax()), reason, **facts))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """Lists at one depth: of a fixed size, or each of its length. A fixed size may still have lengths to check."""
+
+    size: int | None
+    lengths: Array | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """The rows of a column that are present, on the way from parts to values and levels."""
+
+    assembly: Assembly
+    stored: pa.Array  # of all values, without nulls
+    counts: Array  # how many of them each row has
+    lengths: list[tuple[Array, Array] | None]  # per feature with lengths: all of them, and how many a row has
+    shapes: tuple[Array, Array] | None  # the same of the shapes
+
+    @classmethod
+    def of(cls, assembly: Assembly, parts: list[pa.Array]) -> _Work:
+        stored, counts = _flat(parts[0])
+        others = iter([(np.asarray(values), per_row) for values, per_row in map(_flat, parts[1:])])
+        lengths = [None if name is None else next(others) for name in assembly.lengths]
+        return cls(assembly, stored, counts, lengths, None if assembly.shape_feature is None else next(others))
+
+    def run(self) -> tuple[pa.Array, list[_Level]]:
+        a = self.assembly
+        if a.encoding != VALUES:
+            return self._of_bytes()
+        values = _typed(self.stored, a, self.counts)
+        if not a.sequence:
+            shapes = self._shapes(self.counts, self.counts * 0 + 1)
+            return values, _axes(a, self.counts, shapes)
+        size = a.item_size
+        _refuse(self.counts % size != 0 if size else self.counts != 0, f"the number of values is no multiple of {size}", expected=size)
+        items = self.counts // size if size else self.counts
+        return values, self._lists(items) + _axes(a, np.full(int(items.sum()), size), None)
+
+    def _of_bytes(self) -> tuple[pa.Array, list[_Level]]:
+        a = self.assembly
+        per_row = self.counts  # items
+        shapes = self._shapes(None, per_row)
+        expected = np.full(len(self.stored), a.item_size) if None not in a.shape else None if shapes is None else np.prod(shapes, axis=1)
+        try:
+            values, counts = array_values(self.stored, a.encoding, a.value_type, expected)
+            axes = _axes(a, counts, shapes)
+        except _InPresent as fault:
+            raise _InPresent(fault.fault.in_row_of(_offsets(per_row))) from None
+        except RowFault as fault:
+            raise _InPresent(fault.in_row_of(_offsets(per_row))) from None
+        return values, self._lists(per_row) + axes
+
+    def _shapes(self, counts: Array | None, items: Array) -> Array | None:
+        """The shapes as a matrix of a row for each item, where a feature says them."""
+        if self.shapes is None:
+            return None
+        a, (flat, per_row) = self.assembly, self.shapes
+        rank = len(a.shape)
+        _refuse(per_row != items * rank, f"a shape of {rank} axes is needed for each item", expected=rank)
+        shapes = flat.reshape(-1, rank)
+        of_row = np.repeat(np.arange(len(items)), items)
+        fixed = np.array([-1 if axis is None else axis for axis in a.shape])
+        bad = (shapes < 0) | (shapes > 2**31) | ((fixed >= 0) & (shapes != fixed))
+        bad = np.any(bad, axis=1) | (np.prod(shapes.astype(float), axis=1) >= 2**31)
+        if np.any(bad):
+            at = int(bad.argmax())
+            raise _InPresent(RowFault(int(of_row[at]), f"{tuple(shapes[at].tolist())} is no shape {a.shape}", expected=a.shape))
+        if counts is not None:
+            _refuse(np.prod(shapes, axis=1) != counts, "the number of values is not that of the shape")
+        return shapes
+
+    def _lists(self, items: Array) -> list[_Level]:
+        """The levels of the lists around items, of which each row has so many."""
+        levels: list[_Level] = []
+        for size, lengths in zip(reversed(self.assembly.sequence[1:]), reversed(self.lengths), strict=True):
+            if lengths is None:
+                assert size
+                _refuse(items % size != 0, f"the number of items is no multiple of {size}", expected=size)
+                levels.append(_Level(size, None))
+                items = items // size
+                continue
+            flat, per_row = lengths
+            offsets = _offsets(per_row)
+            bad = (flat < 0) | (flat > items.sum()) | (False if size is None else flat != size)
+            if np.any(bad):
+                at = int(bad.argmax())
+                fault = RowFault(at, f"a list inside has the length {flat[at]}", expected=size, got=int(flat[at]))
+                raise _InPresent(fault.in_row_of(offsets))
+            sums = np.diff(_offsets(flat)[offsets])
+            _refuse(sums != items, "the lengths of the lists do not add up to the number of items")
+            levels.append(_Level(size, flat))
+            items = per_row
+        return [_Level(self.assembly.sequence[0], items), *reversed(levels)] if self.assembly.sequence else []
+
+
+def _flat(array: pa.Array) -> tuple[pa.Array, Array]:
+    """All values, and how many each row has; a null has none, a single value is one."""
+    if not is_list_like(array.type):
+        return array, np.ones(len(array), np.int64)
+    return array.flatten(), array.value_lengths().fill_null(0).to_numpy().astype(np.int64)
+
+
+def _offsets(lengths: Array) -> Array:
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+
+
+def _axes(a: Assembly, counts: Array, shapes: Array | None) -> list[_Level]:
+    """The levels of the axes of items that have so many values each."""
+    if None not in a.shape:
+        _refuse(counts != a.item_size, f"the shape {a.shape} has {a.item_size} values", expected=a.item_size)
+        if 0 not in a.shape:
+            return [_Level(size, None) for size in a.shape]
+        shapes = np.broadcast_to(np.array(a.shape, np.int64), (len(counts), len(a.shape)))
+    if shapes is None:
+        rest = a.item_size
+        _refuse((counts % rest != 0) if rest else counts != 0, f"the number of values is no multiple of {rest}", expected=rest)
+        free = counts // rest if rest else counts
+        shapes = np.stack([free if axis is None else np.full(len(counts), axis) for axis in a.shape], axis=1)
+    before = np.cumprod(np.concatenate([np.ones((len(shapes), 1)), shapes], axis=1), axis=1)[:, :-1]  # floats cannot overflow
+    too_many = np.any(before > np.maximum(counts, _MOST_EMPTY)[:, None], axis=1)
+    _refuse(too_many, "an array without values has too many rows", expected=_MOST_EMPTY)
+    return [_Level(size, np.repeat(shapes[:, at], before[:, at].astype(np.int64))) for at, size in enumerate(a.shape)]
+
+
+def _nest(a: Assembly, mask: Array, values: pa.Array, levels: list[_Level]) -> pa.Array:
+    """Values as rows, each level around the one below; rows that are not in `mask` are null."""
+    rows, nulls = len(mask), int(len(mask) - np.count_nonzero(mask))
+    if not levels:
+        return values.take(pa.array(np.cumsum(mask) - 1, mask=~mask)) if nulls else values
+    type_ = a.type
+    if a.is_tensor:
+        size = a.item_size
+        type_, levels = type_.storage_type, [_Level(size, np.full(rows - nulls, size))]
+    types = [type_]
+    for _ in levels[1:]:
+        types.append(types[-1].value_type)
+    for level, each in zip(reversed(levels[1:]), reversed(types[1:]), strict=True):
+        values = _wrapped(each, level, values)
+    outer = levels[0].lengths if levels[0].lengths is not None else np.full(rows - nulls, levels[0].size)
+    lengths = np.zeros(rows, np.int64)
+    lengths[mask] = outer
+    column = wrap(type_, rows, nulls, bitmap_of(mask) if nulls else None, _offsets(lengths), values)
+    return pa.ExtensionArray.from_storage(a.type, column) if a.is_tensor else column
+
+
+def _wrapped(type_: pa.DataType, level: _Level, values: pa.Array) -> pa.Array:
+    if t.is_fixed_size_list(type_):
+        size = type_.list_size
+        rows = len(values) // size if level.lengths is None else len(level.lengths)
+        return pa.Array.from_buffers(type_, rows, [None], 0, children=[values])
+    assert level.lengths is not None
+    return list_array(type_, len(level.lengths), 0, None, _offsets(level.lengths), values)
+
+
+def _typed(stored: pa.Array, a: Assembly, counts: Array) -> pa.Array:
+    """Stored values as those of the column: bits of uint64, and labels by their names."""
+    if a.labels is not None:
+        codes = np.asarray(stored)
+        bad = (codes < -1) | (codes >= len(a.labels))
+        if np.any(bad):
+            at = int(bad.argmax())
+            fault = RowFault(at, f"{codes[at]} is none of {len(a.labels)} labels", expected=len(a.labels), got=int(codes[at]))
+            raise _InPresent(fault.in_row_of(_offsets(counts)))
+        indices = pa.array(codes.astype(np.int32), mask=codes == -1)
+        return pa.DictionaryArray.from_arrays(indices, pa.array(a.labels, pa.string()))
+    return stored.view(pa.uint64()) if a.value_type == pa.uint64() else stored
+
+
+def _sentinels(a: Assembly, stored: pa.Array) -> Array:
+    """Rows whose every value is the least of the type."""
+    none = np.zeros(len(stored), bool)
+    if not a.sentinel:
+        return none
+    values, counts = _flat(stored)
+    dtype = a.value_type.to_pandas_dtype()
+    least = np.finfo(dtype).min if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
+    hits = np.asarray(values.fill_null(0)) == least
+    sums = np.diff(_offsets(hits)[_offsets(counts)])
+    return (sums == counts) & (counts > 0) & np.asarray(stored.is_valid())

@@ -1,0 +1,101 @@
+"""Arrays that are stored as bytes: the table of the ways, and the bytes as values.
+
+A new way is a function from the stored bytes of items to their plain bytes, and a row of `ENCODINGS`.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.buffers import bitmap_of, fixed_width
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.engine.contract import Array
+
+_MOST = 2**31 - 1  # bytes of one item, as of one record
+
+ToPlain = Callable[[pa.Array, Array | None], tuple[Array, Array]]
+"""From a binary array without nulls, and how many bytes each item must have (None: unknown), to all bytes and the size of each."""
+
+
+def array_values(stored: pa.Array, encoding: str, type_: pa.DataType, expected: Array | None) -> tuple[pa.Array, Array]:
+    """The values of items that are stored as bytes.
+
+    Parameters
+    ----------
+    stored : pa.Array
+        Binary, without nulls: an item each.
+    encoding : str
+        A row of `ENCODINGS`.
+    type_ : pa.DataType
+        Of one value: a number or bool.
+    expected : ndarray, optional
+        How many values each item must have.
+
+    Returns
+    -------
+    (pa.Array, ndarray of int64)
+        The values of all items, and how many each has.
+
+    Raises
+    ------
+    RowFault
+        With the index of an item that does not fit.
+    """
+    width = 1 if pa.types.is_boolean(type_) else type_.bit_width // 8
+    data, sizes = ENCODINGS[encoding](stored, None if expected is None else expected * width)
+    if np.any(bad := sizes % width != 0):
+        at = int(bad.argmax())
+        reason = f"{sizes[at]} bytes are no whole number of {type_} values of {width}"
+        raise RowFault(at, reason, expected=f"a multiple of {width}", got=int(sizes[at]))
+    counts = sizes // width
+    if expected is not None and np.any(bad := counts != expected):
+        at = int(bad.argmax())
+        reason = f"the shape has {expected[at]} values, the bytes hold {counts[at]}"
+        raise RowFault(at, reason, expected=int(expected[at]), got=int(counts[at]))
+    return _values(type_, data, counts), counts
+
+
+def _values(type_: pa.DataType, data: Array, counts: Array) -> pa.Array:
+    if pa.types.is_boolean(type_):
+        if np.any(bad := data > 1):
+            at = int(bad.argmax())
+            item = int(np.cumsum(counts).searchsorted(at, side="right"))
+            raise RowFault(item, f"{data[at]} is no bool", expected="bool", got=int(data[at]))
+        return fixed_width(type_, len(data), 0, None, bitmap_of(data))
+    width = type_.bit_width // 8
+    if data.ctypes.data % width:
+        data = data.copy()
+    return fixed_width(type_, len(data) // width, 0, None, data)
+
+
+def _plain(stored: pa.Array, _: Array | None) -> tuple[Array, Array]:
+    """The bytes as they are, without a copy."""
+    _, offsets_buffer, data = stored.buffers()
+    offsets = np.frombuffer(offsets_buffer, np.int32)[stored.offset : stored.offset + len(stored) + 1].astype(np.int64)
+    whole = np.frombuffer(data, np.uint8) if data is not None and data.size else np.empty(0, np.uint8)
+    return whole[offsets[0] : offsets[-1]], np.diff(offsets)
+
+
+def _zlib(stored: pa.Array, expected: Array | None) -> tuple[Array, Array]:
+    parts = []
+    for at, item in enumerate(stored):
+        most = _MOST if expected is None else int(expected[at])
+        inflater = zlib.decompressobj()
+        try:
+            plain = inflater.decompress(item.as_buffer(), most + 1)  # one more than it may have, so that more is seen
+        except zlib.error as error:
+            raise RowFault(at, f"the bytes are no zlib stream ({error})", expected="zlib") from None
+        if len(plain) <= most and not inflater.eof:
+            raise RowFault(at, "the zlib stream is cut", expected="zlib")
+        if len(plain) > most:
+            raise RowFault(at, f"the zlib stream holds more than {most} bytes", expected=most)
+        parts.append(plain)
+    sizes = np.fromiter(map(len, parts), np.int64, len(parts))
+    return np.frombuffer(b"".join(parts), np.uint8), sizes
+
+
+ENCODINGS: dict[str, ToPlain] = {"bytes": _plain, "zlib": _zlib}

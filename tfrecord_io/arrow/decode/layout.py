@@ -1,0 +1,125 @@
+"""Bring a decoded column into the layout that its type asks for, without decoding anything again.
+
+A block that saw less than the whole did (no value, or one value a row) has a narrower layout than the
+unified type: relabel it, add offsets, take out the empty slots of its nulls. Values are moved at most once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tfrecord_io.arrow.buffers import bitmap_of, mask_of
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.engine.contract import Array, ColumnBuffers
+from tfrecord_io.errors import FeatureTypeError
+from tfrecord_io.format.kinds import Kind, Layout
+
+_VALUES = {Kind.INT64: np.int64, Kind.FLOAT: np.float32, Kind.BYTES: np.uint8}
+
+
+def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
+    """The same rows as a column of `kind` and `layout`; the column itself where it is one already.
+
+    Raises
+    ------
+    RowFault
+        A row has a value of another kind, or other than one value where `layout` is SCALAR.
+    """
+    if column.layout is layout and column.kind is kind:
+        return column
+    if is_nothing(column):
+        return absent(column.name, column.rows, kind, layout)
+    if column.kind is not kind:
+        reason = f"expected {kind.words}, got {column.kind.words}; pass a schema that fits the records, or leave the feature out"
+        raise RowFault(first_valid(column), reason, expected=kind.name, got=column.kind.name, error=FeatureTypeError)
+    if column.layout is Layout.SCALAR:
+        return _listed(column)
+    return _single(column)
+
+
+def slots(column: ColumnBuffers) -> tuple[Array, Array]:
+    """Offsets from 0 on, and the bytes, of a column of one bytes value a row."""
+    narrow = widen(column, Kind.BYTES, Layout.SCALAR)
+    assert narrow.value_offsets is not None
+    assert narrow.values is not None
+    offsets = narrow.value_offsets
+    if offsets[0]:
+        return offsets - offsets[0], narrow.values[offsets[0] : offsets[-1]]
+    return offsets, narrow.values[: offsets[-1]]
+
+
+def is_nothing(column: ColumnBuffers) -> bool:
+    """Whether no row has a value, whatever kind and layout a plan has given the column."""
+    return column.null_count == column.rows or column.layout is Layout.NULL or column.kind is Kind.NONE
+
+
+def first_valid(column: ColumnBuffers) -> int:
+    """The first row that is not null."""
+    return int(mask_of(column.validity, column.rows).argmax())
+
+
+def absent(name: str, rows: int, kind: Kind, layout: Layout) -> ColumnBuffers:
+    """A column of `rows` nulls."""
+    column = ColumnBuffers(name, kind, layout, rows, null_count=rows)
+    if layout is Layout.NULL:
+        return column
+    column.validity = np.zeros((rows + 7) // 8, np.uint8)
+    slots = rows if layout is Layout.SCALAR else 0
+    column.values = np.zeros(0 if kind is Kind.BYTES else slots, _VALUES[kind])
+    if kind is Kind.BYTES:
+        column.value_offsets = np.zeros(slots + 1, np.int32)
+    if layout is Layout.LIST:
+        column.offsets = np.zeros(rows + 1, np.int32)
+    return column
+
+
+def _listed(column: ColumnBuffers) -> ColumnBuffers:
+    """SCALAR to LIST: a row has its one value, or none where it is null."""
+    if not column.null_count:
+        return replace(column, layout=Layout.LIST, offsets=np.arange(column.rows + 1, dtype=np.int32))
+    mask = mask_of(column.validity, column.rows)
+    offsets = np.zeros(column.rows + 1, np.int32)
+    np.cumsum(mask, out=offsets[1:])
+    wide = replace(column, layout=Layout.LIST, offsets=offsets)
+    if column.value_offsets is None:
+        assert column.values is not None
+        wide.values = column.values[mask]
+    else:  # the slot of a null is empty: leaving out where it begins leaves every other value where it is
+        wide.value_offsets = np.append(column.value_offsets[:-1][mask], column.value_offsets[-1:])
+    return wide
+
+
+def _single(column: ColumnBuffers) -> ColumnBuffers:
+    """LIST to SCALAR, where every row happens to have one value."""
+    assert column.offsets is not None
+    assert column.values is not None
+    mask = mask_of(column.validity, column.rows)
+    counts = np.diff(column.offsets)
+    if np.any(bad := (counts != 1) & mask):
+        row = int(bad.argmax())
+        raise RowFault(row, f"a scalar column met {counts[row]} values", expected=1, got=int(counts[row]))
+    narrow = replace(column, layout=Layout.SCALAR, offsets=None)
+    if column.value_offsets is not None:
+        narrow.value_offsets = column.value_offsets[column.offsets]
+    else:
+        narrow.values = expand(mask, column.values)
+    return narrow
+
+
+def expand(column_mask: Array, values: Array) -> Array:
+    """Rows of `values` put where the mask is True, zeros elsewhere."""
+    out = np.zeros((len(column_mask), *values.shape[1:]), values.dtype)
+    out[column_mask] = values
+    return out
+
+
+def either(bitmaps: list[Array | None], rows: int) -> Array | None:
+    """The bitmap of rows that are valid in any of these; None where every row is."""
+    if any(bitmap is None for bitmap in bitmaps):
+        return None
+    width = (rows + 7) // 8
+    joined = np.bitwise_or.reduce([bitmap[:width] for bitmap in bitmaps if bitmap is not None])
+    mask = mask_of(joined, rows)
+    return None if mask.all() else bitmap_of(mask)

@@ -1,0 +1,163 @@
+"""Columns of one feature: single values, lists of them, and the lists that feature lists make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as t
+
+from tfrecord_io.arrow.buffers import list_array, mask_of, variable_width
+from tfrecord_io.arrow.decode.casts import Cast, checked_cast, raw_values, value_cast
+from tfrecord_io.arrow.decode.layout import first_valid, is_nothing, widen
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.engine.contract import Array, ColumnBuffers
+from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.schema.types import RAW, Leaf, is_list_like, is_number
+
+Restore = Callable[[ColumnBuffers], pa.Array]
+"""The array of one decoded column; raises RowFault."""
+
+
+def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:
+    """How the feature of a leaf becomes an array of the leaf's type."""
+    kind, layout = leaf.kind, leaf.layout
+    if kind is Kind.NONE:
+        return _nothing(leaf.type)
+    if not is_list_like(leaf.type):
+        plain = _scalars(leaf.type, value_cast(leaf.type, leaf.encoding, dictionary))
+    elif leaf.encoding == RAW:
+        plain = _raw_lists(leaf.type)
+    else:
+        plain = _lists(leaf.type, value_cast(leaf.type.value_type, leaf.encoding, dictionary))
+
+    # An array of nulls has the categories of its column as any other, and Arrow makes none of an extension type.
+    nulls_are_plain = not any(t.is_dictionary(each) or isinstance(each, pa.BaseExtensionType) for each in _with_values(leaf.type))
+
+    def restore(column: ColumnBuffers) -> pa.Array:
+        if column.layout is Layout.NULL and nulls_are_plain:
+            return pa.nulls(column.rows, leaf.type)
+        return plain(widen(column, kind, layout))
+
+    return restore
+
+
+def _with_values(type_: pa.DataType) -> list[pa.DataType]:
+    return [type_, type_.value_type] if is_list_like(type_) else [type_]
+
+
+def feature_list_restore(type_: pa.DataType, step: Restore) -> Restore:
+    """How a feature list becomes an array of the list `type_`, whose values are steps."""
+
+    def restore(column: ColumnBuffers) -> pa.Array:
+        if column.null_count == column.rows:
+            return pa.nulls(column.rows, type_)
+        if column.steps is None or column.offsets is None:
+            raise RowFault(first_valid(column), "it is a context feature, not a feature list", expected="a feature list")
+        try:
+            values = step(column.steps)
+        except RowFault as fault:
+            raise fault.in_row_of(column.offsets) from None
+        return wrap(type_, column.rows, column.null_count, column.validity, column.offsets, values)
+
+    return restore
+
+
+def wrap(type_: pa.DataType, rows: int, nulls: int, validity: Array | None, offsets: Array, values: pa.Array) -> pa.Array:
+    """Cut `values` into rows of the list `type_`; a fixed size is checked."""
+    if not t.is_fixed_size_list(type_):
+        return list_array(type_, rows, nulls, validity, offsets, values)
+    size = type_.list_size
+    mask = mask_of(validity if nulls else None, rows)
+    counts = np.diff(offsets)
+    if np.any(bad := (counts != size) & mask):
+        row = int(bad.argmax())
+        raise RowFault(row, f"expected {size} values, got {counts[row]}", expected=size, got=int(counts[row]))
+    if nulls:
+        values = _spread(values, mask, size)
+    buffers = [pa.py_buffer(validity) if nulls and validity is not None else None]
+    return pa.Array.from_buffers(type_, rows, buffers, nulls, children=[values])
+
+
+def _spread(values: pa.Array, mask: Array, size: int) -> pa.Array:
+    """Make room for the values that the rows without any still take in a list of fixed size."""
+    slots = np.repeat(mask, size)
+    spread = values.take(pa.array(np.cumsum(slots) - 1, mask=~slots))
+    return pc.fill_null(spread, pa.scalar(False if t.is_boolean(spread.type) else 0, spread.type)) if is_number(spread.type) else spread
+
+
+def _nothing(type_: pa.DataType) -> Restore:
+    def restore(column: ColumnBuffers) -> pa.Array:
+        if not is_nothing(column):
+            raise RowFault(first_valid(column), "a column of nulls met a value", expected="NONE", got=column.kind.name)
+        return pa.nulls(column.rows, type_)
+
+    return restore
+
+
+def _scalars(type_: pa.DataType, cast: Cast) -> Restore:
+    text = t.is_string(type_) or t.is_large_string(type_)
+
+    def restore(column: ColumnBuffers) -> pa.Array:
+        assert column.values is not None
+        if text and _unproven(column):
+            check_text(column.rows, column.null_count, column.validity, column.values, column.value_offsets)
+        return cast(column.rows, column.null_count, column.validity, column.values, column.value_offsets)
+
+    return restore
+
+
+def _lists(type_: pa.DataType, cast: Cast) -> Restore:
+    value = type_.value_type
+    text = t.is_string(value) or t.is_large_string(value)
+
+    def restore(column: ColumnBuffers) -> pa.Array:
+        assert column.values is not None
+        assert column.offsets is not None
+        count = len(column.values) if column.value_offsets is None else len(column.value_offsets) - 1
+        try:
+            if text and _unproven(column):
+                check_text(count, 0, None, column.values, column.value_offsets)
+            values = cast(count, 0, None, column.values, column.value_offsets)
+        except RowFault as fault:
+            raise fault.in_row_of(column.offsets) from None
+        return wrap(type_, column.rows, column.null_count, column.validity, column.offsets, values)
+
+    return restore
+
+
+def _raw_lists(type_: pa.DataType) -> Restore:
+    """Lists that are the bytes of one value."""
+    value = type_.value_type
+    width = max(value.bit_width // 8, 1)
+    cast = raw_values(value)
+
+    def restore(column: ColumnBuffers) -> pa.Array:
+        assert column.values is not None
+        assert column.value_offsets is not None
+        if np.any(bad := column.value_offsets % width != 0):
+            row = int(bad.argmax()) - 1
+            size = int(column.value_offsets[row + 1] - column.value_offsets[row])
+            reason = f"{size} bytes are no whole number of {value} values of {width}"
+            raise RowFault(row, reason, expected=f"a multiple of {width}", got=size)
+        offsets = column.value_offsets // width
+        try:
+            values = cast(column.values)
+        except RowFault as fault:
+            raise fault.in_row_of(offsets) from None
+        return wrap(type_, column.rows, column.null_count, column.validity, offsets, values)
+
+    return restore
+
+
+def _unproven(column: ColumnBuffers) -> bool:
+    """Whether the plan only tracked text and the engine met bytes that are none; else it has checked UTF-8 as asked."""
+    return column.binary_row >= 0
+
+
+def check_text(count: int, nulls: int, validity: Array | None, values: Array, offsets: Array | None) -> None:
+    """Raise RowFault at the first value that is not UTF-8."""
+    assert offsets is not None
+    checked_cast(variable_width(pa.binary(), count, nulls, validity, offsets, values), pa.string())

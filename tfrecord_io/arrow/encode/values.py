@@ -1,0 +1,85 @@
+"""Plain Arrow values as the three storages of the wire: int64, float32 and bytes with offsets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.encode.flatten import Rows, numbers, offsets_of
+from tfrecord_io.arrow.encode.plan import Rounding
+from tfrecord_io.engine.contract import Array
+
+_INT64_MAX = 2**63 - 1
+
+
+def int64_values(array: pa.Array, rows: Rows) -> Array:
+    """Integers, bools and temporal values; the slots of null rows hold anything."""
+    found = numbers(array)
+    if found.dtype == np.uint64:
+        too_large = found > _INT64_MAX
+        if too_large.any():
+            _refuse(
+                too_large, found, rows, "an unsigned integer above 2**63 - 1 has no form in a record", "write the column as text or raw"
+            )
+        return found.view(np.int64)
+    return found.astype(np.int64, copy=False)
+
+
+def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: Rounding) -> Array:
+    """Floats, float64 rounded to nearest; NaN stays NaN."""
+    exact = numbers(array)
+    if exact.dtype != np.float64:
+        return exact.astype(np.float32, copy=False)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        rounded = exact.astype(np.float32)
+    infinite = np.isinf(rounded)
+    if infinite.any():
+        _refuse(
+            infinite & np.isfinite(exact), exact, rows, "a finite float64 is too large for float32", 'write the column with float64="raw"'
+        )
+    if float64 == "round":
+        return rounded
+    changed = rounded != exact
+    if changed.any():
+        changed &= ~np.isnan(exact)
+        if float64 == "error":
+            _refuse(changed, exact, rows, "a float64 that float32 does not hold", 'float64="raw" keeps its bits, "round" rounds it')
+        count = np.count_nonzero(_written(changed, rows))
+        if count:
+            rounding.add(rows.feature, int(count))
+    return rounded
+
+
+def _written(flags: Array, rows: Rows) -> Array:
+    """Only the flags of values that are written."""
+    return flags & rows.valid if rows.valid is not None and rows.offsets is None else flags
+
+
+def _refuse(bad: Array, found: Array, rows: Rows, reason: str, advice: str) -> None:
+    bad = _written(bad, rows)
+    if bad.any():
+        slot = int(np.argmax(bad))
+        raise rows.error(slot, reason, advice, got=found[slot].item())
+
+
+def bytes_values(array: pa.Array) -> tuple[Array, Array]:
+    """Values and value offsets, from 0, of text, binary and decimals."""
+    if t.is_decimal(array.type):
+        array = array.cast(pa.string())
+    data = array.buffers()[-1]
+    whole = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    if t.is_fixed_size_binary(array.type):
+        width = array.type.byte_width
+        offsets = np.arange(len(array) + 1, dtype=np.int64) * width
+        return whole[array.offset * width :][: offsets[-1]], offsets
+    wide = t.is_large_string(array.type) or t.is_large_binary(array.type)
+    offsets = offsets_of(array, np.dtype(np.int64 if wide else np.int32))
+    begin, end = offsets[0], offsets[-1]
+    return whole[begin:end], offsets - begin if begin else offsets
+
+
+def raw_values(array: pa.Array) -> Array:
+    """The bytes of numbers, little-endian and without gaps; bools are bytes 0 and 1."""
+    found = numbers(array)
+    return np.ascontiguousarray(found, found.dtype.newbyteorder("<")).view(np.uint8)

@@ -1,0 +1,298 @@
+"""Whatever holds a table, as a stream of record batches of one schema."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.input.from_arrays import fields_of, table_of_arrays
+from tfrecord_io.arrow.input.from_pandas import table_of_frame
+from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
+from tfrecord_io.errors import EncodeError, SchemaError, printable
+from tfrecord_io.format.dtypes import name_of
+from tfrecord_io.schema.embedded import embedded_schema, equal_types
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
+from tfrecord_io.schema.type_names import logical_name
+from tfrecord_io.schema.types import UnsupportedType
+
+BATCH_ROWS = 65_536
+BATCH_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSource:
+    """A schema and its batches, which can be iterated over once.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        With its metadata, pandas' among it.
+    batches : iterator of pyarrow.RecordBatch
+        Of at most 65,536 rows and, where rows are alike, 64 MiB. Errors of the input pass through.
+    rows : int or None
+        Number of rows, where it is known beforehand.
+    """
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    rows: int | None = None
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self.batches
+
+
+Conform = Callable[[BatchSource, int], BatchSource]
+"""Brings one table of the input, behind so many rows, to the schema that all must have."""
+
+
+@dataclass(frozen=True, slots=True)
+class _How:
+    """What the caller said about the input."""
+
+    index: bool | None
+    nan_to_null: bool
+    encodings: Mapping[str, str]
+    conform: Conform | None
+
+
+def open_input(
+    data: Any,
+    *,
+    index: bool | None = None,
+    nan_to_null: bool = True,
+    encodings: Mapping[str, str] | None = None,
+    row_base: int = 0,
+    conform: Conform | None = None,
+) -> BatchSource:
+    """Open anything that holds a table.
+
+    Parameters
+    ----------
+    data : DataFrame, Table, RecordBatch, RecordBatchReader, reader of ours, mapping of arrays, structured array, or iterable of those
+        Also anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``. An iterable is asked for its first item at once.
+    index : bool, optional
+        For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex as metadata and any other as columns,
+        True keeps all as columns, False none.
+    nan_to_null : bool
+        For DataFrames: NaN in a float column is a missing value. Arrow's and NumPy's NaN are always values.
+    encodings : mapping of str to str, optional
+        What is asked for some columns; says which arrays become tensors.
+    row_base : int
+        Number of rows before these, for messages.
+    conform : function, optional
+        Applied to each table of the input: where a schema is given, the items of an iterable need not be alike.
+
+    Raises
+    ------
+    EncodeError
+        A column has no Arrow form, for example an object column of mixed types, or a name comes twice.
+    SchemaError
+        While iterating: a batch of an iterable has another schema than the first.
+    TypeError
+        `data` holds no table.
+
+    Examples
+    --------
+    >>> open_input({"x": [1, 2, None]}).schema.types
+    [DataType(int64)]
+    """
+    source = _open(data, _How(index, nan_to_null, encodings or {}, conform), row_base)
+    try:
+        names = Counter(source.schema.names)
+    except UnicodeDecodeError as error:
+        raise EncodeError("a column's name is not UTF-8", advice="rename it") from error
+    for name, count in names.items():
+        if count > 1:
+            raise EncodeError(f"{count} columns have this name", feature=name, advice="rename them")
+    return source
+
+
+def _open(data: Any, how: _How, row_base: int) -> BatchSource:
+    source = _of_one(data, how, row_base)
+    if source is None and isinstance(data, np.ndarray | np.generic):
+        raise _no_column(data)
+    if source is None and isinstance(data, Iterable) and not isinstance(data, (str, bytes, bytearray, memoryview)):
+        return _of_iterable(iter(data), how, row_base)
+    if source is None:
+        what = f"{type(data).__module__}.{type(data).__qualname__}"
+        raise TypeError(f"{what} holds no table: pass a DataFrame, Arrow data, a mapping of arrays or an iterable of record batches")
+    return source if how.conform is None else how.conform(source, row_base)
+
+
+def _no_column(data: np.ndarray[Any, Any] | np.generic) -> TypeError:
+    """An array alone, which has no name."""
+    what = f"an ndarray of shape {data.shape} and dtype {data.dtype} is one column and has no name"
+    return TypeError(f"{what}: pass a dict, {{'x': array}}" if data.ndim else f"a single value of dtype {data.dtype} holds no table")
+
+
+def _of_one(data: Any, how: _How, row_base: int) -> BatchSource | None:
+    """The batches of what is one table, None where it is not."""
+    if isinstance(data, np.ndarray) and data.dtype.names is not None and data.ndim:
+        data = fields_of(data)
+    if _is_frame(data) or isinstance(data, Mapping):
+        return _of_columns(data, how, row_base)
+    if isinstance(data, pa.Table):
+        return _of_table(data)
+    if isinstance(data, pa.RecordBatch):
+        return BatchSource(data.schema, _cut([data]), data.num_rows)
+    if isinstance(getattr(data, "schema", None), pa.Schema) and hasattr(data, "read_next_batch"):
+        return _of_reader(data, how)
+    if hasattr(data, "__arrow_c_stream__"):
+        return _of_stream(data)
+    if hasattr(data, "__arrow_c_array__"):
+        try:
+            batch = pa.record_batch(data)
+        except pa.ArrowInvalid as error:
+            raise _no_table(data, "array") from error
+        return BatchSource(batch.schema, _cut([batch]), batch.num_rows)
+    return None
+
+
+def _of_reader(data: Any, how: _How) -> BatchSource:
+    """Of ours is told whether something was read of it before; pyarrow's do not say."""
+    if hasattr(data, "encoded"):
+        data = data.encoded(how.encodings)
+    elif hasattr(data, "from_start"):
+        data = data.from_start()
+    return BatchSource(data.schema, _cut(data))  # iterated, not exported: so its errors keep their class
+
+
+def _is_frame(data: Any) -> bool:
+    pandas = sys.modules.get("pandas")  # not imported here: without it nothing is a DataFrame
+    return pandas is not None and isinstance(data, pandas.DataFrame)
+
+
+def _of_columns(data: Any, how: _How, row_base: int) -> BatchSource:
+    try:
+        if _is_frame(data):
+            columns = table_of_frame(data, how.index, how.nan_to_null, how.encodings)
+        else:
+            columns = table_of_arrays(data, how.nan_to_null, how.encodings)
+    except EncodeError as error:
+        error.record = None if error.record is None else row_base + error.record
+        raise
+    if not columns.tensors:
+        return _of_table(columns.table)
+    table = _one_dictionary(columns.table)
+    columns = replace(columns, table=table)
+    return BatchSource(columns.schema, _cut(columns.batches(BATCH_BYTES)), table.num_rows)
+
+
+def _of_table(table: pa.Table) -> BatchSource:
+    table = _one_dictionary(table)
+    return BatchSource(table.schema, _cut(table.to_batches()), table.num_rows)
+
+
+def _one_dictionary(table: pa.Table) -> pa.Table:
+    """One dictionary for all chunks, where Arrow can make one: the embedded schema then holds all categories."""
+    with suppress(pa.ArrowInvalid, pa.ArrowNotImplementedError):  # it would need larger indices, or is nested
+        table = table.unify_dictionaries()
+    return table
+
+
+def _of_stream(data: Any) -> BatchSource:
+    try:
+        reader = pa.RecordBatchReader.from_stream(data)
+    except pa.ArrowInvalid as error:
+        raise _no_table(data, "stream") from error
+    return BatchSource(reader.schema, _cut(reader))
+
+
+def _no_table(data: Any, form: str) -> TypeError:
+    what = f"{type(data).__module__}.{type(data).__qualname__}"
+    return TypeError(f"{what} gives an Arrow {form}, but not of a table: pass a table with this as a column")
+
+
+def _of_iterable(items: Iterator[Any], how: _How, row_base: int) -> BatchSource:
+    """Nothing at all is a table without rows and columns."""
+    first = next((_open(item, how, row_base) for item in items), None)
+    if first is None:
+        return BatchSource(pa.schema([]), iter(()), 0)
+    schema, begin = first.schema, first.batches
+
+    def all_batches() -> Iterator[pa.RecordBatch]:
+        rows = row_base
+        for batch in begin:
+            rows += batch.num_rows
+            yield batch
+        for number, item in enumerate(items, 1):
+            for batch in fitting(_open(item, how, rows), schema, f"item {number} of the input"):
+                rows += batch.num_rows
+                yield batch
+
+    return BatchSource(schema, all_batches())
+
+
+def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
+    """`source`, which `who` gave, behind data of the schema `first`.
+
+    Offsets of another width and views make no difference, and a column of nulls fits any type: pandas cannot say which one
+    it is. Tensors of one shape fit those whose shapes vary.
+
+    Raises
+    ------
+    SchemaError
+        It has other columns or types.
+    """
+    found = source.schema
+    if equal_types(found, first):
+        return source
+    if found.names != first.names:
+        odd = sorted(set(found.names) ^ set(first.names))
+        what = f"differs in '{printable(odd[0])}'" if odd else "has them in another order"
+        raise SchemaError(f"{who} {what}: its columns must be those that came first")
+    for a, b in zip(found, first, strict=True):
+        if pa.types.is_null(a.type) or tensors_fit(a, b) or equal_types(_embedded(a), _embedded(b)):
+            continue
+        expected, got = logical_name(b.type, b.metadata), logical_name(a.type, a.metadata)
+        reason = f"{who} has another type than what came first: {got}, not {expected}"
+        raise SchemaError(reason, feature=a.name, expected=expected, got=got, advice=_how_to_fit(a, b))
+    return BatchSource(first, (_fill_nulls(batch, first) for batch in source), source.rows)
+
+
+def _fill_nulls(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    if batch.schema.types == schema.types:
+        return batch
+    columns = [_filled(column, own, field) for column, own, field in zip(batch.columns, batch.schema, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=schema.names)
+
+
+def _filled(column: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
+    if pa.types.is_null(column.type):
+        return pa.nulls(len(column), field.type)
+    return tensor_cast(column, own, field) if tensors_fit(own, field) else column
+
+
+def _embedded(field: pa.Field) -> pa.Schema:
+    try:
+        return embedded_schema(pa.schema([field]))
+    except UnsupportedType as error:
+        raise EncodeError(error.reason, feature=error.feature, advice=error.advice) from error
+
+
+def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
+    """What to do about two types that differ."""
+    if is_any_tensor(a.type) and is_any_tensor(b.type):
+        (of, axes), (other, others) = element_and_shape(a), element_and_shape(b)
+        numbers = of.dtype.kind + other.dtype.kind
+        if len(axes) == len(others) and (of == other or set(numbers) <= set("biuf")):
+            free = tuple(x if x == y else None for x, y in zip(axes, others, strict=True))
+            dtype = np.result_type(of.dtype, other.dtype) if of != other else of.dtype
+            return f"say what all have from the start: schema={{'{a.name}': tfr.tensor('{name_of(dtype)}', {free}), ...}}"
+    return f"cast {logical_name(a.type, a.metadata)} to {logical_name(b.type, b.metadata)}"
+
+
+def _cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Slices of a size whose copies, where values must be converted, fit in a cache of pages rather than in all memory."""
+    for batch in batches:
+        heavy = -(-batch.nbytes // BATCH_BYTES) or 1
+        rows = max(1, min(BATCH_ROWS, -(-batch.num_rows // heavy)))
+        for begin in range(0, batch.num_rows, rows):
+            yield batch.slice(begin, rows)

@@ -1,0 +1,124 @@
+"""A mapping of names to arrays or lists, as an Arrow table."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.input.tensor_detection import native, tensors_of_array, tensors_of_cells
+from tfrecord_io.arrow.input.tensor_sources import Columns, Tensors
+from tfrecord_io.errors import EncodeError
+
+NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # what Arrow raises for values that it cannot hold
+
+
+def table_of_arrays(data: Mapping[Any, Any], nan_to_null: bool = True, encodings: Mapping[str, str] | None = None) -> Columns:
+    """Make a table of arrays; NumPy's NaN are values.
+
+    Parameters
+    ----------
+    data : mapping of str to array
+        NumPy arrays, whose first axis counts the rows; lists, of arrays among others; Arrow arrays, pandas Series.
+    nan_to_null : bool
+        For pandas Series: NaN is a missing value.
+    encodings : mapping of str to str, optional
+        What is asked for some columns: text and bytes become tensors where it is "raw".
+
+    Raises
+    ------
+    EncodeError
+        Names that are no text, lengths that differ, values without an Arrow form.
+    """
+    columns: dict[str, pa.Array | pa.ChunkedArray | Tensors] = {}
+    for name, values in data.items():
+        if not isinstance(name, str):
+            raise EncodeError(f"a column's name is of type {type(name).__name__}", advice="names are text")
+        columns[name] = _column(name, values, nan_to_null, (encodings or {}).get(name))
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        first, other = next(iter(lengths)), next(name for name in lengths if lengths[name] != next(iter(lengths.values())))
+        reason = f"has {lengths[other]} values, where '{first}' has {lengths[first]}"
+        raise EncodeError(reason, feature=other, expected=lengths[first], got=lengths[other])
+    tensors = {at: column for at, column in enumerate(columns.values()) if not isinstance(column, pa.Array | pa.ChunkedArray)}
+    return Columns(pa.table({name: pa.nulls(len(c)) if at in tensors else c for at, (name, c) in enumerate(columns.items())}), tensors)
+
+
+def fields_of(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
+    """The columns of a structured array."""
+    return {name: values[name] for name in values.dtype.names or ()}
+
+
+def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> pa.Array | pa.ChunkedArray | Tensors:
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return values
+    if isinstance(values, np.ndarray) and values.ndim == 0:
+        raise EncodeError(
+            "an array without dimensions has no rows", feature=name, advice="its first axis counts the rows: pass array[None] for one row"
+        )
+    if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__"):
+        raise EncodeError("this is no array", feature=name, advice="pass an array or a list, with an item for each row")
+    try:
+        if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):  # an array of another library
+            values = np.asarray(values)
+        found = tensors_of(values, nan_to_null, encoding)
+        if found is not None:
+            return found
+        if _is_series(values):
+            keep_nan = not nan_to_null and isinstance(values.dtype, np.dtype) and values.dtype.kind == "f"
+            return pa.array(native(values.to_numpy()) if keep_nan else values)
+        if hasattr(values, "__arrow_c_stream__"):
+            return pa.chunked_array(values)
+        found = pa.array(native(values) if isinstance(values, np.ndarray) else values)
+    except EncodeError as error:
+        error.feature = name
+        raise
+    except NOT_ARROW as error:
+        raise no_arrow_form(name, values) from error
+    refuse_mixture(name, values, found.type)
+    return found
+
+
+def tensors_of(values: Any, nan_to_null: bool, encoding: str | None) -> Tensors | pa.Array | None:
+    """The tensors of an array, a Series or a list; None where it is a plain column.
+
+    Raises
+    ------
+    EncodeError
+        Arrays of different ranks or dtypes, of objects, or masked in part; ``record`` is the row.
+    """
+    valid = None
+    if _is_series(values):
+        if not isinstance(values.dtype, np.dtype):
+            return None
+        valid = np.asarray(values.notna()) if nan_to_null and values.dtype.kind == "c" else None
+        values = values.to_numpy()
+    if isinstance(values, np.ndarray) and (values.dtype.kind != "O" or values.ndim > 1):
+        return tensors_of_array(values, encoding, valid)
+    return tensors_of_cells(values, encoding) if isinstance(values, np.ndarray | Sequence) else None
+
+
+def _is_series(values: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(values, (pandas.Series, pandas.Index))
+
+
+def refuse_mixture(name: str, values: Any, found: pa.DataType) -> None:
+    """Raise where Arrow guessed: it takes text among bytes for bytes, and of a datetime among dates only the day."""
+    guessed = str if pa.types.is_binary(found) else dt.datetime if pa.types.is_date(found) else None
+    plain = isinstance(values, np.ndarray) and values.dtype.kind != "O"
+    if guessed and not plain and any(issubclass(type_, guessed) for type_ in set(map(type, values))):
+        raise no_arrow_form(name, values)
+
+
+def no_arrow_form(name: str, values: Any) -> EncodeError:
+    """An error that says of which types the values are."""
+    dtype = getattr(values, "dtype", None)
+    if dtype is not None and getattr(dtype, "kind", "") != "O":
+        return EncodeError(f"values of dtype {dtype} have no form in a record", feature=name, advice="convert the column first")
+    types = sorted({type(cell).__name__ for cell in values if cell is not None})[:5]
+    return EncodeError(f"values of types {', '.join(types)} have no one type in Arrow", feature=name, advice="convert them to one type")

@@ -1,0 +1,117 @@
+"""A pandas DataFrame as an Arrow table: as pandas writes Parquet, but nothing is guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.input.from_arrays import NOT_ARROW, no_arrow_form, refuse_mixture, tensors_of
+from tfrecord_io.arrow.input.tensor_detection import native
+from tfrecord_io.arrow.input.tensor_sources import Columns, Tensors
+from tfrecord_io.errors import EncodeError
+from tfrecord_io.schema.types import is_list_like, value_type
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def table_of_frame(
+    frame: pd.DataFrame, index: bool | None = None, nan_to_null: bool = True, encodings: Mapping[str, str] | None = None
+) -> Columns:
+    """Convert by ``pyarrow.Table.from_pandas``, whose metadata restores index and dtypes; columns of arrays become tensors.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    index : bool, optional
+        As in ``DataFrame.to_parquet``.
+    nan_to_null : bool
+        False: NaN in columns of a NumPy float dtype are values. NaN inside the arrays of a column of arrays always are.
+    encodings : mapping of str to str, optional
+        What is asked for some columns.
+
+    Raises
+    ------
+    EncodeError
+        A column name comes twice, or a column's values have no one type.
+    """
+    if not frame.columns.is_unique:
+        name = str(frame.columns[frame.columns.duplicated()][0])
+        raise EncodeError("two columns have this name", feature=name, advice="rename one of them")
+    found = _tensor_columns(frame, nan_to_null, encodings or {})
+    frame = _in_native_order(_without(frame, found))
+    try:
+        table = pa.Table.from_pandas(frame, preserve_index=index)
+    except NOT_ARROW as error:
+        raise _culprit(frame) or EncodeError("the DataFrame has no Arrow form", advice="see the cause above") from error
+    for i in range(frame.shape[1]):
+        scalars = found.get(i)
+        if isinstance(scalars, pa.Array):
+            table = table.set_column(i, table.field(i).with_type(scalars.type), scalars)
+        if i in found:
+            continue
+        kept = _better_column(frame.iloc[:, i], table.column(i), table.field(i).name, nan_to_null)
+        if kept is not None:
+            table = table.set_column(i, table.field(i).with_type(kept.type), kept)
+    return Columns(table, {i: tensors for i, tensors in found.items() if not isinstance(tensors, pa.Array)})
+
+
+def _tensor_columns(frame: pd.DataFrame, nan_to_null: bool, encodings: Mapping[str, str]) -> dict[int, Tensors | pa.Array]:
+    """The columns whose cells are arrays that Arrow's own conversion does not take, by number."""
+    found = {}
+    for at, name in enumerate(frame.columns):
+        try:
+            tensors = tensors_of(frame.iloc[:, at], nan_to_null, encodings.get(str(name)))
+        except EncodeError as error:
+            error.feature = str(name)
+            raise
+        if tensors is not None:
+            found[at] = tensors
+    return found
+
+
+def _without(frame: pd.DataFrame, columns: Collection[int]) -> pd.DataFrame:
+    """The frame with nothing in some columns."""
+    if columns:
+        frame = frame.copy(deep=False)
+        for at in columns:
+            frame.isetitem(at, None)
+    return frame
+
+
+def _in_native_order(frame: pd.DataFrame) -> pd.DataFrame:
+    swapped = {name: dtype.newbyteorder("=") for name, dtype in frame.dtypes.items() if isinstance(dtype, np.dtype) and not dtype.isnative}
+    return frame.astype(swapped) if swapped else frame
+
+
+def _better_column(values: pd.Series, found: pa.ChunkedArray, name: str, nan_to_null: bool) -> pa.Array | None:
+    """The column, converted again where from_pandas lost something; an error where it guessed."""
+    if not isinstance(values.dtype, np.dtype):
+        return None
+    if values.dtype.kind == "f":
+        return None if nan_to_null or not found.null_count else pa.array(native(values.to_numpy()))
+    if values.dtype != object:
+        return None
+    refuse_mixture(name, values, found.type)
+    if is_list_like(found.type) and t.is_floating(value_type(found.type)) and any(c.values.null_count for c in found.chunks):
+        # from_pandas takes NaN inside an array for a null; only a missing cell is one
+        return pa.array(values.to_numpy(), mask=values.isna().to_numpy(), from_pandas=False)
+    return None
+
+
+def _culprit(frame: pd.DataFrame) -> Exception | None:
+    """An error that names the first column that Arrow refuses."""
+    import pandas as pd
+
+    index = frame.index
+    levels: list[Any] = [index.get_level_values(i) for i in range(index.nlevels)]
+    for name, values in [*frame.items(), *zip(index.names, levels, strict=True)]:
+        try:
+            pa.Table.from_pandas(pd.DataFrame({"x": values}), preserve_index=False)
+        except NOT_ARROW:
+            return no_arrow_form(str(name), values)
+    return None

@@ -1,0 +1,141 @@
+"""Columns of a batch as those of a declared schema: nothing is lost unsaid, and what does not fit is named with its row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.encode.plan import Rounding
+from tfrecord_io.arrow.input.tensor_cast import tensor_cast
+from tfrecord_io.arrow.tensor_values import items_of
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.type_names import logical_name
+from tfrecord_io.schema.types import is_list_like
+
+_NO_CAST = (pa.ArrowException, OverflowError)
+_ADVICE = "cast it yourself, or change the schema"
+
+
+def cast_columns(
+    batch: pa.RecordBatch, target: pa.Schema, row_base: int = 0, *, float64: str | None = None, rounding: Rounding | None = None
+) -> list[pa.Array]:
+    """The columns of a batch, cast to a schema with the same names in the same order; those of tensors by `tensor_cast`.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+    target : pyarrow.Schema
+    row_base : int
+        Number of rows before these, for messages.
+    float64, rounding
+        What a float64 gets that a declared float32 does not hold; see `WritePlan`.
+
+    Raises
+    ------
+    EncodeError
+        A column has no values of the declared type, or a value would be lost; ``record`` is its row.
+    """
+    found = []
+    for array, own, field in zip(batch.columns, batch.schema, target, strict=True):
+        try:
+            made = _declared(array, own, field)
+            if own.type != field.type:
+                _note_rounding(array, own, made, field, float64, rounding)
+        except EncodeError as error:
+            error.feature = field.name
+            error.record = None if error.record is None else row_base + error.record
+            raise
+        found.append(made)
+    return found
+
+
+def _declared(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
+    if array.null_count and not field.nullable:
+        row = array.is_null().index(True).as_py()
+        raise EncodeError("it is missing, and the schema requires it", record=row, advice="fill it, or declare it without required")
+    if own.type == field.type:
+        return array
+    try:
+        return _cast(array, own, field)
+    except _NO_CAST as error:
+        row = _first_misfit(array, own, field)
+        expected, got = logical_name(field.type, field.metadata), logical_name(own.type, own.metadata)
+        if row is None:
+            reason = f"a column of {got} cannot become the schema's {expected}"
+            raise EncodeError(reason, expected=expected, got=got, advice=_ADVICE) from error
+        what = printable(str(error).partition("\n")[0], 200)
+        reason = f"a value of this {got} does not fit the schema's {expected}: {what}"
+        raise EncodeError(reason, record=row, expected=expected, got=got, advice=_ADVICE) from error
+
+
+def _cast(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
+    if t.is_null(own.type):
+        return pa.nulls(len(array), field.type)
+    if is_any_tensor(own.type) or is_any_tensor(field.type):
+        found = tensor_cast(array, own, field)
+    else:
+        found = array.cast(field.type)
+    for exact, cast in _floats(array, own, found, field):
+        infinite = np.isinf(cast) & np.isfinite(exact)
+        if infinite.any():
+            raise OverflowError(f"{exact[infinite.argmax()]} is too large")
+    return found
+
+
+def _first_misfit(array: pa.Array, own: pa.Field, field: pa.Field) -> int | None:
+    """The first row that cannot be cast; None where it is for the type and not for a value."""
+    if _misfits(array[:0], own, field):
+        return None
+    fits, fails = 0, len(array)  # rows from the start
+    while fails - fits > 1:
+        middle = (fits + fails) // 2
+        fits, fails = (fits, middle) if _misfits(array[:middle], own, field) else (middle, fails)
+    return fits
+
+
+def _misfits(array: pa.Array, own: pa.Field, field: pa.Field) -> bool:
+    try:
+        _cast(array, own, field)
+    except _NO_CAST:
+        return True
+    return False
+
+
+def _note_rounding(array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field, float64: str | None, rounding: Rounding | None) -> None:
+    """Count the float64 that a declared float32 does not hold, or refuse them."""
+    if float64 == "round" or rounding is None:
+        return
+    for exact, cast in _floats(array, own, made, field):
+        if exact.dtype != np.float64 or cast.dtype != np.float32:
+            continue
+        count = int(np.count_nonzero((cast != exact) & ~np.isnan(exact)))
+        if count and float64 == "error":
+            reason = f"the schema says float32, which does not hold {count} of its float64 values"
+            raise EncodeError(reason, expected="float32", got="float64", advice='float64="round" rounds them, or declare float64')
+        if count:
+            rounding.add(field.name, count)
+
+
+def _floats(array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field) -> Iterator[tuple[Array, Array]]:
+    """The floats of a column and what narrower ones they became, leaf by leaf; those of null rows are left out."""
+    if is_any_tensor(field.type):
+        if is_any_tensor(own.type):
+            (before, after) = (items_of(array, own), items_of(made, field))
+            if before.of.dtype.kind == "f" and before.of.itemsize > after.of.itemsize and after.of.dtype.kind == "f" and before.data.size:
+                yield before.data.view(before.of.dtype), after.data.view(after.of.dtype)
+            return
+        made, field = made.storage, pa.field(field.name, field.type.storage_type)
+        if t.is_struct(field.type):
+            made, field = made.field("data"), field.type.field("data")
+    if t.is_struct(own.type) and t.is_struct(field.type):
+        for at, child in enumerate(field.type):
+            yield from _floats(array.flatten()[at], own.type.field(at), made.flatten()[at], child)
+    elif is_list_like(own.type) and is_list_like(field.type):
+        yield from _floats(array.flatten(), own.type.value_field, made.flatten(), field.type.value_field)
+    elif t.is_floating(own.type) and t.is_floating(field.type) and own.type.bit_width > field.type.bit_width:
+        yield tuple(np.asarray(each.drop_null()) for each in (array, made))  # type: ignore[misc]  # they have nulls in the same rows

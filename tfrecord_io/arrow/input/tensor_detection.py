@@ -1,0 +1,105 @@
+"""Which columns of NumPy arrays become tensors.
+
+Those of two and more dimensions do, those of dtypes whose values no list of a record has (complex numbers, bfloat16, months), and
+those for which raw bytes are asked and that Arrow would hold as something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.input.tensor_sources import ArrayTensors, CellTensors, Tensors
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import EncodeError
+from tfrecord_io.schema.types import RAW
+
+_ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
+
+
+def tensors_of_array(values: Array, encoding: str | None = None, valid: Array | None = None) -> Tensors | None:
+    """The tensors of an array whose first axis counts the rows, None where it is a plain column.
+
+    Parameters
+    ----------
+    values : ndarray
+    encoding : str, optional
+        What is asked for the column.
+    valid : bool ndarray, optional
+        False: the row is null.
+
+    Raises
+    ------
+    EncodeError
+        As `ArrayTensors`; or the array is one of objects.
+
+    Examples
+    --------
+    >>> tensors_of_array(np.zeros((3, 2, 2), "complex64")).field("x").type.shape
+    [2, 2, 2]
+    >>> tensors_of_array(np.zeros(3)) is None
+    True
+    """
+    if values.ndim > 1 and values.dtype.kind == "O":
+        raise _objects()
+    return ArrayTensors(values, valid) if values.ndim > 1 or _only_tensors_hold(values.dtype, encoding) else None
+
+
+def tensors_of_cells(cells: Sequence[Any] | Array, encoding: str | None = None) -> Tensors | pa.Array | None:
+    """The tensors of a sequence of arrays, with None, NaN, NA or NaT where there is none; None where it is a plain column.
+
+    Arrays without dimensions are single values: of those that a list could hold the plain column is given. So it is of
+    arrays in the other byte order, which Arrow does not take.
+
+    Raises
+    ------
+    EncodeError
+        As `CellTensors`; or an array is one of objects.
+    """
+    first = next((cell for cell in cells if not _is_missing(cell)), None)
+    if not _is_array(first):
+        return None
+    cells = [None if _is_missing(cell) else cell for cell in cells]
+    arrays = [cell for cell in cells if _is_array(cell)]
+    dtypes = {getattr(cell, "dtype", np.dtype(complex)) for cell in arrays}
+    if all(np.ndim(cell) == 1 for cell in arrays) and not any(_only_tensors_hold(dtype, encoding) for dtype in dtypes):
+        swapped = not all(dtype.isnative for dtype in dtypes)
+        return pa.array([native(cell) if isinstance(cell, np.ndarray) else cell for cell in cells]) if swapped else None
+    if any(np.ndim(cell) > 1 and cell.dtype.kind == "O" for cell in arrays):
+        raise _objects()
+    tensors = CellTensors(cells)
+    return tensors if tensors.rank or any(_only_tensors_hold(dtype, encoding) for dtype in dtypes) else tensors.scalars()
+
+
+def native(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The array in this machine's byte order, which is the only one Arrow takes."""
+    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+
+
+def _is_array(cell: Any) -> bool:
+    """An array, or a single value that no list of a record has."""
+    return isinstance(cell, np.ndarray | complex) or (isinstance(cell, np.generic) and _only_tensors_hold(cell.dtype, None))
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or (isinstance(cell, float) and cell != cell) or type(cell).__name__ in ("NAType", "NaTType")
+
+
+def _only_tensors_hold(dtype: np.dtype[Any], encoding: str | None) -> bool:
+    kind = dtype.kind
+    if kind in _ARROW_TIMES:
+        unit, count = np.datetime_data(dtype)
+        return unit not in _ARROW_TIMES[kind] or count != 1 or (encoding == RAW and unit == "D")
+    return kind == "c" or dtype.name == "bfloat16" or (encoding == RAW and kind in "SU")
+
+
+def _objects() -> EncodeError:
+    return EncodeError(
+        "arrays of objects have no form in a record, and are not pickled",
+        expected="a dtype of numbers, or of text or bytes of one width",
+        got="object",
+        advice="convert them to one dtype, or write the bytes that tfr.serialize_tensor makes of each",
+    )

@@ -1,0 +1,147 @@
+"""Columns of NumPy arrays that become tensors batch by batch.
+
+What type they have is decided over the whole column; values are converted, where they must be, only for the rows of a batch. So
+an array in a file (``np.memmap``) is never in memory as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.tensor_builder import cells_to_tensors, element_of_dtype, from_ndarray, shape_of_cells
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import EncodeError
+from tfrecord_io.schema.tensor_types import tensor_field
+
+
+class Tensors(Protocol):
+    """A column of tensors that are not in Arrow yet."""
+
+    nbytes: int
+
+    def __len__(self) -> int: ...
+
+    def field(self, name: str) -> pa.Field:
+        """The column's field; its type is that of every slice."""
+        ...
+
+    def slice(self, begin: int, end: int) -> pa.Array:
+        """Rows [begin, end)."""
+        ...
+
+
+class ArrayTensors:
+    """The tensors of an array, whose first axis counts the rows; of a masked one a row is null where all of it is masked.
+
+    Raises
+    ------
+    EncodeError
+        The dtype is not in the table of dtypes, or a part of a row is masked.
+    """
+
+    def __init__(self, values: Array, valid: Array | None = None) -> None:
+        if isinstance(values, np.ma.MaskedArray):
+            own = _unmasked_rows(values)
+            valid = own if valid is None else own & valid
+        self._values: Array = np.asarray(values)
+        self._valid = None if valid is None or valid.all() else valid
+        self._of = element_of_dtype(self._values.dtype)
+        self.nbytes = self._values.nbytes
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def field(self, name: str) -> pa.Field:
+        return tensor_field(name, self._of, self._values.shape[1:])
+
+    def slice(self, begin: int, end: int) -> pa.Array:
+        valid = None if self._valid is None else self._valid[begin:end]
+        return from_ndarray(self._values[begin:end], valid)[0]
+
+
+class CellTensors:
+    """The tensors of a sequence of arrays, None where there is none: of one dtype and rank.
+
+    Raises
+    ------
+    EncodeError
+        Dtypes or ranks differ (``record`` is the first such row), or the dtype is not in the table of dtypes.
+    """
+
+    def __init__(self, cells: Sequence[Any]) -> None:
+        self._cells = [None if cell is None else np.asarray(cell) for cell in cells]
+        self._of, self._shape = shape_of_cells(self._cells)
+        self.nbytes = sum(cell.nbytes for cell in self._cells if cell is not None)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+    @property
+    def rank(self) -> int:
+        return len(self._shape)
+
+    def field(self, name: str) -> pa.Field:
+        return tensor_field(name, self._of, self._shape)
+
+    def slice(self, begin: int, end: int) -> pa.Array:
+        return cells_to_tensors(self._cells[begin:end], self._of, self._shape)
+
+    def scalars(self) -> pa.Array:
+        """The plain column of tensors without dimensions."""
+        missing = np.array([cell is None for cell in self._cells], np.bool_)
+        values = np.array([np.zeros((), self._of.dtype) if cell is None else cell for cell in self._cells], self._of.dtype)
+        return pa.array(values, mask=missing)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A table, some of whose columns are yet to be made.
+
+    Attributes
+    ----------
+    table : pyarrow.Table
+        Of the null type where `tensors` has the column.
+    tensors : mapping of int to Tensors
+        By the number of the column.
+    """
+
+    table: pa.Table
+    tensors: Mapping[int, Tensors]
+
+    @property
+    def schema(self) -> pa.Schema:
+        schema = self.table.schema
+        for at, tensors in self.tensors.items():
+            schema = schema.set(at, tensors.field(schema.field(at).name))
+        return schema
+
+    def batches(self, most_bytes: int) -> Iterator[pa.RecordBatch]:
+        """All rows, in batches whose tensors have about `most_bytes`."""
+        rows, schema = self.table.num_rows, self.schema
+        heavy = -(-sum(tensors.nbytes for tensors in self.tensors.values()) // most_bytes)
+        begin = 0
+        for batch in self.table.to_batches(max_chunksize=max(1, -(-rows // max(heavy, 1)))):
+            end = begin + batch.num_rows
+            columns = [self.tensors[at].slice(begin, end) if at in self.tensors else each for at, each in enumerate(batch.columns)]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            begin = end
+
+
+def _unmasked_rows(values: np.ma.MaskedArray[Any, Any]) -> Array:
+    """True for a row that is not masked; one that is so in part has no form."""
+    mask = np.ma.getmaskarray(values)
+    axes = tuple(range(1, mask.ndim))
+    some, whole = mask.any(axis=axes), mask.all(axis=axes) & (mask.size > 0)
+    if (some & ~whole).any():
+        row = int((some & ~whole).argmax())
+        raise EncodeError(
+            "a part of its array is masked, and only a whole one can be null",
+            record=row,
+            advice="fill the masked values (numpy.ma.filled), or mask all of the row",
+        )
+    return np.asarray(~whole)

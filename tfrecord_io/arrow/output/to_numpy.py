@@ -1,0 +1,223 @@
+"""Arrow columns as NumPy arrays with a row for each record: views of Arrow's memory where it has the same form.
+
+Two kinds of column: `Dense`, where each row is one value or an array of one shape, and `Ragged` (see `arrow.ragged`), where rows
+are arrays of their own shapes. Which of them a column is says its type alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.output.ragged import Ragged
+from tfrecord_io.arrow.tensor_values import items_of, to_ndarray
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.schema.tensor_types import is_any_tensor, is_fixed_shape_tensor, is_variable_shape_tensor
+from tfrecord_io.schema.types import is_list_like
+
+
+@dataclass(slots=True)
+class Dense:
+    """Rows of one shape.
+
+    Attributes
+    ----------
+    values : ndarray
+        Its first axis counts the rows. Bytes are objects, text is of NumPy's StringDType; both hold None where a row is missing.
+    valid : bool ndarray, optional
+        False where a row is missing, and its values are zeros. None: none is.
+    """
+
+    values: Array
+    valid: Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+Rows = Dense | Ragged
+
+
+def to_rows(array: pa.Array, field: pa.Field) -> Rows:
+    """The rows of a column.
+
+    Examples
+    --------
+    >>> to_rows(pa.array([1, None, 3]), pa.field("x", pa.int64())).valid
+    array([ True, False,  True])
+    >>> to_rows(pa.array([[1, 2], [3]]), pa.field("x", pa.list_(pa.int64()))).offsets
+    array([0, 2, 3])
+    """
+    type_ = field.type
+    if is_fixed_shape_tensor(type_):
+        return Dense(to_ndarray(array, field), _valid(array))
+    if is_variable_shape_tensor(type_):
+        items = items_of(array, field)
+        dtype, shapes = items.of.dtype, np.broadcast_to(np.asarray(items.shapes, np.int64), (len(items), items.rank))
+        values = items.data.view(dtype) if items.data.size else np.empty(0, dtype)
+        return Ragged.of_present(values, np.diff(items.offsets) // dtype.itemsize, items.valid, shapes)
+    if isinstance(type_, pa.BaseExtensionType):
+        return to_rows(array.storage, pa.field(field.name, type_.storage_type)) if type_.extension_name != "arrow.bool8" else _bools(array)
+    if t.is_fixed_size_list(type_):
+        size, valid = type_.list_size, _valid(array)
+        values = _items(array.values.slice(array.offset * size, len(array) * size), _value_field(field))
+        values = values.reshape(len(array), size, *values.shape[1:])
+        return Dense(_blank(values, valid), valid)
+    if is_list_like(type_):
+        counts = np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
+        valid = _valid(array)
+        return Ragged.of_present(_items(array.flatten(), _value_field(field)), counts if valid is None else counts[valid], valid)
+    return _scalars(array)
+
+
+def _value_field(field: pa.Field) -> pa.Field:
+    """Of the values inside a column's lists; what tensors are of is marked on the column."""
+    value = field.type.value_field
+    metadata = {**(field.metadata or {}), **(value.metadata or {})} if is_any_tensor(value.type) else value.metadata
+    return pa.field("item", value.type, metadata=metadata)
+
+
+def _items(array: pa.Array, field: pa.Field) -> Array:
+    """The values inside lists: an array, of lists of lists an object array of arrays."""
+    rows = to_rows(array, field)
+    return rows.values if isinstance(rows, Dense) else rows.objects(0, len(rows))
+
+
+def missing_step(array: pa.Array, field: pa.Field) -> int | None:
+    """The first row whose list lacks a value for which NumPy has no None: a step of a feature list without one."""
+    if not (t.is_list(field.type) or t.is_large_list(field.type)):
+        return None
+    values = array.flatten()
+    nothing = to_rows(values.slice(0, 0), _value_field(field))
+    if not values.null_count or isinstance(nothing, Ragged) or nothing.values.dtype.kind in "OT":
+        return None
+    ends = np.cumsum(np.asarray(array.value_lengths().fill_null(0)))
+    return int(ends.searchsorted(int(np.asarray(values.is_null()).argmax()), side="right"))
+
+
+def _valid(array: pa.Array) -> Array | None:
+    return np.asarray(array.is_valid()) if array.null_count else None
+
+
+def _blank(values: Array, valid: Array | None) -> Array:
+    """`values` with zeros where rows are missing; objects have None there already."""
+    if valid is None or values.dtype.kind in "OT":
+        return values
+    values = values.copy()
+    values[~valid] = np.zeros((), values.dtype)
+    return values
+
+
+def _bools(array: pa.Array) -> Dense:
+    storage = array.storage
+    return Dense(np.asarray(storage.fill_null(0)) != 0, _valid(storage))
+
+
+def _scalars(array: pa.Array) -> Dense:
+    if t.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    type_ = array.type
+    if t.is_null(type_):
+        return Dense(np.full(len(array), None, object))
+    if t.is_string(type_) or t.is_large_string(type_):
+        return Dense(text_array(array.to_pylist(), missing=bool(array.null_count)))
+    if t.is_boolean(type_):
+        values = np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_)
+        return Dense(values, _valid(array))
+    dtype = numpy_dtype(type_)
+    if dtype is None:  # bytes, decimals
+        values = np.empty(len(array), object)
+        values[:] = array.to_pylist()
+        return Dense(values)
+    valid = _valid(array)
+    width = type_.bit_width // 8
+    buffer = array.buffers()[1]
+    stored = np.dtype(f"i{width}") if dtype.kind in "mM" else dtype
+    held = np.empty(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
+    values = held[array.offset * width : (array.offset + len(array)) * width].view(stored)
+    values = values.view(dtype) if stored.itemsize == dtype.itemsize else values.astype(dtype)
+    return Dense(_blank(values, valid), valid)
+
+
+def text_array(values: Sequence[str | None], *, missing: bool) -> Array:
+    """Text as NumPy's StringDType; with `missing`, one that has None."""
+    dtype = np.dtypes.StringDType(na_object=None) if missing else np.dtypes.StringDType()
+    return np.array(values, dtype=dtype)
+
+
+def numpy_dtype(type_: pa.DataType) -> np.dtype[Any] | None:
+    """The dtype of an Arrow type of fixed width; None where values are objects or text.
+
+    Examples
+    --------
+    >>> numpy_dtype(pa.timestamp("us", "UTC")), numpy_dtype(pa.time32("s"))
+    (dtype('<M8[us]'), dtype('<m8[s]'))
+    """
+    if t.is_boolean(type_) or t.is_integer(type_) or t.is_floating(type_):
+        return np.dtype(type_.to_pandas_dtype())
+    if t.is_timestamp(type_):
+        return np.dtype(f"M8[{type_.unit}]")
+    if t.is_duration(type_) or t.is_time(type_):
+        return np.dtype(f"m8[{type_.unit}]")
+    if t.is_date(type_):
+        return np.dtype("M8[D]" if t.is_date32(type_) else "M8[ms]")
+    return None
+
+
+def joined(parts: list[Rows]) -> Rows:
+    """The rows of several arrays of one column, in one; empties the list."""
+    first = parts[0]
+    if len(parts) == 1:
+        parts.clear()
+        return first
+    if isinstance(first, Ragged):
+        whole: Rows = Ragged.joined(parts)  # type: ignore[arg-type]
+    else:
+        valids = [np.ones(len(p), np.bool_) if p.valid is None else p.valid for p in parts]
+        values = [p.values for p in parts]
+        if first.values.dtype.kind == "T":  # of several only one may know None
+            missing = any(v.dtype != np.dtypes.StringDType() for v in values)
+            values = [v.astype(np.dtypes.StringDType(na_object=None)) for v in values] if missing else values
+        whole = Dense(np.concatenate(values), None if all(p.valid is None for p in parts) else np.concatenate(valids))
+    parts.clear()
+    return whole
+
+
+# ---- columns of structs
+
+
+def leaf_fields(schema: pa.Schema) -> list[pa.Field]:
+    """The columns that arrays are made of: those of a schema, with ``outer/inner`` in place of structs."""
+    return [leaf for field in schema for leaf, _ in _leaves(field, pa.nulls(0, field.type))]
+
+
+def leaf_arrays(batch: pa.RecordBatch) -> list[pa.Array]:
+    """The arrays of `leaf_fields`."""
+    return [leaf for field, array in zip(batch.schema, batch.columns, strict=True) for _, leaf in _leaves(field, array)]
+
+
+def _leaves(field: pa.Field, array: pa.Array) -> Iterator[tuple[pa.Field, pa.Array]]:
+    type_ = field.type
+    if t.is_struct(type_):
+        children = zip(type_, array.flatten(), strict=True)
+    elif is_list_like(type_) and not is_any_tensor(type_) and t.is_struct(type_.value_type):
+        children = ((child.with_type(pa.list_(child)), _lists_of(array, at)) for at, child in enumerate(type_.value_type))  # type: ignore[assignment]
+    else:
+        yield field, array
+        return
+    for child, values in children:
+        yield from _leaves(child.with_name(f"{field.name}/{child.name}"), values)
+
+
+def _lists_of(array: pa.Array, child: int) -> pa.Array:
+    """The lists of one child, of lists of structs."""
+    values = array.flatten().flatten()[child]
+    counts = np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    missing = None if not array.null_count else array.is_null()
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=missing)

@@ -1,0 +1,248 @@
+"""Arrow tables as pandas DataFrames, with the dtypes, index and labels that they were written with.
+
+pandas leaves a description of a frame in the schema's metadata (key ``pandas``). Arrow alone would make float64 of
+integers with missing values and objects of such bools, so the description is made anew for each table: what is
+embedded is checked against the table, and what is missing or does not fit gets the dtype of its Arrow type.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.output.to_python import cell
+from tfrecord_io.arrow.tensor_values import is_list_of_tensors, list_cells, to_cells
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.types import is_list_like
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_KEY = b"pandas"
+_FAR = 2**61  # beyond that a range has no length
+_BACKENDS = (None, "numpy_nullable", "pyarrow")
+_UNNAMED = re.compile(r"__index_level_\d+__")  # the column of an index level without a name
+_MALFORMED = (ValueError, TypeError, LookupError, AttributeError, NotImplementedError, SyntaxError, RecursionError, MemoryError)
+
+
+def to_pandas(table: pa.Table, dtype_backend: str | None = None, *, whole_file: bool = False) -> pd.DataFrame:
+    """The DataFrame of a table.
+
+    Parameters
+    ----------
+    table : pa.Table
+    dtype_backend : {None, "numpy_nullable", "pyarrow"}
+        As in pandas' readers. None: NumPy dtypes, but `Int64` and its like for integers with missing values,
+        `boolean` for bools and `str` for text; dtypes that the frame had when it was written win.
+    whole_file : bool
+        The table is all of one file: a RangeIndex that the metadata describes is restored if it has the table's length.
+
+    Raises
+    ------
+    ValueError
+        There is no such `dtype_backend`.
+
+    Examples
+    --------
+    >>> to_pandas(pa.table({"n": pa.array([1, None])})).dtypes["n"]
+    Int64Dtype()
+    """
+    if dtype_backend not in _BACKENDS:
+        raise ValueError(f"dtype_backend is one of {_BACKENDS}, not {dtype_backend!r}")
+    stated = _stated(table.schema)
+    index_fields = stored_index(table.schema)
+    data = table.select([name for name in table.column_names if name not in index_fields])
+    frame = _frame(data, stated, dtype_backend)
+    index = _stored_index(table.select(index_fields), stated, dtype_backend) if index_fields else _range(stated, table.num_rows, whole_file)
+    if index is not None:
+        frame.index = index
+    frame.columns = _labels(data.column_names, stated)
+    frame.attrs = dict(stated["attributes"])
+    return frame
+
+
+# ---- what the metadata says
+
+
+def stored_index(schema: pa.Schema) -> list[str]:
+    """Names of the columns of a schema that are levels of the frame's index."""
+    names = [each for each in _stated(schema)["index_columns"] if isinstance(each, str)]
+    return [name for name in dict.fromkeys(names) if name in schema.names]
+
+
+def _stated(schema: pa.Schema) -> dict[str, Any]:
+    """The pandas metadata of a schema, its parts of the types they should be; empty ones where it has none."""
+    try:
+        found = json.loads((schema.metadata or {}).get(_KEY, b"{}"))
+    except (ValueError, RecursionError):
+        found = {}
+    found = found if isinstance(found, dict) else {}
+    parts: dict[str, type] = {"index_columns": list, "columns": list, "column_indexes": list, "attributes": dict}
+    stated: dict[str, Any] = {name: value if isinstance(value := found.get(name), kind) else kind() for name, kind in parts.items()}
+    stated["columns"] = {entry.get("field_name", entry.get("name")): entry for entry in stated["columns"] if _is_entry(entry)}
+    return stated
+
+
+def _is_entry(entry: object) -> bool:
+    if not isinstance(entry, dict) or not isinstance(entry.get("numpy_type"), str):
+        return False
+    return isinstance(entry.get("field_name", entry.get("name")), str) and isinstance(entry.get("name"), str | None)
+
+
+def _range(stated: Mapping[str, Any], rows: int, whole_file: bool) -> pd.RangeIndex | None:
+    import pandas as pd
+
+    described = next((index for index in stated["index_columns"] if isinstance(index, dict) and index.get("kind") == "range"), None)
+    if described is None or not whole_file:
+        return None
+    ends = [end for key in ("start", "stop", "step") if isinstance(end := described.get(key), int) and abs(end) < _FAR]
+    if len(ends) < 3 or ends[2] == 0:
+        return None
+    values, name = range(*ends), described.get("name")
+    return pd.RangeIndex(values, name=name if isinstance(name, str | int) else None) if len(values) == rows else None
+
+
+def _stored_index(columns: pa.Table, stated: Mapping[str, Any], backend: str | None) -> pd.Index:
+    import pandas as pd
+
+    frame = _frame(columns, stated, backend)
+    names = [_index_name(field, stated["columns"].get(field)) for field in columns.column_names]
+    if len(names) > 1:
+        return pd.MultiIndex.from_frame(frame, names=names)
+    level = frame.iloc[:, 0]
+    return pd.Index(level, dtype=level.dtype).rename(names[0])
+
+
+def _index_name(field: str, entry: Mapping[str, Any] | None) -> str | None:
+    name = field if entry is None else entry.get("name")
+    return None if name == field and _UNNAMED.fullmatch(field) else name
+
+
+def _labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
+    """The column labels: text, or what the frame had if every column is one of its."""
+    import pandas as pd
+
+    if not stated["column_indexes"] or not all(name in stated["columns"] for name in names):
+        return pd.Index(names)
+    entries = [{**stated["columns"][name], "field_name": name, "pandas_type": "object"} for name in names]
+    metadata = {"index_columns": [], "column_indexes": stated["column_indexes"], "columns": entries}
+    empty = pa.table({name: pa.array([], pa.null()) for name in names}).replace_schema_metadata({_KEY: json.dumps(metadata)})
+    try:
+        return empty.to_pandas().columns
+    except _MALFORMED:  # it may come from anyone
+        return pd.Index(names)
+
+
+# ---- dtypes
+
+
+def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> pd.DataFrame:
+    """The columns of a table as a frame with text labels and no index of its own."""
+    import pandas as pd
+
+    if not table.num_columns:  # with new metadata a table without columns would lose its rows (pyarrow 26)
+        return pd.DataFrame(index=pd.RangeIndex(table.num_rows))
+    tensors = [at for at, field in enumerate(table.schema) if _holds_tensors(field.type)]
+    if tensors:
+        frame = _frame(table.select([at for at in range(table.num_columns) if at not in set(tensors)]), stated, backend)
+        for at in tensors:
+            frame.insert(at, table.schema.field(at).name, pd.Series(_cells(table, at), frame.index, object))
+        return frame
+    mapper: Callable[[pa.DataType], Any] | None = None
+    if backend == "pyarrow":
+        mapper = pd.ArrowDtype
+    elif backend == "numpy_nullable":
+        mapper = _nullable
+    entries = [
+        {
+            "name": field.name,
+            "field_name": field.name,
+            "pandas_type": "object",
+            "numpy_type": _dtype_name(field, table.column(at), stated["columns"].get(field.name, {}).get("numpy_type")),
+            "metadata": None,
+        }
+        for at, field in enumerate(table.schema)
+    ]
+    metadata = {"index_columns": [], "column_indexes": [], "columns": entries}
+    return table.replace_schema_metadata({_KEY: json.dumps(metadata)}).to_pandas(types_mapper=mapper)
+
+
+def _holds_tensors(type_: pa.DataType) -> bool:
+    if is_any_tensor(type_):
+        return True
+    if t.is_struct(type_):
+        return any(_holds_tensors(child.type) for child in type_)
+    return is_list_like(type_) and _holds_tensors(type_.value_type)
+
+
+def _cells(table: pa.Table, at: int) -> Array:
+    """A column of tensors, or of lists of them, as ndarrays; of structs as dicts."""
+    field = table.schema.field(at)
+    if not (is_any_tensor(field.type) or is_list_of_tensors(field.type)):
+        nested = np.empty(table.num_rows, object)
+        places = ((chunk, row) for chunk in table.column(at).chunks for row in range(len(chunk)))
+        for at_row, (chunk, row) in enumerate(places):
+            nested[at_row] = cell(chunk, row, field)
+        return nested
+    to_array = to_cells if is_any_tensor(field.type) else list_cells
+    found = [to_array(chunk, field) for chunk in table.column(at).chunks]
+    return np.concatenate(found) if found else np.empty(0, object)
+
+
+def _dtype_name(field: pa.Field, column: pa.ChunkedArray, stated: str | None) -> str:
+    """Name of the dtype a column gets; "object" leaves it to Arrow."""
+    type_ = field.type
+    if stated is not None and _restores(stated, type_):
+        return stated
+    if t.is_integer(type_) and column.null_count:
+        return _masked_integer(type_)
+    if t.is_boolean(type_) and (stated != "bool" or column.null_count):
+        return "boolean"
+    if t.is_string(type_) or t.is_large_string(type_):
+        return "str"
+    return "object"
+
+
+def _masked_integer(type_: pa.DataType) -> str:
+    return ("UInt" if t.is_unsigned_integer(type_) else "Int") + str(type_.bit_width)
+
+
+def _restores(stated: str, type_: pa.DataType) -> bool:
+    """Whether `stated` names an extension dtype that values of `type_` can be."""
+    import pandas as pd
+
+    try:
+        dtype = pd.api.types.pandas_dtype(stated)
+    except (TypeError, ValueError, NotImplementedError):
+        return False
+    if isinstance(dtype, pd.ArrowDtype):
+        return bool(dtype.pyarrow_dtype == type_)
+    if isinstance(dtype, pd.StringDtype):
+        return bool(t.is_string(type_) or t.is_large_string(type_))
+    if not isinstance(dtype, pd.api.extensions.ExtensionDtype):
+        return False
+    is_kind = {"i": t.is_signed_integer, "u": t.is_unsigned_integer, "f": t.is_floating, "b": t.is_boolean}.get(dtype.kind)
+    masked = is_kind is not None and is_kind(type_)
+    return bool(masked and dtype.itemsize >= type_.bit_width // 8)
+
+
+def _nullable(type_: pa.DataType) -> Any:
+    """pandas' nullable dtype for an Arrow type, None where there is none."""
+    import pandas as pd
+
+    if t.is_integer(type_):
+        return pd.api.types.pandas_dtype(_masked_integer(type_))
+    if t.is_float32(type_) or t.is_float64(type_):
+        return pd.api.types.pandas_dtype(f"Float{type_.bit_width}")
+    if t.is_boolean(type_):
+        return pd.BooleanDtype()
+    if t.is_string(type_) or t.is_large_string(type_):
+        return pd.StringDtype()
+    return pd.Int64Dtype() if t.is_null(type_) else None

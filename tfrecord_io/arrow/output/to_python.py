@@ -1,0 +1,73 @@
+"""One value of a column for Python: numbers and text as they are, lists and tensors as NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.tensor_values import is_list_of_tensors, list_cells, to_cells
+from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.types import is_list_like
+
+
+def cell(column: pa.Array, row: int, field: pa.Field | None = None) -> Any:
+    """The value of one row.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+    row : int
+    field : pyarrow.Field, optional
+        Of the column: its metadata says the dtype of tensors, where the Arrow type does not.
+
+    Returns
+    -------
+    object
+        None where it is null; an ndarray of the caller's own for a list or a tensor (of objects where its items are bytes, text
+        or lists); a dict for a struct; else what pyarrow's ``as_py`` gives.
+
+    Examples
+    --------
+    >>> cell(pa.array([[1, 2], []]), 0)
+    array([1, 2])
+    """
+    type_ = column.type
+    if is_any_tensor(type_) or is_list_of_tensors(type_):
+        to_array = to_cells if is_any_tensor(type_) else list_cells
+        return _owned(to_array(column.slice(row, 1), field or pa.field("", type_))[0])
+    scalar = column[row]
+    if not scalar.is_valid:
+        return None
+    if isinstance(type_, pa.BaseExtensionType):
+        return cell(column.storage, row)
+    if is_list_like(type_):
+        return _items(scalar.values)
+    if t.is_struct(type_):
+        return {child.name: cell(column.field(at), row, child) for at, child in enumerate(type_)}
+    return scalar.as_py()
+
+
+def _owned(tensor: Any) -> Any:
+    """A copy of a tensor, or of an array of tensors and each of them."""
+    if not isinstance(tensor, np.ndarray):
+        return tensor
+    if tensor.dtype != object:
+        return tensor.copy()
+    found = np.empty(tensor.shape, object)
+    for at, each in enumerate(tensor):
+        found[at] = _owned(each)
+    return found
+
+
+def _items(values: pa.Array) -> Any:
+    """The items of a list as an array."""
+    plain = t.is_primitive(values.type) and not (values.null_count and not t.is_floating(values.type))
+    if plain and not isinstance(values.type, pa.BaseExtensionType):
+        return np.array(values.to_numpy(zero_copy_only=False))
+    out = np.empty(len(values), object)
+    for at in range(len(values)):
+        out[at] = cell(values, at)
+    return out

@@ -1,0 +1,131 @@
+"""A schema as text that other tools take: what ``tfr schema --as`` prints."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from tfrecord_io.api import infer_schema
+from tfrecord_io.format.dtypes import DTYPE_KEY
+from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.tensor_types import (
+    axes_of,
+    element_and_shape,
+    is_any_tensor,
+    is_fixed_shape_tensor,
+    is_variable_shape_tensor,
+    value_type_of,
+)
+from tfrecord_io.schema.types import BY_WIRE, ENCODING_KEY, FEATURE_LIST, RAW, companions
+
+
+def schema_text(found: Schema | pa.Schema, form: str) -> str:
+    """The schema as "arrow", "tfx", "feature_description", "json" or "python"."""
+    return _FORMS[form](Schema.parse(found))
+
+
+def strict_schema(path: Any, found: pa.Schema, origin: str, form: str, options: Mapping[str, Any]) -> Schema:
+    """The schema for a form: TFX's and TensorFlow's say which features all records have, and this one the features beside tensors."""
+    schema = Schema.parse(found)
+    if form not in ("tfx", "feature_description") or origin not in ("embedded", "companions", "inferred"):
+        return schema
+    inferred = infer_schema(path, **options)
+    strict = inferred.strict(schema if origin == "embedded" else None)
+    return inferred.with_companions(strict) if form == "feature_description" else strict
+
+
+def _arrow(schema: Schema) -> str:
+    fields = [f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable}{_metadata(f)})," for f in schema.to_arrow()]
+    imports = ["import pyarrow as pa"] + ["import tfrecord_io as tfr"] * any(is_variable_shape_tensor(f.value) for f in schema)
+    return "\n".join([*imports, "", "schema = pa.schema([", *fields, "])"])
+
+
+def _metadata(field: pa.Field) -> str:
+    """What the type does not say: how the values are stored, and the dtype of tensors."""
+    said = {key: value for key, value in (field.metadata or {}).items() if key in (DTYPE_KEY, ENCODING_KEY)}
+    return f", metadata={said}" if said else ""
+
+
+def _arrow_type(type_: pa.DataType) -> str:
+    """Source code of an Arrow type."""
+    t = pa.types
+    if is_fixed_shape_tensor(type_):
+        return f"pa.fixed_shape_tensor({_arrow_type(type_.value_type)}, {tuple(type_.shape)})"
+    if is_variable_shape_tensor(type_):  # pyarrow has no function for it
+        return f"tfr.tensor({_arrow_type(value_type_of(type_))}, {axes_of(type_)}).type"
+    if t.is_fixed_size_list(type_):
+        return f"pa.list_({_arrow_type(type_.value_type)}, {type_.list_size})"
+    if t.is_list(type_) or t.is_large_list(type_):
+        return f"pa.{'list_' if t.is_list(type_) else 'large_list'}({_arrow_type(type_.value_type)})"
+    if t.is_struct(type_):
+        return f"pa.struct([{', '.join(f'({child.name!r}, {_arrow_type(child.type)})' for child in type_)}])"
+    if t.is_dictionary(type_):
+        return f"pa.dictionary({_arrow_type(type_.index_type)}, {_arrow_type(type_.value_type)}, ordered={bool(type_.ordered)})"
+    if t.is_timestamp(type_):
+        return f"pa.timestamp({type_.unit!r}" + (f", tz={type_.tz!r})" if type_.tz else ")")
+    if t.is_time(type_) or t.is_duration(type_):
+        return f"pa.{str(type_).split('[')[0]}({type_.unit!r})"
+    if t.is_decimal(type_):
+        return f"pa.decimal{type_.bit_width}({type_.precision}, {type_.scale})"
+    if t.is_fixed_size_binary(type_):
+        return f"pa.binary({type_.byte_width})"
+    names = {
+        "bool": "bool_",
+        "halffloat": "float16",
+        "float": "float32",
+        "double": "float64",
+        "date32[day]": "date32",
+        "date64[ms]": "date64",
+    }
+    return f"pa.{names.get(str(type_), str(type_))}()"
+
+
+def _description(schema: Schema) -> str:
+    """TensorFlow's feature descriptions, as code for either `tf.io` or `tfrecord_io`."""
+    parts = [("context", schema.to_feature_description())]
+    if any(f.part == FEATURE_LIST for f in schema):
+        parts.append(("sequence", schema.to_feature_description(part=FEATURE_LIST)))
+    lines = ["import tensorflow as tf", ""]
+    for name, described in parts:
+        lines += ["feature_description = {" if name == "context" else "sequence_features = {"]
+        lines += [f"    {key!r}: {_feature(feature)}," for key, feature in described.items()]
+        lines += ["}"]
+    hints = [hint for f in schema if f.part != FEATURE_LIST and (hint := _decoding(f))]
+    if hints:
+        lines += ["", "# tensors, of parsed = tf.io.parse_single_example(record, feature_description):", *hints]
+    return "\n".join(lines)
+
+
+def _decoding(f: Field) -> str:
+    """How TensorFlow makes the tensor of raw bytes; nothing where it has no such dtype, or the feature may be absent."""
+    if f.encoding not in (RAW, BY_WIRE) or not f.required or not is_any_tensor(f.type):
+        return ""
+    of, shape = element_and_shape(f.tensor)
+    if of.name not in _DECODE_RAW:
+        return ""
+    axes = list(shape) if shape.count(None) == 0 else [-1 if axis is None else axis for axis in shape]
+    to = f"parsed[{companions(f.feature)[0]!r}]" if shape.count(None) > 1 else str(axes)
+    return f"# {f.column!r}: tf.reshape(tf.io.decode_raw(parsed[{f.feature!r}], tf.{of.name}), {to})"
+
+
+def _feature(feature: Any) -> str:
+    text = repr(feature).replace(", default_value=None", "").replace(", value_key=None", "")
+    text = re.sub(r"dtype='(\w+)'", r"dtype=tf.\1", text)
+    text = re.sub(r"\b(RowSplits|RowLengths|RowStarts|RowLimits|ValueRowIds|UniformRowLength)\(", r"tf.io.RaggedFeature.\1(", text)
+    return f"tf.io.{text}"
+
+
+_DECODE_RAW = frozenset(
+    "bfloat16 bool complex64 complex128 float16 float32 float64 int8 int16 int32 int64 uint8 uint16".split()
+)
+_FORMS: dict[str, Callable[[Schema], str]] = {
+    "arrow": _arrow,
+    "tfx": Schema.to_tfx,
+    "feature_description": _description,
+    "json": Schema.to_json,
+    "python": Schema.to_python,
+}

@@ -1,0 +1,142 @@
+"""Parquet and Arrow IPC files as streams of record batches, and made of TFRecord files: by pyarrow, whole or absent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from tfrecord_io.errors import DecodeError, SchemaError, printable
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.storage.paths.plain_files import find_files
+from tfrecord_io.storage.read.file_object import open_file
+from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.storage.write.output_stream import OutputStream
+from tfrecord_io.write.writer import WriteReport
+
+PARQUET = (".parquet", ".pq")
+FEATHER = (".arrow", ".feather")
+
+_BATCH_ROWS = 16_384
+_IPC_FILE = b"ARROW1"  # an IPC stream begins with the length of its schema
+
+
+@contextmanager
+def open_parquet(paths: list[str], *, storage_options: Any = None, filesystem: Any = None) -> Iterator[pa.RecordBatchReader]:
+    """The rows of Parquet files of one schema, one file after the other; of folders and globs in natural order.
+
+    Raises
+    ------
+    DecodeError
+        A file is damaged, or no Parquet file.
+    SchemaError
+        Its columns are others than those of the first.
+    """
+    fsspec = {"storage_options": storage_options, "filesystem": filesystem}
+    sources = [source for path in paths for source in find_files(path, PARQUET, **fsspec).sources]
+    with _parquet(sources[0]) as first:
+        schema = first.schema_arrow
+
+    def batches() -> Generator[pa.RecordBatch]:
+        for source in sources:
+            with _parquet(source) as file:
+                _check_schema(file.schema_arrow, schema, source.path, sources[0].path)
+                yield from _each(file.iter_batches(_BATCH_ROWS), source.path, "Parquet")
+
+    with closing(batches()) as rows:
+        yield pa.RecordBatchReader.from_batches(schema, rows)
+
+
+@contextmanager
+def _parquet(source: Source) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    with closing(open_file(source)) as opened:
+        with _told(source.path, "Parquet"):
+            file = pq.ParquetFile(opened)
+        yield file
+
+
+@contextmanager
+def open_feather(path: str, *, storage_options: Any = None, filesystem: Any = None) -> Iterator[pa.RecordBatchReader]:
+    """The rows of an Arrow IPC file, or of an IPC stream.
+
+    Raises
+    ------
+    DecodeError
+        It is damaged, or neither.
+    """
+    source = find_files(path, FEATHER, storage_options=storage_options, filesystem=filesystem).single("convert them one by one")
+    with closing(open_file(source)) as file:
+        magic = file.read(len(_IPC_FILE))
+        file.seek(0)
+        with _told(source.path, "Arrow IPC"):
+            if magic == _IPC_FILE:
+                opened: Any = pa.ipc.open_file(file)
+                batches = (opened.get_batch(i) for i in range(opened.num_record_batches))
+            else:
+                opened = batches = pa.ipc.open_stream(file)
+        yield pa.RecordBatchReader.from_batches(opened.schema, _each(iter(batches), source.path, "Arrow IPC"))
+
+
+def _check_schema(schema: pa.Schema, first: pa.Schema, path: str, first_path: str) -> None:
+    if schema.equals(first):
+        return
+    advice = "convert the files one by one"
+    for name in dict.fromkeys([*schema.names, *first.names]):
+        got, expected = (", ".join(str(each.field(at).type) for at in each.get_all_field_indices(name)) for each in (schema, first))
+        if got != expected:
+            reason = f"it is {got or 'nothing'} here and {expected or 'nothing'} in '{printable(first_path)}'"
+            raise SchemaError(reason, path=path, feature=name, expected=expected, got=got, advice=advice)
+    reason = f"its columns stand in another order, or are nullable, unlike those of '{printable(first_path)}'"
+    raise SchemaError(reason, path=path, expected=first.names, got=schema.names, advice=advice)
+
+
+def _each(batches: Iterator[pa.RecordBatch], path: str, kind: str) -> Iterator[pa.RecordBatch]:
+    while True:
+        with _told(path, kind):
+            batch = next(batches, None)
+        if batch is None:
+            return
+        yield batch
+
+
+@contextmanager
+def _told(path: str, kind: str) -> Iterator[None]:
+    """What pyarrow raises for a damaged file, as our error."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # of the filesystem
+            raise
+        raise DecodeError(f"damaged, or no {kind} file: {printable(str(error), 300)}", path=path, expected=kind) from error
+
+
+def write_parquet(source: Any, target: Any, **keywords: Any) -> WriteReport:
+    """Write TFRecord files as one Parquet file; keywords as of `tfrecord_io.open_reader`, and ``overwrite``."""
+    import pyarrow.parquet as pq
+
+    return _write(source, target, lambda sink, schema: pq.ParquetWriter(sink, schema), keywords)
+
+
+def write_feather(source: Any, target: Any, **keywords: Any) -> WriteReport:
+    """Write TFRecord files as one Arrow IPC file; keywords as of `tfrecord_io.open_reader`, and ``overwrite``."""
+    return _write(source, target, pa.ipc.new_file, keywords)
+
+
+def _write(source: Any, target: Any, make: Callable[[Any, pa.Schema], Any], keywords: dict[str, Any]) -> WriteReport:
+    fsspec = {"storage_options": keywords.get("storage_options"), "filesystem": keywords.get("filesystem")}
+    overwrite = keywords.pop("overwrite", None)
+    with (
+        Reader(source, ReadOptions.of(keywords)) as reader,
+        open_output(target, overwrite=overwrite, **fsspec) as output,
+    ):
+        with make(OutputStream(output), reader.schema) as writer:
+            for batch in reader:
+                writer.write_batch(batch)
+        return WriteReport(os.fspath(target), reader.report.records, output.offset, None, tuple(reader.schema.names), {})

@@ -1,0 +1,156 @@
+"""Arrays to serialized TensorProtos, byte for byte those of ``tf.io.serialize_tensor``.
+
+TensorFlow writes the dtype, the shape and then the raw values, or each string as a field; of an array without values
+nothing more than its dtype and shape.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import EncodeError
+from tfrecord_io.format.dtype_names import STRING
+from tfrecord_io.format.dtypes import element, name_of
+from tfrecord_io.format.tensor_proto import MOST_BYTES, STORED
+from tfrecord_io.format.tensor_proto_messages import TensorProto
+
+_CONTENT_TAG = b"\x22"  # field 4, length-delimited
+
+
+def serialize_tensor(array: Any) -> bytes:
+    """An array as a serialized TensorProto, byte for byte what ``tf.io.serialize_tensor`` makes of it.
+
+    Parameters
+    ----------
+    array : array_like
+        Numbers, bools, complex numbers, bfloat16; bytes, or text, which becomes UTF-8. Any shape, order and endianness.
+        Python's own numbers become int32 (int64, where one is too large), float32 and complex128, as in TensorFlow.
+
+    Raises
+    ------
+    EncodeError
+        The dtype is none of TensorFlow's, an object is neither bytes nor text, or the array is over 2 GiB.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> tfr.serialize_tensor(np.array([1.0, 2.0], "float32"))
+    b'\\x08\\x01\\x12\\x04\\x12\\x02\\x08\\x02"\\x08\\x00\\x00\\x80?\\x00\\x00\\x00@'
+    """
+    values = array if isinstance(array, np.ndarray) else _as_array(array)
+    if values.dtype.kind in "OSTU":
+        return _strings(values)
+    name = _name(values.dtype)
+    if values.nbytes > MOST_BYTES:
+        raise _oversized(values.nbytes)
+    flat = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).reshape(-1)
+    return b"".join((proto_prefix(name, values.shape), flat.view(np.uint8).data))
+
+
+@lru_cache(maxsize=256)
+def proto_prefix(name: str, shape: tuple[int, ...]) -> bytes:
+    """What stands in front of the raw values of a tensor of numbers: they are all that follows.
+
+    Raises
+    ------
+    ValueError
+        The dtype `name` has no raw values in a TensorProto.
+
+    Examples
+    --------
+    >>> proto_prefix("float32", (2,)) + np.array([1, 2], "<f4").tobytes() == serialize_tensor(np.array([1, 2], "f4"))
+    True
+    """
+    if name == STRING or name not in STORED:
+        raise ValueError(f"a TensorProto has no raw values of {name}")
+    front = bytes(_front(name, shape).SerializeToString())
+    size = math.prod(shape) * element(name).dtype.itemsize
+    return front + _CONTENT_TAG + _varint(size) if size else front
+
+
+def _front(name: str, shape: tuple[int, ...]) -> Any:
+    message = TensorProto(dtype=STORED[name].number)
+    message.tensor_shape.SetInParent()  # written even where it is empty
+    for axis in shape:
+        message.tensor_shape.dim.add(size=axis)
+    return message
+
+
+def _varint(number: int) -> bytes:
+    groups = bytearray()
+    while number > 0x7F:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes(groups) + bytes([number])
+
+
+def _name(dtype: np.dtype) -> str:
+    try:
+        name = name_of(dtype)
+    except ValueError:
+        raise EncodeError(f"an array of {dtype} has no form as a tensor", expected=tuple(STORED), got=str(dtype)) from None
+    if name not in STORED:
+        advice = 'pass its integers, array.view("int64")' if dtype.kind in "mM" else None
+        raise EncodeError(f"TensorFlow has no dtype for {name}", expected=tuple(STORED), got=name, advice=advice)
+    return name
+
+
+def _oversized(size: int) -> EncodeError:
+    return EncodeError(f"the tensor has {size} bytes; a TensorProto holds {MOST_BYTES} at most", expected=MOST_BYTES, got=size)
+
+
+def _strings(values: Array) -> bytes:
+    items = values.reshape(-1).tolist()
+    message = _front(STRING, values.shape)
+    encoded = [item if isinstance(item, bytes) else _encoded(item, at) for at, item in enumerate(items)]
+    size = sum(map(len, encoded)) + 6 * len(encoded)  # a tag and a varint of five bytes, at most
+    if size > MOST_BYTES:
+        raise _oversized(size)
+    message.string_val.extend(encoded)
+    return bytes(message.SerializeToString())
+
+
+def _encoded(item: Any, at: int) -> bytes:
+    if not isinstance(item, str):
+        kind = type(item).__name__
+        reason = f"item {at} of an array of objects is of type {kind}"
+        raise EncodeError(reason, expected="bytes or str", got=kind, advice="pass an array of one dtype, or bytes and text only")
+    try:
+        return item.encode()
+    except UnicodeEncodeError as error:
+        raise EncodeError(f"item {at} is no text that UTF-8 can hold", expected="text", got=item) from error
+
+
+def _as_array(value: Any) -> Array:
+    """An array of what is no array yet; Python's own numbers as TensorFlow takes them."""
+    if hasattr(value, "dtype") or hasattr(value, "__array__"):
+        return np.asarray(value)
+    try:
+        leaves = np.array(value, object)
+        found = np.asarray(value)
+    except (ValueError, OverflowError) as error:
+        raise EncodeError("the nested values are no array", expected="an array", got=type(value).__name__) from error
+    if found.dtype.kind in "SUV" or found.dtype == object:
+        return leaves  # NumPy's own bytes would lose NULs at their end
+    if _has_dtypes(value):
+        return found
+    if found.dtype == np.int64:
+        narrow = np.iinfo(np.int32)
+        return found.astype(np.int32) if narrow.min <= found.min() and found.max() <= narrow.max else found
+    if found.dtype == np.float64:
+        with np.errstate(over="ignore"):
+            rounded = found.astype(np.float32)
+        if np.any(np.isinf(rounded) & np.isfinite(found)):
+            raise EncodeError("a number is too large for float32", expected="float32", advice='pass np.array(…, "float64")')
+        return rounded
+    return found
+
+
+def _has_dtypes(value: Any) -> bool:
+    """Whether NumPy's numbers or arrays stand in the nested values."""
+    return any(map(_has_dtypes, value)) if isinstance(value, list | tuple) else hasattr(value, "dtype")

@@ -1,0 +1,56 @@
+"""What describes records from beside their files: the ``features.json`` and ``dataset_info.json`` of TFDS."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from tfrecord_io.errors import SchemaError, SchemaWarning, warn
+from tfrecord_io.schema.formats.tfds import check_shards, from_tfds
+from tfrecord_io.schema.schema import Schema
+from tfrecord_io.storage.read.source import Source
+
+
+@dataclass
+class Beside:
+    """A dataset's description, found beside its files.
+
+    Attributes
+    ----------
+    schema : Schema
+    records : Counter
+        By path: how many records were read; compared with what the description says at the end.
+    """
+
+    schema: Schema
+    folder: str
+    fsspec: dict[str, Any]
+    records: Counter[str] = field(default_factory=Counter)
+
+    def check(self) -> None:
+        """Compare the numbers of records, once all files were read whole.
+
+        Raises
+        ------
+        CorruptRecordError
+            A file holds more or fewer than the description says.
+        """
+        counts = {path.removeprefix(self.folder).lstrip("/"): count for path, count in self.records.items()}
+        check_shards(self.folder, counts, **self.fsspec)
+
+
+def find_beside(sources: list[Source], storage_options: Any, filesystem: Any) -> Beside | None:
+    """The description beside `sources`; None where there is none, or where they stand in several directories."""
+    folders = {source.path.rpartition("/")[0] for source in sources if not source.is_file_object}
+    if len(folders) != 1 or any(source.is_file_object for source in sources):
+        return None
+    folder = folders.pop() or ("." if not sources[0].path.startswith("/") else "/")
+    fsspec = {"storage_options": storage_options, "filesystem": filesystem}
+    try:
+        return Beside(from_tfds(folder, **fsspec), folder, fsspec)
+    except FileNotFoundError:
+        return None
+    except SchemaError as error:
+        warn(f"the features.json beside the files cannot be used ({error}); types are inferred from the values", SchemaWarning)
+        return None

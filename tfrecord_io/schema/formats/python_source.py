@@ -1,0 +1,122 @@
+"""A schema as Python source, in the words of the field makers."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.schema import field_makers as makers
+from tfrecord_io.schema.field import FEATURE_LIST, Field
+from tfrecord_io.schema.formats.json import text_of
+from tfrecord_io.schema.image import image_keywords, is_image
+from tfrecord_io.schema.schema import Schema, field_of
+from tfrecord_io.schema.shapes import shape_of
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
+from tfrecord_io.schema.type_names import type_from_name, type_name
+from tfrecord_io.schema.types import BY_WIRE, LIST, is_list_like
+
+_MODULE = "tfr"
+_OUR_WORDS = {"<item: ": "<", "halffloat": "float16", "float": "float32", "double": "float64"}
+_ARROWS_WORDS = re.compile(r"<item: |\bhalffloat\b|\bfloat\b|\bdouble\b")
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A call of a field maker, to be made or to be printed."""
+
+    maker: Callable[..., Field]
+    args: tuple[Any, ...]
+    keywords: dict[str, Any]
+
+    def make(self) -> Field:
+        return self.maker(*(arg.make() if isinstance(arg, _Call) else arg for arg in self.args), **self.keywords)
+
+    def __str__(self) -> str:
+        parts = [*map(_literal, self.args), *(f"{k}={_literal(v)}" for k, v in self.keywords.items())]
+        return f"{_MODULE}.{self.maker.__name__}({', '.join(parts)})"
+
+
+def source_of(schema: Schema) -> str:
+    """Statements that leave the schema, less its metadata, in a variable of that name."""
+    rows = "".join(f"    {_literal(f.column)}: {_expression(f)},\n" for f in schema)
+    return f"import tfrecord_io as {_MODULE}\n\nschema = {_MODULE}.Schema({{\n{rows}}})"
+
+
+def _expression(f: Field) -> str:
+    if (name := _plain_name(f)) is not None:
+        return _literal(name)
+    try:
+        call = _call(f)
+        if call.make().named(f.column) == f:
+            return str(call)
+    except SchemaError:
+        pass
+    return f"{_MODULE}.Schema.from_json({_literal(text_of(Schema([f])))})[0]"
+
+
+def _plain_name(f: Field) -> str | None:
+    """The name of its type, where that says all about the field."""
+    if is_image(f):
+        return None
+    try:
+        return name if field_of(f.column, type_from_name(name := _name(f.type))) == f else None
+    except SchemaError:
+        return None
+
+
+def _call(f: Field) -> _Call:
+    keywords = {"default": f.default} if f.default is not None else {}
+    keywords |= {"required": True} if f.required else {}
+    keywords |= {"feature": f.feature} if f.feature != f.column else {}
+    if f.part == FEATURE_LIST:
+        step = Field("", f.value, encoding=f.encoding, shape=f.shape, metadata=f.metadata if is_any_tensor(f.value) else {})
+        return _Call(makers.sequence, (_plain_name(step) or _call(step),), keywords)
+    if is_any_tensor(f.type):
+        of, shape = element_and_shape(f.tensor)
+        return _Call(makers.tensor, (of.name, shape), _encoded(f, keywords, BY_WIRE))
+    if is_list_like(f.type) and f.shape != shape_of(f.type):
+        return _Call(makers.tensor, (_name(f.type.value_type), f.shape), _encoded(f, keywords, LIST))
+    if is_list_like(f.type):
+        length = (f.type.list_size,) if t.is_fixed_size_list(f.type) else ()
+        return _Call(makers.list_, (_name(f.type.value_type), *length), _encoded(f, keywords, LIST))
+    if t.is_binary(f.type) and (f.shape is not None or is_image(f)):
+        return _Call(makers.image, () if f.shape is None else (f.shape,), {**image_keywords(f), **keywords})
+    if (t.is_binary(f.type) or t.is_string(f.type)) and f.encoding == LIST:
+        return _Call(makers.text if t.is_string(f.type) else makers.bytes_, (), keywords)
+    if f.encoding == BY_WIRE:
+        return _Call(makers.tensor, (_name(f.type), ()), keywords)
+    return _Call(makers.scalar, (_name(f.type),), _encoded(f, keywords, LIST))
+
+
+def _encoded(f: Field, keywords: dict[str, Any], usual: str) -> dict[str, Any]:
+    return keywords if f.encoding == usual else {**keywords, "encoding": f.encoding}
+
+
+def _name(type_: pa.DataType) -> str:
+    """Its name as people write it; SchemaError where none says all about it."""
+    exact = type_name(type_)
+    for name in (_ARROWS_WORDS.sub(lambda word: _OUR_WORDS[word[0]], exact), exact):
+        if type_from_name(name) == type_:
+            return name
+    raise SchemaError("no name says all about the type", got=exact)
+
+
+def _literal(value: Any) -> str:
+    """Source of a value; SchemaError where it has none."""
+    if isinstance(value, _Call):
+        return str(value)
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False) if value.isprintable() else repr(value)
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    if value is None or isinstance(value, bool | int | bytes | tuple) or (isinstance(value, float) and math.isfinite(value)):
+        return repr(value)
+    raise SchemaError("a value has no literal", got=value)

@@ -1,0 +1,299 @@
+"""TensorFlow's feature descriptions without TensorFlow: classes that look like ``tf.io.FixedLenFeature`` and its kin.
+
+TensorFlow's own objects are taken wherever these are; they are read by their attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.format.kinds import Kind
+from tfrecord_io.schema.formats.row_partitions import (
+    PARTITIONS,
+    Partition,
+    RowLengths,
+    RowLimits,
+    RowSplits,
+    RowStarts,
+    UniformRowLength,
+    ValueRowIds,
+    as_ours,
+)
+from tfrecord_io.schema.shapes import as_shape, fixed_part
+
+KINDS = {"int64": Kind.INT64, "float32": Kind.FLOAT, "string": Kind.BYTES}  # the dtypes that TensorFlow parses
+DTYPES = {kind: name for name, kind in KINDS.items()}
+_NAMES = {"float": "float32", "bytes": "string", "binary": "string", "str": "string", "object": "string"}
+
+
+def parse_dtype(dtype: Any) -> str:
+    """ "int64", "float32" or "string" for a name, a NumPy dtype, an Arrow type or TensorFlow's DType.
+
+    Raises
+    ------
+    SchemaError
+        Another dtype: TensorFlow parses only these.
+    """
+    name = dtype if isinstance(dtype, str) else str(dtype) if isinstance(dtype, pa.DataType) else getattr(dtype, "name", None)
+    if not isinstance(name, str):
+        try:
+            name = np.dtype(dtype).name
+        except TypeError:
+            name = repr(dtype)
+    name = "string" if name.startswith(("bytes", "str")) else _NAMES.get(name, name)
+    if name not in KINDS:
+        advice = "use int64, float32 or string, and cast what comes out"
+        raise SchemaError(f"a feature has no dtype {name}", expected=tuple(KINDS), got=name, advice=advice)
+    return name
+
+
+@dataclass(frozen=True)
+class FixedLenFeature:
+    """A feature with a fixed number of values.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        ``[]`` for a single value.
+    dtype : str or dtype
+        int64, float32 or string.
+    default_value : object, optional
+        For records without the feature; without it such a record is an error.
+
+    Raises
+    ------
+    SchemaError
+        An axis is not known, or the dtype is another.
+
+    Examples
+    --------
+    >>> FixedLenFeature([], "int64", default_value=0)
+    FixedLenFeature(shape=(), dtype='int64', default_value=0)
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    default_value: Any = None
+
+    def __post_init__(self) -> None:
+        _settle(self, shape=_fixed_shape(self.shape), dtype=parse_dtype(self.dtype), default_value=_plain(self.default_value))
+
+
+@dataclass(frozen=True)
+class VarLenFeature:
+    """A feature with any number of values: a sparse tensor.
+
+    Parameters
+    ----------
+    dtype : str or dtype
+        int64, float32 or string.
+
+    Examples
+    --------
+    >>> VarLenFeature("float32")
+    VarLenFeature(dtype='float32')
+    """
+
+    dtype: str
+
+    def __post_init__(self) -> None:
+        _settle(self, dtype=parse_dtype(self.dtype))
+
+
+@dataclass(frozen=True)
+class FixedLenSequenceFeature:
+    """A feature with any number of values, or of blocks of values: an array, padded to the longest of the batch.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Of one block.
+    dtype : str or dtype
+        int64, float32 or string.
+    allow_missing : bool
+        Must be True in an Example; in a feature list, whether the list may be absent.
+    default_value : object, optional
+        One value that pads; 0 or b"" if not given.
+
+    Examples
+    --------
+    >>> FixedLenSequenceFeature([2], "float32", allow_missing=True)
+    FixedLenSequenceFeature(shape=(2,), dtype='float32', allow_missing=True, default_value=None)
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    allow_missing: bool = False
+    default_value: Any = None
+
+    def __post_init__(self) -> None:
+        shape = _fixed_shape(self.shape)
+        if fixed_part(shape) == 0:
+            raise SchemaError(f"blocks of the shape {shape} have no values to be counted by", got=shape)
+        _settle(self, shape=shape, dtype=parse_dtype(self.dtype), default_value=_plain(self.default_value))
+
+
+@dataclass(frozen=True)
+class SparseFeature:
+    """A sparse tensor whose indices and values are features of their own.
+
+    Parameters
+    ----------
+    index_key : str or sequence of str
+        A feature of int64 indices for each dimension.
+    value_key : str
+        The feature of the values.
+    dtype : str or dtype
+        Of the values: int64, float32 or string.
+    size : int or sequence of int
+        The dense shape; a sequence if and only if `index_key` is one.
+    already_sorted : bool
+        The indices need no sorting.
+
+    Examples
+    --------
+    >>> SparseFeature("at", "weight", "float32", 100).size
+    100
+    """
+
+    index_key: str | tuple[str, ...]
+    value_key: str
+    dtype: str
+    size: int | tuple[int, ...]
+    already_sorted: bool = False
+
+    def __post_init__(self) -> None:
+        one = isinstance(self.index_key, str)
+        if one != hasattr(self.size, "__index__"):
+            raise SchemaError("index_key and size are one each, or a list each", expected=self.index_key, got=self.size)
+        keys, shape = _keys(self.index_key), _fixed_shape(self.size)
+        if not keys or not all(keys) or not self.value_key or len(keys) != len(shape):
+            raise SchemaError("a sparse feature has a value_key, and as many index_keys as sizes", expected=keys, got=shape)
+        _settle(self, index_key=keys[0] if one else keys, size=shape[0] if one else shape, dtype=parse_dtype(self.dtype))
+
+    @property
+    def index_keys(self) -> tuple[str, ...]:
+        """All index keys."""
+        return _keys(self.index_key)
+
+    @property
+    def dense_shape(self) -> tuple[int, ...]:
+        """All sizes."""
+        return self.size if isinstance(self.size, tuple) else (self.size,)
+
+
+@dataclass(frozen=True)
+class RaggedFeature:
+    """A feature with any number of values, in rows: a ragged tensor.
+
+    Parameters
+    ----------
+    dtype : str or dtype
+        int64, float32 or string.
+    value_key : str, optional
+        The feature of the values; by default the key of this description.
+    partitions : sequence
+        From the outermost to the innermost: `RaggedFeature.RowSplits`, `RowLengths`, `RowStarts`, `RowLimits`,
+        `ValueRowIds`, each with the ``key`` of a feature, and `UniformRowLength` with a ``length``.
+    row_splits_dtype : {"int32", "int64"}
+    validate : bool
+        Kept for TensorFlow. Here rows that do not fit the values are an error in any case.
+
+    Examples
+    --------
+    >>> RaggedFeature("int64", "ids", [RaggedFeature.RowLengths("lengths")]).partitions
+    (RowLengths(key='lengths'),)
+    """
+
+    RowSplits: ClassVar = RowSplits
+    RowLengths: ClassVar = RowLengths
+    RowStarts: ClassVar = RowStarts
+    RowLimits: ClassVar = RowLimits
+    ValueRowIds: ClassVar = ValueRowIds
+    UniformRowLength: ClassVar = UniformRowLength
+
+    dtype: str
+    value_key: str | None = None
+    partitions: tuple[Partition, ...] = ()
+    row_splits_dtype: str = "int32"
+    validate: bool = False
+
+    def __post_init__(self) -> None:
+        if self.value_key is not None and not (isinstance(self.value_key, str) and self.value_key):
+            raise SchemaError(f"value_key is the name of a feature, not {self.value_key!r}", got=self.value_key)
+        splits = self.row_splits_dtype if isinstance(self.row_splits_dtype, str) else np.dtype(_numpy(self.row_splits_dtype)).name
+        if splits not in ("int32", "int64"):
+            raise SchemaError(f"row_splits_dtype is int32 or int64, not {splits}", got=splits)
+        if not isinstance(self.partitions, list | tuple):
+            raise TypeError(f"partitions is a list, not {type(self.partitions).__name__}")
+        partitions = tuple(_partition(each) for each in self.partitions)
+        _settle(self, dtype=parse_dtype(self.dtype), partitions=partitions, row_splits_dtype=splits)
+
+
+Feature = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature | SparseFeature | RaggedFeature
+_FEATURES: dict[str, type[Any]] = {
+    each.__name__: each for each in (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, SparseFeature, RaggedFeature)
+}
+
+
+def as_description(source: Mapping[str, Any]) -> dict[str, Feature]:
+    """A feature description in our own classes.
+
+    Raises
+    ------
+    SchemaError
+        A value is no feature description, or one that TensorFlow would refuse.
+    TypeError
+        `source` is no mapping of names.
+    """
+    if not isinstance(source, Mapping) or not all(isinstance(name, str) for name in source):
+        raise TypeError("a feature description is a dict of names and features")
+    found = {}
+    for name, feature in source.items():
+        try:
+            found[name] = as_ours(feature, _FEATURES)
+        except SchemaError as error:
+            error.feature = name
+            raise
+    return found
+
+
+def _partition(source: Any) -> Partition:
+    return as_ours(source, PARTITIONS)
+
+
+def _settle(feature: Any, **values: Any) -> None:
+    for name, value in values.items():
+        object.__setattr__(feature, name, value)
+
+
+def _keys(source: str | Sequence[str]) -> tuple[str, ...]:
+    return (source,) if isinstance(source, str) else tuple(source)
+
+
+def _numpy(dtype: Any) -> Any:
+    return getattr(dtype, "as_numpy_dtype", dtype)
+
+
+def _fixed_shape(source: Any) -> tuple[int, ...]:
+    try:
+        shape = as_shape(source)
+    except ValueError as error:
+        raise SchemaError(str(error), got=source) from None
+    known = tuple(axis for axis in shape if axis is not None)
+    if len(known) < len(shape):
+        raise SchemaError(f"the shape {shape} has an axis that is not known", got=shape, advice="use FixedLenSequenceFeature")
+    return known
+
+
+def _plain(default: Any) -> Any:
+    """A default as Python values, so that descriptions compare."""
+    if not isinstance(default, np.ndarray | np.generic) and callable(getattr(default, "numpy", None)):
+        default = default.numpy()  # an eager tensor
+    return default.tolist() if isinstance(default, np.ndarray | np.generic) else default

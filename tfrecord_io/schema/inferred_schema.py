@@ -1,0 +1,115 @@
+"""An inferred schema that says why: what was seen of each feature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from tfrecord_io.display import plain_table
+from tfrecord_io.errors import printable
+from tfrecord_io.schema.field_makers import bytes_, list_, sequence
+from tfrecord_io.schema.observation import Where
+from tfrecord_io.schema.schema import FEATURE_LIST, Field, Schema
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
+from tfrecord_io.schema.types import BY_WIRE, RAW, companions
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What records show of one feature.
+
+    Attributes
+    ----------
+    kind : str
+        "int64", "float", "bytes", or "none" where no record has values.
+    records : int
+        Records that have the feature with a kind (a feature list: that have it).
+    least, most : int or None
+        Fewest and most values (steps) in one of them; None where there are none.
+    text : bool
+        All bytes values are text.
+    part : str
+        "context" or "feature_list".
+    listed, binary : Where or None
+        The first record that made it a list, and that made it binary.
+    """
+
+    kind: str = "none"
+    records: int = 0
+    least: int | None = None
+    most: int | None = None
+    text: bool = False
+    part: str = "context"
+    listed: Where | None = None
+    binary: Where | None = None
+
+
+class InferredSchema(Schema):
+    """A `Schema` and the evidence for it.
+
+    Attributes
+    ----------
+    evidence : mapping of str to Evidence
+        By feature.
+    records : int
+        That were looked at.
+    """
+
+    __slots__ = ("evidence", "records")
+    evidence: Mapping[str, Evidence]
+    records: int
+
+    def __init__(self, fields: Iterable[Field] = (), evidence: Mapping[str, Evidence] | None = None, records: int = 0) -> None:
+        super().__init__(fields)
+        object.__setattr__(self, "evidence", MappingProxyType(dict(evidence or {})))
+        object.__setattr__(self, "records", records)
+
+    def strict(self, schema: Schema | None = None) -> Schema:
+        """The schema that requires each feature which all records had: what TensorFlow's fixed-length features ask.
+
+        With `schema`, that one, which is known of the same records.
+        """
+        schema = self if schema is None else schema
+        return Schema([replace(f, required=self._always_has(f.feature)) for f in schema], schema.metadata)
+
+    def with_companions(self, schema: Schema) -> Schema:
+        """`schema`, and behind each tensor of raw bytes the features that say its shape and its dtype, where the records have them."""
+        fields = []
+        for f in schema:
+            fields.append(f)
+            if f.encoding not in (RAW, BY_WIRE) or not is_any_tensor(f.value):
+                continue
+            shape, dtype = companions(f.feature)
+            if not self.evidence.keys() >= {shape, dtype} or {shape, dtype} & set(schema.names):
+                continue
+            rank = len(element_and_shape(f.tensor)[1])
+            seen = self.evidence[shape]
+            fixed = rank > 0 and (f.part == FEATURE_LIST or (f.required and seen.least == seen.most == rank))
+            made = {shape: list_("int64", rank if fixed else None), dtype: bytes_()}
+            for name, of in made.items():
+                whole = of if f.part != FEATURE_LIST else sequence(of)
+                fields.append(replace(whole.named(name), required=self._always_has(name)))
+        return Schema(fields, schema.metadata)
+
+    def _always_has(self, feature: str) -> bool:
+        seen = self.evidence.get(feature)
+        return seen is not None and seen.records == self.records > 0
+
+    def __repr__(self) -> str:
+        rows = []
+        for f in self:
+            seen = self.evidence.get(f.feature, Evidence())
+            values = "" if seen.least is None else str(seen.least) if seen.least == seen.most else f"{seen.least}–{seen.most}"
+            why = [f"list: {seen.listed}"] if seen.listed else []
+            is_folded = f.encoding == RAW
+            why += [f"no text: {seen.binary}"] if seen.binary and not is_folded else []
+            why += [" and ".join(printable(each) for each in companions(f.feature))] if is_folded else []
+            name = f.type_name if is_any_tensor(f.type) else str(f.type)
+            text = "yes" if seen.text and not is_folded else ""
+            rows.append((printable(f.column), name, seen.kind, str(seen.records), values, text, "; ".join(why)))
+        heads = ("column", "type", "kind", "records", "values", "text", "because of")
+        return f"Schema inferred from {self.records} records\n" + plain_table(heads, rows)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return InferredSchema, (self.fields, dict(self.evidence), self.records)

@@ -1,0 +1,183 @@
+"""What records show about a column, and how two such observations become one.
+
+The observations of a column form a lattice: null < scalar < list, text < binary, one step value < many.
+`join` is associative, commutative and idempotent, and `Observed()` (never seen) is its identity, so threads,
+block sizes and the order of files cannot change an inferred type. Two kinds in one column have no join.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.format.kinds import Kind, Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A record of a dataset: the evidence for what an observation says.
+
+    `file` is the file's number in the order of reading; it puts records of several files in order.
+    """
+
+    path: str | None
+    record: int
+    file: int = 0
+
+    def __str__(self) -> str:
+        return f"record {self.record}" if self.path is None else f"{printable(self.path)} record {self.record}"
+
+    def order(self) -> tuple[int, int, str]:
+        return self.file, self.record, self.path or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What some records show about one column.
+
+    Parameters
+    ----------
+    kind : Kind
+        NONE where no value kind was seen.
+    layout : Layout
+        NULL (no record has it), SCALAR (one value wherever it is) or LIST.
+    text : bool
+        No bytes value that is not text was seen.
+    nulls : bool
+        Only about the steps of a feature list: some step has no kind.
+    first, listed, binary : Where, optional
+        The first record that has the column, has other than one value, has bytes that are no text.
+    steps : Observed, optional
+        The column is a feature list, and this is what its steps show.
+    """
+
+    kind: Kind = Kind.NONE
+    layout: Layout = Layout.NULL
+    text: bool = True
+    nulls: bool = False
+    first: Where | None = None
+    listed: Where | None = None
+    binary: Where | None = None
+    steps: Observed | None = None
+
+
+def join(name: str, a: Observed, b: Observed) -> Observed:
+    """The least observation that covers both.
+
+    Raises
+    ------
+    SchemaError
+        The two have different kinds, or one is a feature list and the other is not; both records are named.
+    """
+    if (a.steps is None) != (b.steps is None) and Layout.NULL not in (a.layout, b.layout):
+        raise _conflict(name, a, b, _form(a), _form(b))
+    kind = _join_kind(name, a, b)
+    steps = join(name, a.steps, b.steps) if a.steps and b.steps else a.steps or b.steps
+    return Observed(
+        kind,
+        max(a.layout, b.layout),
+        a.text and b.text,
+        a.nulls or b.nulls,
+        earliest(a.first, b.first),
+        earliest(a.listed, b.listed),
+        earliest(a.binary, b.binary),
+        steps,
+    )
+
+
+def join_columns(a: Mapping[str, Observed], b: Mapping[str, Observed]) -> dict[str, Observed]:
+    """Join column by column; a column that one side lacks is null there.
+
+    By name, so that of several that contradict each other in one record the same is told, whichever thread met which column first.
+    """
+    joined = dict(a)
+    for name, seen in sorted(b.items(), key=lambda item: item[0]):
+        joined[name] = join(name, joined[name], seen) if name in joined else seen
+    return joined
+
+
+def earliest(a: Where | None, b: Where | None) -> Where | None:
+    """The one that comes first in the order of reading; None is never."""
+    if a is None or b is None:
+        return a or b
+    return min(a, b, key=Where.order)
+
+
+def arrow_type(seen: Observed, *, infer_text: bool = True, stable_types: bool = False, large_offsets: bool = False) -> pa.DataType:
+    """The Arrow type of a column of which `seen` is all that is known.
+
+    Parameters
+    ----------
+    infer_text : bool
+        Bytes that are all text become string.
+    stable_types : bool
+        Always lists and binary, so that the type depends on the kind alone.
+    large_offsets : bool
+        64-bit offsets: large_list, large_binary, large_string.
+    """
+    text = infer_text and not stable_types
+    if seen.steps is not None:
+        step = seen.steps
+        many = stable_types or step.nulls or step.layout is Layout.LIST
+        inner = _value_type(step, text, large_offsets)
+        return _list_of(_list_of(inner, large_offsets) if many else inner, large_offsets)
+    if seen.layout is Layout.NULL:
+        return pa.null()
+    value = _value_type(seen, text, large_offsets)
+    return _list_of(value, large_offsets) if stable_types or seen.layout is Layout.LIST else value
+
+
+def arrow_schema(
+    columns: Mapping[str, Observed], *, infer_text: bool = True, stable_types: bool = False, large_offsets: bool = False
+) -> pa.Schema:
+    """The schema of inferred columns, sorted by name: their order on the wire means nothing."""
+    return pa.schema(
+        [
+            pa.field(name, arrow_type(columns[name], infer_text=infer_text, stable_types=stable_types, large_offsets=large_offsets))
+            for name in sorted(columns)
+        ]
+    )
+
+
+def _join_kind(name: str, a: Observed, b: Observed) -> Kind:
+    if a.kind is not b.kind and Kind.NONE not in (a.kind, b.kind):
+        raise _conflict(name, a, b, a.kind.words, b.kind.words)
+    return max(a.kind, b.kind)
+
+
+def _value_type(seen: Observed, text: bool, large: bool) -> pa.DataType:
+    if seen.kind is Kind.BYTES:
+        if text and seen.text:
+            return pa.large_string() if large else pa.string()
+        return pa.large_binary() if large else pa.binary()
+    return {Kind.NONE: pa.null(), Kind.INT64: pa.int64(), Kind.FLOAT: pa.float32()}[seen.kind]
+
+
+def _list_of(value: pa.DataType, large: bool) -> pa.DataType:
+    return pa.large_list(value) if large else pa.list_(value)
+
+
+def _form(seen: Observed) -> str:
+    return "a context feature" if seen.steps is None else "a feature list"
+
+
+def _conflict(name: str, a: Observed, b: Observed, is_a: str, is_b: str) -> SchemaError:
+    sides = [(a.first or Where(None, -1), is_a), (b.first or Where(None, -1), is_b)]
+    (before, expected), (after, got) = sorted(sides, key=lambda side: side[0].order())
+    return contradiction(name, before, expected, after, got)
+
+
+def contradiction(name: str, before: Where, expected: str, after: Where, got: str) -> SchemaError:
+    """The error for a column that is one thing in one record and another in a later one; both are named."""
+    return SchemaError(
+        f"it is {expected} in {before} and {got} in {after}",
+        path=after.path,
+        record=after.record if after.record >= 0 else None,
+        feature=name,
+        expected=expected,
+        got=got,
+        advice=f"leave it out (columns=['*', '!{name}']) or read the files apart",
+    )

@@ -1,0 +1,242 @@
+"""Types by name: ``"int32"``, ``"list<string>"``, ``"timestamp[us, tz=UTC]"``; what ``str(pa.DataType)`` prints is read back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.format.dtypes import DTYPE_KEY, element
+from tfrecord_io.schema.tensor_types import (
+    Shape,
+    axes_of,
+    element_and_shape,
+    is_any_tensor,
+    is_variable_shape_tensor,
+    mark,
+    tensor_type,
+    value_type_of,
+    variable_shape_tensor,
+)
+
+_SYNONYMS: dict[str, pa.DataType] = {
+    "bytes": pa.binary(),
+    "text": pa.string(),
+    "str": pa.string(),
+    "int": pa.int64(),
+    "float": pa.float32(),  # Arrow's own word, and the only float kind of a record
+    "datetime": pa.timestamp("us"),
+    "date": pa.date32(),
+}
+_EXTENSIONS: dict[str, Callable[[], pa.DataType]] = {"uuid": pa.uuid, "json": pa.json_, "bool8": pa.bool8}
+_LISTS: dict[str, Callable[[pa.DataType], pa.DataType]] = {"list": pa.list_, "large_list": pa.large_list}
+_NUMPYS = {"halffloat": "float16", "float": "float32", "double": "float64", "timestamp[": "datetime64[", "duration[": "timedelta64["}
+_DEEPEST = 16
+
+_TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns),\s*(?:tz=)?([^\]]+)\]")
+_BINARY = re.compile(r"(?:fixed_size_)?binary[\[(](\d+)[\])]")
+_DECIMAL = re.compile(r"decimal(32|64|128|256)\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
+_DICTIONARY = re.compile(r"dictionary<values=(.+), indices=(\w+), ordered=([01])>", re.DOTALL)
+_TENSOR = re.compile(r"tensor<(.+)>\[([\d\s,?]*)\]")
+_ARROW_TENSOR = re.compile(r"extension<arrow\.fixed_shape_tensor\[value_type=([^<>=]+), shape=\[([\d,]*)\]\]>")
+_EXTENSION = re.compile(r"extension<arrow\.(uuid|json|bool8)>")
+_NOT_NULL = " not null"
+_NESTED = re.compile(r"(list|large_list|fixed_size_list|struct)<(.*)>(?:\[(\d+)\])?", re.DOTALL)
+
+
+def type_from_name(name: str) -> pa.DataType:
+    """The Arrow type that `name` names.
+
+    Raises
+    ------
+    SchemaError
+        `name` is no type.
+
+    Examples
+    --------
+    >>> type_from_name("list<int64>")
+    ListType(list<item: int64>)
+    >>> type_from_name("timestamp[us, tz=UTC]")
+    TimestampType(timestamp[us, tz=UTC])
+    """
+    return _parse(name, name, _DEEPEST)
+
+
+def type_name(type_: pa.DataType) -> str:
+    """The name of an Arrow type, as `type_from_name` reads it and people like to.
+
+    >>> type_name(pa.list_(pa.fixed_shape_tensor(pa.float32(), [2, 3])))
+    'list<item: tensor<float32>[2,3]>'
+    """
+    if is_variable_shape_tensor(type_):
+        return f"tensor<{_numpys(str(value_type_of(type_)))}>{_axes_name(axes_of(type_))}"
+    if pa.types.is_list(type_) and is_variable_shape_tensor(type_.value_type):
+        return f"list<item: {type_name(type_.value_type)}>"
+    return _ARROW_TENSOR.sub(lambda found: f"tensor<{_numpys(found[1])}>[{found[2]}]", str(type_))
+
+
+def logical_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None) -> str:
+    """The name of a field's type; of a tensor that bears the mark of a dtype with that dtype, and the shape that NumPy sees.
+
+    >>> of = element("complex64")
+    >>> logical_name(tensor_type(of, (None, 3)), mark(of))
+    'tensor<complex64>[?,3]'
+    """
+    if metadata is None or DTYPE_KEY not in metadata:
+        return type_name(type_)
+    if pa.types.is_list(type_) and is_any_tensor(type_.value_type):
+        return f"list<item: {logical_name(type_.value_type, metadata)}>"
+    try:
+        of, shape = element_and_shape(pa.field("", type_, metadata=dict(metadata)))
+    except ValueError:
+        return type_name(type_)
+    return f"tensor<{of.name}>{_axes_name(shape)}"
+
+
+def schema_words(schema: pa.Schema, most: int = 6) -> str:
+    """The first columns of a schema and their types, on one line.
+
+    >>> schema_words(pa.schema([("x", pa.int64()), ("y", pa.string())]))
+    'x: int64, y: string'
+    """
+    shown = [f"{printable(f.name, 40)}: {printable(logical_name(f.type, f.metadata), 60)}" for f in schema][:most]
+    return ", ".join([*shown, f"… ({len(schema)} columns)"] if len(schema) > most else shown)
+
+
+def marked_tensor(name: str) -> tuple[pa.DataType, dict[bytes, bytes]] | None:
+    """Type and mark of ``"tensor<complex64>[2,3]"``: of tensors whose Arrow type does not say the dtype; None for other names."""
+    found = _TENSOR.fullmatch(name.strip())
+    try:
+        of = None if found is None else element(found[1].strip())
+    except ValueError:
+        return None
+    return None if found is None or of is None or not of.marked else (tensor_type(of, _axes(found[2])), mark(of))
+
+
+def _numpys(name: str) -> str:
+    """NumPy's word for a type of values, where Arrow has another."""
+    for arrows, numpys in _NUMPYS.items():
+        if name == arrows or (arrows.endswith("[") and name.startswith(arrows) and "," not in name):
+            return name.replace(arrows, numpys)
+    return name
+
+
+def _tensor_value(name: str, whole: str, depth: int) -> pa.DataType:
+    """The type of a tensor's values from NumPy's word, or from Arrow's."""
+    try:
+        of = element(name.strip())
+    except ValueError:
+        return _parse(name, whole, depth)
+    return _parse(name, whole, depth) if of.marked else of.arrow
+
+
+def _axes_name(shape: Shape) -> str:
+    return f"[{','.join('?' if axis is None else str(axis) for axis in shape)}]"
+
+
+def _axes(text: str) -> Shape:
+    return tuple(None if axis.strip() == "?" else int(axis) for axis in text.split(",") if axis.strip())
+
+
+def type_of(kind: Any) -> pa.DataType:
+    """The Arrow type that a type, its name or a dtype of NumPy or TensorFlow stands for.
+
+    Raises
+    ------
+    SchemaError
+        A name or dtype that is no type.
+    TypeError
+        `kind` is nothing of the kind.
+    """
+    if isinstance(kind, pa.DataType):
+        return kind
+    if isinstance(kind, str):
+        return type_from_name(kind)
+    kind = getattr(kind, "as_numpy_dtype", kind)  # tf.DType
+    if isinstance(kind, np.dtype) or (isinstance(kind, type) and issubclass(kind, np.generic)):
+        dtype = np.dtype(kind)
+        if dtype.kind in "OS":
+            return pa.binary()
+        try:
+            return pa.from_numpy_dtype(dtype)
+        except pa.ArrowNotImplementedError as error:
+            raise SchemaError(f"the dtype {dtype} has no Arrow type", got=str(dtype)) from error
+    raise TypeError(f"a type is a pyarrow type, its name or a NumPy dtype, not {type(kind).__name__}")
+
+
+def _parse(text: str, whole: str, depth: int) -> pa.DataType:
+    text = text.strip()
+    if depth == 0:
+        raise _unknown(whole)
+    if nested := _NESTED.fullmatch(text):
+        return _nested(nested, whole, depth)
+    try:
+        return _SYNONYMS.get(text) or _parametric(text, whole, depth) or pa.type_for_alias(text)
+    except (ValueError, KeyError) as error:
+        raise _unknown(whole) from error
+
+
+def _parametric(text: str, whole: str, depth: int) -> pa.DataType | None:
+    if m := _TIMESTAMP.fullmatch(text):
+        return pa.timestamp(m[1], m[2].strip())
+    if m := _BINARY.fullmatch(text):
+        return pa.binary(int(m[1]))
+    if m := _DECIMAL.fullmatch(text):
+        return getattr(pa, f"decimal{m[1]}")(int(m[2]), int(m[3]))
+    if m := _TENSOR.fullmatch(text) or _ARROW_TENSOR.fullmatch(text):
+        value, axes = _tensor_value(m[1], whole, depth - 1), _axes(m[2])
+        return variable_shape_tensor(value, axes) if None in axes else pa.fixed_shape_tensor(value, axes)
+    if m := _EXTENSION.fullmatch(text):
+        return _EXTENSIONS[m[1]]()
+    if m := _DICTIONARY.fullmatch(text):
+        return pa.dictionary(_parse(m[2], whole, depth - 1), _parse(m[1], whole, depth - 1), m[3] == "1")
+    return None
+
+
+def _nested(match: re.Match[str], whole: str, depth: int) -> pa.DataType:
+    outer, inner, size = match.groups()
+    if outer == "struct":
+        return pa.struct([pa.field(*_named(part, whole, depth)) for part in _split(inner)])
+    if outer == "fixed_size_list" and size is None:
+        inner, _, size = inner.rpartition(",")
+    name, sep, value = inner.partition(":")
+    type_ = _item(value if sep and re.fullmatch(r"\s*\w+\s*", name) else inner, whole, depth)
+    if size is None and outer in _LISTS:
+        return _LISTS[outer](type_)
+    if size is None or outer == "large_list" or not size.strip().isdigit():
+        raise _unknown(whole)
+    return pa.list_(type_, int(size))
+
+
+def _item(text: str, whole: str, depth: int) -> pa.DataType | pa.Field:
+    """What a list is of: a type, or a field where the values are never null."""
+    bare = text.rstrip().removesuffix(_NOT_NULL)
+    type_ = _parse(bare, whole, depth - 1)
+    return type_ if bare == text.rstrip() else pa.field("item", type_, nullable=False)
+
+
+def _named(part: str, whole: str, depth: int) -> tuple[str, pa.DataType, bool]:
+    name, sep, value = part.partition(":")
+    if not sep:
+        raise _unknown(whole)
+    bare = value.rstrip().removesuffix(_NOT_NULL)
+    return name.strip(), _parse(bare, whole, depth - 1), bare == value.rstrip()
+
+
+def _split(text: str) -> list[str]:
+    """Cut at the commas that stand outside of all brackets."""
+    parts, level, begin = [], 0, 0
+    for at, c in enumerate(text):
+        level += (c in "<[(") - (c in ">])")
+        if c == "," and level == 0:
+            parts.append(text[begin:at])
+            begin = at + 1
+    return [*parts, text[begin:]] if text.strip() else []
+
+
+def _unknown(name: str) -> SchemaError:
+    return SchemaError(f"there is no type {name!r}", got=name, advice="use names like 'int32', 'string', 'list<float32>', 'timestamp[us]'")

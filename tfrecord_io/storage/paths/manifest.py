@@ -1,0 +1,238 @@
+"""The manifest of a sharded dataset: its files with their records, sizes and checksums. The format alone; no file is touched.
+
+A JSON object in the directory of the files, ``_MANIFEST.json`` for the dataset ``part``, that of a directory as a whole, and
+``_MANIFEST-train.json`` for ``train``, so that several datasets in one directory have one each::
+
+    {"format": "tfrecord_io manifest", "version": 1, "id": 16 hex digits, other for each writing,
+     "dataset": "train", "complete": true, "compression": null or a codec's name,
+     "records": sum, "bytes": sum, "schema": base64 of what field 21574 of a first record holds, or null,
+     "files": [{"path": "train-00000-of-00008", "records": 125, "bytes": 81920, "crc32c": 8 hex digits of the file's bytes}, …]}
+
+While a local dataset is published each file has "staged" beside, the name under which it may still stand, and "replaces" lists
+files of the dataset before it. ``"complete": false`` says that its files are being replaced one by one, which is how buckets do it.
+What is read may come from anyone: it is JSON, its size is bounded, and each name is that of a shard of this dataset, so none leads out of
+the directory.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import os
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from tfrecord_io.errors import CorruptRecordError, printable
+from tfrecord_io.storage.paths.shard_names import parse_shard
+
+FORMAT = "tfrecord_io manifest"
+VERSION = 1
+MAX_BYTES = 64 << 20
+DIRECTORY_STEM = "part"  # of shards whose target was a directory
+
+_NAME = re.compile(r"_MANIFEST(?:-(?P<stem>.+))?\.json", re.DOTALL)
+_ID = re.compile("[0-9a-f]{16}")
+_CRC = re.compile("[0-9a-f]{8}")
+STAGED = re.compile(r"_[0-9a-f]{16}-[0-9]{5}\.staged")
+_MOST = 2**63 - 1
+_DEFECTS = (ValueError, RecursionError, binascii.Error)
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestFile:
+    """One shard.
+
+    Attributes
+    ----------
+    path : str
+        Its name, in the manifest's directory.
+    bytes : int
+        Of the file, compressed if it is.
+    crc32c : int
+        Of these bytes, unmasked.
+    staged : str or None
+        The name under which it stands until it has its own.
+    """
+
+    path: str
+    records: int
+    bytes: int
+    crc32c: int
+    staged: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a manifest says; see the module's text."""
+
+    dataset: str
+    id: str
+    files: tuple[ManifestFile, ...]
+    compression: str | None = None
+    schema: bytes | None = None
+    complete: bool = True
+    replaces: tuple[str, ...] = ()
+
+    @property
+    def records(self) -> int:
+        return sum(file.records for file in self.files)
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+
+def new_id() -> str:
+    """Tell one writing from all others."""
+    return os.urandom(8).hex()
+
+
+def manifest_name(stem: str) -> str:
+    """Name of a dataset's manifest.
+
+    >>> manifest_name("part"), manifest_name("train")
+    ('_MANIFEST.json', '_MANIFEST-train.json')
+    """
+    return "_MANIFEST.json" if stem == DIRECTORY_STEM else f"_MANIFEST-{stem}.json"
+
+
+def stem_of(name: str) -> str | None:
+    """The dataset that a manifest of this name is about; None if it is no name of one."""
+    match = _NAME.fullmatch(name)
+    return None if match is None else match["stem"] or DIRECTORY_STEM
+
+
+def format_manifest(manifest: Manifest) -> bytes:
+    """The text of a manifest."""
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "id": manifest.id,
+        "dataset": manifest.dataset,
+        "complete": manifest.complete,
+        "compression": manifest.compression,
+        "records": manifest.records,
+        "bytes": manifest.bytes,
+        "schema": None if manifest.schema is None else base64.b64encode(manifest.schema).decode(),
+    }
+    if manifest.replaces:
+        document["replaces"] = list(manifest.replaces)
+    head = json.dumps(document, ensure_ascii=False)
+    lines = ",\n  ".join(json.dumps(_entry(file), ensure_ascii=False) for file in manifest.files)
+    return f'{head[:-1]}, "files": [\n  {lines}\n]}}\n'.encode()
+
+
+def _entry(file: ManifestFile) -> dict[str, Any]:
+    entry = {"path": file.path, "records": file.records, "bytes": file.bytes, "crc32c": f"{file.crc32c:08x}"}
+    return entry if file.staged is None else {**entry, "staged": file.staged}
+
+
+def parse_manifest(text: bytes, path: str) -> Manifest | None:
+    """Read the text of a manifest; None if it is some other tool's file of this name.
+
+    Raises
+    ------
+    CorruptRecordError
+        It is damaged, of another version, or names what is no shard of its dataset in its directory; `path` says which it is.
+    """
+    if len(text) > MAX_BYTES:
+        _refuse(path, f"it has {len(text)} bytes, over the limit of {MAX_BYTES}")
+    try:
+        document = json.loads(text)
+    except _DEFECTS as error:
+        _refuse(path, f"it is no JSON ({type(error).__name__})")
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        return None
+    version = document.get("version")
+    if type(version) is not int or version != VERSION:
+        _refuse(path, f"it is of version {printable(repr(version), 40)}, this version reads {VERSION}")
+    return _Parser(path).manifest(document)
+
+
+class _Parser:
+    """Takes a document apart, and refuses what is not of its type."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def manifest(self, document: dict[str, Any]) -> Manifest:
+        dataset = self._text(document, "dataset")
+        if stem_of(os.path.basename(self._path)) not in (dataset, None):
+            _refuse(self._path, f"it is about '{printable(dataset)}', which its name is not")
+        files = tuple(self._file(entry, dataset) for entry in self._list(document, "files"))
+        names = {file.path for file in files}
+        if len(names) < len(files):
+            _refuse(self._path, "it names a file twice")
+        compression = document.get("compression")
+        found = Manifest(
+            dataset=dataset,
+            id=self._matching(document, "id", _ID),
+            files=files,
+            compression=compression if isinstance(compression, str) else None,
+            schema=self._schema(document.get("schema")),
+            complete=self._is(document, "complete", bool),
+            replaces=tuple(self._shard(name, dataset) for name in self._list(document, "replaces", [])),
+        )
+        for name in ("records", "bytes"):
+            if self._number(document, name) != getattr(found, name):
+                _refuse(self._path, f"its {name} are not the sum of its files'")
+        return found
+
+    def _file(self, entry: Any, dataset: str) -> ManifestFile:
+        if not isinstance(entry, dict):
+            _refuse(self._path, "an entry of its files is no object")
+        staged = self._matching(entry, "staged", STAGED) if "staged" in entry else None
+        return ManifestFile(
+            self._shard(entry.get("path"), dataset),
+            self._number(entry, "records"),
+            self._number(entry, "bytes"),
+            int(self._matching(entry, "crc32c", _CRC), 16),
+            staged,
+        )
+
+    def _shard(self, name: Any, dataset: str) -> str:
+        """A name that can only be that of a shard beside the manifest."""
+        if not isinstance(name, str) or not name:
+            _refuse(self._path, "it names a file by what is no text")
+        if any(c in name for c in "/\\\0"):
+            _refuse(self._path, f"it names '{printable(name)}', which would lead out of its directory")
+        shard = parse_shard(name)
+        if shard is None or shard.stem != dataset:
+            _refuse(self._path, f"it names '{printable(name)}', which is no shard of '{printable(dataset)}'")
+        return name
+
+    def _schema(self, text: Any) -> bytes | None:
+        if text is None:
+            return None
+        try:
+            return base64.b64decode(text, validate=True)
+        except (TypeError, ValueError):
+            _refuse(self._path, "its schema is no base64")
+
+    def _number(self, document: dict[str, Any], name: str) -> int:
+        return int(self._is(document, name, int, lambda n: 0 <= n <= _MOST))
+
+    def _text(self, document: dict[str, Any], name: str) -> str:
+        return str(self._is(document, name, str))
+
+    def _matching(self, document: dict[str, Any], name: str, pattern: re.Pattern[str]) -> str:
+        return str(self._is(document, name, str, lambda text: pattern.fullmatch(text) is not None))
+
+    def _list(self, document: dict[str, Any], name: str, default: list[Any] | None = None) -> list[Any]:
+        if default is not None and name not in document:
+            return default
+        return list(self._is(document, name, list))
+
+    def _is(self, document: dict[str, Any], name: str, type_: type, holds: Callable[[Any], bool] = lambda value: True) -> Any:
+        value = document.get(name)
+        if type(value) is not type_ or not holds(value):
+            _refuse(self._path, f"its '{name}' is {printable(repr(value), 80)}")
+        return value
+
+
+def _refuse(path: str, what: str) -> NoReturn:
+    advice = "write the dataset again, or delete the manifest to read the files without it"
+    raise CorruptRecordError(f"the manifest cannot be used: {what}", path=path, advice=advice)

@@ -1,0 +1,159 @@
+"""From what a user calls ``path`` to the file or files to write."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tfrecord_io.compression import codec_for_path, get_codec
+from tfrecord_io.errors import printable
+from tfrecord_io.storage.filesystem.local import LocalTree, Tree, locate, refuse_web
+from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM
+from tfrecord_io.storage.paths.shard_names import parse_shard, parse_spec, shard_name, split_suffixes
+
+_SUFFIX = ".tfrecord"  # of shards whose base has none, where their names need one
+MOST_SHARDS = 100_000  # so that five digits sort them
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a writer writes: one file, or the shards of a dataset.
+
+    Attributes
+    ----------
+    path : str
+        What people see.
+    sharded : bool
+        Whether it is a dataset of shards; else one file, or a file object.
+    count : int or None
+        Number of shards where it is known before writing; 1 for a file.
+    max_shard_bytes : int or None
+        A new shard begins before a record that would bring the uncompressed size above this.
+    compression : str or None
+        Name of the codec of the shards.
+    """
+
+    path: str
+    sharded: bool = False
+    count: int | None = 1
+    max_shard_bytes: int | None = None
+    compression: str | None = None
+    file: Any = None
+    base: str = field(default="", repr=False)  # of the shards' names, in `path`'s form
+    suffix: str = field(default="", repr=False)
+
+    def shard(self, index: int) -> str:
+        """Path of one shard, for `tfrecord_io.storage.write.atomic.open_output`.
+
+        Raises
+        ------
+        ValueError
+            A name has no room for so many.
+        """
+        if index >= MOST_SHARDS:
+            raise ValueError(f"'{self.path}': more than {MOST_SHARDS} shards; pass a larger max_shard_bytes")
+        return shard_name(self.base, index, self.count) + self.suffix
+
+    @property
+    def stem(self) -> str:
+        """The dataset's name, without directory; see `tfrecord_io.storage.paths.shard_names.ShardName.stem`."""
+        shard = parse_shard(self.shard(0).rpartition("/")[2])
+        assert shard is not None
+        return shard.stem
+
+
+def resolve_output(
+    path: Any,
+    *,
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    compression: str | None = "infer",
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+) -> Output:
+    """Decide what a path to write means; nothing is created.
+
+    Parameters
+    ----------
+    path : str, PathLike or binary file object
+        A file; a directory (it is there, or the path ends in "/"): shards ``part-00000-of-00008.tfrecord``;
+        ``name@8``: shards ``name-00000-of-00008``, unless a file has that very name.
+    shards, max_shard_bytes : int, optional
+        Make shards of any path; of a size, their names have no count: ``name-00000.tfrecord``.
+    compression : str or None
+        Of shards, whose names get its suffix; "infer" goes by the suffix in `path`.
+    storage_options, filesystem
+        As for `resolve_inputs`.
+
+    Raises
+    ------
+    ValueError
+        The arguments contradict each other.
+
+    Examples
+    --------
+    >>> output = resolve_output("out/train@2")
+    >>> [output.shard(i) for i in range(output.count)]
+    ['out/train-00000-of-00002', 'out/train-00001-of-00002']
+    """
+    if shards is not None and max_shard_bytes is not None:
+        raise ValueError("shards= says how many files there are, max_shard_bytes= leaves it open: pass one of them")
+    if hasattr(path, "write"):
+        if shards is not None or max_shard_bytes is not None:
+            raise ValueError("a file object is one file: shards= and max_shard_bytes= need a path")
+        return Output(f"<{type(path).__name__}>", file=path)
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"path is a str, a PathLike or a binary file object, not {type(path).__name__}")
+    text = os.fspath(path)
+    tree, name = locate(path, storage_options, filesystem)
+    refuse_web(tree, name)
+    entry = tree.entry(name)
+    if text.endswith("/") or (entry is not None and entry.directory):
+        directory = _base(tree, name, text)
+        base = (directory if directory.endswith("://") else directory.rstrip("/") + "/") + DIRECTORY_STEM + _SUFFIX
+        return _shards(text, base, shards or (None if max_shard_bytes else 1), max_shard_bytes, compression, suffix_last=True)
+    spec = parse_spec(text) if entry is None else None
+    if spec is not None:
+        stem, count = spec
+        if count == 0:
+            raise ValueError(f"'{text}' asks for 0 shards")
+        if (shards is not None and count not in (None, shards)) or (max_shard_bytes is not None and count is not None):
+            other = f"shards={shards}" if shards is not None else f"max_shard_bytes={max_shard_bytes}"
+            raise ValueError(f"'{text}' and {other} contradict each other")
+        if count is None and shards is None and max_shard_bytes is None:
+            raise ValueError(f"'{text}' leaves the number of shards open; say shards= or max_shard_bytes=")
+        return _shards(text, _base(tree, stem, stem), count or shards, max_shard_bytes, compression)
+    if shards is not None or max_shard_bytes is not None:
+        return _shards(text, _base(tree, name, text), shards, max_shard_bytes, compression)
+    return Output(text)
+
+
+def _shards(
+    path: str, base: str, count: int | None, max_bytes: int | None, compression: str | None, *, suffix_last: bool = False
+) -> Output:
+    """TensorFlow's names end with the count; those of a directory, and those without a count, with the suffixes."""
+    if count is not None and count > MOST_SHARDS:
+        raise ValueError(f"'{path}': {count} shards; expected at most {MOST_SHARDS}")
+    codec = codec_for_path(base) if compression == "infer" else get_codec(compression)
+    front, record, packed = split_suffixes(base)
+    added = "" if codec is None or packed else codec.suffixes[0]
+    if count is None or suffix_last:
+        if not record.startswith("."):  # "_tfrecord" and none at all can stand in front of a number only
+            front, record = front + record, _SUFFIX
+        base, added = front, record + (packed or added)
+    output = Output(path, True, count, max_bytes, None if codec is None else codec.name, base=base, suffix=added)
+    _refuse_unnameable(output)
+    return output
+
+
+def _refuse_unnameable(output: Output) -> None:
+    """Raise ValueError where a manifest could not name the shards."""
+    if any(c == "\\" or "\ud800" <= c <= "\udfff" for c in output.stem):
+        raise ValueError(f"'{printable(output.path)}': names of shards are UTF-8 and have no backslash; choose another name")
+
+
+def _base(tree: Tree, name: str, text: str) -> str:
+    """Base for paths that `locate` will see again: "~" is expanded once, URLs stay as they were given."""
+    return name if isinstance(tree, LocalTree) and "://" not in text else text

@@ -1,0 +1,232 @@
+"""What a column holds, gathered batch by batch in bounded memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tfrecord_io.arrow.tensor_values import to_cells
+from tfrecord_io.arrow.tensor_values_rest import flat_values
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
+
+DISTINCT_LIMIT = 1000  # more distinct values than this are not counted on
+EXAMPLE_ROWS = 16  # an example is looked for among so many
+DISTINCT_BYTES = 64  # values longer than this on average are not told apart: images, blobs
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSummary:
+    """One column of a description.
+
+    ``minimum``, ``maximum`` and ``mean`` are those of the values, lists taken apart, NaN left out; ``None`` where the type has no
+    order of numbers. ``min_length`` and ``max_length`` count values in lists, characters in text, bytes in binary.
+    ``min_shape`` and ``max_shape`` are the least and greatest length of each axis of tensors.
+    """
+
+    name: str
+    type: str
+    nulls: int
+    minimum: Any = None
+    maximum: Any = None
+    mean: float | None = None
+    nans: int = 0
+    min_length: int | None = None
+    max_length: int | None = None
+    min_shape: tuple[int, ...] | None = None
+    max_shape: tuple[int, ...] | None = None
+    distinct: int | None = None  # None: not counted, or more than can be
+    example: Any = None  # an early value, not an empty one if there is another
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+class ColumnGatherer:
+    """Takes a column's arrays one after the other and gives its `ColumnSummary`.
+
+    >>> gatherer = ColumnGatherer("x", pa.int32())
+    >>> gatherer.add(pa.array([3, None, 4], pa.int32()))
+    >>> summary = gatherer.summary()
+    >>> summary.nulls, summary.minimum, summary.maximum, summary.mean
+    (1, 3, 4, 3.5)
+    """
+
+    def __init__(self, name: str, type: pa.DataType, metadata: Mapping[bytes, bytes] | None = None) -> None:
+        self.name = name
+        self.field = pa.field(name, type, metadata=dict(metadata or {}))
+        self.type = type
+        self.nulls = 0
+        self.nans = 0
+        self.minimum: Any = None
+        self.maximum: Any = None
+        self.total = 0.0
+        self.numbers = 0
+        self.lengths: tuple[int, int] | None = None
+        self.shapes: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+        self.distinct: set[Any] | None = set()
+        self.example: Any = None
+
+    def add(self, array: pa.Array) -> None:
+        self.nulls += array.null_count
+        present = array.drop_null()
+        if not len(present):
+            return
+        if is_any_tensor(self.type):
+            self._add_tensors(present)
+            return
+        if self.example is None or _is_empty(self.example):  # the next piece may show more
+            self.example = _example(present)
+        values = plain(present)
+        if is_list(values.type):  # the lengths of lists of texts are those of the lists
+            self._add_lengths(pc.list_value_length(values))
+            self.distinct = None
+        elif is_textual(values.type):
+            self._add_lengths(pc.utf8_length(values) if is_text(values.type) else pc.binary_length(values))
+        while is_list(values.type):
+            values = plain(values.flatten().drop_null())
+        if is_ordered(values.type):
+            self._add_numbers(values)
+        self._add_distinct(values)
+
+    def _add_tensors(self, present: pa.Array) -> None:
+        """Tensors count as lists of their values."""
+        values, counts, shapes = flat_values(present, self.field)
+        if self.example is None or _is_empty(self.example):
+            cells = to_cells(present.slice(0, EXAMPLE_ROWS), self.field)
+            self.example = next((cell.tolist() for cell in cells if cell.size), [])
+        self._add_lengths(pa.array(counts))
+        self._add_shapes(shapes)
+        self.distinct = None
+        if is_ordered(values.type):
+            self._add_numbers(values)
+
+    def _add_lengths(self, lengths: pa.Array) -> None:
+        if len(lengths):
+            ends = pc.min_max(lengths).as_py()
+            low, high = self.lengths or (ends["min"], ends["max"])
+            self.lengths = min(low, ends["min"]), max(high, ends["max"])
+
+    def _add_shapes(self, shapes: Array) -> None:
+        least, most = shapes.min(axis=0), shapes.max(axis=0)
+        if self.shapes is not None:
+            least, most = np.minimum(self.shapes[0], least), np.maximum(self.shapes[1], most)
+        self.shapes = tuple(least.tolist()), tuple(most.tolist())
+
+    def _add_numbers(self, values: pa.Array) -> None:
+        if pa.types.is_float16(values.type):
+            values = values.cast(pa.float32())
+        if pa.types.is_floating(values.type):
+            nan = pc.is_nan(values)
+            self.nans += pc.sum(nan).as_py() or 0
+            values = values.filter(pc.invert(nan))
+        if not len(values):
+            return
+        low, high = extremes(values)
+        self.minimum = low if self.minimum is None else min(self.minimum, low)
+        self.maximum = high if self.maximum is None else max(self.maximum, high)
+        if not pa.types.is_temporal(values.type):  # as float64: a sum of int64 may wrap around
+            self.total += pc.sum(values.cast(pa.float64(), safe=False)).as_py()
+            self.numbers += len(values)
+
+    def _add_distinct(self, values: pa.Array) -> None:
+        if self.distinct is None:
+            return
+        blobs = is_textual(values.type) and values.nbytes > DISTINCT_BYTES * len(values)
+        if blobs or not (is_textual(values.type) or is_ordered(values.type)):
+            self.distinct = None
+            return
+        fresh = pc.unique(values)
+        if len(fresh) > DISTINCT_LIMIT:
+            self.distinct = None
+            return
+        self.distinct.update("NaN" if isinstance(v, float) and math.isnan(v) else v for v in fresh.to_pylist())
+        if len(self.distinct) > DISTINCT_LIMIT:
+            self.distinct = None
+
+    def summary(self) -> ColumnSummary:
+        low, high = self.lengths or (None, None)
+        return ColumnSummary(
+            name=self.name,
+            type=type_name(self.type, self.field.metadata),
+            nulls=self.nulls,
+            minimum=self.minimum,
+            maximum=self.maximum,
+            mean=self.total / self.numbers if self.numbers else None,
+            nans=self.nans,
+            min_length=low,
+            max_length=high,
+            min_shape=None if self.shapes is None else self.shapes[0],
+            max_shape=None if self.shapes is None else self.shapes[1],
+            distinct=len(self.distinct) if self.distinct else None,
+            example=self.example,
+        )
+
+
+def _example(present: pa.Array) -> Any:
+    values = plain(present.slice(0, EXAMPLE_ROWS)).to_pylist()
+    return next((v for v in values if not _is_empty(v)), values[0])
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, str | bytes | list) and not value
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """Take off what is wrapped around values: extension types and dictionaries."""
+    if isinstance(array, pa.ExtensionArray):
+        return plain(array.storage)
+    if pa.types.is_dictionary(array.type):
+        return array.dictionary_decode()
+    return array
+
+
+def extremes(values: pa.Array) -> tuple[Any, Any]:
+    """Least and greatest of some values; of dates and times by their numbers, as Arrow has no kernel for durations."""
+    kind = values.type
+    if pa.types.is_temporal(kind):
+        values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    ends = pc.min_max(values)
+    return ends["min"].cast(kind).as_py(), ends["max"].cast(kind).as_py()
+
+
+def is_list(kind: pa.DataType) -> bool:
+    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+
+
+def is_text(kind: pa.DataType) -> bool:
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def is_textual(kind: pa.DataType) -> bool:
+    return is_text(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+
+
+def is_ordered(kind: pa.DataType) -> bool:
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind) or pa.types.is_decimal(kind)
+    return is_number or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
+
+
+def type_name(kind: pa.DataType, metadata: Mapping[bytes, bytes] | None = None) -> str:
+    """Name a type in a few words; the metadata of its field says the dtype of some tensors.
+
+    >>> type_name(pa.dictionary(pa.int8(), pa.string())), type_name(pa.list_(pa.float32()))
+    ('category', 'list<float>')
+    """
+    if pa.types.is_dictionary(kind):
+        values = "" if is_text(kind.value_type) else f"<{type_name(kind.value_type)}>"
+        return f"{'ordered ' if kind.ordered else ''}category{values}"
+    if pa.types.is_fixed_size_list(kind):
+        return f"list<{type_name(kind.value_type)}>[{kind.list_size}]"
+    if is_list(kind):
+        return f"list<{type_name(kind.value_type, metadata)}>"
+    if is_any_tensor(kind):
+        of, shape = element_and_shape(pa.field("", kind, metadata=dict(metadata or {})))
+        return f"tensor<{of.name}>[{', '.join('?' if axis is None else str(axis) for axis in shape)}]"
+    return str(kind)

@@ -1,0 +1,116 @@
+"""What can be known of files without decoding them all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from tfrecord_io.errors import printable
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.record_reader import RecordFile
+from tfrecord_io.schema.type_names import logical_name
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.prefetch import Upcoming
+from tfrecord_io.storage.read.source import Source
+
+
+@dataclass(frozen=True)
+class FileMetadata:
+    """One file: its path, size in bytes (None where unknown) and compression (None for plain)."""
+
+    path: str
+    bytes: int | None
+    compression: str | None
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What `read_metadata` found.
+
+    Attributes
+    ----------
+    files : tuple of FileMetadata
+        In the order of reading.
+    bytes : int or None
+        Of all files together.
+    records : int or None
+        Where they are known without reading the files through: a manifest or an empty file says so.
+    schema : pyarrow.Schema
+    schema_source : str
+        "embedded" in the first file, or "companions" or "inferred" from a sample.
+    """
+
+    files: tuple[FileMetadata, ...]
+    bytes: int | None
+    records: int | None
+    schema: pa.Schema
+    schema_source: str
+
+    def __repr__(self) -> str:
+        files = f"{len(self.files)} file{'' if len(self.files) == 1 else 's'}"
+        known = [("byte", self.bytes), ("record", self.records)]
+        counts = "".join(f", {count:,} {what}{'' if count == 1 else 's'}" for what, count in known if count is not None)
+        columns = [f"  {printable(f.name)}  {printable(logical_name(f.type, f.metadata))}" for f in self.schema]
+        return "\n".join([f"Metadata of {files}{counts}, schema {self.schema_source}", *columns])
+
+
+def read_metadata(
+    path: Any, *, allow_missing_shards: bool = False, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None
+) -> Metadata:
+    """Files, sizes, compression and schema of a dataset.
+
+    Parameters
+    ----------
+    path
+        As in `tfrecord_io.read_table`, but no file object.
+    allow_missing_shards : bool
+        Accept shard names with an index missing or twice.
+    storage_options, filesystem
+        For fsspec.
+
+    Returns
+    -------
+    Metadata
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing matches `path`.
+    TFRecordError
+        The first records are damaged.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"n": [1, 2, 3]}, "numbers.tfrecord")
+    >>> found = tfr.read_metadata("numbers.tfrecord")
+    >>> found.schema_source, found.schema.names, found.files[0].compression
+    ('embedded', ['n'], None)
+    """
+    sources = resolve_inputs(
+        path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards
+    )
+    if any(source.is_file_object for source in sources):
+        raise TypeError("read_metadata takes paths: a file object can be read only once")
+    files = []
+    with Upcoming(sources, heads=True) as upcoming:
+        for source in upcoming:
+            opened = RecordFile(source)
+            files.append(FileMetadata(source.path, source.size, opened.compression))
+            opened.close()
+    keywords = {"storage_options": storage_options, "filesystem": filesystem, "allow_missing_shards": allow_missing_shards, "threads": 1}
+    with Reader(sources, ReadOptions.of(keywords)) as reader:
+        schema, schema_source = reader.schema, reader.report.schema_source
+    sizes = [file.bytes for file in files]
+    total = None if None in sizes else sum(size for size in sizes if size is not None)
+    return Metadata(tuple(files), total, 0 if total == 0 else _records(sources), schema, schema_source)
+
+
+def _records(sources: Sequence[Source]) -> int | None:
+    """What manifests say, where they speak of all files."""
+    counts = [source.shard.file.records for source in sources if source.shard is not None]
+    return sum(counts) if len(counts) == len(sources) else None
