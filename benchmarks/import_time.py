@@ -23,7 +23,8 @@ print(time.perf_counter() - begin, "pandas" in sys.modules)
 def measure() -> tuple[float, bool]:
     """Seconds over numpy and pyarrow, and whether pandas came along."""
     answers = [
-        subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout.split() for _ in range(REPEAT)
+        subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout.split()
+        for _ in range(REPEAT)
     ]
     return min(float(seconds) for seconds, _ in answers), any(pandas == "True" for _, pandas in answers)
 

@@ -63,7 +63,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         time.sleep(self.store.delay)
         if "list-type" in self._query:
-            self._answer(200, b"<ListBucketResult><KeyCount>0</KeyCount><IsTruncated>false</IsTruncated></ListBucketResult>")
+            self._answer(
+                200, b"<ListBucketResult><KeyCount>0</KeyCount><IsTruncated>false</IsTruncated></ListBucketResult>"
+            )
             return
         parts = self.store.objects.get(self._key)
         if parts is None:
@@ -96,7 +98,10 @@ class Handler(BaseHTTPRequestHandler):
         if "uploads" in self._query:
             upload = uuid.uuid4().hex
             self.store.uploads[upload] = {}
-            self._answer(200, f"<InitiateMultipartUploadResult><UploadId>{upload}</UploadId></InitiateMultipartUploadResult>".encode())
+            self._answer(
+                200,
+                f"<InitiateMultipartUploadResult><UploadId>{upload}</UploadId></InitiateMultipartUploadResult>".encode(),
+            )
             return
         parts = self.store.uploads.pop(self._query["uploadId"][0])
         self.store.objects[self._key] = [parts[n] for n in sorted(parts)]

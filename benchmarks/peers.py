@@ -31,7 +31,9 @@ class TfData:
         self.path = str(workload.path)
         self.compression = workload.compression
         schema = workload.table(8).schema
-        lists = [field.name for field in schema if pa.types.is_list(field.type) and field.name not in dict(workload.fixed)]
+        lists = [
+            field.name for field in schema if pa.types.is_list(field.type) and field.name not in dict(workload.fixed)
+        ]
         dense = {f.name: self._dense(f, dict(workload.fixed)) for f in schema if f.name not in lists}
         dtypes = {name: self._dtype(schema.field(name)) for name in lists}
         self.features = {
@@ -97,7 +99,11 @@ class TfxBsl:
     def run(self, setting: tuple[int, str]) -> list[pa.RecordBatch]:
         size, form = setting
         decode = self.decoders[form].DecodeBatch
-        records = self.tf.data.TFRecordDataset(self.path, self.compression, buffer_size=8 << 20).batch(size).prefetch(AUTOTUNE)
+        records = (
+            self.tf.data.TFRecordDataset(self.path, self.compression, buffer_size=8 << 20)
+            .batch(size)
+            .prefetch(AUTOTUNE)
+        )
         return [decode(list(batch)) for batch in records.as_numpy_iterator()]
 
     @staticmethod
@@ -124,10 +130,14 @@ class Tfrecord:
 
     def run(self, setting: tuple[()]) -> dict[str, Any]:
         columns: dict[str, list] = {name: [] for name in self.description}
-        for record in itertools.islice(self.load(self.path, None, self.description, compression_type=self.compression), self.rows):
+        for record in itertools.islice(
+            self.load(self.path, None, self.description, compression_type=self.compression), self.rows
+        ):
             for name, values in record.items():
                 columns[name].append(values)
-        return {name: v if isinstance(v[0], bytes) else np.concatenate(v) for name, v in columns.items()} | {"": self.rows}
+        return {name: v if isinstance(v[0], bytes) else np.concatenate(v) for name, v in columns.items()} | {
+            "": self.rows
+        }
 
     @staticmethod
     def count(result: dict[str, Any]) -> int:

@@ -78,15 +78,31 @@ def ratios(results: Sequence[tuple[Workload, list[Result]]], alone: bool = False
     `alone`: there are no peers.
     """
     if alone:
-        rows = [[w.title, _seconds(one), _seconds(two), _seconds(floor), _ratio(one, floor)] for w, (one, two, floor) in results]
+        rows = [
+            [w.title, _seconds(one), _seconds(two), _seconds(floor), _ratio(one, floor)]
+            for w, (one, two, floor) in results
+        ]
         return table(["workload", "ours, 1 thread", "ours, 2 threads", "floor", "ours / floor"], rows)
-    header = ["workload", "MB", "ours, 1 thread", "ours, 2 threads", "best peer", "which", "1 thread", "2 threads", "floor", "ours / floor"]
+    header = [
+        "workload",
+        "MB",
+        "ours, 1 thread",
+        "ours, 2 threads",
+        "best peer",
+        "which",
+        "1 thread",
+        "2 threads",
+        "floor",
+        "ours / floor",
+    ]
     rows = []
     for workload, (one, two, *peers, floor) in results:
         best = _best(peers)
         size = f"{workload.path.stat().st_size / 1e6:.0f}"
         times = [_seconds(one), _seconds(two), _seconds(best), f"{best.name} {best.setting}".strip()]
-        rows.append([workload.title, size, *times, _ratio(best, one), _ratio(best, two), _seconds(floor), _ratio(one, floor)])
+        rows.append(
+            [workload.title, size, *times, _ratio(best, one), _ratio(best, two), _seconds(floor), _ratio(one, floor)]
+        )
     return table(header, rows)
 
 

@@ -31,16 +31,24 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--gzip", action="store_true", help="files compressed by gzip")
     direction = parser.add_mutually_exclusive_group()
-    direction.add_argument("--read", dest="directions", action="store_const", const=("read",), help="file → columns (the default)")
+    direction.add_argument(
+        "--read", dest="directions", action="store_const", const=("read",), help="file → columns (the default)"
+    )
     direction.add_argument("--write", dest="directions", action="store_const", const=("write",), help="columns → file")
     direction.add_argument("--all", dest="directions", action="store_const", const=("read", "write"), help="both")
     parser.set_defaults(directions=("read",))
     parser.add_argument("--repeat", type=int, default=7, help="rounds at most (default 7)")
     parser.add_argument(
-        "--budget", type=float, default=30.0, metavar="S", help="a contender that has run S seconds is not repeated (default 30)"
+        "--budget",
+        type=float,
+        default=30.0,
+        metavar="S",
+        help="a contender that has run S seconds is not repeated (default 30)",
     )
     parser.add_argument("--no-peers", action="store_true", help="only ours and the floor")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="also into FILE, between its bench markers if it has them")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="also into FILE, between its bench markers if it has them"
+    )
     for name, what in SPECIAL.items():
         parser.add_argument(f"--{name}", dest="special", action="store_const", const=name, help=f"{what}, instead")
     options = parser.parse_args(argv)
@@ -71,7 +79,9 @@ def measure(direction: str, options: argparse.Namespace) -> str:
     title = {"read": "File → Arrow", "write": "Arrow → file"}[direction] + (", gzip" if options.gzip else "")
     parts = [f"### {title}", report.ratios(results, options.no_peers)]
     if not options.no_peers:
-        parts.append(f"Geometric mean: {_geometric_mean(results, 0)} on one thread, {_geometric_mean(results, 1)} on two.")
+        parts.append(
+            f"Geometric mean: {_geometric_mean(results, 0)} on one thread, {_geometric_mean(results, 1)} on two."
+        )
         parts.append(report.peers(results))
     if options.gzip and direction == "write":
         parts.append(report.sizes(results))

@@ -24,7 +24,12 @@ from benchmarks.writers import OursWriter, TensorFlowWriter
 __all__ = ["Floor", "TensorFlowWriter", "measure"]  # contenders are found here, where their workloads are
 
 MOST = 1.5
-READERS = ("benchmarks.tensors:Ours", "benchmarks.tensors:OursTwoThreads", "benchmarks.tensors:TfData", "benchmarks.tensors:Floor")
+READERS = (
+    "benchmarks.tensors:Ours",
+    "benchmarks.tensors:OursTwoThreads",
+    "benchmarks.tensors:TfData",
+    "benchmarks.tensors:Floor",
+)
 WRITERS = (
     "benchmarks.tensors:OursTensorWriter",
     "benchmarks.tensors:OursTensorWriterTwoThreads",
@@ -149,7 +154,10 @@ def measure(repeat: int = 7, budget: float = 15.0) -> tuple[str, bool]:
         for workload in TENSORS:
             print(f"{direction}: {workload.title} …", file=sys.stderr, flush=True)
             results = contest(specs, workload, repeat, budget)
-            parts += [f"{workload.title}, {direction}", report.table(["", "setting", "time", "÷ floor"], _rows(results))]
+            parts += [
+                f"{workload.title}, {direction}",
+                report.table(["", "setting", "time", "÷ floor"], _rows(results)),
+            ]
             good &= not any(each.error for each in results)
             if direction == "read":
                 good &= min(each.seconds for each in results[:2]) <= MOST * results[-1].seconds

@@ -51,7 +51,9 @@ class Ours:
         self.schema = {"image": tfr.tensor("float32", (28, 28, 1)), "label": tfr.tensor("float64", (10,))}
 
     def run(self, setting: tuple[()]) -> int:
-        batches = self.iterate(self.path, batch_size=BATCH, shuffle_buffer=BUFFER, seed=0, schema=self.schema, threads=self.threads)
+        batches = self.iterate(
+            self.path, batch_size=BATCH, shuffle_buffer=BUFFER, seed=0, schema=self.schema, threads=self.threads
+        )
         return sum(len(batch["image"]) for batch in batches)
 
     @staticmethod

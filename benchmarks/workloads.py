@@ -143,7 +143,9 @@ def rows_of(table: pa.Table, batch: int = 1024) -> Iterator[dict[str, list]]:
     """Rows as dicts of lists of Python values: what a program without columns holds."""
     for part in table.to_batches(max_chunksize=batch):
         columns = [c.to_pylist() for c in part.columns]
-        wrapped = [c if pa.types.is_list(t) else [[v] for v in c] for c, t in zip(columns, part.schema.types, strict=True)]
+        wrapped = [
+            c if pa.types.is_list(t) else [[v] for v in c] for c, t in zip(columns, part.schema.types, strict=True)
+        ]
         for row in zip(*wrapped, strict=True):
             yield dict(zip(part.schema.names, row, strict=True))
 

@@ -12,7 +12,10 @@ import pytest
 
 import tfrecord_io
 
-MODULES = ["tfrecord_io", *(m.name for m in pkgutil.walk_packages(tfrecord_io.__path__, "tfrecord_io.") if not m.name.endswith("._kernel"))]
+MODULES = [
+    "tfrecord_io",
+    *(m.name for m in pkgutil.walk_packages(tfrecord_io.__path__, "tfrecord_io.") if not m.name.endswith("._kernel")),
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -62,10 +62,32 @@ FLOORS = {
     "versions": 6,
     "cli": 6,
 }
-AT_ONCE = {"click", "crc32c", "fsspec", "google", "isal", "numpy", "pyarrow"}  # third parties a module may import at its top
+AT_ONCE = {
+    "click",
+    "crc32c",
+    "fsspec",
+    "google",
+    "isal",
+    "numpy",
+    "pyarrow",
+}  # third parties a module may import at its top
 WHEN_NEEDED = {"pandas", "rich", "tqdm", "dateutil", "ml_dtypes", "PIL"}  # inside functions only
 # Adapters alone import these, each its own, inside functions.
-OPTIONAL = {"polars", "duckdb", "xarray", "dask", "ray", "pyspark", "torch", "s3fs", "gcsfs", "datasets", "jax", "tensorflow", "tfx_bsl"}
+OPTIONAL = {
+    "polars",
+    "duckdb",
+    "xarray",
+    "dask",
+    "ray",
+    "pyspark",
+    "torch",
+    "s3fs",
+    "gcsfs",
+    "datasets",
+    "jax",
+    "tensorflow",
+    "tfx_bsl",
+}
 
 
 def package_files() -> Iterator[tuple[str, Path]]:
@@ -86,7 +108,9 @@ def is_type_checking(node: ast.AST) -> bool:
 def imports(node: ast.AST, inside: bool = False) -> Iterator[tuple[str, bool, int]]:
     """(dotted name, whether it waits for a call, line) of every import below `node`; type-only ones count as waiting."""
     for child in ast.iter_child_nodes(node):
-        waits = inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or is_type_checking(child)
+        waits = (
+            inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or is_type_checking(child)
+        )
         if isinstance(child, ast.Import):
             for alias in child.names:
                 yield alias.name, waits, child.lineno
@@ -117,7 +141,9 @@ def test_imports_never_go_up(name: str) -> None:
         if parts[0] != "tfrecord_io":
             continue
         unit = parts[1] if len(parts) > 1 and parts[1] in FLOORS else "__init__"
-        assert FLOORS[unit] <= own, f"tfrecord_io/{name}.py:{line} (floor {own}) imports {target} (floor {FLOORS[unit]})"
+        assert FLOORS[unit] <= own, (
+            f"tfrecord_io/{name}.py:{line} (floor {own}) imports {target} (floor {FLOORS[unit]})"
+        )
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -171,7 +197,9 @@ ERRORS = """
 SCHEMAS = """
     Schema InferredSchema Field FixedLenFeature VarLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature SparseTensor RaggedTensor
 """.split()
-RESULTS = "ArrayIterator ArrayStream RandomAccess Reader Writer WriteReport ReadReport SkippedRegion Metadata".split()  # what calls give
+RESULTS = (
+    "ArrayIterator ArrayStream RandomAccess Reader Writer WriteReport ReadReport SkippedRegion Metadata".split()
+)  # what calls give
 LATER = """
     dataset salvage split merge shuffle
 """.split()

@@ -77,7 +77,9 @@ BAD = [
 
 
 @pytest.mark.parametrize(("given", "error"), BAD, ids=lambda v: str(v) if isinstance(v, dict) else v.__name__)
-def test_a_wrong_value_for_reading_is_refused_when_the_call_is_made(path: Path, given: dict[str, Any], error: type[Exception]) -> None:
+def test_a_wrong_value_for_reading_is_refused_when_the_call_is_made(
+    path: Path, given: dict[str, Any], error: type[Exception]
+) -> None:
     (name,) = given
     with pytest.raises(error, match=name) as caught:
         tfr.open_reader(path, **given)
@@ -106,7 +108,9 @@ def test_a_wrong_value_for_reading_is_refused_when_the_call_is_made(path: Path, 
     ],
     ids=str,
 )
-def test_a_wrong_value_for_writing_is_refused_and_nothing_is_written(path: Path, given: dict[str, Any], error: type[Exception]) -> None:
+def test_a_wrong_value_for_writing_is_refused_and_nothing_is_written(
+    path: Path, given: dict[str, Any], error: type[Exception]
+) -> None:
     (name,) = given
     with pytest.raises(error, match=name) as caught:
         write(path, **given)
@@ -155,7 +159,9 @@ def test_the_texts_cover_exactly_the_keywords() -> None:
     assert set(keywords.WRITE) == {f.name for f in fields(WriteOptions)}
 
 
-@pytest.mark.parametrize(("name", "value"), [("sample", 1), ("on_new", "ignore"), ("batch_size", 1), ("batch_bytes", 1)])
+@pytest.mark.parametrize(
+    ("name", "value"), [("sample", 1), ("on_new", "ignore"), ("batch_size", 1), ("batch_bytes", 1)]
+)
 def test_a_keyword_of_streams_does_no_harm_where_a_whole_is_read(tmp_path: Path, name: str, value: Any) -> None:
     path = written(tmp_path / "a", [example(x=int64s(1)), example(new=int64s(1), x=int64s(1, 2))])
     assert tfr.read_table(path, **{name: value}) == tfr.read_table(path)
@@ -188,7 +194,11 @@ FLAGS = {
     WriteOptions: ["nan_to_null", "embed_schema", "progress", "index"],
     IterOptions: ["drop_last"],
 }
-MAPPINGS = {ReadOptions: ["schema_overrides", "storage_options"], WriteOptions: ["column_encoding", "storage_options"], IterOptions: []}
+MAPPINGS = {
+    ReadOptions: ["schema_overrides", "storage_options"],
+    WriteOptions: ["column_encoding", "storage_options"],
+    IterOptions: [],
+}
 
 
 @pytest.mark.parametrize("kind", list(FLAGS), ids=lambda kind: kind.__name__)

@@ -65,7 +65,13 @@ if TYPE_CHECKING:
     from tfrecord_io.schema.schema import Schema
     from tfrecord_io.tf_compat.composite import RaggedTensor, SparseTensor
     from tfrecord_io.tf_compat.decode_raw import decode_raw
-    from tfrecord_io.tf_compat.example import bytes_feature, decode_example, encode_example, float_feature, int64_feature
+    from tfrecord_io.tf_compat.example import (
+        bytes_feature,
+        decode_example,
+        encode_example,
+        float_feature,
+        int64_feature,
+    )
     from tfrecord_io.tf_compat.parse_example import parse_example
     from tfrecord_io.tools.count import count_records
     from tfrecord_io.tools.describe import describe
@@ -85,7 +91,7 @@ _HOMES = {
     "training.iterator": ("ArrayIterator", "iter_arrays"),
     "arrays.read_arrays": ("read_arrays",),
     "engine.reference.messages": (
-    "BytesList",
+        "BytesList",
         "Example",
         "Feature",
         "FeatureList",
@@ -105,7 +111,13 @@ _HOMES = {
     "read.random_access": ("RandomAccess", "open_random"),
     "read.reader": ("Reader",),
     "schema.inferred_schema": ("InferredSchema",),
-    "schema.formats.tf_features": ("FixedLenFeature", "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "VarLenFeature"),
+    "schema.formats.tf_features": (
+        "FixedLenFeature",
+        "FixedLenSequenceFeature",
+        "RaggedFeature",
+        "SparseFeature",
+        "VarLenFeature",
+    ),
     "schema.field": ("Field",),
     "schema.schema": ("Schema",),
     "schema.field_makers": ("bytes_", "image", "list_", "scalar", "sequence", "tensor", "text"),

@@ -16,4 +16,6 @@ def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     kept = [i for i, _ in enumerate(headings) if any(row[i] for row in rows) or not rows]
     lines = [[str(cells[i]) for i in kept] for cells in [headings, *rows]]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
+    )

@@ -179,7 +179,9 @@ _STREAM_ONLY = {"sample", "on_new", "batch_size", "batch_bytes"}
 _TEXTS = {ReadOptions: READ, WriteOptions: WRITE, ArrayOptions: ARRAYS, IterOptions: ITERATION}
 
 
-def explained(options: type[ReadOptions] | type[WriteOptions], *, whole: bool = False, without: Collection[str] = ()) -> Callable[[F], F]:
+def explained(
+    options: type[ReadOptions] | type[WriteOptions], *, whole: bool = False, without: Collection[str] = ()
+) -> Callable[[F], F]:
     """Give a function that takes ``**keywords`` of `options` its full signature and docstring.
 
     In the docstring ``{path}``, ``{dtype_backend}`` and ``{keywords}`` are filled in. `whole`: the call returns a whole, so the
@@ -192,7 +194,9 @@ def explained(options: type[ReadOptions] | type[WriteOptions], *, whole: bool = 
         named = [f for f in fields(options) if f.name not in left_out]
         listed = "\n".join(f"{f.name} : {texts[f.name]}" for f in named)
         doc = inspect.cleandoc(function.__doc__ or "")
-        function.__doc__ = doc.replace("{path}", PATH).replace("{dtype_backend}", DTYPE_BACKEND).replace("{keywords}", listed)
+        function.__doc__ = (
+            doc.replace("{path}", PATH).replace("{dtype_backend}", DTYPE_BACKEND).replace("{keywords}", listed)
+        )
         signature = inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         more = [

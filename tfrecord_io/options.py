@@ -71,7 +71,9 @@ def _flag(options: object, name: str, *others: object) -> None:
     if value in others:
         return
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
-        raise TypeError(f"{name}={value!r}: expected {', '.join(map(repr, others))}{' or ' if others else ''}True or False")
+        raise TypeError(
+            f"{name}={value!r}: expected {', '.join(map(repr, others))}{' or ' if others else ''}True or False"
+        )
     object.__setattr__(options, name, bool(value))
 
 
@@ -139,7 +141,9 @@ class ReadOptions(_Options):
         if isinstance(self.columns, bytes) or not isinstance(self.columns, str | Iterable | None):
             raise TypeError(f"columns={self.columns!r}: expected names, globs and !names")
         if self.columns is not None:
-            object.__setattr__(self, "columns", (self.columns,) if isinstance(self.columns, str) else tuple(self.columns))
+            object.__setattr__(
+                self, "columns", (self.columns,) if isinstance(self.columns, str) else tuple(self.columns)
+            )
             if not all(isinstance(name, str) for name in self.columns):
                 raise TypeError(f"columns={self.columns!r}: expected names, globs and !names")
         if not isinstance(self.include_file_paths, str | None):
@@ -157,7 +161,9 @@ class ReadOptions(_Options):
         for name in ("max_record_bytes", "max_features", "batch_size", "batch_bytes"):
             _at_least(name, getattr(self, name), 1, INT64_MAX)
         if self.max_record_bytes > MAX_RECORD_BYTES:
-            raise ValueError(f"max_record_bytes={self.max_record_bytes}: expected at most {MAX_RECORD_BYTES}, protobuf's own limit")
+            raise ValueError(
+                f"max_record_bytes={self.max_record_bytes}: expected at most {MAX_RECORD_BYTES}, protobuf's own limit"
+            )
         _thread_count(self.threads)
 
     @property

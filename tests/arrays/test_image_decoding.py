@@ -34,13 +34,17 @@ def colours(height: int, width: int) -> np.ndarray:
 @pytest.fixture
 def same(tmp_path: Path) -> tuple[Path, list[np.ndarray]]:
     pixels = [colours(5, 7) for _ in range(12)]
-    return written(tmp_path / "a.tfrecord", [example(x=blobs(encoded(p)), n=int64s(i)) for i, p in enumerate(pixels)]), pixels
+    return written(
+        tmp_path / "a.tfrecord", [example(x=blobs(encoded(p)), n=int64s(i)) for i, p in enumerate(pixels)]
+    ), pixels
 
 
 @pytest.fixture
 def uneven(tmp_path: Path) -> tuple[Path, list[np.ndarray]]:
     pixels = [colours(3 + i, 8 - i) for i in range(5)]
-    return written(tmp_path / "b.tfrecord", [example(x=blobs(encoded(p)), n=int64s(i)) for i, p in enumerate(pixels)]), pixels
+    return written(
+        tmp_path / "b.tfrecord", [example(x=blobs(encoded(p)), n=int64s(i)) for i, p in enumerate(pixels)]
+    ), pixels
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -50,7 +54,9 @@ def test_images_of_one_size_are_stacked(same: tuple[Path, list[np.ndarray]], thr
         images = tfr.read_arrays(path, schema={"x": maker}, threads=threads)["x"]
         assert images.dtype == np.uint8
         assert (images == np.stack(pixels)).all()
-    assert tfr.read_table(path, schema={"x": tfr.image()})["x"][0].as_py() == encoded(pixels[0])  # only arrays are decoded
+    assert tfr.read_table(path, schema={"x": tfr.image()})["x"][0].as_py() == encoded(
+        pixels[0]
+    )  # only arrays are decoded
 
 
 def test_images_of_several_sizes(uneven: tuple[Path, list[np.ndarray]]) -> None:
@@ -131,7 +137,10 @@ def other_modes() -> dict[str, tuple[bytes, dict[str, list[list[int]]]]]:
     grey = encoded(np.array([[[100, 0], [200, 128]]], np.uint8))
     with_opacity = [[10, 20, 30, 255], [40, 50, 60, 0]]
     return {
-        "palette": (buffer.getvalue(), {"RGB": [[10, 20, 30], [40, 50, 60]], "RGBA": with_opacity, "unchanged": with_opacity}),
+        "palette": (
+            buffer.getvalue(),
+            {"RGB": [[10, 20, 30], [40, 50, 60]], "RGBA": with_opacity, "unchanged": with_opacity},
+        ),
         "grey and opacity": (
             grey,
             {
@@ -173,13 +182,17 @@ def test_printers_colours_become_those_of_a_screen(tmp_path: Path) -> None:
         (np.zeros((3, 4), np.uint8), "1", (np.uint8, (3, 4, 1))),
     ],
 )
-def test_unchanged_keeps_what_the_image_has(tmp_path: Path, pixels: np.ndarray, mode: str | None, expected: Any) -> None:
+def test_unchanged_keeps_what_the_image_has(
+    tmp_path: Path, pixels: np.ndarray, mode: str | None, expected: Any
+) -> None:
     path = written(tmp_path / "a", [example(x=blobs(encoded(pixels, mode=mode)))] * 2)
     got = tfr.read_arrays(path, schema={"x": tfr.image(mode="unchanged")})["x"]
     assert (got.dtype, got.shape) == (expected[0], (2, *expected[1]))
     if pixels.dtype == np.uint16:
         assert (got[0, :, :, 0] == pixels).all()
-    mixed = written(tmp_path / "b", [example(x=blobs(encoded(pixels, mode=mode))), example(x=blobs(encoded(colours(2, 2))))])
+    mixed = written(
+        tmp_path / "b", [example(x=blobs(encoded(pixels, mode=mode))), example(x=blobs(encoded(colours(2, 2))))]
+    )
     rows = tfr.read_arrays(mixed, schema={"x": tfr.image(mode="unchanged")})["x"]
     assert [(row.dtype, row.shape) for row in rows] == [expected, (np.uint8, (2, 2, 3))]
 
@@ -231,7 +244,9 @@ def test_an_image_of_another_shape_is_told(uneven: tuple[Path, list[np.ndarray]]
 
 
 def test_a_missing_image(tmp_path: Path) -> None:
-    path = written(tmp_path / "a", [example(x=blobs(encoded(colours(2, 2)))), example(), example(x=blobs(encoded(colours(3, 3))))])
+    path = written(
+        tmp_path / "a", [example(x=blobs(encoded(colours(2, 2)))), example(), example(x=blobs(encoded(colours(3, 3))))]
+    )
     rows = tfr.read_arrays(path, schema={"x": tfr.image()})["x"]
     assert [None if row is None else row.shape for row in rows] == [(2, 2, 3), None, (3, 3, 3)]
     with pytest.raises(tfr.FeatureNotFoundError, match="record 1"):
@@ -240,7 +255,9 @@ def test_a_missing_image(tmp_path: Path) -> None:
     assert masked.mask.all(axis=(1, 2, 3)).tolist() == [False, True, False]
 
 
-def test_without_pillow_the_extra_is_named(same: tuple[Path, list[np.ndarray]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pillow_the_extra_is_named(
+    same: tuple[Path, list[np.ndarray]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
     monkeypatch.setitem(sys.modules, "PIL.Image", None)
     with pytest.raises(tfr.MissingDependencyError, match=r"tfrecord_io\[image\]"):

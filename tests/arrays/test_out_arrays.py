@@ -62,7 +62,9 @@ def test_what_does_not_fit_is_refused(tmp_path: Path, array: Any, error: type[Ex
 
 def test_lists_have_to_be_of_the_length_of_the_array(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(x=int64s(1, 2)), example(x=int64s(3))])
-    with pytest.raises(tfr.SchemaError, match=r"record 1: feature 'x': its shape is \(1,\), and the array of out= has \(2,\)"):
+    with pytest.raises(
+        tfr.SchemaError, match=r"record 1: feature 'x': its shape is \(1,\), and the array of out= has \(2,\)"
+    ):
         tfr.read_arrays(path, out={"x": np.zeros((2, 2), np.int64)})
     with pytest.raises(tfr.SchemaError, match=r"the column is int64 \[rows, \?\]"):
         tfr.read_arrays(path, out={"x": np.zeros(2, np.int64)})

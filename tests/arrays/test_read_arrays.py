@@ -69,7 +69,11 @@ def test_each_column_has_its_dtype_and_values(path: Path, engine: str) -> None:
         assert arrays[name].dtype == array.dtype, name
         assert arrays[name].shape == array.shape, name
         assert (arrays[name] == array).all(), name
-    assert [(row.dtype, row.tolist()) for row in arrays["ragged"]] == [(np.int64, [1]), (np.int64, []), (np.int64, [2, 3])]
+    assert [(row.dtype, row.tolist()) for row in arrays["ragged"]] == [
+        (np.int64, [1]),
+        (np.int64, []),
+        (np.int64, [2, 3]),
+    ]
     assert [row.tolist() for row in arrays["words"]] == [["a"], ["b", "c"], []]
     assert arrays["blob"][0] == b"a\0"  # NumPy's S would drop the trailing NUL
 
@@ -96,7 +100,10 @@ def test_no_records_give_arrays_without_rows(path: Path, tmp_path: Path) -> None
 def test_ragged_forms(path: Path) -> None:
     offsets = tfr.read_arrays(path, columns=["ragged", "pair", "words", "box"], ragged="offsets")
     assert [array.tolist() for array in offsets["ragged"]] == [[1, 2, 3], [0, 1, 1, 3]]
-    assert [array.tolist() for array in offsets["pair"]] == [[1, 2, 3, 4, 5, 6], [0, 2, 4, 6]]  # the type decides, not the values
+    assert [array.tolist() for array in offsets["pair"]] == [
+        [1, 2, 3, 4, 5, 6],
+        [0, 2, 4, 6],
+    ]  # the type decides, not the values
     assert [array.tolist() for array in offsets["words"]] == [["a", "b", "c"], [0, 1, 3, 3]]
     assert offsets["box"].shape == (3, 2)
     padded = tfr.read_arrays(path, columns=["ragged", "words", "pair"], ragged="pad", pad_value=-9)
@@ -139,20 +146,26 @@ def test_two_arrays_of_one_name_are_refused(tmp_path: Path) -> None:
 def test_a_missing_value_is_an_error_or_a_mask(tmp_path: Path, engine: str, type_: Any, value: bytes) -> None:
     first = written(tmp_path / "a.tfrecord", [example(x=value)] * 2)
     second = written(tmp_path / "b.tfrecord", [example(x=value), example()])
-    with pytest.raises(tfr.FeatureNotFoundError, match=r"b\.tfrecord: record 1: feature 'x'.*pass missing=\"mask\"") as caught:
+    with pytest.raises(
+        tfr.FeatureNotFoundError, match=r"b\.tfrecord: record 1: feature 'x'.*pass missing=\"mask\""
+    ) as caught:
         tfr.read_arrays([first, second], schema={"x": type_})
     assert (caught.value.path, caught.value.record, caught.value.records_intact) == (str(second), 1, 3)
     masked = tfr.read_arrays([first, second], schema={"x": type_}, missing="mask")["x"]
     assert isinstance(masked, np.ma.MaskedArray)
     assert masked.mask.reshape(4, -1).all(axis=1).tolist() == [False, False, False, True]
     assert not masked.data[3].any() if masked.dtype.kind not in "M" else masked.data[3] == np.datetime64(0, "s")
-    assert isinstance(tfr.read_arrays(first, schema={"x": type_}, missing="mask")["x"], np.ma.MaskedArray)  # not decided by values
+    assert isinstance(
+        tfr.read_arrays(first, schema={"x": type_}, missing="mask")["x"], np.ma.MaskedArray
+    )  # not decided by values
     with pytest.warns(tfr.StoppedEarlyWarning, match="record 1"):
         assert len(tfr.read_arrays([first, second], schema={"x": type_}, on_error="stop")["x"]) == 3
 
 
 def test_text_bytes_and_objects_hold_none(tmp_path: Path) -> None:
-    path = written(tmp_path / "a", [example(t=blobs(b"x"), b=blobs(b"\xff"), r=int64s(1)), example(), example(r=int64s(1, 2))])
+    path = written(
+        tmp_path / "a", [example(t=blobs(b"x"), b=blobs(b"\xff"), r=int64s(1)), example(), example(r=int64s(1, 2))]
+    )
     arrays = tfr.read_arrays(path)
     assert arrays["t"].tolist() == ["x", None, None]
     assert arrays["t"].dtype == np.dtypes.StringDType(na_object=None)
@@ -209,7 +222,9 @@ def test_steps_that_are_tensors_have_their_dtype(tmp_path: Path, engine: str, na
 
 
 @pytest.mark.fault(44)
-@pytest.mark.parametrize(("step", "item"), [(int64s(1), "int64"), (int64s(1), "bool"), (blobs(b"ab"), tfr.tensor("uint8", (2,)))])
+@pytest.mark.parametrize(
+    ("step", "item"), [(int64s(1), "int64"), (int64s(1), "bool"), (blobs(b"ab"), tfr.tensor("uint8", (2,)))]
+)
 def test_a_step_without_a_value_is_no_zero(tmp_path: Path, engine: str, step: bytes, item: Any) -> None:
     payloads = [sequence_example({}, {"x": steps}) for steps in ([step], [], [step, step], [step, b"", step])]
     path = written(tmp_path / "a.tfrecord", payloads)
@@ -244,11 +259,17 @@ def test_arrays_can_be_written_to(data: Path) -> None:
 
 
 @settings(max_examples=50, deadline=None)
-@given(rows=st.lists(st.none() | st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3), max_size=12), parts=st.integers(1, 3))
+@given(
+    rows=st.lists(st.none() | st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3), max_size=12),
+    parts=st.integers(1, 3),
+)
 def test_forms_hold_the_same_values(rows: list[list[int] | None], parts: int) -> None:
     payloads = [example() if row is None else example(x=int64s(*row)) for row in rows]
     with tempfile.TemporaryDirectory() as folder:
-        paths = [written(Path(folder) / f"{i}", payloads[i * len(rows) // parts : (i + 1) * len(rows) // parts]) for i in range(parts)]
+        paths = [
+            written(Path(folder) / f"{i}", payloads[i * len(rows) // parts : (i + 1) * len(rows) // parts])
+            for i in range(parts)
+        ]
         schema = {"x": "list<int64>"}
         expected = [None if row is None else row or [] for row in tfr.read_table(paths, schema=schema)["x"].to_pylist()]
         objects = tfr.read_arrays(paths, schema=schema, ragged="object")["x"]

@@ -69,7 +69,9 @@ def test_cells_of_one_shape_are_one_tensor() -> None:
 
 def test_a_permuted_tensor_is_taken_in_its_logical_order() -> None:
     type_ = pa.fixed_shape_tensor(pa.float32(), (2, 3), permutation=[1, 0], dim_names=["a", "b"])
-    column = pa.ExtensionArray.from_storage(type_, pa.FixedSizeListArray.from_arrays(pa.array(np.arange(12, dtype=np.float32)), 6))
+    column = pa.ExtensionArray.from_storage(
+        type_, pa.FixedSizeListArray.from_arrays(pa.array(np.arange(12, dtype=np.float32)), 6)
+    )
     assert np.array_equal(to_ndarray(column, pa.field("x", type_)), column.to_numpy_ndarray())
     assert logical_dim_names(type_) == ("b", "a")
 

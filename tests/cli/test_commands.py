@@ -20,7 +20,12 @@ HOSTILE = "\x1b]0;owned\x07\x1b[31m"
 @pytest.fixture
 def words(tmp_path: Path) -> Path:
     path = tmp_path / "words.tfrecord"
-    table = {"id": [1, 2, 3], "word": ["ant", "bee", None], "blob": [b"\xff\xd8", None, b"x" * 100], "scores": [[1], [], [2, 3]]}
+    table = {
+        "id": [1, 2, 3],
+        "word": ["ant", "bee", None],
+        "blob": [b"\xff\xd8", None, b"x" * 100],
+        "scores": [[1], [], [2, 3]],
+    }
     tfr.write_tfrecord(table, path)
     return path
 
@@ -155,7 +160,9 @@ def test_golden_files_are_shown(run, data: Path, command: str, name: str) -> Non
 def test_terminal_escapes_in_names_and_values_are_escaped(run, tmp_path: Path, command: str) -> None:
     path = tmp_path / "hostile.tfrecord"
     with tfr.RecordWriter(path) as writer:
-        writer.write(tfr.encode_example({HOSTILE: HOSTILE, "list": [HOSTILE, HOSTILE], "bytes": HOSTILE.encode() + b"\xff"}))
+        writer.write(
+            tfr.encode_example({HOSTILE: HOSTILE, "list": [HOSTILE, HOSTILE], "bytes": HOSTILE.encode() + b"\xff"})
+        )
     for flags in ([], ["--json"]):
         shown = run(command, *flags, path)
         assert shown.exit_code == 0, shown.output
@@ -170,7 +177,13 @@ def test_index_writes_one_beside_each_file(run, words: Path) -> None:
     assert "3" in shown.stdout
     assert len(Path(f"{words}.index").read_text().splitlines()) == 3
     (found,) = json.loads(run("index", "--json", words).stdout)
-    assert found == {"path": str(words), "index": f"{words}.index", "records": 3, "bytes": words.stat().st_size, "error": None}
+    assert found == {
+        "path": str(words),
+        "index": f"{words}.index",
+        "records": 3,
+        "bytes": words.stat().st_size,
+        "error": None,
+    }
 
 
 def test_index_check_tells_what_does_not_fit(run, words: Path) -> None:

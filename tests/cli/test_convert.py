@@ -45,7 +45,10 @@ def test_columns_and_encodings(run, doubles: Path, tmp_path: Path) -> None:
 
 def test_shards_and_compression(run, doubles: Path, tmp_path: Path) -> None:
     assert run("convert", "--float64", "raw", "--shards", "2", doubles, tmp_path / "s.tfrecord").exit_code == 0
-    assert sorted(each.name for each in tmp_path.glob("s*")) == ["s.tfrecord-00000-of-00002", "s.tfrecord-00001-of-00002"]
+    assert sorted(each.name for each in tmp_path.glob("s*")) == [
+        "s.tfrecord-00000-of-00002",
+        "s.tfrecord-00001-of-00002",
+    ]
     assert run("convert", "--compression", "gzip", tmp_path / "s.tfrecord@2", tmp_path / "z.tfrecord").exit_code == 0
     assert (tmp_path / "z.tfrecord").read_bytes().startswith(b"\x1f\x8b")
     assert run("convert", "--compression", "none", tmp_path / "z.tfrecord", tmp_path / "p.tfrecord.gz").exit_code == 0
@@ -63,7 +66,9 @@ def test_shards_and_compression(run, doubles: Path, tmp_path: Path) -> None:
         ("--columns=x", "d.npz", "x.tfrecord"),
     ],
 )
-def test_options_of_the_other_direction_are_told(run, doubles: Path, tmp_path: Path, option: str, source: str, target: str) -> None:
+def test_options_of_the_other_direction_are_told(
+    run, doubles: Path, tmp_path: Path, option: str, source: str, target: str
+) -> None:
     run("convert", "--float64", "raw", doubles, tmp_path / "d.tfrecord")
     shown = run("convert", option, tmp_path / source, tmp_path / target)
     assert shown.exit_code == 2

@@ -34,7 +34,14 @@ def test_damaged_file_is_bad_data(run, tmp_path: Path, command: str) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [[], ["head"], ["nonsense"], ["head", "-n", "-1", "x"], ["head", "--record-type", "csv", "x"], ["count", "--nonsense", "x"]],
+    [
+        [],
+        ["head"],
+        ["nonsense"],
+        ["head", "-n", "-1", "x"],
+        ["head", "--record-type", "csv", "x"],
+        ["count", "--nonsense", "x"],
+    ],
     ids=" ".join,
 )
 def test_wrong_arguments_are_wrong_usage(run, arguments: list[str]) -> None:

@@ -47,7 +47,9 @@ def test_python_code_gives_the_schema(run: Any, path: Path) -> None:
 
 
 def test_json_gives_the_schema(run: Any, path: Path) -> None:
-    assert tfr.Schema.from_json(run("schema", "--as", "json", path).output) == tfr.Schema.from_arrow(tfr.read_table(path).schema)
+    assert tfr.Schema.from_json(run("schema", "--as", "json", path).output) == tfr.Schema.from_arrow(
+        tfr.read_table(path).schema
+    )
 
 
 def test_tfx_text_is_read_back(run: Any, path: Path) -> None:
@@ -78,7 +80,9 @@ def test_tensors_are_described_with_the_features_beside_them(run: Any, tmp_path:
     assert "# 'x': tf.reshape(tf.io.decode_raw(parsed['x'], tf.float32), [3, 4])" in text
     tensorflow = types.SimpleNamespace(io=tfr, int64="int64", string="string", float32="float32")
     with tfr.RecordReader(path) as records:
-        parsed = tfr.parse_example(list(records), pasted(text.replace("import tensorflow as tf", ""), tf=tensorflow)["feature_description"])
+        parsed = tfr.parse_example(
+            list(records), pasted(text.replace("import tensorflow as tf", ""), tf=tensorflow)["feature_description"]
+        )
     assert parsed["x/shape"].tolist() == [[3, 4], [3, 4]]
     assert tfr.Schema.from_tfx(run("schema", "--as", "tfx", path).output)["x"].encoding == "raw"
     assert "type: BYTES" in run("schema", "--as", "tfx", path).output

@@ -34,7 +34,10 @@ CUT: dict[str, Any] = {  # what can be had of a file that was cut
     "zstd": lambda data: zstd.ZstdDecompressor().decompress(data),
 }
 VALUES = [(i * 7919) % 2503 for i in range(2500)]
-RECORDS = [framed(example(n=int64s(value), s=blobs(bytes(range(256)) * 10 + bytes([i % 251]) * i))) for i, value in enumerate(VALUES)]
+RECORDS = [
+    framed(example(n=int64s(value), s=blobs(bytes(range(256)) * 10 + bytes([i % 251]) * i)))
+    for i, value in enumerate(VALUES)
+]
 PLAIN = b"".join(RECORDS)  # of several blocks
 MADE = {codec: pack(PLAIN) for codec, pack in PACK.items()}
 
@@ -65,7 +68,10 @@ def intact(length: int) -> tuple[int, int]:
 
 def read_until_error(path: Path, threads: int) -> tuple[list[int], tfr.CompressionError]:
     rows: list[int] = []
-    with tfr.open_reader(path, threads=threads, batch_size=100) as reader, pytest.raises(tfr.CompressionError) as caught:
+    with (
+        tfr.open_reader(path, threads=threads, batch_size=100) as reader,
+        pytest.raises(tfr.CompressionError) as caught,
+    ):
         rows.extend(value for batch in reader for value in batch["n"].to_pylist())
     return rows, caught.value
 
@@ -102,7 +108,9 @@ def test_a_cut_file(engine: str, tmp_path: Path, codec: str, threads: int, part:
 @pytest.mark.fault(27)
 @pytest.mark.fault(28)
 @pytest.mark.parametrize("at", [1, 4, 5, 8])
-def test_a_bad_checksum_or_length_in_the_trailer(engine: str, tmp_path: Path, codec: str, threads: int, at: int) -> None:
+def test_a_bad_checksum_or_length_in_the_trailer(
+    engine: str, tmp_path: Path, codec: str, threads: int, at: int
+) -> None:
     if at > 4 and codec != "gzip":
         at -= 4
     made = bytearray(MADE[codec])
@@ -124,7 +132,9 @@ def test_junk_behind_the_last_member(engine: str, tmp_path: Path, codec: str, th
 
 
 @pytest.mark.fault(31)
-def test_a_bomb_says_what_its_records_say_in_bounded_memory(engine: str, tmp_path: Path, codec: str, threads: int) -> None:
+def test_a_bomb_says_what_its_records_say_in_bounded_memory(
+    engine: str, tmp_path: Path, codec: str, threads: int
+) -> None:
     zeros = bytes(1 << 20)
 
     def bomb(head: bytes) -> Path:
@@ -164,7 +174,9 @@ def test_a_table_is_the_same_file_on_any_threads(engine: str, tmp_path: Path, co
     assert tfr.read_table(paths[0]).to_pydict() == table
 
 
-def test_a_compressor_that_fails_at_the_end_publishes_nothing(tmp_path: Path, codec: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compressor_that_fails_at_the_end_publishes_nothing(
+    tmp_path: Path, codec: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = get_codec(codec)
     assert made is not None
     compressor = made.new_compressor(None, 1)

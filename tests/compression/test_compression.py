@@ -15,7 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec_suite import CodecSuite, Unseekable, read, records, shared, write
-from tfrecord_io.compression import codec_for_path, deflate, get_codec, infer, is_record_header, open_decompressed, sniff
+from tfrecord_io.compression import (
+    codec_for_path,
+    deflate,
+    get_codec,
+    infer,
+    is_record_header,
+    open_decompressed,
+    sniff,
+)
 from tfrecord_io.compression import gzip as deflate_gzip
 from tfrecord_io.compression import zlib as deflate_zlib
 from tfrecord_io.compression.gzip import GzipTrailer
@@ -117,7 +125,12 @@ class TestZlibByStdlib(Stdlib, TestZlib):
 
 
 @shared
-@given(st.sampled_from(["gzip", "zlib"]), st.integers(0, 9), st.integers(0, 10_000), st.one_of(st.none(), st.integers(0, 1 << 20)))
+@given(
+    st.sampled_from(["gzip", "zlib"]),
+    st.integers(0, 9),
+    st.integers(0, 10_000),
+    st.one_of(st.none(), st.integers(0, 1 << 20)),
+)
 def test_isal_and_zlib_give_the_same_bytes_and_the_same_errors(name, level, cut, flip):
     made = bytearray(write(get_codec(name), [records(200)], level))
     del made[len(made) - cut % len(made) :]
@@ -151,7 +164,11 @@ class TestZstd(CodecSuite):
 
     def test_frames_without_checksum_or_with_a_size_are_read(self):
         data = records()
-        for options in ({}, {zstd.CompressionParameter.content_size_flag: 0}, {zstd.CompressionParameter.window_log: 10}):
+        for options in (
+            {},
+            {zstd.CompressionParameter.content_size_flag: 0},
+            {zstd.CompressionParameter.window_log: 10},
+        ):
             for part in (data, data[:1], b"", bytes(1 << 20)):
                 made = zstd.compress(part, options=options)
                 assert read(made, self.codec)[:2] == (part, None)
@@ -216,7 +233,9 @@ def record_header(length):
 
 
 @pytest.mark.fault(34)
-@pytest.mark.parametrize("magic", [b"\x1f\x8b\x08\x00", b"\x78\x9c\x00\x00", b"\x78\x01\x01\x00", b"\x78\xda\xed\xc1", b"\x78\x5e"])
+@pytest.mark.parametrize(
+    "magic", [b"\x1f\x8b\x08\x00", b"\x78\x9c\x00\x00", b"\x78\x01\x01\x00", b"\x78\xda\xed\xc1", b"\x78\x5e"]
+)
 def test_a_plain_file_whose_first_length_looks_like_a_magic_is_plain(magic):
     header = record_header(int.from_bytes(magic, "little"))
     assert header.startswith(magic)
@@ -300,7 +319,9 @@ class Failing(io.RawIOBase):
 def test_a_failing_disk_is_an_error_with_the_offset_and_not_the_end(codec):
     data = records(3000)
     made = gzip.compress(data) if codec else data
-    stream = open_decompressed(Failing(made, 5000, OSError(errno.EIO, "Input/output error")), get_codec(codec), "a.tfrecord")
+    stream = open_decompressed(
+        Failing(made, 5000, OSError(errno.EIO, "Input/output error")), get_codec(codec), "a.tfrecord"
+    )
     out, buffer = b"", memoryview(bytearray(700))
     with pytest.raises(OSError, match=r"Input/output error, at byte 5000.*a\.tfrecord") as caught:  # noqa: PT012
         while n := stream.readinto(buffer):

@@ -38,7 +38,9 @@ def no_thread_stays() -> Iterator[None]:
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 3)), max_size=12), st.sampled_from([None, 0, 1, 6]))
-def test_any_pieces_are_one_member_and_threads_make_no_difference(sizes: list[tuple[int, int]], level: int | None) -> None:
+def test_any_pieces_are_one_member_and_threads_make_no_difference(
+    sizes: list[tuple[int, int]], level: int | None
+) -> None:
     parts = [bytes(range(256)) * (n // 4) + bytes([n]) * (n << 4 * k) for n, k in sizes]
     codec = get_codec("gzip")
     assert codec is not None

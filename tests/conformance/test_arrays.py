@@ -30,7 +30,9 @@ def parsed(tf: Any, path: Path) -> list[Any]:
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", RAW)
-def test_decode_raw_and_reshape_read_our_tensors(tf: Any, engine: str, tmp_path: Path, name: str, shape: tuple[int, ...]) -> None:
+def test_decode_raw_and_reshape_read_our_tensors(
+    tf: Any, engine: str, tmp_path: Path, name: str, shape: tuple[int, ...]
+) -> None:
     values = values_of(name, (3, *shape), 1)
     tfr.write_tfrecord({"x": values}, tmp_path / "a", column_encoding={"x": "raw"})
     for row, content in enumerate(parsed(tf, tmp_path / "a")):
@@ -57,7 +59,9 @@ def test_the_companions_say_how_to_decode(tf: Any, engine: str, tmp_path: Path, 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", PROTO)
-def test_parse_tensor_reads_our_tensor_protos(tf: Any, engine: str, tmp_path: Path, name: str, shape: tuple[int, ...]) -> None:
+def test_parse_tensor_reads_our_tensor_protos(
+    tf: Any, engine: str, tmp_path: Path, name: str, shape: tuple[int, ...]
+) -> None:
     values = values_of(name, (2, *shape), 2)
     tfr.write_tfrecord({"x": values}, tmp_path / "a", column_encoding={"x": "tensor_proto"})
     for row, content in enumerate(parsed(tf, tmp_path / "a")):
@@ -67,16 +71,24 @@ def test_parse_tensor_reads_our_tensor_protos(tf: Any, engine: str, tmp_path: Pa
 
 @pytest.mark.parametrize("encoding", ["raw", "tensor_proto"])
 @pytest.mark.parametrize("name", PROTO)
-def test_we_read_what_tensorflow_writes(tf: Any, engine: str, tmp_path: Path, write_records: Any, name: str, encoding: str) -> None:
+def test_we_read_what_tensorflow_writes(
+    tf: Any, engine: str, tmp_path: Path, write_records: Any, name: str, encoding: str
+) -> None:
     values = values_of(name, (4, 2, 3), 3)
-    contents = [row.tobytes() if encoding == "raw" else tf.io.serialize_tensor(tf.constant(row)).numpy() for row in values]
+    contents = [
+        row.tobytes() if encoding == "raw" else tf.io.serialize_tensor(tf.constant(row)).numpy() for row in values
+    ]
     features = [{"x": tf.train.Feature(bytes_list=tf.train.BytesList(value=[content]))} for content in contents]
     payloads = [tf.train.Example(features=tf.train.Features(feature=each)).SerializeToString() for each in features]
     path = write_records(tmp_path / "a", payloads)
     for shape in ((2, 3), (None, 3)):
         found = tfr.read_arrays(path, schema={"x": tfr.tensor(name, shape, encoding=encoding)})["x"]
         assert same(found, values)
-    decode = (lambda data: tfr.decode_raw(data, name).reshape(2, 3)) if encoding == "raw" else (lambda data: tfr.parse_tensor(data, name))
+    decode = (
+        (lambda data: tfr.decode_raw(data, name).reshape(2, 3))
+        if encoding == "raw"
+        else (lambda data: tfr.parse_tensor(data, name))
+    )
     for row, content in enumerate(tfr.read_arrays(path, schema={"x": "binary"})["x"]):
         assert same(decode(content), values[row])
 
@@ -116,7 +128,11 @@ def test_shuffled_as_tf_data_does(tf: Any, engine: str, tmp_path: Path) -> None:
     path = str(tmp_path / "a")
     tfr.write_tfrecord({"n": np.arange(RECORDS)}, path)
     ours = [
-        [n for batch in tfr.iter_arrays(path, batch_size=64, shuffle_buffer=BUFFER, seed=seed) for n in batch["n"].tolist()]
+        [
+            n
+            for batch in tfr.iter_arrays(path, batch_size=64, shuffle_buffer=BUFFER, seed=seed)
+            for n in batch["n"].tolist()
+        ]
         for seed in range(ORDERS)
     ]
     dataset = tf.data.Dataset.range(RECORDS)
@@ -124,7 +140,9 @@ def test_shuffled_as_tf_data_does(tf: Any, engine: str, tmp_path: Path) -> None:
     for orders in (ours, theirs):
         assert all(sorted(order) == list(range(RECORDS)) for order in orders)
         assert len({tuple(order) for order in orders}) == ORDERS
-        assert all(n < at + BUFFER for order in orders for at, n in enumerate(order))  # none is given before it was read
+        assert all(
+            n < at + BUFFER for order in orders for at, n in enumerate(order)
+        )  # none is given before it was read
     moved = [positions(orders) - np.arange(RECORDS) for orders in (ours, theirs)]
     for begin in range(0, RECORDS, 50):
         part = [each[:, begin : begin + 50] for each in moved]

@@ -35,7 +35,10 @@ def payloads_of(size: int) -> list[bytes]:
 
 
 def read_by_tensorflow(tf: Any, path: Path, codec: str) -> list[bytes]:
-    return [bytes(record) for record in tf.data.TFRecordDataset(str(path), compression_type=codec.upper()).as_numpy_iterator()]
+    return [
+        bytes(record)
+        for record in tf.data.TFRecordDataset(str(path), compression_type=codec.upper()).as_numpy_iterator()
+    ]
 
 
 @pytest.mark.parametrize("threads", [1, 4])
@@ -86,7 +89,9 @@ def test_tensorflow_cannot_read_zstd(tf: Any, tmp_path: Path) -> None:
     with tfr.RecordWriter(tmp_path / "plain") as writer:
         writer.write(b"payload")
     plain = (tmp_path / "plain").read_bytes()
-    frame = b"\x28\xb5\x2f\xfd\x20" + bytes([len(plain)]) + (len(plain) << 3 | 1).to_bytes(3, "little") + plain  # one block, raw
+    frame = (
+        b"\x28\xb5\x2f\xfd\x20" + bytes([len(plain)]) + (len(plain) << 3 | 1).to_bytes(3, "little") + plain
+    )  # one block, raw
     (tmp_path / "ours.zst").write_bytes(frame)
     for said in ("", "zstd"):
         with pytest.raises(tf.errors.OpError):

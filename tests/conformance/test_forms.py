@@ -20,7 +20,9 @@ def printed(path: Path, tf: Any) -> tuple[dict[str, Any], list[str]]:
     text = schema_text(schema, "feature_description")
     found: dict[str, Any] = {}
     exec(text, found)  # our own words, for pasting
-    return found["feature_description"], [line.removeprefix("# ") for line in text.splitlines() if line.startswith("# '")]
+    return found["feature_description"], [
+        line.removeprefix("# ") for line in text.splitlines() if line.startswith("# '")
+    ]
 
 
 @pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "companions"])
@@ -29,7 +31,9 @@ def test_the_printed_description_of_tensors_parses_and_decodes(tf: Any, tmp_path
     names = ["float32", "float64", "uint8", "bool", "complex64", "float16", "int64"]
     data = {name: np.arange(12).reshape(2, 3, 2).astype(name) for name in names}
     varying = [np.ones((2, 1, 3), "f4"), np.zeros((1, 2, 3), "f4")]
-    tfr.write_tfrecord({**data, "varying": varying, "maybe": [None, np.ones((2, 2), "f4")]}, path, embed_schema=embedded)
+    tfr.write_tfrecord(
+        {**data, "varying": varying, "maybe": [None, np.ones((2, 2), "f4")]}, path, embed_schema=embedded
+    )
     description, hints = printed(path, tf)
     assert description["float32"] == tf.io.FixedLenFeature((), tf.string)
     assert description["float32/shape"] == tf.io.FixedLenFeature((2,), tf.int64)
@@ -56,13 +60,17 @@ def test_the_printed_description_of_steps_parses(tf: Any, tmp_path: Path) -> Non
     steps = tfr.Schema({"x": tfr.sequence(tfr.tensor("float32", (2, 2)))}).to_arrow()
     values = {"x": [[[1.0, 2, 3, 4], [5, 6, 7, 8]]]}
     storage = pa.array(values["x"], pa.list_(pa.list_(pa.float32(), 4)))
-    column = pa.ListArray.from_arrays(storage.offsets, pa.ExtensionArray.from_storage(steps.field("x").type.value_type, storage.values))
+    column = pa.ListArray.from_arrays(
+        storage.offsets, pa.ExtensionArray.from_storage(steps.field("x").type.value_type, storage.values)
+    )
     tfr.write_tfrecord(pa.table({"x": column}), path, record_type="sequence_example")
     with tfr.open_reader(path) as reader:
         schema = strict_schema(path, reader.schema, reader.report.schema_source, "feature_description", {})
     found: dict[str, Any] = {}
     exec(schema_text(schema, "feature_description"), found)
     with tfr.RecordReader(path) as records:
-        _, lists = tf.io.parse_single_sequence_example(next(records), found["feature_description"], found["sequence_features"])
+        _, lists = tf.io.parse_single_sequence_example(
+            next(records), found["feature_description"], found["sequence_features"]
+        )
     assert lists["x/shape"].numpy().tolist() == [[2, 2], [2, 2]]
     assert lists["x"].shape == (2,)

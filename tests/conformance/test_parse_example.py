@@ -36,7 +36,9 @@ class Case:
         self.description: dict[str, Any] = {}
         self._writers: list[Any] = []
         for at in range(self.random.randint(1, 3)):
-            make = self.random.choice([self._fixed, self._fixed, self._blocks, self._varying, self._ragged, self._rows, self._sparse])
+            make = self.random.choice(
+                [self._fixed, self._fixed, self._blocks, self._varying, self._ragged, self._rows, self._sparse]
+            )
             make(self.random.choice(["f{}", "größe {}", "a\nb{}", "x/{}/日本", "x" * 300 + "{}"]).format(at))
         self.records = [self._record() for _ in range(self.random.choice([0, 1, 1, 2, 3, 5]))]
 
@@ -67,7 +69,9 @@ class Case:
 
     def _ragged(self, name: str) -> None:
         dtype = self.random.choice(DTYPES)
-        self.description[name] = self.tf.io.RaggedFeature(dtype, row_splits_dtype=self.random.choice(["int32", "int64"]))
+        self.description[name] = self.tf.io.RaggedFeature(
+            dtype, row_splits_dtype=self.random.choice(["int32", "int64"])
+        )
         self._add(name, dtype, lambda: self.random.randint(0, 4))
 
     def _rows(self, name: str) -> None:
@@ -75,7 +79,9 @@ class Case:
         dtype = self.random.choice(DTYPES)
         partitions = []
         for at in range(self.random.randint(1, 3)):
-            kind = self.random.choice(["RowSplits", "RowLengths", "RowStarts", "RowLimits", "ValueRowIds", "UniformRowLength"])
+            kind = self.random.choice(
+                ["RowSplits", "RowLengths", "RowStarts", "RowLimits", "ValueRowIds", "UniformRowLength"]
+            )
             said = self.random.randint(1, 2) if kind == "UniformRowLength" else f"{name}/rows{at}"
             partitions.append(getattr(ragged, kind)(said))
         validate = self.random.choice([True, False])
@@ -225,12 +231,18 @@ def check(tf: Any, case: Case, records: Any, parse: Any, where: str) -> bool:
     assert not isinstance(ours, Exception) or isinstance(ours, TFRecordError), f"{where}: {ours!r}"
     if case.broken and isinstance(ours, DecodeError):
         return False
-    assert isinstance(ours, Exception) == isinstance(theirs, Exception), f"{where}: ours {ours!r}, TensorFlow's {theirs!r}"
+    assert isinstance(ours, Exception) == isinstance(theirs, Exception), (
+        f"{where}: ours {ours!r}, TensorFlow's {theirs!r}"
+    )
     if isinstance(ours, Exception):
         return False
     assert set(ours) == set(theirs), where
     for name in theirs:
-        assert_same(ours[name], theirs[name], f"{where}, {name}: {case.description[name]}, ours {ours[name]!r}, theirs {theirs[name]!r}")
+        assert_same(
+            ours[name],
+            theirs[name],
+            f"{where}, {name}: {case.description[name]}, ours {ours[name]!r}, theirs {theirs[name]!r}",
+        )
     return True
 
 
@@ -261,14 +273,30 @@ FORMS: dict[str, tuple[bytes, Any, Any]] = {
     "two kinds, the other one last": (example(a=int64s(2) + floats(1)), ERROR, [2]),
     "a group in Example": (example(a=int64s(1)) + group(5, b""), [1], ERROR),
     "an unknown field in Features": (field(1, entry("a", int64s(1)) + field(7, b"x")), [1], ERROR),
-    "an unknown field in a map entry": (field(1, field(1, field(1, b"a") + field(2, int64s(1)) + field(7, b"x"))), [1], ERROR),
+    "an unknown field in a map entry": (
+        field(1, field(1, field(1, b"a") + field(2, int64s(1)) + field(7, b"x"))),
+        [1],
+        ERROR,
+    ),
     "an unknown field in Feature, before the kind": (example(a=field(7, b"x") + int64s(1)), [1], ERROR),
     "an unknown field in a list, before the values": (example(a=field(3, field(7, b"x") + INTS_1)), [1], ERROR),
     "a map entry without a value": (field(1, field(1, field(1, b"a"))), [], ERROR),
     "a map entry without a key": (field(1, entry("a", int64s(1)) + field(1, field(2, int64s(2)))), [1], ERROR),
-    "a key twice in a map entry": (field(1, field(1, field(1, b"b") + field(1, b"a") + field(2, int64s(1)))), [1], ERROR),
-    "a value twice in a map entry": (field(1, field(1, field(1, b"a") + field(2, int64s(1)) + field(2, int64s(2)))), [1, 2], ERROR),
-    "a tag longer than it needs to be": (tag(1, 2, 1) + varint(len(entry("a", int64s(1)))) + entry("a", int64s(1)), [1], []),
+    "a key twice in a map entry": (
+        field(1, field(1, field(1, b"b") + field(1, b"a") + field(2, int64s(1)))),
+        [1],
+        ERROR,
+    ),
+    "a value twice in a map entry": (
+        field(1, field(1, field(1, b"a") + field(2, int64s(1)) + field(2, int64s(2)))),
+        [1, 2],
+        ERROR,
+    ),
+    "a tag longer than it needs to be": (
+        tag(1, 2, 1) + varint(len(entry("a", int64s(1)))) + entry("a", int64s(1)),
+        [1],
+        [],
+    ),
     "a name that is not UTF-8": (field(1, entry(b"\xff", int64s(1)) + entry("a", int64s(1))), ERROR, [1]),
 }
 AGREED: dict[str, tuple[bytes, Any]] = {

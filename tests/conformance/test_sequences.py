@@ -23,7 +23,11 @@ STEPS = "##SEQUENCE##"  # tfx_bsl's column of the feature lists
 @pytest.fixture(scope="session")
 def tfx_decode_sequences(tf: Any) -> Any:
     """tfx_bsl's function from serialized SequenceExamples to a record batch."""
-    return importlib.import_module("tfx_bsl.coders.sequence_example_coder").SequenceExamplesToRecordBatchDecoder(STEPS).DecodeBatch
+    return (
+        importlib.import_module("tfx_bsl.coders.sequence_example_coder")
+        .SequenceExamplesToRecordBatchDecoder(STEPS)
+        .DecodeBatch
+    )
 
 
 # ---- TensorFlow reads ours
@@ -43,7 +47,11 @@ TABLE = pa.table(
         "größe/日本": pa.array([["a", "b"], [""], None, []]),
     }
 )
-SINGLE = {"codes": "int64", "votes": "bool", "größe/日本": "string"}  # feature lists of single values: only a schema says so
+SINGLE = {
+    "codes": "int64",
+    "votes": "bool",
+    "größe/日本": "string",
+}  # feature lists of single values: only a schema says so
 
 
 @pytest.fixture(params=[True, False], ids=["schema embedded", "no schema"])
@@ -89,7 +97,10 @@ def _sequence_features(tf: Any) -> dict[str, Any]:
 
 def _steps(name: str) -> list[list[list[Any]]]:
     """A column as TensorFlow gives it: no list, and a step without a kind, are empty."""
-    rows = [[[step] if name in SINGLE and step is not None else step or [] for step in row or []] for row in TABLE[name].to_pylist()]
+    rows = [
+        [[step] if name in SINGLE and step is not None else step or [] for step in row or []]
+        for row in TABLE[name].to_pylist()
+    ]
     return [[[v.encode() if isinstance(v, str) else v for v in step] for step in row] for row in rows]
 
 
@@ -100,13 +111,21 @@ def _flat(rows: list[list[list[Any]]]) -> list[list[Any]]:
 def test_parse_sequence_example(tf: Any, payloads: list[bytes]) -> None:
     context, lists, lengths = tf.io.parse_sequence_example(payloads, _context_features(tf), _sequence_features(tf))
     assert context["id"].numpy().tolist() == [INT64_MIN, 42, INT64_MAX, 0]
-    assert context["score"].numpy().view(np.uint32).tolist() == np.array([0.5, -0.0, 9.0, 1e-45], np.float32).view(np.uint32).tolist()
+    assert (
+        context["score"].numpy().view(np.uint32).tolist()
+        == np.array([0.5, -0.0, 9.0, 1e-45], np.float32).view(np.uint32).tolist()
+    )
     assert context["name"].numpy().tolist() == ["größe".encode(), b"", b"?", b"x" * 300]
     assert context["tags"].to_list() == [[1, 2], [], [], [3]]
     for name in ("frames", "words", "votes"):
         assert lists[name].to_list() == _steps(name), name
     # A sparse tensor has nothing where a step is empty: the values with their row, step and place in it.
-    places = [[row, at, place] for row, steps in enumerate(_steps("counts")) for at, step in enumerate(steps) for place in range(len(step))]
+    places = [
+        [row, at, place]
+        for row, steps in enumerate(_steps("counts"))
+        for at, step in enumerate(steps)
+        for place in range(len(step))
+    ]
     assert lists["counts"].indices.numpy().tolist() == places
     assert lists["counts"].values.numpy().tolist() == [INT64_MIN, 1, 2, 3]
     for name in ("codes", "points", "größe/日本"):
@@ -129,7 +148,9 @@ def test_parse_single_sequence_example(tf: Any, payloads: list[bytes]) -> None:
         assert lists["points"].numpy().tolist() == _steps("points")[at]
 
 
-def test_messages_leave_out_null_lists_and_keep_empty_ones_and_steps_without_a_kind(tf: Any, payloads: list[bytes]) -> None:
+def test_messages_leave_out_null_lists_and_keep_empty_ones_and_steps_without_a_kind(
+    tf: Any, payloads: list[bytes]
+) -> None:
     examples = [tf.train.SequenceExample.FromString(payload) for payload in payloads]
     for name in TABLE.schema.names:
         context = name in ("id", "score", "name", "tags")
@@ -138,7 +159,9 @@ def test_messages_leave_out_null_lists_and_keep_empty_ones_and_steps_without_a_k
         if not context:
             assert all(name not in example.context.feature for example in examples)
             for row, features in zip(TABLE[name].to_pylist(), maps, strict=True):
-                kinds = [step.WhichOneof("kind") is not None for step in features[name].feature] if row is not None else []
+                kinds = (
+                    [step.WhichOneof("kind") is not None for step in features[name].feature] if row is not None else []
+                )
                 assert kinds == [step is not None for step in row or []], name
 
 
@@ -146,7 +169,9 @@ def test_a_schema_of_tensorflows_descriptions_gives_the_same(tf: Any, written: s
     """The columns are those of parse_sequence_example, but for null instead of empty where the feature is absent."""
     context = {**_context_features(tf), "tags": tf.io.VarLenFeature(tf.int64)}
     lists = {name: feature for name, feature in _sequence_features(tf).items() if name != "votes"}
-    table = tfr.read_table(written, schema=tfr.Schema.from_feature_description(context, lists), record_type="sequence_example")
+    table = tfr.read_table(
+        written, schema=tfr.Schema.from_feature_description(context, lists), record_type="sequence_example"
+    )
     assert table["id"].to_pylist() == [INT64_MIN, 42, INT64_MAX, 0]
     assert table["name"].to_pylist() == ["größe".encode(), b"", b"?", b"x" * 300]
     for name in ("tags", "frames", "words", "counts", "codes", "points"):
@@ -314,7 +339,9 @@ def test_many_files(engine: str, tf: Any, write_records: Any, tmp_path: Path) ->
 def test_serialized_messages_are_ours_too(tf: Any) -> None:
     for payload in Drawn(tf, seed=3, count=20).payloads:
         ours = tfr.SequenceExample.FromString(payload)
-        assert tf.train.SequenceExample.FromString(ours.SerializeToString()) == tf.train.SequenceExample.FromString(payload)
+        assert tf.train.SequenceExample.FromString(ours.SerializeToString()) == tf.train.SequenceExample.FromString(
+            payload
+        )
 
 
 # ---- tfx_bsl and we agree
@@ -325,7 +352,9 @@ class SequenceForms(WireForms):
 
     def step_list(self, name: str, kind: str) -> bytes:
         """An entry of the map of feature lists."""
-        steps = [self.feature(kind if self.random.random() < 0.9 else None) for _ in range(self.random.choice([0, 1, 2, 5]))]
+        steps = [
+            self.feature(kind if self.random.random() < 0.9 else None) for _ in range(self.random.choice([0, 1, 2, 5]))
+        ]
         content = self._parts([delimited(1, step, self._padding()) for step in steps], 2)
         parts = [delimited(1, name.encode()), delimited(2, content, self._padding())]
         if self._odd(0.3):
@@ -341,7 +370,11 @@ class SequenceForms(WireForms):
         parts = []
         for number, entries in ((1, features), (2, steps)):
             cut = self.random.randint(0, len(entries)) if self._odd() else 0
-            parts += [delimited(number, self._parts(piece, 2), self._padding()) for piece in (entries[:cut], entries[cut:]) if piece]
+            parts += [
+                delimited(number, self._parts(piece, 2), self._padding())
+                for piece in (entries[:cut], entries[cut:])
+                if piece
+            ]
         if self._odd(0.3):
             self.random.shuffle(parts)
         return self._parts(parts, 3)
@@ -413,7 +446,9 @@ def test_same_columns_as_tfx_bsl(
         _assert_same(ours, tfx_decode_sequences(payloads), f"seed {seed}")
 
 
-def test_same_answer_to_mutated_records(engine: str, tfx_decode_sequences: Any, write_records: Any, tmp_path: Path) -> None:
+def test_same_answer_to_mutated_records(
+    engine: str, tfx_decode_sequences: Any, write_records: Any, tmp_path: Path
+) -> None:
     path = tmp_path / "mutated.tfrecord"
     refused = 0
     for seed in [*range(200), 10382 * 7]:  # the last gives a name to both parts

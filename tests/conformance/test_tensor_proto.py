@@ -15,9 +15,36 @@ from records import field, group, tag, varint
 
 SHAPES = [(), (1,), (3,), (0,), (200,), (2, 3), (2, 0, 4), (1, 2, 3, 1), (2, 1, 2, 2, 3)]
 NAMES = [*NUMBERS, "string"]
-TYPED = {5: "fixed32", 6: "fixed64", 7: "varint", 8: "bytes", 9: "fixed32", 10: "varint", 11: "varint", 12: "fixed64", 13: "varint"}
+TYPED = {
+    5: "fixed32",
+    6: "fixed64",
+    7: "varint",
+    8: "bytes",
+    9: "fixed32",
+    10: "varint",
+    11: "varint",
+    12: "fixed64",
+    13: "varint",
+}
 TYPED |= {16: "varint", 17: "varint"}
-FIELD_OF = {1: 5, 2: 6, 3: 7, 4: 7, 5: 7, 6: 7, 7: 8, 8: 9, 9: 10, 10: 11, 14: 13, 17: 7, 18: 12, 19: 13, 22: 16, 23: 17}
+FIELD_OF = {
+    1: 5,
+    2: 6,
+    3: 7,
+    4: 7,
+    5: 7,
+    6: 7,
+    7: 8,
+    8: 9,
+    9: 10,
+    10: 11,
+    14: 13,
+    17: 7,
+    18: 12,
+    19: 13,
+    22: 16,
+    23: 17,
+}
 
 
 def array(name: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
@@ -30,7 +57,11 @@ def array(name: str, shape: tuple[int, ...], seed: int = 0) -> np.ndarray:
         return found.reshape(shape)
     of = dtype(name)
     raw = chance.randbytes(size * of.itemsize)
-    return (np.frombuffer(raw, np.uint8) % 2 == 1).reshape(shape) if name == "bool" else np.frombuffer(raw, of).reshape(shape)
+    return (
+        (np.frombuffer(raw, np.uint8) % 2 == 1).reshape(shape)
+        if name == "bool"
+        else np.frombuffer(raw, of).reshape(shape)
+    )
 
 
 def as_array(found: Any) -> np.ndarray:
@@ -71,7 +102,21 @@ def test_fields_that_tensorflow_fills(name: str, tf: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", [1, 2**31, [1, 2.5], [], [[]], True, 1j, "é", ["a", b"\x00"], np.float64(0.1), [np.array([0.1])], np.array(["é", "abc"])]
+    "value",
+    [
+        1,
+        2**31,
+        [1, 2.5],
+        [],
+        [[]],
+        True,
+        1j,
+        "é",
+        ["a", b"\x00"],
+        np.float64(0.1),
+        [np.array([0.1])],
+        np.array(["é", "abc"]),
+    ],
 )
 def test_pythons_values(value: Any, tf: Any) -> None:
     assert tfr.serialize_tensor(value) == tf.io.serialize_tensor(value).numpy()
@@ -102,7 +147,10 @@ class Forms:
 
     def record(self) -> bytes:
         chance = self.random
-        sizes = [chance.choice([0, 1, 1, 2, 2, 3, -1, 2**62]) if chance.random() < 0.1 else chance.randint(1, 3) for _ in range(3)]
+        sizes = [
+            chance.choice([0, 1, 1, 2, 2, 3, -1, 2**62]) if chance.random() < 0.1 else chance.randint(1, 3)
+            for _ in range(3)
+        ]
         shape = b"".join(axis(size) for size in sizes[: chance.randint(0, 3)])
         parts = [number(1, self.kind), field(2, shape)]
         if chance.random() < 0.8 and self.kind in FIELD_OF:
@@ -112,7 +160,9 @@ class Forms:
         if chance.random() < 0.3:
             parts.append(content(chance.randbytes(chance.choice([0, 1, 2, 4, 8, 16, 24]))))
         if chance.random() < 0.1:
-            parts.append(chance.choice([group(77, number(1, 9)), field(2, axis(2)), number(3, 7), number(5, 1), field(99, b"x")]))
+            parts.append(
+                chance.choice([group(77, number(1, 9)), field(2, axis(2)), number(3, 7), number(5, 1), field(99, b"x")])
+            )
         chance.shuffle(parts)
         data = b"".join(parts)
         if chance.random() < 0.1:
@@ -150,7 +200,9 @@ def test_the_same_answer_to_odd_forms(part: int, tf: Any) -> None:
             theirs = error
         if isinstance(ours, tfr.DecodeError):
             refused += 1
-            assert isinstance(theirs, Exception) or any(words in str(ours) for words in STRICTER), f"{where}: {ours}, {theirs!r}"
+            assert isinstance(theirs, Exception) or any(words in str(ours) for words in STRICTER), (
+                f"{where}: {ours}, {theirs!r}"
+            )
         else:
             read += 1
             assert not isinstance(theirs, Exception), f"{where}: {ours!r}, {theirs}"
@@ -182,7 +234,9 @@ def test_raw_bytes_cut_or_filled_up(name: str, little_endian: bool, tf: Any) -> 
     for length in (8, 16, 24):
         for items in (given, given[3], [given[:3], given[3:]]):
             ours = tfr.decode_raw(items, name, little_endian=little_endian, fixed_length=length)
-            theirs = tf.io.decode_raw(tf.constant(items, tf.string), name, little_endian=little_endian, fixed_length=length)
+            theirs = tf.io.decode_raw(
+                tf.constant(items, tf.string), name, little_endian=little_endian, fixed_length=length
+            )
             assert same(ours, theirs.numpy())
 
 

@@ -124,7 +124,9 @@ def test_every_whole_number_type_is_an_int64_feature(tf: Any, engine: str, kind:
 def test_a_dataframe_of_many_rows_by_two_threads(tf: Any, engine: str, tmp_path: Path) -> None:
     path = tmp_path / "many.tfrecord"
     rng = np.random.default_rng(7)
-    frame = pd.DataFrame({"i": rng.integers(INT64_MIN, INT64_MAX, 50_000), "f": rng.standard_normal(50_000, np.float32)})
+    frame = pd.DataFrame(
+        {"i": rng.integers(INT64_MIN, INT64_MAX, 50_000), "f": rng.standard_normal(50_000, np.float32)}
+    )
     tfr.write_tfrecord(frame, path, threads=2)
     description = {"i": tf.io.FixedLenFeature([], tf.int64), "f": tf.io.FixedLenFeature([], tf.float32)}
     parsed = [tf.io.parse_example(batch, description) for batch in tf.data.TFRecordDataset(str(path)).batch(8192)]

@@ -48,7 +48,11 @@ def _flat(tf: Any, value: Any, name: str = "") -> dict[str, Any]:
         steps = [_flat(tf, step, name) for step in value]
         return {key: [step[key] for step in steps] for key in _keys(value.element_spec, name)}
     if isinstance(value, dict):
-        return {key: each for part, inner in value.items() for key, each in _flat(tf, inner, f"{name}/{part}" if name else part).items()}
+        return {
+            key: each
+            for part, inner in value.items()
+            for key, each in _flat(tf, inner, f"{name}/{part}" if name else part).items()
+        }
     return {name: value}
 
 
@@ -142,7 +146,9 @@ def test_images_are_those_that_tfds_decodes(engine: str, tf: Any, tfds: Any, wri
     for row, record in zip(table.to_pylist(), records, strict=True):
         assert tf.io.decode_image(row["image"]).numpy().tolist() == record["image"].numpy().tolist()
         assert tf.io.decode_image(row["labeled"]).numpy().tolist() == record["labeled"].numpy().tolist()
-        assert [tf.io.decode_image(frame).numpy().tolist() for frame in row["video"]] == record["video"].numpy().tolist()
+        assert [tf.io.decode_image(frame).numpy().tolist() for frame in row["video"]] == record[
+            "video"
+        ].numpy().tolist()
 
 
 def test_none_of_an_optional_feature_is_null(engine: str, write: dict[str, Any]) -> None:
@@ -168,16 +174,22 @@ def pets(tfds: Any, write: dict[str, Any], tmp_path_factory: pytest.TempPathFact
     def examples(rng: np.random.Generator) -> Any:
         for i in range(40):
             n = int(rng.integers(0, 4))
-            yield f"{i}", {
-                "image": rng.integers(0, 255, (n + 1, 2, 1), dtype=np.uint8),
-                "label": int(rng.integers(0, 2)),
-                "note": "größe" * n,
-                "weights": rng.standard_normal(n).astype(np.float32),
-                "toys": [{"kind": f"ball {k}", "size": [k, -k]} for k in range(n)],
-            }
+            yield (
+                f"{i}",
+                {
+                    "image": rng.integers(0, 255, (n + 1, 2, 1), dtype=np.uint8),
+                    "label": int(rng.integers(0, 2)),
+                    "note": "größe" * n,
+                    "weights": rng.standard_normal(n).astype(np.float32),
+                    "toys": [{"kind": f"ball {k}", "size": [k, -k]} for k in range(n)],
+                },
+            )
 
     Pets = write["make_builder"]("pets", features, examples)
-    Pets._split_generators = lambda self, dl_manager: {"train": self._generate_examples(), "test": self._generate_examples()}
+    Pets._split_generators = lambda self, dl_manager: {
+        "train": self._generate_examples(),
+        "test": self._generate_examples(),
+    }
     builder = Pets(data_dir=os.fspath(tmp_path_factory.mktemp("pets")))
     with _quiet():
         builder.download_and_prepare(download_config=tfds.download.DownloadConfig(num_shards=4))

@@ -150,6 +150,8 @@ def test_steps_come_as_tfx_bsl_decodes_them(engine: str, tf: Any, schema_pb2: An
     theirs = decoder.DecodeBatch([payload]).to_pydict()
     with tf.io.TFRecordWriter(str(tmp_path / "a.tfrecord")) as writer:
         writer.write(payload)
-    ours = tfr.read_table(tmp_path / "a.tfrecord", schema=from_tfx(message.SerializeToString()), record_type="sequence_example")
+    ours = tfr.read_table(
+        tmp_path / "a.tfrecord", schema=from_tfx(message.SerializeToString()), record_type="sequence_example"
+    )
     assert theirs == {"id": [[7]], "##SEQUENCE##": [{"steps": ours["steps"].to_pylist()[0]}]}
     assert ours["id"].to_pylist() == [7]

@@ -45,7 +45,9 @@ def assert_same(ours: pa.Table, theirs: pa.RecordBatch, context: str) -> None:
 
 @pytest.mark.parametrize("group", range(10))
 @pytest.mark.parametrize("plain", [True, False], ids=["plain", "odd"])
-def test_same_columns_of_random_records(engine: str, plain: bool, group: int, tfx_decode: Any, write_records: Any, tmp_path: Path) -> None:
+def test_same_columns_of_random_records(
+    engine: str, plain: bool, group: int, tfx_decode: Any, write_records: Any, tmp_path: Path
+) -> None:
     for seed in range(group * SEEDS_PER_TEST, (group + 1) * SEEDS_PER_TEST):
         payloads = WireForms(seed, plain).records(40)
         ours = _read(write_records(tmp_path / f"{seed}.tfrecord", payloads))
@@ -54,7 +56,9 @@ def test_same_columns_of_random_records(engine: str, plain: bool, group: int, tf
 
 
 @pytest.mark.parametrize("group", range(6))
-def test_same_answer_to_mutated_records(engine: str, group: int, tfx_decode: Any, write_records: Any, tmp_path: Path) -> None:
+def test_same_answer_to_mutated_records(
+    engine: str, group: int, tfx_decode: Any, write_records: Any, tmp_path: Path
+) -> None:
     path = tmp_path / "mutated.tfrecord"
     refused = 0
     for seed in range(group * 100, (group + 1) * 100):
@@ -74,7 +78,9 @@ def test_same_answer_to_mutated_records(engine: str, group: int, tfx_decode: Any
     assert 5 < refused < 95  # the mutations reach both answers
 
 
-def test_a_length_of_more_than_five_bytes_is_refused_by_both(engine: str, tfx_decode: Any, write_records: Any, tmp_path: Path) -> None:
+def test_a_length_of_more_than_five_bytes_is_refused_by_both(
+    engine: str, tfx_decode: Any, write_records: Any, tmp_path: Path
+) -> None:
     for size in range(1, 10):
         payload = delimited(1, b"", padding=size - 1)
         path = write_records(tmp_path / f"{size}.tfrecord", [payload])
@@ -88,7 +94,9 @@ def test_a_length_of_more_than_five_bytes_is_refused_by_both(engine: str, tfx_de
                 _read(path)
 
 
-def test_two_kinds_in_one_feature_are_refused_by_both(engine: str, tf: Any, tfx_decode: Any, write_records: Any, tmp_path: Path) -> None:
+def test_two_kinds_in_one_feature_are_refused_by_both(
+    engine: str, tf: Any, tfx_decode: Any, write_records: Any, tmp_path: Path
+) -> None:
     whole, text = tf.train.Example(), tf.train.Example()
     whole.features.feature["x"].int64_list.value.append(1)
     text.features.feature["x"].bytes_list.value.append(b"1")

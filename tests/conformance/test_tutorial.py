@@ -40,7 +40,9 @@ def described(tf: Any, tutorial: dict[str, Any]) -> dict[str, Any]:
 
 
 def _records(tf: Any, tutorial: dict[str, Any], name: str, compression: str = "") -> list[bytes]:
-    return [record.numpy() for record in tf.data.TFRecordDataset(str(tutorial["HERE"] / name), compression_type=compression)]
+    return [
+        record.numpy() for record in tf.data.TFRecordDataset(str(tutorial["HERE"] / name), compression_type=compression)
+    ]
 
 
 def _assert_columns(tutorial: dict[str, Any], parsed: dict[str, Any]) -> None:
@@ -59,7 +61,10 @@ def test_tensorflow_reads_the_file(tf: Any, tutorial: dict[str, Any], described:
     rows = list(dataset.map(lambda record: tf.io.parse_single_example(record, described)).as_numpy_iterator())
     assert len(rows) == tutorial["n_observations"]
     one_by_one = {key: [row[key] for row in rows] for key in rows[0]}
-    _assert_columns(tutorial, {key: np.array(each, object if key == "feature2" else each[0].dtype) for key, each in one_by_one.items()})
+    _assert_columns(
+        tutorial,
+        {key: np.array(each, object if key == "feature2" else each[0].dtype) for key, each in one_by_one.items()},
+    )
     batch = tf.io.parse_example(_records(tf, tutorial, name), described)
     _assert_columns(tutorial, {key: value.numpy() for key, value in batch.items()})
 
@@ -83,7 +88,9 @@ def test_tensorflows_messages_are_as_ours(tf: Any, tutorial: dict[str, Any]) -> 
         assert tf.train.Example.FromString(record) == tf.train.Example.FromString(serialize(*row))
 
 
-def test_tensorflows_descriptions_give_the_same(engine: str, tf: Any, tutorial: dict[str, Any], described: dict[str, Any]) -> None:
+def test_tensorflows_descriptions_give_the_same(
+    engine: str, tf: Any, tutorial: dict[str, Any], described: dict[str, Any]
+) -> None:
     records, ours = _records(tf, tutorial, "test.tfrecord"), tutorial["feature_description"]
     theirs = tfr.parse_example(records, described)
     _assert_columns(tutorial, theirs)
@@ -111,7 +118,11 @@ def test_defaults_fill_alike(engine: str, tf: Any, described: dict[str, Any]) ->
     """TensorFlow's objects and ours, of records that lack features or have them without a kind."""
     bare = tf.train.Example()
     bare.features.feature["feature1"].SetInParent()
-    records = [b"", bare.SerializeToString(), tfr.encode_example({"feature1": 7, "feature2": b"\xff", "feature3": -0.0})]
+    records = [
+        b"",
+        bare.SerializeToString(),
+        tfr.encode_example({"feature1": 7, "feature2": b"\xff", "feature3": -0.0}),
+    ]
     expected = tf.io.parse_example(records, described)
     found = tfr.parse_example(records, described)
     for name, value in expected.items():
@@ -138,7 +149,9 @@ def test_tensorflow_reads_the_sequences(engine: str, tf: Any, tutorial: dict[str
     lists = {"words": tf.io.FixedLenSequenceFeature([], tf.int64), "frames": tf.io.VarLenFeature(tf.float32)}
     sentences = tutorial["sentences"]
     for at, record in enumerate(_records(tf, tutorial, "sequences.tfrecord")):
-        parsed, steps = tf.io.parse_single_sequence_example(record, context, {**lists, "frames": tf.io.RaggedFeature(tf.float32)})
+        parsed, steps = tf.io.parse_single_sequence_example(
+            record, context, {**lists, "frames": tf.io.RaggedFeature(tf.float32)}
+        )
         assert parsed["length"].numpy() == sentences["length"][at]
         assert steps["words"].numpy().tolist() == sentences["words"][at]
         assert steps["frames"].to_list() == sentences["frames"][at]

@@ -29,7 +29,9 @@ def _draw(rng: random.Random, kind: str, count: int) -> list[Any]:
     return [rng.choice(BYTES) for _ in range(count)]
 
 
-def _random_examples(tf: Any, seed: int, rows: int) -> tuple[list[bytes], dict[str, tuple[str, list[list[Any] | None]]]]:
+def _random_examples(
+    tf: Any, seed: int, rows: int
+) -> tuple[list[bytes], dict[str, tuple[str, list[list[Any] | None]]]]:
     """Serialized Examples, and per feature its kind and rows: values, or None where absent or without a kind."""
     rng = random.Random(seed)
     kinds = {f"f{i}": rng.choice(KINDS) for i in range(rng.randint(1, 12))}

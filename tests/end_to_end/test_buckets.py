@@ -16,7 +16,9 @@ from tfrecord_io.cli import tfr as command
 
 ROWS = 3000
 SCHEMA = pa.schema([("id", pa.int32()), ("word", pa.string()), ("scores", pa.list_(pa.float32()))])
-TABLE = pa.table([range(ROWS), [f"word {i}" for i in range(ROWS)], [[float(i)] * (i % 3) for i in range(ROWS)]], schema=SCHEMA)
+TABLE = pa.table(
+    [range(ROWS), [f"word {i}" for i in range(ROWS)], [[float(i)] * (i % 3) for i in range(ROWS)]], schema=SCHEMA
+)
 NAMES = ["a.tfrecord", "a.tfrecord.gz", "a.tfrecord.zlib", "a.tfrecord.zst"]
 
 
@@ -112,7 +114,9 @@ def test_what_is_not_there_is_told_with_its_url(bucket: Bucket, options: dict[st
 
 @pytest.mark.fault(69)
 @pytest.mark.parametrize("size", [10, 1_000_000])
-def test_a_writer_that_ends_by_an_exception_publishes_nothing(bucket: Bucket, options: dict[str, Any], size: int) -> None:
+def test_a_writer_that_ends_by_an_exception_publishes_nothing(
+    bucket: Bucket, options: dict[str, Any], size: int
+) -> None:
     with pytest.raises(KeyError), tfr.RecordWriter(bucket.url("a.tfrecord"), **options) as writer:  # noqa: PT012
         for _ in range(12):
             writer.write(bytes(size))
@@ -195,7 +199,9 @@ def shards(web: Web, tmp_path: Any) -> Web:
 
 
 @pytest.mark.parametrize("refused", [404, 403])
-@pytest.mark.parametrize("path", ["train.tfrecord-0000{0,1,2}-of-00003", "train.tfrecord-{00000..00002}-of-00003", "train.tfrecord@3"])
+@pytest.mark.parametrize(
+    "path", ["train.tfrecord-0000{0,1,2}-of-00003", "train.tfrecord-{00000..00002}-of-00003", "train.tfrecord@3"]
+)
 def test_names_that_can_be_spelled_are_read_from_the_web(shards: Web, path: str, refused: int) -> None:
     shards.refused = refused
     assert tfr.read_table(shards.url(f"d/{path}")).equals(TABLE)

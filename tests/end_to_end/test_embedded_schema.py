@@ -63,7 +63,9 @@ def test_a_later_copy_that_is_equal_is_skipped(engine: str, tmp_path: Path, ours
 
 
 @BOTH
-def test_a_later_copy_that_differs_is_a_schema_error(engine: str, tmp_path: Path, ours: list[bytes], threads: int) -> None:
+def test_a_later_copy_that_differs_is_a_schema_error(
+    engine: str, tmp_path: Path, ours: list[bytes], threads: int
+) -> None:
     other = records({"n": pa.array([5], pa.int16())}, tmp_path / "other")
     path = written(tmp_path / "a", ours + other)
     with pytest.raises(tfr.SchemaError, match="schema='infer'") as caught:
@@ -75,7 +77,9 @@ def test_a_later_copy_that_differs_is_a_schema_error(engine: str, tmp_path: Path
 
 
 @BOTH
-def test_a_feature_that_the_schema_does_not_name_is_a_schema_error(engine: str, tmp_path: Path, ours: list[bytes], threads: int) -> None:
+def test_a_feature_that_the_schema_does_not_name_is_a_schema_error(
+    engine: str, tmp_path: Path, ours: list[bytes], threads: int
+) -> None:
     path = written(tmp_path / "a", [*ours, example(new=int64s(1))])
     with pytest.raises(tfr.SchemaError, match=r"record 3\b.*feature 'new'.*schema='infer'") as caught:
         tfr.read_table(path, threads=threads)
@@ -84,11 +88,18 @@ def test_a_feature_that_the_schema_does_not_name_is_a_schema_error(engine: str, 
 
 
 @BOTH
-def test_a_kind_that_misfits_is_a_feature_type_error(engine: str, tmp_path: Path, ours: list[bytes], threads: int) -> None:
+def test_a_kind_that_misfits_is_a_feature_type_error(
+    engine: str, tmp_path: Path, ours: list[bytes], threads: int
+) -> None:
     path = written(tmp_path / "a", [*ours, example(n=floats(1.0))])
     with pytest.raises(tfr.FeatureTypeError) as caught:
         tfr.read_table(path, threads=threads)
-    assert (caught.value.record, caught.value.feature, caught.value.expected, caught.value.got) == (3, "n", "INT64", "FLOAT")
+    assert (caught.value.record, caught.value.feature, caught.value.expected, caught.value.got) == (
+        3,
+        "n",
+        "INT64",
+        "FLOAT",
+    )
     path = written(tmp_path / "b", [*ours, example(n=int64s(300))])
     with pytest.raises(tfr.DecodeError, match="300"):
         tfr.read_table(path, threads=threads)
@@ -105,7 +116,10 @@ def test_a_schema_found_only_later_is_used_with_a_warning(
     assert (table.schema, table["n"].to_pylist()) == (INT8, [2, 1, None])
     with pytest.warns(tfr.SchemaWarning), tfr.open_reader(path, threads=threads) as reader:
         assert (reader.schema, reader.read_all().num_rows) == (INT8, 3)
-    with tfr.open_reader(path, sample=1, threads=threads) as reader, pytest.raises(tfr.SchemaError, match="embedded schema"):
+    with (
+        tfr.open_reader(path, sample=1, threads=threads) as reader,
+        pytest.raises(tfr.SchemaError, match="embedded schema"),
+    ):
         list(reader)
 
 
@@ -120,7 +134,9 @@ UNREADABLE = {
 
 @pytest.mark.fault(57)
 @pytest.mark.parametrize("content", UNREADABLE.values(), ids=UNREADABLE)
-def test_what_cannot_be_read_is_a_warning_and_inference(engine: str, tmp_path: Path, content: bytes, bare: list[bytes]) -> None:
+def test_what_cannot_be_read_is_a_warning_and_inference(
+    engine: str, tmp_path: Path, content: bytes, bare: list[bytes]
+) -> None:
     path = written(tmp_path / "a", [field(FIELD, content) + bare[0], *bare[1:]])
     for threads in (1, 2):
         with pytest.warns(tfr.SchemaWarning, match="record 0") as warned:
@@ -140,7 +156,9 @@ def test_a_schema_above_16_mib_is_a_warning_and_inference(engine: str, tmp_path:
 
 
 @pytest.mark.fault(57)
-def test_a_cut_copy_of_a_schema_reads_or_warns(engine: str, tmp_path: Path, ours: list[bytes], bare: list[bytes]) -> None:
+def test_a_cut_copy_of_a_schema_reads_or_warns(
+    engine: str, tmp_path: Path, ours: list[bytes], bare: list[bytes]
+) -> None:
     start = ours[0].index(b"TFRA")
     whole = ours[0][start : len(ours[0]) - len(bare[0])]
     for end in range(0, len(whole), 37):
@@ -196,7 +214,9 @@ def test_files_that_disagree_are_both_named(engine: str, tmp_path: Path, threads
 
 
 @BOTH
-def test_files_without_a_schema_must_fit(engine: str, tmp_path: Path, ours: list[bytes], bare: list[bytes], threads: int) -> None:
+def test_files_without_a_schema_must_fit(
+    engine: str, tmp_path: Path, ours: list[bytes], bare: list[bytes], threads: int
+) -> None:
     first, plain = tmp_path / "ours", tmp_path / "bare"
     for order in ([first, plain], [plain, first]):
         table = tfr.read_table(order, threads=threads)
@@ -232,7 +252,9 @@ def test_the_columns_of_an_index_join_any_projection(engine: str, tmp_path: Path
 
 def test_categories_of_several_files_are_joined(engine: str, tmp_path: Path) -> None:
     for name, values in (("1", ["b", "a"]), ("2", ["c", "b"])):
-        tfr.write_tfrecord(pd.DataFrame({"x": pd.Categorical(values, categories=values)}), tmp_path / f"{name}.tfrecord")
+        tfr.write_tfrecord(
+            pd.DataFrame({"x": pd.Categorical(values, categories=values)}), tmp_path / f"{name}.tfrecord"
+        )
     frame = tfr.read_tfrecord(tmp_path)
     assert frame.x.tolist() == ["b", "a", "c", "b"]
     assert list(frame.x.cat.categories) == ["b", "a", "c"]

@@ -34,7 +34,12 @@ def test_images_and_one_hot_labels(engine: str, data: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "dtype", "shape", "told"),
     [
-        ("image", "float64", (28, 28, 1), "3136 bytes do not make float64 of the shape (28, 28, 1), which has 6272; they are 784"),
+        (
+            "image",
+            "float64",
+            (28, 28, 1),
+            "3136 bytes do not make float64 of the shape (28, 28, 1), which has 6272; they are 784",
+        ),
         ("image", "uint8", (28, 28, 1), "which has 784; they are 784 values of float32"),
         ("image", "float16", (28, 28, 1), "which has 1568; they are 784 values of float32"),
         ("image", "complex64", (28, 28), "which has 6272; they are 784 values of float32"),
@@ -66,14 +71,24 @@ def test_our_bytes_remember(engine: str, tmp_path: Path, shape: tuple[int, ...])
     tfr.write_tfrecord({"x": values}, tmp_path / "a", column_encoding={"x": "raw"}, embed_schema=False)
     assert tfr.decode_example(next(iter(tfr.RecordReader(tmp_path / "a"))))["x"].tolist() == [bytes(values)]
     assert same(tfr.read_arrays(tmp_path / "a")["x"], values)
-    for dtype, other in [("uint8", (32,)), ("float32", shape), ("uint32", shape), ("complex64", (4,)), ("uint8", (None,))]:
-        with pytest.raises(tfr.DecodeError, match=rf"its 32 bytes are int32 by 'x/dtype', and the column is of {dtype}"):
+    for dtype, other in [
+        ("uint8", (32,)),
+        ("float32", shape),
+        ("uint32", shape),
+        ("complex64", (4,)),
+        ("uint8", (None,)),
+    ]:
+        with pytest.raises(
+            tfr.DecodeError, match=rf"its 32 bytes are int32 by 'x/dtype', and the column is of {dtype}"
+        ):
             tfr.read_arrays(tmp_path / "a", schema={"x": tfr.tensor(dtype, other)})
     for other in [(8,), (4, 2), (2, 2, 2)]:
         if other != shape:
             with pytest.raises(tfr.DecodeError, match=r"have the shape .* by 'x/shape', and the column"):
                 tfr.read_arrays(tmp_path / "a", schema={"x": tfr.tensor("int32", other)})
-    with pytest.raises(tfr.DecodeError, match=r"32 bytes do not make int32 of the shape \(3,\), which has 12; they are 32 uint8"):
+    with pytest.raises(
+        tfr.DecodeError, match=r"32 bytes do not make int32 of the shape \(3,\), which has 12; they are 32 uint8"
+    ):
         tfr.read_arrays(tmp_path / "a", schema={"x": tfr.tensor("int32", (3,))})
 
 

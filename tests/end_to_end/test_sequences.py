@@ -39,7 +39,9 @@ def as_list(cell: Any) -> list[Any] | None:
     return [each.encode() if isinstance(each, str) else each for each in cells]
 
 
-@pytest.mark.parametrize("options", [{}, {"record_type": "sequence_example"}, {"stable_types": True}, {"threads": 3}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"record_type": "sequence_example"}, {"stable_types": True}, {"threads": 3}], ids=str
+)
 def test_golden_file_reads_as_its_json_says(engine: str, options: dict[str, Any]) -> None:
     rows = tfr.read_table(DATA / "sequence.tfrecord", **options).to_pylist()
     expected = json.loads((DATA / "sequence.json").read_text())

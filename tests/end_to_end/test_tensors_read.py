@@ -20,13 +20,32 @@ from strategies import sequence_example
 from tensor_records import companions, record
 from tfrecord_io.arrow.tensor_values import to_cells
 from tfrecord_io.format.dtypes import element, name_of
-from tfrecord_io.schema.tensor_types import is_fixed_shape_tensor, is_variable_shape_tensor, mark, tensor_type, variable_shape_tensor
+from tfrecord_io.schema.tensor_types import (
+    is_fixed_shape_tensor,
+    is_variable_shape_tensor,
+    mark,
+    tensor_type,
+    variable_shape_tensor,
+)
 from tfrecord_io.schema.types import with_encoding
 
 law = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 DTYPES = [
-    *("bool", "int8", "uint16", "int32", "int64", "uint64", "float16", "float32", "float64", "complex64", "complex128", "bfloat16"),
+    *(
+        "bool",
+        "int8",
+        "uint16",
+        "int32",
+        "int64",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+        "bfloat16",
+    ),
     *("S1", "S10", "U3", "datetime64[D]", "datetime64[us]", "timedelta64[ms]", "datetime64[as]"),
 ]
 
@@ -58,7 +77,9 @@ def columns(draw: st.DrawFn) -> list[np.ndarray | None]:
     rank = draw(st.integers(1, 3))
     shapes = st.lists(st.integers(0, 3), min_size=rank, max_size=rank).map(tuple)
     shape = draw(st.just(shapes) | shapes.map(st.just))
-    content = shape.flatmap(lambda s: st.tuples(st.just(s), st.binary(min_size=_size(s, dtype), max_size=_size(s, dtype))))
+    content = shape.flatmap(
+        lambda s: st.tuples(st.just(s), st.binary(min_size=_size(s, dtype), max_size=_size(s, dtype)))
+    )
     made = draw(st.lists(st.none() | content, min_size=1, max_size=7))
     return [None if each is None else _array(*each, dtype) for each in made]
 
@@ -118,7 +139,9 @@ def test_the_order_of_files_does_not_change_what_is_folded(
 ) -> None:
     breaks = {"x/dtype": blobs(b"object"), "x/shape": int64s(7)}
     payloads = [record({"x": array}) for array in arrays]
-    payloads += [example(**{name: breaks[name]}) for name in data.draw(st.lists(st.sampled_from(sorted(breaks)), max_size=1))]
+    payloads += [
+        example(**{name: breaks[name]}) for name in data.draw(st.lists(st.sampled_from(sorted(breaks)), max_size=1))
+    ]
     turned = data.draw(st.permutations(payloads))
     with on_disk([payloads, turned[:2], turned[2:]]) as (whole, *pieces):
         schema = tfr.read_table(whole).schema
@@ -155,7 +178,10 @@ def test_a_folded_column_says_where_its_type_comes_from(tmp_path: Path, engine: 
         assert reader.report.schema_source == "companions"
         assert reader.schema.names == ["x"]
     found = tfr.read_metadata(path)
-    assert (found.schema_source, found.schema.field("x").type) == ("companions", pa.fixed_shape_tensor(pa.float32(), (2, 3)))
+    assert (found.schema_source, found.schema.field("x").type) == (
+        "companions",
+        pa.fixed_shape_tensor(pa.float32(), (2, 3)),
+    )
     assert tfr.open_reader(path, schema="infer").report.schema_source == "inferred"
 
 
@@ -263,7 +289,9 @@ def test_a_companion_that_contradicts_itself_stops_nobody_who_did_not_ask(read: 
         read(payloads)
 
 
-@pytest.mark.parametrize("keywords", [{"schema": "infer"}, {"stable_types": True}, {"schema_overrides": {"x": "binary"}}])
+@pytest.mark.parametrize(
+    "keywords", [{"schema": "infer"}, {"stable_types": True}, {"schema_overrides": {"x": "binary"}}]
+)
 def test_what_asks_for_plain_columns_gets_them(read: Any, keywords: Any) -> None:
     assert read([record({"x": MATRIX})], **keywords).column_names == ["x", "x/dtype", "x/shape"]
 
@@ -277,8 +305,12 @@ def test_an_override_may_make_the_tensor(read: Any) -> None:
 @pytest.mark.fault(43)
 @pytest.mark.parametrize("sample", [None, 1])
 @pytest.mark.parametrize("asked", ["string", tfr.tensor("U2", (1,))], ids=["text", "tensor"])
-def test_an_override_that_no_record_fits_is_not_laid_on_another_record(read: Any, sample: int | None, asked: Any) -> None:
-    with pytest.raises(tfr.TFRecordError, match=r"record 0.*feature 'x': expected a BytesList, got an Int64List") as caught:
+def test_an_override_that_no_record_fits_is_not_laid_on_another_record(
+    read: Any, sample: int | None, asked: Any
+) -> None:
+    with pytest.raises(
+        tfr.TFRecordError, match=r"record 0.*feature 'x': expected a BytesList, got an Int64List"
+    ) as caught:
         read([example(x=int64s(1)), example(x=int64s(2))], sample, schema_overrides={"x": asked})
     assert (caught.value.expected, caught.value.got) == ("BYTES", "INT64")
 
@@ -302,7 +334,9 @@ def governed(name: str, shape: tuple[int | None, ...], encoding: str = "raw") ->
 
 @law
 @given(arrays=columns(), beside=st.booleans())
-def test_a_governing_schema_gives_the_same_arrays(native_engine: None, arrays: list[np.ndarray | None], beside: bool) -> None:
+def test_a_governing_schema_gives_the_same_arrays(
+    native_engine: None, arrays: list[np.ndarray | None], beside: bool
+) -> None:
     present = [array for array in arrays if array is not None]
     if not present:
         return
@@ -324,7 +358,9 @@ def test_a_governing_schema_gives_the_same_arrays(native_engine: None, arrays: l
 @pytest.mark.fault(51)
 @pytest.mark.fault(53)
 @pytest.mark.parametrize(
-    "wrong", [v for k, v in WRONG.items() if k not in ("no dtype", "no shape", "no bytes")], ids=[k for k in WRONG if k[:2] != "no"]
+    "wrong",
+    [v for k, v in WRONG.items() if k not in ("no dtype", "no shape", "no bytes")],
+    ids=[k for k in WRONG if k[:2] != "no"],
 )
 @pytest.mark.parametrize("shape", [(1,), (None,)])
 def test_what_does_not_fit_a_schema_is_refused(read: Any, wrong: Mapping[str, bytes], shape: Any) -> None:
@@ -339,11 +375,15 @@ def test_the_error_says_what_the_bytes_would_be(read: Any) -> None:
     image = np.zeros((28, 28), np.uint8)
     with pytest.raises(tfr.DecodeError, match=r"784 bytes are uint8 by 'x/dtype', and the column is of float32"):
         read([record({"x": image})], schema={"x": tfr.tensor("float32", (28, 28))})
-    with pytest.raises(tfr.DecodeError, match=r"784 bytes .* float32 .* 3136; they are 784 values of uint8 or int8 or bool"):
+    with pytest.raises(
+        tfr.DecodeError, match=r"784 bytes .* float32 .* 3136; they are 784 values of uint8 or int8 or bool"
+    ):
         read([example(x=blobs(image.tobytes()))], schema={"x": tfr.tensor("float32", (28, 28))})
 
 
-@pytest.mark.parametrize("beside", [{"x/shape": blobs(b"a")}, {"x/dtype": int64s(3)}, {"x/shape": floats(1), "x/dtype": blobs(b"a", b"b")}])
+@pytest.mark.parametrize(
+    "beside", [{"x/shape": blobs(b"a")}, {"x/dtype": int64s(3)}, {"x/shape": floats(1), "x/dtype": blobs(b"a", b"b")}]
+)
 def test_features_of_others_under_the_names_of_companions_say_nothing(read: Any, beside: dict[str, bytes]) -> None:
     payloads = [example(x=blobs(MATRIX.tobytes()), **beside), b""]
     assert_same(cells(read(payloads, schema={"x": tfr.tensor("float32", (2, 3))})), [MATRIX, None])
@@ -361,7 +401,11 @@ def test_other_raw_columns_are_checked_by_their_companions(read: Any) -> None:
 
 
 def test_a_schema_may_have_the_companions_as_columns(read: Any) -> None:
-    schema = {"x": tfr.tensor("float32", (None, None)), "x/shape": tfr.list_("int64"), "kind": tfr.text(feature="x/dtype")}
+    schema = {
+        "x": tfr.tensor("float32", (None, None)),
+        "x/shape": tfr.list_("int64"),
+        "kind": tfr.text(feature="x/dtype"),
+    }
     table = read([record({"x": MATRIX})], schema=schema)
     assert table.select(["x/shape", "kind"]).to_pydict() == {"x/shape": [[2, 3]], "kind": ["float32"]}
     assert_same(cells(table), [MATRIX])
@@ -407,7 +451,9 @@ def test_images_that_tensorflow_wrote(data: Path, engine: str) -> None:
 def test_lists_of_numbers_are_reshaped(read: Any, name: str) -> None:
     write = floats if name in ("complex64", "bfloat16", "float16") else int64s
     parts = [1, 0, 0, 1, 1, 1, 0, 1] if name == "complex64" else [1, 0, 0, 1]
-    expected = np.array([1, 0, 0, 1]).astype(dtype_of(name)) if name != "complex64" else np.array([1, 1j, 1 + 1j, 1j], name)
+    expected = (
+        np.array([1, 0, 0, 1]).astype(dtype_of(name)) if name != "complex64" else np.array([1, 1j, 1 + 1j, 1j], name)
+    )
     for shape in ((2, 2), (None, 2)):
         found = cells(read([example(x=write(*parts)), b""], schema={"x": tfr.tensor(name, shape)}))
         assert_same(found, [expected.reshape(2, 2), None])
@@ -427,7 +473,11 @@ def protos(data: Path) -> list[tuple[str, np.ndarray, bytes]]:
     """What TensorFlow has serialized: name, array, bytes."""
     table = tfr.read_table(data / "tensors.tfrecord", schema={"name": "string", "tensor": "binary"})
     arrays = np.load(data / "tensors.npz")
-    found = [(name, arrays[name], content) for name, content in zip(*table.to_pydict().values(), strict=True) if name in arrays.files]
+    found = [
+        (name, arrays[name], content)
+        for name, content in zip(*table.to_pydict().values(), strict=True)
+        if name in arrays.files
+    ]
     return [each for each in found if each[1].dtype.kind != "S" and "_as_" not in each[0]]
 
 
@@ -437,7 +487,10 @@ def test_tensor_protos_that_tensorflow_wrote(data: Path, read: Any) -> None:
     for _, array, content in golden:
         for shape in {array.shape, (None,) * array.ndim}:
             schema = {"x": tfr.tensor(array.dtype.name, shape, encoding="tensor_proto")}
-            assert_same(cells(read([example(x=blobs(content)), b"", example(x=blobs(content))], schema=schema)), [array, None, array])
+            assert_same(
+                cells(read([example(x=blobs(content)), b"", example(x=blobs(content))], schema=schema)),
+                [array, None, array],
+            )
 
 
 @pytest.mark.fault(52)
@@ -445,7 +498,11 @@ def test_a_tensor_proto_fits_its_column(data: Path, read: Any) -> None:
     by_name = {name: content for name, _, content in protos(data)}
     good, payload = by_name["float32_2x3"], lambda name: example(x=blobs(by_name[name]))
     schema = {"x": tfr.tensor("float32", (2, 3), encoding="tensor_proto")}
-    for name, words in [("int32_2x3", "float32.*int32|int32.*float32"), ("float32_3", r"\(3,\).*\(2, 3\)"), ("float32_2x0x4", "2, 0, 4")]:
+    for name, words in [
+        ("int32_2x3", "float32.*int32|int32.*float32"),
+        ("float32_3", r"\(3,\).*\(2, 3\)"),
+        ("float32_2x0x4", "2, 0, 4"),
+    ]:
         with pytest.raises(tfr.DecodeError, match=f"record 2.*feature 'x'.*({words})"):
             read([example(x=blobs(good)), b"", payload(name)], schema=schema)
     with pytest.raises(tfr.DecodeError, match=r"record 0.*int32.*float32"):
@@ -461,7 +518,10 @@ def test_a_tensor_proto_fits_its_column(data: Path, read: Any) -> None:
 
 @pytest.mark.parametrize("backend", [None, "numpy_nullable", "pyarrow"])
 def test_pandas_gets_arrays(tmp_path: Path, backend: str | None) -> None:
-    arrays = {name: np.arange(4).astype("i8").astype(dtype_of(name)).reshape(2, 2) for name in ("complex64", "bfloat16", "S10", "U3")}
+    arrays = {
+        name: np.arange(4).astype("i8").astype(dtype_of(name)).reshape(2, 2)
+        for name in ("complex64", "bfloat16", "S10", "U3")
+    }
     arrays |= {"varying": MATRIX, "b": np.eye(2, dtype=bool), "day": np.array([["2020-01-01"]], "M8[D]")}
     payloads = [record(arrays, n=int64s(1)), b"", record({**arrays, "varying": MATRIX[:1]}, n=int64s(2))]
     frame = tfr.read_tfrecord(written(tmp_path / "x", payloads), dtype_backend=backend)
@@ -497,7 +557,11 @@ def test_pandas_gets_arrays_of_steps(tmp_path: Path) -> None:
 def test_steps_have_companions_of_their_own(read: Any) -> None:
     arrays = [MATRIX, MATRIX[:1], MATRIX[:, :2].copy()]
     lists = {f"x{suffix}": [companions(array)[suffix] for array in arrays] for suffix in ("", "/shape", "/dtype")}
-    payloads = [sequence_example({}, lists), b"", sequence_example({}, {name: steps[:1] for name, steps in lists.items()})]
+    payloads = [
+        sequence_example({}, lists),
+        b"",
+        sequence_example({}, {name: steps[:1] for name, steps in lists.items()}),
+    ]
     schema = {"x": tfr.sequence(tfr.tensor("float32", (None, None)))}
     column = read(payloads, schema=schema, record_type="sequence_example")["x"].combine_chunks()
     assert column.value_lengths().to_pylist() == [3, None, 1]
@@ -521,7 +585,11 @@ def test_fields_of_tensors_travel(name: str, shape: Any) -> None:
     axes = ",".join("?" if axis is None else str(axis) for axis in shape)
     assert schema["x"].shape == shape
     assert f"[{axes}]" in repr(schema)
-    for again in (pickle.loads(pickle.dumps(schema)), tfr.Schema.from_json(schema.to_json()), tfr.Schema.from_arrow(schema.to_arrow())):
+    for again in (
+        pickle.loads(pickle.dumps(schema)),
+        tfr.Schema.from_json(schema.to_json()),
+        tfr.Schema.from_arrow(schema.to_arrow()),
+    ):
         assert again == schema
     assert "from_json" not in schema.to_python()
     found: dict[str, Any] = {}

@@ -45,7 +45,9 @@ def check(record: dict[str, Any], column: str, name: str, cell: np.ndarray[Any, 
 @given(st.data())
 def test_any_arrays_are_their_bytes_shape_and_dtype(engine: str, tmp_path: Path, data: st.DataObject) -> None:
     rows = data.draw(st.integers(0, 4))
-    given_: dict[str, Given] = {name: data.draw(columns(rows)) for name in data.draw(st.sampled_from([["x"], ["x", "y"]]))}
+    given_: dict[str, Given] = {
+        name: data.draw(columns(rows)) for name in data.draw(st.sampled_from([["x"], ["x", "y"]]))
+    }
     asked = dict.fromkeys(given_, "raw")
     found = records({name: each.data for name, each in given_.items()}, tmp_path / "a", column_encoding=asked)
     assert len(found) == rows
@@ -64,9 +66,13 @@ def test_any_arrow_tensors_are_their_bytes_shape_and_dtype(engine: str, tmp_path
     order = data.draw(st.permutations(range(len(shape))))
     rows = 6
     values = values_of(name, (rows, *shape), data.draw(st.integers(0, 2**32 - 1)))
-    type_ = pa.fixed_shape_tensor(pa.from_numpy_dtype(values.dtype), shape, permutation=order, dim_names=list("abc")[: len(shape)])
+    type_ = pa.fixed_shape_tensor(
+        pa.from_numpy_dtype(values.dtype), shape, permutation=order, dim_names=list("abc")[: len(shape)]
+    )
     mask = np.array(data.draw(st.lists(st.booleans(), min_size=rows, max_size=rows)))
-    storage = pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), type=type_.storage_type, mask=pa.array(mask))
+    storage = pa.FixedSizeListArray.from_arrays(
+        pa.array(values.reshape(-1)), type=type_.storage_type, mask=pa.array(mask)
+    )
     begin, middle = sorted(data.draw(st.tuples(st.integers(0, rows), st.integers(0, rows))))
     whole = pa.ExtensionArray.from_storage(type_, storage)
     found = records(pa.table({"x": pa.chunked_array([whole[begin:middle], whole[middle:]], type_)}), tmp_path / "a")
@@ -118,7 +124,10 @@ def test_lists_are_the_values_in_c_order(engine: str, tmp_path: Path, dtype: str
     permuted = pa.ExtensionArray.from_storage(type_, pa.array([list(range(6)), None], type_.storage_type))
     found = records({"x": values, "p": permuted}, tmp_path / "a", column_encoding={"x": "list", "p": "list"})
     for row, record in enumerate(found):
-        assert record["x"].tolist() == values[row].astype(np.float32 if dtype == "float32" else np.int64).reshape(-1).tolist()
+        assert (
+            record["x"].tolist()
+            == values[row].astype(np.float32 if dtype == "float32" else np.int64).reshape(-1).tolist()
+        )
         assert set(record) == {"x", "p"} - ({"p"} if row else set())
     assert found[0]["p"].tolist() == np.arange(6).reshape(2, 3).T.reshape(-1).tolist()
 
@@ -146,10 +155,18 @@ def test_any_serialized_tensors_are_tensorflows_bytes(engine: str, tmp_path: Pat
 
 
 def test_text_and_bytes_are_serialized_as_strings(engine: str, tmp_path: Path) -> None:
-    data = {"a": ["é", None], "b": [[b"\xff", b""], []], "c": np.array([["x"], ["yy"]]), "d": pd.Series(["x", "y"], dtype="str")}
+    data = {
+        "a": ["é", None],
+        "b": [[b"\xff", b""], []],
+        "c": np.array([["x"], ["yy"]]),
+        "d": pd.Series(["x", "y"], dtype="str"),
+    }
     found = records(data, tmp_path / "a", column_encoding=dict.fromkeys(data, "tensor_proto"))
     parsed = [{name: tfr.parse_tensor(value[0]).tolist() for name, value in record.items()} for record in found]
-    assert parsed == [{"a": "é".encode(), "b": [b"\xff", b""], "c": [b"x"], "d": b"x"}, {"b": [], "c": [b"yy"], "d": b"y"}]
+    assert parsed == [
+        {"a": "é".encode(), "b": [b"\xff", b""], "c": [b"x"], "d": b"x"},
+        {"b": [], "c": [b"yy"], "d": b"y"},
+    ]
 
 
 # --- what has no form
@@ -174,11 +191,18 @@ def test_text_and_bytes_are_serialized_as_strings(engine: str, tmp_path: Path) -
         ({"x": [np.zeros((2, 2)), np.zeros((1, 2))]}, {"column_encoding": {"x": "list"}}, None, 'encoding "raw"'),
         ({"x": np.zeros((2, 2), "M8[s]")}, {"column_encoding": {"x": "tensor_proto"}}, None, 'encoding "raw"'),
         ({"x/shape": [1, 2], "x": np.zeros((2, 2))}, {}, None, "rename"),
-        ({"x": pa.array([[1, 2], [None, 2]], pa.list_(pa.int8(), 2)).cast(pa.fixed_shape_tensor(pa.int8(), (2,)))}, {}, 1, "null"),
+        (
+            {"x": pa.array([[1, 2], [None, 2]], pa.list_(pa.int8(), 2)).cast(pa.fixed_shape_tensor(pa.int8(), (2,)))},
+            {},
+            1,
+            "null",
+        ),
     ],
     ids=range(16),
 )
-def test_what_has_no_form_is_refused(tmp_path: Path, data: Any, keywords: dict[str, Any], record: int | None, said: str) -> None:
+def test_what_has_no_form_is_refused(
+    tmp_path: Path, data: Any, keywords: dict[str, Any], record: int | None, said: str
+) -> None:
     with pytest.raises(tfr.EncodeError, match=said) as caught:
         tfr.write_tfrecord(data, tmp_path / "a", **keywords)
     assert caught.value.feature in ("x", "x/shape")
@@ -240,7 +264,9 @@ def test_tables_of_other_shapes_need_a_schema(engine: str, tmp_path: Path) -> No
 
 def test_a_table_of_one_shape_fits_behind_one_of_many(engine: str, tmp_path: Path) -> None:
     parts = [{"x": [IMAGES[0], IMAGES[0, :1], None]}, {"x": IMAGES}, {"x": [None]}]
-    for record, cell in zip(records(parts, tmp_path / "a"), [IMAGES[0], IMAGES[0, :1], None, *IMAGES, None], strict=True):
+    for record, cell in zip(
+        records(parts, tmp_path / "a"), [IMAGES[0], IMAGES[0, :1], None, *IMAGES, None], strict=True
+    ):
         check(record, "x", "uint8", cell)
 
 
@@ -270,6 +296,8 @@ def test_lists_of_tensors_are_feature_lists(engine: str, tmp_path: Path) -> None
     assert [list(feature.int64_list.value) for feature in lists[0]["x/shape"].feature] == [[2, 2], [2, 2]]
     assert [list(feature.bytes_list.value) for feature in lists[0]["x/dtype"].feature] == [[b"int16"], [b"int16"]]
     assert not set(lists[1])
-    assert [feature.WhichOneof("kind") for name in ("x", "x/shape", "x/dtype") for feature in lists[2][name].feature] == [None] * 3
+    assert [
+        feature.WhichOneof("kind") for name in ("x", "x/shape", "x/dtype") for feature in lists[2][name].feature
+    ] == [None] * 3
     with pytest.raises(tfr.EncodeError, match="sequence_example"):
         tfr.write_tfrecord(pa.table({"x": array}), tmp_path / "b")

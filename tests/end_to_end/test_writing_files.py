@@ -50,7 +50,11 @@ FORMS = {
     "list of tables": lambda: [TABLE.slice(0, 1), TABLE.slice(1)],
     "frames": lambda: (TABLE.slice(i, 1).to_pandas().astype({"s": "str"}) for i in range(3)),
     "DataFrame": lambda: pd.DataFrame({"n": [1, 2, 3], "s": ["a", None, "c"]}),
-    "mixed": lambda: [TABLE.slice(0, 1), {"n": [2], "s": pa.array([None], pa.string())}, TABLE.to_batches()[0].slice(2)],
+    "mixed": lambda: [
+        TABLE.slice(0, 1),
+        {"n": [2], "s": pa.array([None], pa.string())},
+        TABLE.to_batches()[0].slice(2),
+    ],
 }
 
 
@@ -141,7 +145,9 @@ def test_nothing_is_left_where_the_target_cannot_be(engine: str, tmp_path: Path)
         ("a.gz", None, bytes, None),
     ],
 )
-def test_compression_goes_by_suffix_or_as_said(engine: str, tmp_path: Path, name: str, compression: Any, unpack: Any, said: Any) -> None:
+def test_compression_goes_by_suffix_or_as_said(
+    engine: str, tmp_path: Path, name: str, compression: Any, unpack: Any, said: Any
+) -> None:
     report = tfr.write_tfrecord({"n": [1, 2]}, tmp_path / name, compression=compression, embed_schema=False)
     assert report.compression == said
     plain = [b"\x0a\x0c\x0a\x0a\x0a\x01n\x12\x05\x1a\x03\x0a\x01" + bytes([n]) for n in (1, 2)]
@@ -152,9 +158,15 @@ def test_compression_goes_by_suffix_or_as_said(engine: str, tmp_path: Path, name
     assert tfr.read_table(other)["n"].to_pylist() == [1, 2]
 
 
-def test_threads_and_engines_write_the_same_bytes(native_engine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_and_engines_write_the_same_bytes(
+    native_engine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(0)
-    data = {"id": np.arange(40_000), "blob": [bytes(n) for n in rng.integers(0, 500, 40_000)], "f": rng.random(40_000, np.float32)}
+    data = {
+        "id": np.arange(40_000),
+        "blob": [bytes(n) for n in rng.integers(0, 500, 40_000)],
+        "f": rng.random(40_000, np.float32),
+    }
     contents = set()
     for engine, threads in [("native", 1), ("native", 2), ("native", 3), ("reference", 1)]:
         monkeypatch.setenv("TFRECORD_IO_ENGINE", engine)

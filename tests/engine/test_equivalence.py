@@ -13,8 +13,12 @@ from tfrecord_io.engine.contract import Engine, Plan
 from tfrecord_io.engine.reference import ENGINE as REFERENCE
 from tfrecord_io.format.kinds import Kind, Layout, RecordType
 
-needs_native = pytest.mark.skipif(NATIVE is None, reason="the native engine is not built: nothing to compare with the reference")
-many = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+needs_native = pytest.mark.skipif(
+    NATIVE is None, reason="the native engine is not built: nothing to compare with the reference"
+)
+many = settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 
 
 @needs_native
@@ -60,7 +64,9 @@ def test_engines_find_the_same_frames(payloads: list[bytes], data: st.DataObject
 @needs_native
 @many
 @given(datasets(damage=False), plans(), st.binary(max_size=5), st.data())
-def test_engines_encode_to_the_same_bytes(payloads: list[bytes], plan: Plan, prefix: bytes, data: st.DataObject) -> None:
+def test_engines_encode_to_the_same_bytes(
+    payloads: list[bytes], plan: Plan, prefix: bytes, data: st.DataObject
+) -> None:
     assert NATIVE is not None
     decoder = REFERENCE.decoder(plan)
     decoder.feed(REFERENCE.frame(payloads))
@@ -69,7 +75,9 @@ def test_engines_encode_to_the_same_bytes(payloads: list[bytes], plan: Plan, pre
     begin = data.draw(st.integers(0, rows))
     end = data.draw(st.integers(begin, rows))
     sequence = plan.record_type != RecordType.EXAMPLE or any(c.steps is not None for c in columns)
-    mine, other = (engine.encode(columns, begin, end, prefix=prefix, sequence=sequence) for engine in (NATIVE, REFERENCE))
+    mine, other = (
+        engine.encode(columns, begin, end, prefix=prefix, sequence=sequence) for engine in (NATIVE, REFERENCE)
+    )
     assert mine[1] == other[1]
     assert bytes(mine[0]) == bytes(other[0])
 
@@ -97,13 +105,17 @@ def test_whole_equals_split_at_any_byte(engine: Engine, payloads: list[bytes], p
 
 @many
 @given(payloads=datasets(damage=False), record_type=st.sampled_from(RecordType))
-def test_decode_of_encode_gives_the_columns_back(engine: Engine, payloads: list[bytes], record_type: RecordType) -> None:
+def test_decode_of_encode_gives_the_columns_back(
+    engine: Engine, payloads: list[bytes], record_type: RecordType
+) -> None:
     plan = Plan(record_type=record_type)
     decoder = engine.decoder(plan)
     assume(decoder.feed(engine.frame(payloads)).fault is None)
     rows, sequence = decoder.rows, decoder.sequence
     columns = decoder.take()
-    assume(all(column.layout != Layout.NULL and (column.steps is None or column.kind != Kind.NONE) for column in columns))
+    assume(
+        all(column.layout != Layout.NULL and (column.steps is None or column.kind != Kind.NONE) for column in columns)
+    )
     encoded, count = engine.encode(columns, 0, rows, sequence=sequence)
     assert count == rows
     again = engine.decoder(plan)

@@ -25,11 +25,17 @@ if NATIVE is None:
 from tfrecord_io._native import _kernel
 
 BALLAST = b"\x52\xff\x01" + bytes(255)  # an unknown field behind the records, so that whole vectors can be loaded
-relaxed = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+relaxed = settings(
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 
 names = st.text(min_size=0, max_size=70)
 numbers = st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**7), 2**7) | st.integers(0, 62).map(lambda bits: 1 << bits)
-texts = st.binary(max_size=130) | st.text(max_size=40).map(str.encode) | st.sampled_from([b"a" * n for n in (0, 16, 17, 117, 128)])
+texts = (
+    st.binary(max_size=130)
+    | st.text(max_size=40).map(str.encode)
+    | st.sampled_from([b"a" * n for n in (0, 16, 17, 117, 128)])
+)
 
 
 @st.composite
@@ -51,7 +57,9 @@ def scalar_columns(draw: st.DrawFn) -> list[ColumnBuffers]:
             values = np.array(draw(st.lists(st.floats(width=32), min_size=rows, max_size=rows)), np.float32)
         mask = np.array(draw(st.lists(st.booleans(), min_size=rows, max_size=rows))) | draw(st.booleans())
         validity = None if mask.all() else np.packbits(mask, bitorder="little")
-        columns.append(ColumnBuffers(name, kind, Layout.SCALAR, rows, int((~mask).sum()), validity, None, value_offsets, values))
+        columns.append(
+            ColumnBuffers(name, kind, Layout.SCALAR, rows, int((~mask).sum()), validity, None, value_offsets, values)
+        )
     return columns
 
 

@@ -16,7 +16,10 @@ BYTES = st.binary(max_size=60) | st.integers(0, 40).map(bytes)
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(BYTES | BYTES.map(lambda data: framed(data)) | st.integers(0, 2**40).map(header), max_size=6), st.integers(0, 80))
+@given(
+    st.lists(BYTES | BYTES.map(lambda data: framed(data)) | st.integers(0, 2**40).map(header), max_size=6),
+    st.integers(0, 80),
+)
 def test_engines_find_the_same(parts: list[bytes], begin: int) -> None:
     data = b"".join(parts)
     found = {engine.find_header(data, begin, max_record_bytes=2**20) for engine in engines()}

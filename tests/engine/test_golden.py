@@ -85,7 +85,9 @@ def test_payloads_of_any_content_are_found(engine: Engine, data: Path) -> None:
 def test_decode_example_reads_as_tensorflow_does(engine: Engine, data: Path, name: str) -> None:
     file = (data / f"{name}.tfrecord").read_bytes()
     frames, _ = engine.scan(file)
-    for start, length, record in zip(frames.starts, frames.lengths, json.loads((data / f"{name}.json").read_text()), strict=True):
+    for start, length, record in zip(
+        frames.starts, frames.lengths, json.loads((data / f"{name}.json").read_text()), strict=True
+    ):
         found = {key: value for key, value in decode_example(file[start : start + length]).items() if value is not None}
         kinds = {"i": "int64", "f": "float", "O": "bytes"}
         rows = {key: (kinds[value.dtype.kind], value.tolist()) for key, value in found.items()}

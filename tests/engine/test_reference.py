@@ -41,7 +41,9 @@ ACCEPTED = {
     "a varint of ten bytes, its last one overflowing": tag(5, 0) + b"\xff" * 9 + b"\x7f" + ONE,
     "100 groups at the top": group(11, b"") + tag(11, 3) * 100 + tag(11, 4) * 100 + ONE,
     "97 groups in a feature": example(b=int64s(1) + tag(11, 3) * 97 + tag(11, 4) * 97),
-    "an entry that holds an unknown field": field(1, field(1, field(1, b"b") + field(5, b"skip") + field(2, int64s(1)))),
+    "an entry that holds an unknown field": field(
+        1, field(1, field(1, b"b") + field(5, b"skip") + field(2, int64s(1)))
+    ),
 }
 REFUSED = {
     "a tag of six bytes": b"\x8a\x80\x80\x80\x80\x00" + ONE[1:],
@@ -80,7 +82,9 @@ def test_kinds_in_turn_leave_the_last_run(engine: Engine) -> None:
 @pytest.mark.fault(45)
 def test_signalling_nans_keep_their_bits(engine: Engine) -> None:
     plan = Plan(columns=(PlanColumn("f", layout=Layout.LIST),))
-    columns = decode(engine, engine.frame([example(f=field(2, field(1, SIGNALLING_NAN) + tag(1, 5) + SIGNALLING_NAN))]), plan)
+    columns = decode(
+        engine, engine.frame([example(f=field(2, field(1, SIGNALLING_NAN) + tag(1, 5) + SIGNALLING_NAN))]), plan
+    )
     assert columns[0].values.tobytes() == 2 * SIGNALLING_NAN
     again, _ = engine.encode(columns, 0, 1)
     assert decode(engine, bytes(again), plan)[0].values.tobytes() == 2 * SIGNALLING_NAN
@@ -91,14 +95,23 @@ def test_signalling_nans_keep_their_bits(engine: Engine) -> None:
 
 def test_a_feature_left_out_is_not_parsed(engine: Engine) -> None:
     payload = field(1, entry("junk", b"\x1a\x7f") + entry("b", int64s(1)))
-    for plan in (Plan(select={"b"}.__contains__), Plan(columns=(PlanColumn("b"),), unknown="skip"), Plan(ignored=frozenset({"junk"}))):
+    for plan in (
+        Plan(select={"b"}.__contains__),
+        Plan(columns=(PlanColumn("b"),), unknown="skip"),
+        Plan(ignored=frozenset({"junk"})),
+    ):
         assert cells(engine, payload, plan) == {"b": ("int64", [1])}
     assert FaultCode.VARINT_TRUNCATED <= fault_of(engine, [payload]).code <= FaultCode.WIRE
 
 
 def test_columns_keep_the_plan_and_then_the_wire(engine: Engine) -> None:
     plan = Plan(columns=(PlanColumn("z"), PlanColumn("y")))
-    assert [c.name for c in decode(engine, engine.frame([example(c=int64s(1), a=int64s(1), y=int64s(1))]), plan)] == ["z", "y", "c", "a"]
+    assert [c.name for c in decode(engine, engine.frame([example(c=int64s(1), a=int64s(1), y=int64s(1))]), plan)] == [
+        "z",
+        "y",
+        "c",
+        "a",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +130,9 @@ def test_columns_keep_the_plan_and_then_the_wire(engine: Engine) -> None:
 )
 @pytest.mark.fault(43)
 @pytest.mark.fault(44)
-def test_what_misfits_the_plan_is_a_fault(engine: Engine, column: PlanColumn, payload: bytes, code: int, expected: int, got: int) -> None:
+def test_what_misfits_the_plan_is_a_fault(
+    engine: Engine, column: PlanColumn, payload: bytes, code: int, expected: int, got: int
+) -> None:
     plan = Plan(columns=(replace(column, name="good", required=False, layout=Layout.ANY, kind=Kind.NONE), column))
     fault = fault_of(engine, [payload], plan)
     assert (fault.code, fault.feature) == (code, "b")
@@ -162,16 +177,37 @@ def test_number_of_features_is_bounded(engine: Engine) -> None:
 def test_one_value_in_every_row_is_a_scalar_and_else_a_list(engine: Engine) -> None:
     found = decode(engine, engine.frame([example(s=int64s(1), l=int64s(1)), example(l=int64s()), example(s=int64s(3))]))
     scalar, ragged = found
-    assert (scalar.layout, scalar.values.tolist(), scalar.null_count, scalar.validity.tolist()) == (Layout.SCALAR, [1, 0, 3], 1, [0b101])
-    assert (ragged.layout, ragged.offsets.tolist(), ragged.list_row, ragged.first_row) == (Layout.LIST, [0, 1, 1, 1], 1, 0)
+    assert (scalar.layout, scalar.values.tolist(), scalar.null_count, scalar.validity.tolist()) == (
+        Layout.SCALAR,
+        [1, 0, 3],
+        1,
+        [0b101],
+    )
+    assert (ragged.layout, ragged.offsets.tolist(), ragged.list_row, ragged.first_row) == (
+        Layout.LIST,
+        [0, 1, 1, 1],
+        1,
+        0,
+    )
 
 
 def test_a_fixed_layout_comes_back_without_rows(engine: Engine) -> None:
     decoder = engine.decoder(
-        Plan(columns=(PlanColumn("l", Kind.INT64, Layout.LIST), PlanColumn("s", Kind.BYTES, Layout.SCALAR), PlanColumn("a", Kind.INT64)))
+        Plan(
+            columns=(
+                PlanColumn("l", Kind.INT64, Layout.LIST),
+                PlanColumn("s", Kind.BYTES, Layout.SCALAR),
+                PlanColumn("a", Kind.INT64),
+            )
+        )
     )
     as_list, scalar, free = decoder.take()
-    assert (as_list.layout, as_list.kind, as_list.offsets.tolist(), as_list.values.dtype) == (Layout.LIST, Kind.INT64, [0], np.int64)
+    assert (as_list.layout, as_list.kind, as_list.offsets.tolist(), as_list.values.dtype) == (
+        Layout.LIST,
+        Kind.INT64,
+        [0],
+        np.int64,
+    )
     assert (scalar.layout, scalar.kind, scalar.value_offsets.tolist()) == (Layout.SCALAR, Kind.BYTES, [0])
     assert (free.layout, free.kind, free.rows) == (Layout.NULL, Kind.NONE, 0)
 
@@ -189,7 +225,12 @@ def test_text_is_tracked(engine: Engine) -> None:
 def test_steps_are_columns_in_columns(engine: Engine) -> None:
     payloads = [sequence_example({}, {"w": [int64s(1), b"", int64s(2)]}), example(), sequence_example({}, {"w": []})]
     (column,) = decode(engine, engine.frame(payloads), Plan(record_type=RecordType.SEQUENCE_EXAMPLE))
-    assert (column.kind, column.layout, column.offsets.tolist(), column.null_count) == (Kind.INT64, Layout.LIST, [0, 3, 3, 3], 1)
+    assert (column.kind, column.layout, column.offsets.tolist(), column.null_count) == (
+        Kind.INT64,
+        Layout.LIST,
+        [0, 3, 3, 3],
+        1,
+    )
     steps = column.steps
     assert steps is not None
     assert (steps.layout, steps.rows, steps.values.tolist(), steps.null_count) == (Layout.SCALAR, 3, [1, 0, 2], 1)
@@ -240,8 +281,20 @@ def test_feed_stops_where_it_is_told(engine: Engine) -> None:
 
 
 def test_foreign_records_are_counted(engine: Engine) -> None:
-    foreign = [tag(5, 0) + b"\x01", tag(1, 0) + b"\x07", field(1, field(3, b"x")), field(1, field(1, field(4, b"x"))), field(2, b"")]
-    known = [b"", field(1, b""), field(EMBEDDED, b"TFRA"), ONE + tag(5, 0) + b"\x01", field(1, field(1, field(1, b"b") + field(3, b"x")))]
+    foreign = [
+        tag(5, 0) + b"\x01",
+        tag(1, 0) + b"\x07",
+        field(1, field(3, b"x")),
+        field(1, field(1, field(4, b"x"))),
+        field(2, b""),
+    ]
+    known = [
+        b"",
+        field(1, b""),
+        field(EMBEDDED, b"TFRA"),
+        ONE + tag(5, 0) + b"\x01",
+        field(1, field(1, field(1, b"b") + field(3, b"x"))),
+    ]
     decoder = engine.decoder(Plan())
     assert decoder.feed(engine.frame(foreign + known)).fault is None
     assert (decoder.seen, decoder.foreign) == (9, 5)
@@ -250,7 +303,11 @@ def test_foreign_records_are_counted(engine: Engine) -> None:
 def test_embedded_schemas_are_shown_at_any_top_level_position(engine: Engine) -> None:
     met: list[tuple[int, int, bytes]] = []
     data = engine.frame(
-        [ONE, field(EMBEDDED, b"one") + ONE + field(EMBEDDED, b"two"), field(1, entry("b", int64s(1)) + field(EMBEDDED, b"inner"))]
+        [
+            ONE,
+            field(EMBEDDED, b"one") + ONE + field(EMBEDDED, b"two"),
+            field(1, entry("b", int64s(1)) + field(EMBEDDED, b"inner")),
+        ]
     )
     assert engine.decoder(Plan(), lambda *seen: met.append(seen)).feed(data).records == 3
     assert met == [(1, len(ONE) + 16, b"one"), (1, len(ONE) + 16, b"two")]
@@ -278,14 +335,16 @@ def test_sequences_are_written_with_their_nulls(engine: Engine) -> None:
 
 
 def test_messages_are_those_of_tensorflow() -> None:
-    message = messages.Example(features=messages.Features(feature={"b": messages.Feature(int64_list=messages.Int64List(value=[1]))}))
+    message = messages.Example(
+        features=messages.Features(feature={"b": messages.Feature(int64_list=messages.Int64List(value=[1]))})
+    )
     assert message.SerializeToString() == ONE
     assert message.DESCRIPTOR.full_name == "tensorflow.Example"
     assert message.features.feature["b"].WhichOneof("kind") == "int64_list"
     assert messages.FloatList(value=[1.5]).SerializeToString() == field(1, b"\x00\x00\xc0\x3f")
-    assert messages.SequenceExample.FromString(sequence_example({}, {"w": [int64s(1)]})).feature_lists.feature_list["w"].feature[0] == (
-        messages.Feature(int64_list=messages.Int64List(value=[1]))
-    )
+    assert messages.SequenceExample.FromString(sequence_example({}, {"w": [int64s(1)]})).feature_lists.feature_list[
+        "w"
+    ].feature[0] == (messages.Feature(int64_list=messages.Int64List(value=[1])))
 
 
 def test_the_default_pool_stays_free_for_tensorflow() -> None:

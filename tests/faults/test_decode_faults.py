@@ -58,10 +58,22 @@ def refused(path: Path, *, record: int, offset: int, **keywords: Any) -> tfr.Dec
 
 
 WIRE = [
-    pytest.param(feature(b"\x1a\x03\x0a\x01\xff"), "a varint is cut", True, id="cut varint in a packed run", marks=pytest.mark.fault(35)),
+    pytest.param(
+        feature(b"\x1a\x03\x0a\x01\xff"),
+        "a varint is cut",
+        True,
+        id="cut varint in a packed run",
+        marks=pytest.mark.fault(35),
+    ),
     pytest.param(feature(b"\x1a\x02\x08\x80"), "a varint is cut", True, id="cut varint", marks=pytest.mark.fault(35)),
     pytest.param(b"\x0a\x80", "a varint is cut", False, id="cut length", marks=pytest.mark.fault(35)),
-    pytest.param(feature(field(3, field(1, b"\xff" * 10 + b"\x01"))), "ten bytes", True, id="11 bytes", marks=pytest.mark.fault(36)),
+    pytest.param(
+        feature(field(3, field(1, b"\xff" * 10 + b"\x01"))),
+        "ten bytes",
+        True,
+        id="11 bytes",
+        marks=pytest.mark.fault(36),
+    ),
     pytest.param(feature(field(3, tag(1, 6))), "wire type 6", True, id="wire type 6", marks=pytest.mark.fault(37)),
     pytest.param(tag(1, 7), "wire type 7", False, id="wire type 7", marks=pytest.mark.fault(37)),
     pytest.param(b"\x00\x01", "field number 0", False, id="field 0", marks=pytest.mark.fault(38)),
@@ -70,15 +82,27 @@ WIRE = [
     pytest.param(tag(9, 3) + tag(8, 4), "group", False, id="group closed by another", marks=pytest.mark.fault(39)),
     pytest.param(tag(9, 4), "not open", False, id="end of no group", marks=pytest.mark.fault(39)),
     pytest.param(field(1, entry(b"\xff\xfe", int64s(1))), "not UTF-8", False, id="key", marks=pytest.mark.fault(41)),
-    pytest.param(field(1, entry(b"\xed\xa0\x80", int64s(1))), "not UTF-8", False, id="surrogate key", marks=pytest.mark.fault(41)),
-    pytest.param(feature(b"\x1a\x06\x0a" + varint(2**31 - 1)), "are left", True, id="2^31 values", marks=pytest.mark.fault(42)),
+    pytest.param(
+        field(1, entry(b"\xed\xa0\x80", int64s(1))), "not UTF-8", False, id="surrogate key", marks=pytest.mark.fault(41)
+    ),
+    pytest.param(
+        feature(b"\x1a\x06\x0a" + varint(2**31 - 1)), "are left", True, id="2^31 values", marks=pytest.mark.fault(42)
+    ),
     pytest.param(b"\x0a" + varint(2**31 - 1) + SECRET, "are left", False, id="2^31 bytes", marks=pytest.mark.fault(42)),
-    pytest.param(feature(field(2, field(1, bytes(5)))), "5 bytes", True, id="packed floats of 5 bytes", marks=pytest.mark.fault(40)),
+    pytest.param(
+        feature(field(2, field(1, bytes(5)))),
+        "5 bytes",
+        True,
+        id="packed floats of 5 bytes",
+        marks=pytest.mark.fault(40),
+    ),
 ]
 
 
 @pytest.mark.parametrize(("payload", "said", "inside"), WIRE)
-def test_what_protobuf_refuses_is_refused_at_its_record(engine: str, tmp_path: Path, payload: bytes, said: str, inside: bool) -> None:
+def test_what_protobuf_refuses_is_refused_at_its_record(
+    engine: str, tmp_path: Path, payload: bytes, said: str, inside: bool
+) -> None:
     path = written(tmp_path / "a", [*GOOD, payload, *GOOD])
     error = refused(path, record=2, offset=len(framed(*GOOD)))
     assert "no valid protobuf message" in error.reason
@@ -114,7 +138,9 @@ WIRE_FORMS = json.loads((Path(__file__).parents[1] / "data" / "wire.json").read_
 @pytest.mark.fault(40)
 @pytest.mark.parametrize("case", WIRE_FORMS, ids=lambda case: case["name"])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_wire_forms_read_as_cpp_protobuf_reads_them(engine: str, tmp_path: Path, case: dict[str, Any], threads: int) -> None:
+def test_wire_forms_read_as_cpp_protobuf_reads_them(
+    engine: str, tmp_path: Path, case: dict[str, Any], threads: int
+) -> None:
     payload = bytes.fromhex(case["hex"])
     path = written(tmp_path / "a", [payload])
     if case["expect"] == "error":
@@ -192,7 +218,9 @@ def test_distinct_feature_names_are_bounded(engine: str, tmp_path: Path) -> None
 
 @pytest.mark.fault(49)
 @pytest.mark.parametrize("threads", [1, 2])
-def test_batches_are_cut_before_offsets_overflow(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+def test_batches_are_cut_before_offsets_overflow(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
     monkeypatch.setattr(session, "_MOST_BATCH_BYTES", 120)  # stands for 2**31 - 1
     rows = [example(s=blobs(bytes(40))) for _ in range(7)]
     paths = [written(tmp_path / f"{i}", rows[i : i + 2]) for i in range(0, 7, 2)]
@@ -229,10 +257,17 @@ FOREIGN = {
 
 @pytest.mark.fault(70)
 @pytest.mark.parametrize("payloads", FOREIGN.values(), ids=FOREIGN)
-def test_other_messages_are_refused_by_name_and_never_a_table_without_columns(engine: str, tmp_path: Path, payloads: list[bytes]) -> None:
+def test_other_messages_are_refused_by_name_and_never_a_table_without_columns(
+    engine: str, tmp_path: Path, payloads: list[bytes]
+) -> None:
     path = written(tmp_path / "a", payloads)
     for threads in (1, 2):
-        for read in (tfr.read_table, tfr.read_tfrecord, tfr.infer_schema, lambda *a, **k: tfr.open_reader(*a, **k).read_all()):
+        for read in (
+            tfr.read_table,
+            tfr.read_tfrecord,
+            tfr.infer_schema,
+            lambda *a, **k: tfr.open_reader(*a, **k).read_all(),
+        ):
             for more in ({}, {"limit": 1}):
                 with pytest.raises(tfr.DecodeError, match='record_type="bytes"') as caught:
                     read(path, threads=threads, **more)

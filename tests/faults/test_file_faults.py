@@ -79,7 +79,15 @@ def test_a_file_that_shrinks_or_changes_while_it_is_read(engine: str, tmp_path: 
 
 @pytest.mark.fault(24)
 def test_missing_directory_and_no_permission(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for read in (tfr.read_table, tfr.open_reader, tfr.read_tfrecord, tfr.RecordReader, tfr.verify, tfr.read_metadata, tfr.infer_schema):
+    for read in (
+        tfr.read_table,
+        tfr.open_reader,
+        tfr.read_tfrecord,
+        tfr.RecordReader,
+        tfr.verify,
+        tfr.read_metadata,
+        tfr.infer_schema,
+    ):
         for gone in (tmp_path / "gone", f"{tmp_path}/gone*", f"{tmp_path}/gone@3", tmp_path / "gone" / "a", tmp_path):
             with pytest.raises(FileNotFoundError, match="gone" if gone is not tmp_path else tmp_path.name):
                 read(gone)

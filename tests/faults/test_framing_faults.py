@@ -48,7 +48,9 @@ def delivered(stream: Any, count: Callable[[Any], int]) -> tuple[int, Exception]
     pytest.fail(f"no error after {given}")
 
 
-def told(path: Path, cls: type[Exception], *, record: int, offset: int, said: str = "", **keywords: Any) -> tfr.TFRecordError:
+def told(
+    path: Path, cls: type[Exception], *, record: int, offset: int, said: str = "", **keywords: Any
+) -> tfr.TFRecordError:
     """Read by every call: the same error, after all intact records; returns it."""
     errors = []
     for read in WHOLE:
@@ -70,7 +72,9 @@ def told(path: Path, cls: type[Exception], *, record: int, offset: int, said: st
         errors.append(report.error)
     for error in errors:
         assert type(error) is cls, repr(error)
-        assert (error.path, error.record, error.offset, error.records_intact) == (str(path), record, offset, record), repr(error)
+        assert (error.path, error.record, error.offset, error.records_intact) == (str(path), record, offset, record), (
+            repr(error)
+        )
         assert said in error.reason
         check_message(error)
     for read in WHOLE:
@@ -207,7 +211,12 @@ def test_a_payload_of_no_bytes_is_a_record(engine: str, file: Callable[[bytes], 
 @pytest.mark.fault(13)
 @pytest.mark.parametrize("zeros", [12, 16, 100, 5 << 20])
 def test_a_hole_of_zeros_is_corrupt(engine: str, file: Callable[[bytes], Path], zeros: int) -> None:
-    told(file(framed(*PAYLOADS[:2]) + bytes(zeros) + framed(*PAYLOADS[2:])), tfr.CorruptRecordError, record=2, offset=ENDS[1])
+    told(
+        file(framed(*PAYLOADS[:2]) + bytes(zeros) + framed(*PAYLOADS[2:])),
+        tfr.CorruptRecordError,
+        record=2,
+        offset=ENDS[1],
+    )
     told(file(bytes(zeros)), tfr.CorruptRecordError, record=0, offset=0, said="zeros")
 
 
@@ -229,10 +238,14 @@ FOREIGN = [
     pytest.param(b"\x89PNG\r\n\x1a\n" + bytes(40), "a PNG image", marks=pytest.mark.fault(15)),
     pytest.param(parquet_file(), "a Parquet file", marks=pytest.mark.fault(16)),
     pytest.param(arrow_file(), "an Arrow IPC (Feather) file", marks=pytest.mark.fault(16)),
-    pytest.param(bytes.fromhex("83af70d10d884a3f") + bytes(60), "a Riegeli or ArrayRecord file", marks=pytest.mark.fault(17)),
+    pytest.param(
+        bytes.fromhex("83af70d10d884a3f") + bytes(60), "a Riegeli or ArrayRecord file", marks=pytest.mark.fault(17)
+    ),
     pytest.param(b"\x93NUMPY\x01\x00" + bytes(60), "a NumPy .npy file", marks=pytest.mark.fault(17)),
     pytest.param(b"PK\x03\x04" + bytes(60), "a zip archive", marks=pytest.mark.fault(17)),
-    pytest.param(b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS pointer", marks=pytest.mark.fault(25)),
+    pytest.param(
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS pointer", marks=pytest.mark.fault(25)
+    ),
     pytest.param(b"<!DOCTYPE html><html><body>404</body></html>", "HTML", marks=pytest.mark.fault(25)),
 ]
 
@@ -254,7 +267,9 @@ def test_concatenated_files_are_one(engine: str, file: Callable[[bytes], Path]) 
 
 
 @pytest.mark.fault(20)
-@pytest.mark.parametrize("junk", [b"\n", b"junk", b"0123456789ab", b"text that follows\n" * 9, bytes(11), bytes(range(255, 55, -1))])
+@pytest.mark.parametrize(
+    "junk", [b"\n", b"junk", b"0123456789ab", b"text that follows\n" * 9, bytes(11), bytes(range(255, 55, -1))]
+)
 def test_junk_behind_the_last_record(engine: str, file: Callable[[bytes], Path], junk: bytes) -> None:
     cls = tfr.TruncatedRecordError if len(junk) < 12 else tfr.CorruptRecordError
     told(file(framed(*PAYLOADS) + junk), cls, record=4, offset=ENDS[3])

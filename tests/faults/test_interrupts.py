@@ -84,7 +84,11 @@ def test_a_long_read_of_a_file(large: Path, threads: int) -> None:
 
 
 def test_a_long_look_at_a_file(large: Path) -> None:
-    for work in (lambda: list(tfr.RecordReader(large)), lambda: [tfr.count_records(large) for _ in range(20)], lambda: tfr.verify(large)):
+    for work in (
+        lambda: list(tfr.RecordReader(large)),
+        lambda: [tfr.count_records(large) for _ in range(20)],
+        lambda: tfr.verify(large),
+    ):
         assert best(lambda work=work: seconds_to_stop(work)) < LIMIT  # type: ignore[misc]
 
 
@@ -92,7 +96,14 @@ def test_a_long_look_at_a_file(large: Path) -> None:
 def test_a_long_write_of_a_file(tmp_path: Path, name: str) -> None:
     table = pa.table({"x": np.arange(6_000_000), "s": pa.array(["words"] * 6_000_000)})
     (tmp_path / name).write_bytes(b"old")
-    assert best(lambda: seconds_to_stop(lambda: tfr.write_tfrecord(table, tmp_path / name), lambda: len(os.listdir(tmp_path)) > 1)) < LIMIT
+    assert (
+        best(
+            lambda: seconds_to_stop(
+                lambda: tfr.write_tfrecord(table, tmp_path / name), lambda: len(os.listdir(tmp_path)) > 1
+            )
+        )
+        < LIMIT
+    )
     assert os.listdir(tmp_path) == [name]
     assert (tmp_path / name).read_bytes() == b"old"
 

@@ -29,7 +29,9 @@ def forker(tmp_path_factory: pytest.TempPathFactory, native_engine: None) -> Ite
     script = Path(__file__).parents[1] / "support" / "killed_writer.py"
     command = [sys.executable, str(script), f"{first}/a.tfrecord", f"{first}/a"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -65,7 +67,11 @@ def check(target: str, before: int, done: int) -> int:
 
 def strange_names(folder: Path, target: str) -> list[str]:
     own = os.path.basename(target)
-    return [n for n in os.listdir(folder) if not LEFT_OVER.fullmatch(n) and not n.startswith(own) and n != f"_MANIFEST-{own}.json"]
+    return [
+        n
+        for n in os.listdir(folder)
+        if not LEFT_OVER.fullmatch(n) and not n.startswith(own) and n != f"_MANIFEST-{own}.json"
+    ]
 
 
 @pytest.mark.fault(67)

@@ -53,7 +53,9 @@ def faults(seed: int) -> int:
 
 def each_seed(chaos: Chaos, run: Callable[[int], str]) -> Counter[str]:
     """Run all seeds, several at a time; how many came to what."""
-    chaos.schedules.update((str(seed), Schedule(seed, faults(seed), 0.9 if faults(seed) == STORM else 0.5)) for seed in range(SCHEDULES))
+    chaos.schedules.update(
+        (str(seed), Schedule(seed, faults(seed), 0.9 if faults(seed) == STORM else 0.5)) for seed in range(SCHEDULES)
+    )
     with ThreadPoolExecutor(TOGETHER) as pool:
         return Counter(pool.map(run, range(SCHEDULES)))
 
@@ -88,12 +90,20 @@ def test_what_is_read_in_a_storm_is_right_or_an_oserror(s3: Bucket, chaos: Chaos
     came_to = each_seed(chaos, run)
     assert came_to["right"] >= SCHEDULES * 9 // 10
     assert came_to["error"] > 0
-    assert {happened.split()[0] for s in chaos.schedules.values() for happened in s.happened} == {"reset", "cut", "lost", "busy", "slow"}
+    assert {happened.split()[0] for s in chaos.schedules.values() for happened in s.happened} == {
+        "reset",
+        "cut",
+        "lost",
+        "busy",
+        "slow",
+    }
 
 
 @pytest.mark.fault(62)
 @pytest.mark.fault(69)
-def test_what_is_written_in_a_storm_is_whole_or_absent_and_no_upload_is_left(s3: Bucket, chaos: Chaos, stormy: dict[str, Any]) -> None:
+def test_what_is_written_in_a_storm_is_whole_or_absent_and_no_upload_is_left(
+    s3: Bucket, chaos: Chaos, stormy: dict[str, Any]
+) -> None:
     def run(seed: int) -> str:
         data = content(seed)[: SIZE if seed % 3 else SIZE // 5]  # parts, or one request
         path = s3.url(str(seed))
@@ -117,5 +127,7 @@ def test_what_is_written_in_a_storm_is_whole_or_absent_and_no_upload_is_left(s3:
         assert data in (content(int(name))[:SIZE], content(int(name))[: SIZE // 5]), name
         assert int(name) % 7 != 6 or faults(int(name)) == STORM
     left = {upload["Key"] for upload in s3.uploads()}
-    assert all(faults(int(key)) == STORM for key in left), left  # where nothing gets through, nothing can be ended either
+    assert all(faults(int(key)) == STORM for key in left), (
+        left
+    )  # where nothing gets through, nothing can be ended either
     assert len(left) < SCHEDULES // 50

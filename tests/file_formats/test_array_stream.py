@@ -41,7 +41,12 @@ def test_a_consumed_stream_does_not_empty_a_file(npy: Path, tmp_path: Path) -> N
 def test_a_consumed_stream_is_told_by_every_way_to_read_it(npy: Path) -> None:
     stream = tfr.from_npy(npy)
     assert sum(map(len, stream)) == ROWS
-    ways: list[Callable[[], object]] = [stream.read_all, lambda: list(stream), lambda: pa.table(stream), stream.__arrow_c_stream__]
+    ways: list[Callable[[], object]] = [
+        stream.read_all,
+        lambda: list(stream),
+        lambda: pa.table(stream),
+        stream.__arrow_c_stream__,
+    ]
     for way in ways:
         with pytest.raises(ValueError, match="consumed"):
             way()

@@ -49,7 +49,11 @@ def test_tables_and_back(tmp_path: Path, suffix: str) -> None:
     tfr.convert(tmp_path / f"x.{suffix}", tmp_path / "x.tfrecord", float64="raw")
     assert tfr.read_table(tmp_path / "x.tfrecord").equals(table)
     tfr.convert(tmp_path / "x.tfrecord", tmp_path / f"y.{suffix}")
-    again = pq.read_table(tmp_path / "y.parquet") if suffix == "parquet" else pa.ipc.open_file(str(tmp_path / "y.arrow")).read_all()
+    again = (
+        pq.read_table(tmp_path / "y.parquet")
+        if suffix == "parquet"
+        else pa.ipc.open_file(str(tmp_path / "y.arrow")).read_all()
+    )
     assert again.equals(table)
 
 
@@ -118,7 +122,10 @@ def test_npy_files_are_compressed_as_their_names_say(tmp_path: Path, suffix: str
     tfr.write_tfrecord({"x": array}, tmp_path / "x.tfrecord")
     report = tfr.convert(tmp_path / "x.tfrecord", tmp_path / f"x.npy{suffix}")
     written = (tmp_path / f"x.npy{suffix}").read_bytes()
-    assert (report.bytes, report.compression) == (len(written), {".gz": "gzip", ".zlib": "zlib", ".zst": "zstd"}[suffix])
+    assert (report.bytes, report.compression) == (
+        len(written),
+        {".gz": "gzip", ".zlib": "zlib", ".zst": "zstd"}[suffix],
+    )
     assert not written.startswith(b"\x93NUMPY")
     if suffix == ".gz":
         assert (np.load(io.BytesIO(gzip.decompress(written))) == array).all()
@@ -141,18 +148,34 @@ def test_other_kinds_are_not_compressed_as_a_whole(tmp_path: Path, name: str) ->
             tfr.convert(source, target)
 
 
-FOREIGN = ["c.csv", "c.CSV", "c.csv.gz", "c.json", "c.jsonl", "c.txt", "c.h5", "c.pkl", "c.csv@4", "c.zarr/", "c-idx1-ubyte"]
+FOREIGN = [
+    "c.csv",
+    "c.CSV",
+    "c.csv.gz",
+    "c.json",
+    "c.jsonl",
+    "c.txt",
+    "c.h5",
+    "c.pkl",
+    "c.csv@4",
+    "c.zarr/",
+    "c-idx1-ubyte",
+]
 
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_names_of_other_formats_are_not_written(tmp_path: Path, name: str) -> None:
     tfr.write_tfrecord({"x": [1]}, tmp_path / "x.tfrecord")
-    with pytest.raises(ValueError, match=r"\.npy, \.npz, \.parquet, \.pq, \.arrow, \.feather are, and TFRecord under any other name"):
+    with pytest.raises(
+        ValueError, match=r"\.npy, \.npz, \.parquet, \.pq, \.arrow, \.feather are, and TFRecord under any other name"
+    ):
         tfr.convert(tmp_path / "x.tfrecord", tmp_path / name)
     assert os.listdir(tmp_path) == ["x.tfrecord"]
 
 
-@pytest.mark.parametrize("name", ["y", "y.tfrecord", "y.tfrec.gz", "y.records", "v1.2", "y.tfrecord@2", "train-00000-of-00001"])
+@pytest.mark.parametrize(
+    "name", ["y", "y.tfrecord", "y.tfrec.gz", "y.records", "v1.2", "y.tfrecord@2", "train-00000-of-00001"]
+)
 def test_any_other_name_is_tfrecord(tmp_path: Path, name: str) -> None:
     tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "x.tfrecord")
     tfr.convert(tmp_path / "x.tfrecord", tmp_path / name)
@@ -186,7 +209,9 @@ def test_a_glob_of_one_file_is_that_file_and_of_several_is_not_guessed(tmp_path:
     for folder, options in ((str(tmp_path), {}), (bucket.url("a"), {"storage_options": bucket.storage_options})):
         for make, suffix in ((tfr.from_npy, "npy"), (tfr.from_npz, "npz")):
             assert make(f"{folder}/[1]*.{suffix}", **options).num_rows == 3
-            with pytest.raises(ValueError, match=r"matches 2 files: pass a .*folder for a record of each.*tfr\.open_writer"):
+            with pytest.raises(
+                ValueError, match=r"matches 2 files: pass a .*folder for a record of each.*tfr\.open_writer"
+            ):
                 make(f"{folder}/*.{suffix}", **options)
             with pytest.raises(FileNotFoundError, match="no file matches the pattern"):
                 make(f"{folder}/no*.{suffix}", **options)
@@ -212,7 +237,9 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10)
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, order: str) -> None:
     """4 GiB take 134 MiB in C order and 149 MiB in Fortran order, the imports among it."""
-    array = np.lib.format.open_memmap(tmp_path / "x.npy", "w+", np.float32, (300_000, 256), fortran_order=order == "F")  # sparse
+    array = np.lib.format.open_memmap(
+        tmp_path / "x.npy", "w+", np.float32, (300_000, 256), fortran_order=order == "F"
+    )  # sparse
     array[-1] = 1
     del array
     environment = {**os.environ, "PYTHONPATH": str(Path(tfr.__file__).parents[1])}

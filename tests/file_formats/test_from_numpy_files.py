@@ -17,7 +17,10 @@ from hypothesis.extra import numpy as nps
 import tfrecord_io as tfr
 
 numbers = st.one_of(
-    nps.boolean_dtypes(), nps.integer_dtypes(endianness="?"), nps.floating_dtypes(endianness="?"), nps.complex_number_dtypes()
+    nps.boolean_dtypes(),
+    nps.integer_dtypes(endianness="?"),
+    nps.floating_dtypes(endianness="?"),
+    nps.complex_number_dtypes(),
 )
 
 
@@ -28,9 +31,13 @@ def equal(a: np.ndarray, b: np.ndarray) -> bool:
 
 @settings(deadline=None, max_examples=15)
 @given(st.data(), st.integers(1, 7), st.booleans())
-def test_npz_archives_come_back(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, rows: int, deflated: bool) -> None:
+def test_npz_archives_come_back(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, rows: int, deflated: bool
+) -> None:
     shapes = nps.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4)
-    arrays = data.draw(st.dictionaries(st.sampled_from("abcd"), shapes.flatmap(lambda s: nps.arrays(numbers, (rows, *s))), min_size=1))
+    arrays = data.draw(
+        st.dictionaries(st.sampled_from("abcd"), shapes.flatmap(lambda s: nps.arrays(numbers, (rows, *s))), min_size=1)
+    )
     folder = tmp_path_factory.mktemp("npz")
     (np.savez_compressed if deflated else np.savez)(folder / "x.npz", **arrays)
     tfr.write_tfrecord(tfr.from_npz(folder / "x.npz"), folder / "x.tfrecord")
@@ -92,7 +99,9 @@ def test_fields_that_are_called_as_another_column_are_told(tmp_path: Path, other
 
 def test_a_folder_of_objects_is_a_row_each(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
-    given_arrays = [{"a": rng.random((i + 1, 3)), "b": rng.integers(0, 9, (2, 2)), "label": np.array(i)} for i in range(12)]
+    given_arrays = [
+        {"a": rng.random((i + 1, 3)), "b": rng.integers(0, 9, (2, 2)), "label": np.array(i)} for i in range(12)
+    ]
     for i, arrays in enumerate(given_arrays):
         np.savez(tmp_path / f"{i}.npz", **arrays)
     tfr.write_tfrecord(tfr.from_npz(tmp_path), tmp_path / "x.tfrecord")
@@ -112,7 +121,9 @@ def test_a_folder_of_objects_is_a_row_each(tmp_path: Path) -> None:
         ({"a": np.zeros(2)}, "dimensions"),
     ],
 )
-def test_objects_that_differ_are_told_before_anything_is_written(tmp_path: Path, second: dict[str, np.ndarray], reason: str) -> None:
+def test_objects_that_differ_are_told_before_anything_is_written(
+    tmp_path: Path, second: dict[str, np.ndarray], reason: str
+) -> None:
     np.savez(tmp_path / "1.npz", a=np.zeros((2, 3)))
     np.savez(tmp_path / "2.npz", **second)
     with pytest.raises(tfr.TFRecordError, match=reason) as caught:
@@ -189,7 +200,9 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, order: str) -> None:
     del array
     tracemalloc.start()
     try:
-        assert tfr.write_tfrecord(tfr.from_npy(tmp_path / "x.npy"), tmp_path / "x.tfrecord", threads=2).records == 120_000
+        assert (
+            tfr.write_tfrecord(tfr.from_npy(tmp_path / "x.npy"), tmp_path / "x.tfrecord", threads=2).records == 120_000
+        )
         assert tracemalloc.get_traced_memory()[1] < 100 << 20
     finally:
         tracemalloc.stop()

@@ -37,7 +37,11 @@ def archive(path: Path, members: list[tuple[str, bytes]], method: int = zipfile.
 @pytest.fixture(autouse=True)
 def nothing_is_left_open(tmp_path: Path) -> Iterator[None]:
     yield
-    left = [os.readlink(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{each}")]
+    left = [
+        os.readlink(f"/proc/self/fd/{each}")
+        for each in os.listdir("/proc/self/fd")
+        if os.path.exists(f"/proc/self/fd/{each}")
+    ]
     assert [path for path in left if path.startswith(str(tmp_path))] == []
 
 
@@ -56,7 +60,9 @@ def nothing_is_left_open(tmp_path: Path) -> Iterator[None]:
         (f"({'1, ' * 65})", "an array of 65 axes"),
     ],
 )
-def test_a_claim_is_checked_before_anything_is_allocated(tmp_path: Path, shape: str, reason: str, fortran: bool) -> None:
+def test_a_claim_is_checked_before_anything_is_allocated(
+    tmp_path: Path, shape: str, reason: str, fortran: bool
+) -> None:
     (tmp_path / "x.npy").write_bytes(claim(shape, fortran=fortran))
     archive(tmp_path / "x.npz", [("x.npy", claim(shape, fortran=fortran))])
     with pytest.raises(tfr.DecodeError, match=reason):
@@ -102,7 +108,9 @@ def test_arrays_without_values(tmp_path: Path, shape: tuple[int, ...], order: st
     np.save(tmp_path / "x.npy", np.asarray(np.zeros(shape, np.int16), order=order))
     assert tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord").records == shape[0]
     found = tfr.read_arrays(tmp_path / "x.tfrecord")
-    assert {name: (each.dtype, each.shape) for name, each in found.items()} == ({"x": (np.dtype(np.int16), shape)} if shape[0] else {})
+    assert {name: (each.dtype, each.shape) for name, each in found.items()} == (
+        {"x": (np.dtype(np.int16), shape)} if shape[0] else {}
+    )
 
 
 @pytest.mark.parametrize("descr", ["|S0", "<U0", "|V0"])
@@ -121,7 +129,17 @@ def test_dtypes_without_a_form(tmp_path: Path, descr: str) -> None:
 
 
 def test_names_of_members_are_names_of_columns(tmp_path: Path) -> None:
-    names = ["../x.npy", "/etc/x.npy", "d/x.npy", ".npy", "größe.npy", "x\n.npy", "x.npy.npy", "x/shape.npy", "\x1b[31m.npy"]
+    names = [
+        "../x.npy",
+        "/etc/x.npy",
+        "d/x.npy",
+        ".npy",
+        "größe.npy",
+        "x\n.npy",
+        "x.npy.npy",
+        "x/shape.npy",
+        "\x1b[31m.npy",
+    ]
     archive(tmp_path / "x.npz", [*((name, claim("(1,)", bytes(4))) for name in names), ("readme.txt", b"text")])
     assert tfr.convert(tmp_path / "x.npz", tmp_path / "x.tfrecord").records == 1
     assert list(tfr.read_arrays(tmp_path / "x.tfrecord")) == [name.removesuffix(".npy") for name in names]
@@ -135,7 +153,9 @@ def test_archives_that_are_refused(tmp_path: Path) -> None:
     with pytest.raises(tfr.DecodeError, match=r"2 members of the archive are called 'a\.npy'"):
         tfr.from_npz(twice)
     for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
-        with pytest.raises(tfr.DecodeError, match=f"compressed by method {method}; archives are read as NumPy writes them"):
+        with pytest.raises(
+            tfr.DecodeError, match=f"compressed by method {method}; archives are read as NumPy writes them"
+        ):
             tfr.from_npz(archive(tmp_path / "x.npz", [("a.npy", good)], method))
     content = bytearray(archive(tmp_path / "x.npz", [("a.npy", good)]).read_bytes())
     content[6] |= 1
@@ -201,7 +221,11 @@ def test_files_are_closed_at_the_end_of_the_batches(tmp_path: Path) -> None:
 
 def test_a_folder_is_no_file_to_zip(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.arange(3))
-    for make in (lambda: tfr.from_npy([tmp_path]), lambda: tfr.from_npy({"x": tmp_path}), lambda: tfr.from_idx(tmp_path)):
+    for make in (
+        lambda: tfr.from_npy([tmp_path]),
+        lambda: tfr.from_npy({"x": tmp_path}),
+        lambda: tfr.from_idx(tmp_path),
+    ):
         with pytest.raises(IsADirectoryError):
             make()
 

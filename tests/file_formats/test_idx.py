@@ -15,7 +15,11 @@ TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">
 
 
 def idx(array: np.ndarray, code: int) -> bytes:
-    return bytes([0, 0, code, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.astype(TYPES[code]).tobytes()
+    return (
+        bytes([0, 0, code, array.ndim])
+        + struct.pack(f">{array.ndim}I", *array.shape)
+        + array.astype(TYPES[code]).tobytes()
+    )
 
 
 @pytest.mark.parametrize("code", TYPES)
@@ -40,6 +44,10 @@ def test_a_cut_file_is_told() -> None:
 
 
 def test_columns_are_named_after_the_files() -> None:
-    assert [idx_name(name) for name in ("train-images-idx3-ubyte", "t10k-labels.idx1-ubyte", "masks")] == ["image", "label", "masks"]
+    assert [idx_name(name) for name in ("train-images-idx3-ubyte", "t10k-labels.idx1-ubyte", "masks")] == [
+        "image",
+        "label",
+        "masks",
+    ]
     assert is_idx_name("t10k-labels-idx1-ubyte")
     assert not is_idx_name("train.tfrecord")

@@ -16,7 +16,12 @@ from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.npy import MAGIC, header, open_npy
 
 arrays = nps.arrays(
-    st.one_of(nps.boolean_dtypes(), nps.integer_dtypes(endianness="?"), nps.floating_dtypes(endianness="?"), nps.unicode_string_dtypes()),
+    st.one_of(
+        nps.boolean_dtypes(),
+        nps.integer_dtypes(endianness="?"),
+        nps.floating_dtypes(endianness="?"),
+        nps.unicode_string_dtypes(),
+    ),
     nps.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5),
 )
 
@@ -29,7 +34,11 @@ def saved(array: np.ndarray, version: tuple[int, int] = (1, 0)) -> io.BytesIO:
 
 
 def same(a: np.ndarray, b: np.ndarray) -> bool:
-    return a.dtype == b.dtype and a.shape == b.shape and np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+    return (
+        a.dtype == b.dtype
+        and a.shape == b.shape
+        and np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+    )
 
 
 @given(arrays, st.sampled_from([(1, 0), (2, 0), (3, 0)]), st.booleans())

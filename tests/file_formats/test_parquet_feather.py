@@ -13,7 +13,11 @@ import tfrecord_io as tfr
 
 
 def open_files(folder: Path) -> list[str]:
-    found = [os.readlink(f"/proc/self/fd/{each}") for each in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{each}")]
+    found = [
+        os.readlink(f"/proc/self/fd/{each}")
+        for each in os.listdir("/proc/self/fd")
+        if os.path.exists(f"/proc/self/fd/{each}")
+    ]
     return [path for path in found if path.startswith(str(folder))]
 
 
@@ -46,7 +50,12 @@ def test_damaged_files_are_told(tmp_path: Path, suffix: str) -> None:
         with pa.OSFile(str(good), "wb") as sink, pa.ipc.new_stream(sink, pa.schema({"x": pa.int64()})) as writer:
             writer.write_table(pa.table({"x": list(range(1000))}))
     content = good.read_bytes()
-    damaged = {"empty": b"", "cut": content[:-40], "other": b"nonsense" * 20, "holed": content[:20] + b"\xff" * 60 + content[80:]}
+    damaged = {
+        "empty": b"",
+        "cut": content[:-40],
+        "other": b"nonsense" * 20,
+        "holed": content[:20] + b"\xff" * 60 + content[80:],
+    }
     for name, some in damaged.items():
         path = tmp_path / f"{name}.{suffix}"
         path.write_bytes(some)

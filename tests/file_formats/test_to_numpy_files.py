@@ -29,7 +29,11 @@ def test_arrays_come_back(tmp_path_factory: pytest.TempPathFactory, array: np.nd
     assert (report.records, report.columns) == (len(array), ("x",))
     assert report.bytes == (folder / "x.npy").stat().st_size
     found = np.load(folder / "x.npy", allow_pickle=False)
-    assert (found.dtype, found.shape, found.tobytes()) == (array.dtype, array.shape, np.ascontiguousarray(array).tobytes())
+    assert (found.dtype, found.shape, found.tobytes()) == (
+        array.dtype,
+        array.shape,
+        np.ascontiguousarray(array).tobytes(),
+    )
     tfr.to_npz(folder / "x.tfrecord", folder / "x.npz", compressed=compressed)
     with np.load(folder / "x.npz", allow_pickle=False) as archive:
         assert archive["x"].tobytes() == found.tobytes()
@@ -61,7 +65,9 @@ def test_no_records_are_an_empty_array(tmp_path: Path) -> None:
     ("column", "reason", "record"),
     [([[1], [2, 3]], "several shapes", 0), ([1, None], "has no value", 1), ([b"\xff", b"\xfe"], "pickles", None)],
 )
-def test_what_no_array_holds_is_refused_and_leaves_no_file(tmp_path: Path, column: list[object], reason: str, record: int | None) -> None:
+def test_what_no_array_holds_is_refused_and_leaves_no_file(
+    tmp_path: Path, column: list[object], reason: str, record: int | None
+) -> None:
     tfr.write_tfrecord({"x": column}, tmp_path / "x.tfrecord")
     with pytest.raises(tfr.EncodeError, match=reason) as caught:
         tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy")

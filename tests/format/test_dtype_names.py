@@ -47,7 +47,9 @@ def test_words_for_a_dtype(said: Any, name: str) -> None:
     assert declared_name(said) == name
 
 
-@pytest.mark.parametrize("said", [int, float, complex, None, "int", "i4", 7, [], np.dtype("i4,f4"), np.dtype("V4"), np.longdouble])
+@pytest.mark.parametrize(
+    "said", [int, float, complex, None, "int", "i4", 7, [], np.dtype("i4,f4"), np.dtype("V4"), np.longdouble]
+)
 def test_no_words_for_a_dtype(said: Any) -> None:
     with pytest.raises(SchemaError):
         declared_name(said)

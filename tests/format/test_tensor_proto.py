@@ -89,7 +89,11 @@ TYPED: dict[str, tuple[str, bytes, list[Any]]] = {
     "uint32": ("uint32", field(16, varint(2**32 - 1) + varint(0) + varint(1)), [2**32 - 1, 0, 1]),
     "uint64": ("uint64", field(17, varint(2**64 - 1) + varint(0) + varint(1)), [2**64 - 1, 0, 1]),
     "bool": ("bool", field(11, varint(1) + varint(0) + varint(300)), [True, False, True]),
-    "float16": ("float16", field(13, varint(0x3C00) + varint(0xFC00) + varint(1)), [1, -np.inf, 5.9604644775390625e-08]),
+    "float16": (
+        "float16",
+        field(13, varint(0x3C00) + varint(0xFC00) + varint(1)),
+        [1, -np.inf, 5.9604644775390625e-08],
+    ),
     "bfloat16": ("bfloat16", field(13, varint(0x3F80) + varint(0xFF80) + varint(0x4000)), [1, -np.inf, 2]),
     "complex64": ("complex64", field(9, struct.pack("<6f", 1, 2, 3, 4, 5, 6)), [1 + 2j, 3 + 4j, 5 + 6j]),
     "complex128": ("complex128", field(12, struct.pack("<6d", 1, 2, 3, 4, 5, 6)), [1 + 2j, 3 + 4j, 5 + 6j]),
@@ -121,7 +125,9 @@ def test_strings_in_raw_bytes() -> None:
     assert tfr.parse_tensor(proto(STRING, (2,), content(b"\x01\x82\x00abc"))).tolist() == [b"a", b"bc"]
 
 
-@pytest.mark.parametrize("raw", [b"\x01\x02abcd", b"\x01\x04abc", b"\x01", b"\x80\x80", b"\xff\xff\xff\xff\xff\x01", b"\x00\x00a"])
+@pytest.mark.parametrize(
+    "raw", [b"\x01\x02abcd", b"\x01\x04abc", b"\x01", b"\x80\x80", b"\xff\xff\xff\xff\xff\x01", b"\x00\x00a"]
+)
 def test_strings_that_do_not_fit_the_raw_bytes(raw: bytes) -> None:
     with pytest.raises(tfr.DecodeError, match="string"):
         tfr.parse_tensor(proto(STRING, (2,), content(raw)))
@@ -141,7 +147,10 @@ def test_the_bits_of_a_nan_stay(pattern: int, repeated: int) -> None:
         found = tfr.parse_tensor(proto(NUMBERS[name], (repeated,), values))
         assert set(found.view(np.uint32).tolist()) == {pattern}
     wide = pattern << 32 | 1
-    for name, values in {"float64": field(6, struct.pack("<Q", wide)), "complex128": field(12, struct.pack("<Q", wide) * 2)}.items():
+    for name, values in {
+        "float64": field(6, struct.pack("<Q", wide)),
+        "complex128": field(12, struct.pack("<Q", wide) * 2),
+    }.items():
         found = tfr.parse_tensor(proto(NUMBERS[name], (repeated,), values))
         assert set(found.view(np.uint64).tolist()) == {wide}
 
@@ -152,7 +161,9 @@ def test_raw_bytes_win_over_the_field() -> None:
 
 def test_protobufs_rules() -> None:
     """Shapes merge, the last dtype counts, unknown fields and those of another wire type are passed over."""
-    written = number(1, 3) + field(2, axis(1)) + number(3, 5) + field(2, axis(2)) + number(1, 1) + group(77, number(1, 9))
+    written = (
+        number(1, 3) + field(2, axis(1)) + number(3, 5) + field(2, axis(2)) + number(1, 1) + group(77, number(1, 9))
+    )
     written += number(5, 7) + field(2, b"") + field(5, ONE) + field(99, b"x")
     assert tfr.parse_tensor(written).tolist() == [[1, 1]]
 
@@ -175,8 +186,21 @@ def test_another_dtype_than_declared() -> None:
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
-        *[(0, "DT_INVALID"), (11, "DT_QINT8"), (20, "DT_RESOURCE"), (21, "DT_VARIANT"), (24, "DT_FLOAT8_E5M2"), (29, "DT_INT4")],
-        *[(99, "dtype 99"), (101, "a reference to float32"), (111, "a reference to DT_QINT8"), (500, "dtype 500"), (-1, "dtype -1")],
+        *[
+            (0, "DT_INVALID"),
+            (11, "DT_QINT8"),
+            (20, "DT_RESOURCE"),
+            (21, "DT_VARIANT"),
+            (24, "DT_FLOAT8_E5M2"),
+            (29, "DT_INT4"),
+        ],
+        *[
+            (99, "dtype 99"),
+            (101, "a reference to float32"),
+            (111, "a reference to DT_QINT8"),
+            (500, "dtype 500"),
+            (-1, "dtype -1"),
+        ],
     ],
 )
 def test_dtypes_that_no_array_has(kind: int, name: str) -> None:
@@ -243,7 +267,9 @@ def test_values_that_do_not_fit(kind: int, shape: tuple[int, ...], values: bytes
     refused(proto(kind, shape, values), words)
 
 
-@pytest.mark.parametrize("data", [b"", b"\x08", b"\x12\x05\x12", b"\x00", b"\xff" * 11, b"\x0b", field(2, field(2, field(2, b"\xff")))])
+@pytest.mark.parametrize(
+    "data", [b"", b"\x08", b"\x12\x05\x12", b"\x00", b"\xff" * 11, b"\x0b", field(2, field(2, field(2, b"\xff")))]
+)
 def test_what_is_no_tensor_proto(data: bytes) -> None:
     refused(data, "no TensorProto|DT_INVALID")
 

@@ -68,7 +68,9 @@ def test_records_by_number(path: str, options: dict[str, Any], requests: list[tu
         assert len(requests) == 2
 
 
-def test_far_records_are_ranges_of_their_own(bucket: str, options: dict[str, Any], requests: list[tuple[int, int]]) -> None:
+def test_far_records_are_ranges_of_their_own(
+    bucket: str, options: dict[str, Any], requests: list[tuple[int, int]]
+) -> None:
     path = f"{bucket}/large.tfrecord"
     table = {"id": range(5), "blob": [bytes(1_500_000)] * 5}
     tfr.write_tfrecord(table, path, storage_options=options, write_index=True)
@@ -79,7 +81,9 @@ def test_far_records_are_ranges_of_their_own(bucket: str, options: dict[str, Any
         assert all(end - begin < 1_500_300 for begin, end in requests)
 
 
-def test_counting_reads_no_payload_where_there_is_an_index(path: str, options: dict[str, Any], requests: list[tuple[int, int]]) -> None:
+def test_counting_reads_no_payload_where_there_is_an_index(
+    path: str, options: dict[str, Any], requests: list[tuple[int, int]]
+) -> None:
     assert tfr.count_records(path, storage_options=options) == ROWS
     if any(found.index for found in check_indexes(path, storage_options=options)):
         requests.clear()
@@ -94,7 +98,9 @@ def test_indexes_are_written_and_checked(path: str, options: dict[str, Any]) -> 
 
 def test_many_files_are_looked_up_by_a_listing(bucket: str, options: dict[str, Any]) -> None:
     for at in range(10):
-        tfr.write_tfrecord({"id": [at]}, f"{bucket}/many-{at}.tfrecord", storage_options=options, write_index=at % 2 == 0)
+        tfr.write_tfrecord(
+            {"id": [at]}, f"{bucket}/many-{at}.tfrecord", storage_options=options, write_index=at % 2 == 0
+        )
     assert tfr.count_records(f"{bucket}/many-*.tfrecord", storage_options=options) == 10
     with tfr.open_random(f"{bucket}/many-*.tfrecord", storage_options=options) as records:
         assert records[::-3]["id"].to_pylist() == [9, 6, 3, 0]
@@ -147,7 +153,9 @@ def test_a_short_answer_is_an_error(path: str, options: dict[str, Any], monkeypa
 
 
 @pytest.mark.fault(62)
-def test_a_request_that_fails_is_made_again(path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_fails_is_made_again(
+    path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     fetch, failed = S3Fetch.range, []
 
     async def reset(self: S3Fetch, begin: int, end: int) -> bytes:

@@ -67,7 +67,9 @@ def test_indexes_are_no_data(path: Path) -> None:
         (bytes(56), None, "no record's header stands at byte 0"),
     ],
 )
-def test_an_index_that_does_not_fit_names_both_files(engine: str, path: Path, content: bytes | None, text: str | None, says: str) -> None:
+def test_an_index_that_does_not_fit_names_both_files(
+    engine: str, path: Path, content: bytes | None, text: str | None, says: str
+) -> None:
     beside = path.with_name("a.tfrecord.index")
     if content is not None:
         path.write_bytes(content)

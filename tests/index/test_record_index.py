@@ -58,7 +58,9 @@ def test_text_comes_back(records: list[int]) -> None:
 
 @given(st.lists(st.binary(max_size=50), max_size=20))
 def test_text_is_that_of_dali(payloads: list[bytes]) -> None:
-    assert Index.of_sizes([len(payload) + 16 for payload in payloads]).to_text().decode() == dali_creates(framed(*payloads))
+    assert Index.of_sizes([len(payload) + 16 for payload in payloads]).to_text().decode() == dali_creates(
+        framed(*payloads)
+    )
 
 
 def test_the_tfrecord_package_reads_it(tmp_path: Path) -> None:

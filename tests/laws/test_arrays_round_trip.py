@@ -29,7 +29,11 @@ TIMES = [f"{kind}[{unit}]" for kind in ("datetime64", "timedelta64") for unit in
 ALL = [*PLAIN, "complex64", "complex128", "bfloat16", "S1", "S7", "U1", "U5", *TIMES]
 ONLY_RAW = ("uint64", "float64", "S1", "S7", "U1", "U5")  # with one axis
 ARROW_UNITS = ("s", "ms", "us", "ns")
-LISTED = {*PLAIN, "datetime64[D]", *(f"{kind}[{unit}]" for kind in ("datetime64", "timedelta64") for unit in ARROW_UNITS)}
+LISTED = {
+    *PLAIN,
+    "datetime64[D]",
+    *(f"{kind}[{unit}]" for kind in ("datetime64", "timedelta64") for unit in ARROW_UNITS),
+}
 COLUMNS = ("x", "y", "x/y", "größe/日本", "")
 
 law = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -79,8 +83,12 @@ def test_any_arrays_come_back(engine: str, tmp_path: Path, table: dict[str, np.n
 
 @law
 @given(table=tables(st.integers(1, 4)), embed=st.booleans())
-def test_raw_columns_need_no_schema(engine: str, tmp_path: Path, table: dict[str, np.ndarray[Any, Any]], embed: bool) -> None:
-    found = tfr.read_arrays(written(table, tmp_path / "a", column_encoding=dict.fromkeys(table, "raw"), embed_schema=embed))
+def test_raw_columns_need_no_schema(
+    engine: str, tmp_path: Path, table: dict[str, np.ndarray[Any, Any]], embed: bool
+) -> None:
+    found = tfr.read_arrays(
+        written(table, tmp_path / "a", column_encoding=dict.fromkeys(table, "raw"), embed_schema=embed)
+    )
     assert found.keys() == table.keys()
     for name, values in table.items():
         assert_same(found[name], values, name)
@@ -208,7 +216,13 @@ def test_empty_rows_and_a_missing_one(engine: str, tmp_path: Path, name: str) ->
 
 @pytest.mark.parametrize("order", ["<", ">"])
 def test_structured_arrays_are_their_fields(engine: str, tmp_path: Path, order: str) -> None:
-    dtype = [("a", f"{order}i2"), ("b", f"{order}f8", (2, 1)), ("c", f"{order}U3"), ("d", f"{order}c16"), ("e", f"{order}M8[D]")]
+    dtype = [
+        ("a", f"{order}i2"),
+        ("b", f"{order}f8", (2, 1)),
+        ("c", f"{order}U3"),
+        ("d", f"{order}c16"),
+        ("e", f"{order}M8[D]"),
+    ]
     given_ = np.zeros(4, dtype)[::-1]
     given_["a"], given_["b"], given_["c"], given_["d"] = range(4), np.arange(8).reshape(4, 2, 1) / 3, "größe", 1j
     found = tfr.read_arrays(written(given_, tmp_path / "a", column_encoding={"c": "raw"}))

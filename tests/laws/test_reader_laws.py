@@ -24,7 +24,9 @@ VALUES = {
     "b": st.lists(st.sampled_from([b"", b"cat", b"\xff", "ä".encode()]), max_size=2).map(lambda v: blobs(*v)),
     "ключ": st.lists(st.floats(width=32, allow_nan=False), max_size=2).map(lambda v: floats(*v) or field(2, b"")),
 }
-TENSORS: list[dict[str, bytes]] = [  # a matrix, another one, one of another shape, none; one of another dtype, bytes without a shape
+TENSORS: list[
+    dict[str, bytes]
+] = [  # a matrix, another one, one of another shape, none; one of another dtype, bytes without a shape
     {"t": blobs(b"\1\2"), "t/shape": int64s(1, 2), "t/dtype": blobs(b"uint8")},
     {"t": blobs(b"\3\4"), "t/shape": int64s(1, 2), "t/dtype": blobs(b"uint8")},
     {"t": blobs(b"\5"), "t/shape": int64s(1, 1), "t/dtype": blobs(b"uint8")},
@@ -35,7 +37,9 @@ TENSORS: list[dict[str, bytes]] = [  # a matrix, another one, one of another sha
 tensors = st.sampled_from([2, 4, len(TENSORS)]).flatmap(lambda kinds: st.sampled_from(TENSORS[:kinds]))
 features = st.builds(lambda plain, tensor: {**plain, **tensor}, st.fixed_dictionaries({}, optional=VALUES), tensors)
 rows = features.map(lambda features: example(**features))
-uniform = st.fixed_dictionaries({}, optional={"a": st.integers(0, 300).map(int64s), "b": st.sampled_from([b"x", b"yy"]).map(blobs)})
+uniform = st.fixed_dictionaries(
+    {}, optional={"a": st.integers(0, 300).map(int64s), "b": st.sampled_from([b"x", b"yy"]).map(blobs)}
+)
 files = st.lists(st.lists(rows | uniform.map(lambda f: example(**f)), max_size=6), min_size=1, max_size=4)
 
 
@@ -51,7 +55,9 @@ def outcome(paths: Any, **keywords: Any) -> Any:
 
 @law
 @given(contents=files)
-def test_threads_blocks_and_engines_do_not_change_what_is_read(native_engine: None, contents: list[list[bytes]]) -> None:
+def test_threads_blocks_and_engines_do_not_change_what_is_read(
+    native_engine: None, contents: list[list[bytes]]
+) -> None:
     with on_disk(contents) as paths:
         expected = outcome(paths, threads=1)
         assert isinstance(expected, tuple)
@@ -66,10 +72,16 @@ def test_threads_blocks_and_engines_do_not_change_what_is_read(native_engine: No
 
 @law
 @given(contents=files, data=st.data())
-def test_the_order_of_files_does_not_change_types(native_engine: None, contents: list[list[bytes]], data: st.DataObject) -> None:
+def test_the_order_of_files_does_not_change_types(
+    native_engine: None, contents: list[list[bytes]], data: st.DataObject
+) -> None:
     order = data.draw(st.permutations(range(len(contents))))
     with on_disk(contents) as paths:
-        schema, _, by_file = tfr.read_table(paths).schema, 0, [tfr.read_table(p, schema=tfr.read_table(paths).schema) for p in paths]
+        schema, _, by_file = (
+            tfr.read_table(paths).schema,
+            0,
+            [tfr.read_table(p, schema=tfr.read_table(paths).schema) for p in paths],
+        )
         turned = tfr.read_table([paths[i] for i in order])
         assert turned.schema == schema
         assert turned.to_pylist() == [row for i in order for row in by_file[i].to_pylist()]
@@ -81,11 +93,18 @@ def test_the_order_of_files_does_not_change_types(native_engine: None, contents:
     window=st.fixed_dictionaries({}, optional={"offset": st.integers(0, 3), "limit": st.integers(0, 8)}),
 )
 @pytest.mark.filterwarnings("ignore:.*its embedded schema cannot be used")
-def test_damage_is_told_the_same_however_it_is_read(native_engine: None, payloads: list[bytes], window: dict[str, int]) -> None:
+def test_damage_is_told_the_same_however_it_is_read(
+    native_engine: None, payloads: list[bytes], window: dict[str, int]
+) -> None:
     with on_disk([payloads[:5], payloads[5:]]) as paths:
         with engine_of("reference"):
             expected = outcome(paths, threads=1, record_type="example", **window)
-        for engine, size, threads in [("native", 1 << 20, 1), ("native", 64, 1), ("native", 100, 3), ("reference", 64, 2)]:
+        for engine, size, threads in [
+            ("native", 1 << 20, 1),
+            ("native", 64, 1),
+            ("native", 100, 3),
+            ("reference", 64, 2),
+        ]:
             with engine_of(engine), blocks_of(size):
                 got = outcome(paths, threads=threads, record_type="example", **window)
                 if isinstance(expected, dict) and expected["class"] == "DecodeError":  # protobuf does not say why
@@ -96,7 +115,9 @@ def test_damage_is_told_the_same_however_it_is_read(native_engine: None, payload
 
 @law
 @given(payloads=st.lists(rows, min_size=1, max_size=6), data=st.data())
-def test_a_cut_or_a_flipped_bit_anywhere_is_found(native_engine: None, payloads: list[bytes], data: st.DataObject) -> None:
+def test_a_cut_or_a_flipped_bit_anywhere_is_found(
+    native_engine: None, payloads: list[bytes], data: st.DataObject
+) -> None:
     content = framed(*payloads)
     ends = [len(framed(*payloads[: i + 1])) for i in range(len(payloads))]
     at = data.draw(st.integers(0, len(content) - 1))
@@ -120,7 +141,9 @@ def test_a_cut_or_a_flipped_bit_anywhere_is_found(native_engine: None, payloads:
 
 @law
 @given(payloads=st.lists(st.binary(max_size=100), max_size=8), batch_size=st.integers(1, 4), threads=st.integers(1, 3))
-def test_any_payloads_are_read_as_bytes(native_engine: None, payloads: list[bytes], batch_size: int, threads: int) -> None:
+def test_any_payloads_are_read_as_bytes(
+    native_engine: None, payloads: list[bytes], batch_size: int, threads: int
+) -> None:
     with on_disk([payloads[:3], payloads[3:]]) as paths, blocks_of(64):
         assert tfr.read_table(paths, record_type="bytes", threads=threads) == pa.table(
             {"record": payloads}, schema=pa.schema([pa.field("record", pa.binary(), nullable=False)])

@@ -117,7 +117,9 @@ def test_a_declared_column_of_a_folders_name_is_the_folders(engine: str, root: P
         ({"year": "uint8"}, "year=.*uint8"),
     ],
 )
-def test_a_folder_that_is_no_value_of_the_declared_type_is_named(root: Path, declared: dict[str, Any], said: str) -> None:
+def test_a_folder_that_is_no_value_of_the_declared_type_is_named(
+    root: Path, declared: dict[str, Any], said: str
+) -> None:
     with pytest.raises(tfr.SchemaError, match=said) as caught:
         tfr.read_table(root, schema=declared)
     assert caught.value.feature == next(iter(declared))
@@ -126,7 +128,11 @@ def test_a_folder_that_is_no_value_of_the_declared_type_is_named(root: Path, dec
 def test_shuffled_files_and_those_of_workers_keep_their_folders(tmp_path: Path) -> None:
     for k in range(6):
         tfr.write_tfrecord({"x": [k] * 3}, f"{tmp_path}/k={k}/")
-    for keywords in ({"shuffle_buffer": 4, "seed": 1, "epochs": 2}, {"worker": (1, 2)}, {"shuffle_buffer": 2, "seed": 2, "worker": (0, 3)}):
+    for keywords in (
+        {"shuffle_buffer": 4, "seed": 1, "epochs": 2},
+        {"worker": (1, 2)},
+        {"shuffle_buffer": 2, "seed": 2, "worker": (0, 3)},
+    ):
         for batch in tfr.iter_arrays(tmp_path, batch_size=4, **keywords):
             assert batch["x"].tolist() == batch["k"].tolist()
 

@@ -33,8 +33,17 @@ small = st.binary(max_size=40) | st.integers(0, 300).map(bytes)
 nested = st.lists(small, max_size=90).map(lambda payloads: framed(*payloads))  # a whole TFRecord file as a payload
 cut = st.tuples(nested, st.integers(1, 60)).map(lambda pair: pair[0][: -pair[1]])
 claims = st.integers(0, 2000).map(header)  # a header that says any length
-payloads = small | nested | cut | claims | st.tuples(small, nested, small).map(b"".join) | st.lists(claims, max_size=20).map(b"".join)
-thorough = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+payloads = (
+    small
+    | nested
+    | cut
+    | claims
+    | st.tuples(small, nested, small).map(b"".join)
+    | st.lists(claims, max_size=20).map(b"".join)
+)
+thorough = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 def source_of(path: Path) -> Source:
@@ -114,7 +123,9 @@ def test_a_long_file_inside_of_a_payload_never_surfaces(engine: str, tmp_path: P
 
 @pytest.mark.fault(21)
 @pytest.mark.parametrize("byte", [0, 9])
-def test_a_file_inside_of_a_payload_never_surfaces_where_its_record_is_damaged(engine: str, tmp_path: Path, byte: int) -> None:
+def test_a_file_inside_of_a_payload_never_surfaces_where_its_record_is_damaged(
+    engine: str, tmp_path: Path, byte: int
+) -> None:
     inner = framed(*[b"inner %d" % i for i in range(300)])
     path = written(tmp_path / "a.tfrecord", [b"first", inner, b"last", b"very last"])
     content = bytearray(path.read_bytes())
@@ -156,7 +167,9 @@ def test_a_cut_file_is_one_piece_that_raises(engine: str, tmp_path: Path) -> Non
 
 def test_a_piece_that_ends_inside_of_a_record_raises_with_the_byte(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 5)
-    with pytest.raises(tfr.CorruptRecordError, match=r"it goes on behind byte 50, where its piece of the file ends") as caught:
+    with pytest.raises(
+        tfr.CorruptRecordError, match=r"it goes on behind byte 50, where its piece of the file ends"
+    ) as caught:
         read(source_of(path).piece(23, 50))
     assert caught.value.offset == 46
 

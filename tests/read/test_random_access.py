@@ -188,13 +188,17 @@ def test_a_damaged_record_is_named_and_the_others_are_given(engine: str, tmp_pat
     with tfr.open_random(path, sample=3) as records:
         assert records[[9, 6]]["x"].to_pylist() == [9, 6]
         for key in (7, [2, 7, 1], slice(None, None, -1)):
-            with pytest.raises(tfr.CorruptRecordError, match=r"a\.tfrecord: record 7 at byte 210: payload CRC") as caught:
+            with pytest.raises(
+                tfr.CorruptRecordError, match=r"a\.tfrecord: record 7 at byte 210: payload CRC"
+            ) as caught:
                 records[key]
             assert (caught.value.record, caught.value.offset, caught.value.records_intact) == (7, 210, None)
 
 
 def test_values_that_contradict_the_sample_are_named(engine: str, tmp_path: Path) -> None:
-    path = written(tmp_path / "a.tfrecord", [example(x=int64s(1)), example(x=int64s(1, 2)), example(x=int64s(1), y=int64s(2))])
+    path = written(
+        tmp_path / "a.tfrecord", [example(x=int64s(1)), example(x=int64s(1, 2)), example(x=int64s(1), y=int64s(2))]
+    )
     with tfr.open_random(path, sample=1) as records:
         for number in (1, 2):
             with pytest.raises(tfr.TFRecordError, match=f"record {number} at byte "):
@@ -257,7 +261,9 @@ def test_an_index_that_is_wrong_inside_is_an_error_when_it_misleads(engine: str,
 
 
 @pytest.mark.parametrize("kept_open", [128, 0])
-def test_it_pickles_and_opens_its_files_anew(paths: list[Path], monkeypatch: pytest.MonkeyPatch, kept_open: int) -> None:
+def test_it_pickles_and_opens_its_files_anew(
+    paths: list[Path], monkeypatch: pytest.MonkeyPatch, kept_open: int
+) -> None:
     monkeypatch.setattr(indexed_files, "_MOST_OPEN", kept_open)
     with tfr.open_random(paths, columns=["id"]) as records:
         copy = pickle.loads(pickle.dumps(records))

@@ -92,13 +92,20 @@ def test_stable_types_depend_on_the_kind_alone(engine: str, tmp_path: Path) -> N
 def test_large_offsets(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(b=blobs(b"\xff"), l=int64s(1, 2), s=blobs(b"x", b"y"), t=blobs(b"t"))])
     table = tfr.read_table(path, large_offsets=True)
-    assert table.schema.types == [pa.large_binary(), pa.large_list(pa.int64()), pa.large_list(pa.large_string()), pa.large_string()]
+    assert table.schema.types == [
+        pa.large_binary(),
+        pa.large_list(pa.int64()),
+        pa.large_list(pa.large_string()),
+        pa.large_string(),
+    ]
     assert table.to_pylist() == [{"b": b"\xff", "l": [1, 2], "s": ["x", "y"], "t": "t"}]
 
 
 def test_absent_kindless_and_empty_differ(engine: str, tmp_path: Path) -> None:
     kindless = field(1, entry("x", b""))
-    path = written(tmp_path / "a", [example(), kindless, example(x=field(3, b"")), example(x=int64s(1)), example(y=b"")])
+    path = written(
+        tmp_path / "a", [example(), kindless, example(x=field(3, b"")), example(x=int64s(1)), example(y=b"")]
+    )
     table = tfr.read_table(path)
     assert table["x"].to_pylist() == [None, None, [], [1], None]
     assert table.schema.field("y").type == pa.null()
@@ -128,14 +135,20 @@ def test_a_file_of_empty_records_has_rows_and_no_columns(engine: str, tmp_path: 
 def test_columns_are_names_globs_and_exclusions(engine: str, tmp_path: Path, columns: Any, names: list[str]) -> None:
     one = {"id": int64s(1), "img1": blobs(b"\xff"), "img2": blobs(b"x"), "a/b": floats(1.0), "[x]": int64s(5)}
     path = written(tmp_path / "a", [example(**one)] * 2)
-    for schema in (None, "infer", {name: "binary" if "img" in name else "float32" if "/" in name else "int64" for name in sorted(one)}):
+    for schema in (
+        None,
+        "infer",
+        {name: "binary" if "img" in name else "float32" if "/" in name else "int64" for name in sorted(one)},
+    ):
         table = tfr.read_table(path, columns=columns, schema=schema)
         assert table.column_names == names
         assert table.num_rows == 2
 
 
 @pytest.mark.parametrize("missing", [["nope"], ["id", "no*"], ["!nope"], ["*", "!no*"]])
-def test_a_column_that_matches_nothing_raises_and_says_what_there_is(engine: str, tmp_path: Path, missing: list[str]) -> None:
+def test_a_column_that_matches_nothing_raises_and_says_what_there_is(
+    engine: str, tmp_path: Path, missing: list[str]
+) -> None:
     path = written(tmp_path / "a", [example(id=int64s(1))])
     for schema in (None, {"id": pa.int64()}):
         with pytest.raises(tfr.FeatureNotFoundError, match="there are: id"):
@@ -152,7 +165,11 @@ def test_a_column_left_out_is_never_parsed(engine: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_types_are_exact_over_the_rows_returned(engine: str, tmp_path: Path, threads: int) -> None:
-    rows = [example(x=int64s(1, 2), t=blobs(b"\xff")), *(example(x=int64s(i), t=blobs(b"t")) for i in range(3)), example(new=floats(0.5))]
+    rows = [
+        example(x=int64s(1, 2), t=blobs(b"\xff")),
+        *(example(x=int64s(i), t=blobs(b"t")) for i in range(3)),
+        example(new=floats(0.5)),
+    ]
     path = written(tmp_path / "a", rows)
     assert tfr.read_table(path, threads=threads).schema.types == [pa.float32(), pa.binary(), pa.list_(pa.int64())]
     some = tfr.read_table(path, offset=1, limit=3, threads=threads)
@@ -214,7 +231,10 @@ def test_an_explicit_record_type_is_obeyed(engine: str, data: Path) -> None:
 
 
 def test_pandas_types(engine: str, tmp_path: Path) -> None:
-    rows = [example(f=floats(1.5), i=int64s(1), n=int64s(1), s=blobs(b"a"), v=int64s(1, 2)), example(i=int64s(2), s=blobs(b"b"))]
+    rows = [
+        example(f=floats(1.5), i=int64s(1), n=int64s(1), s=blobs(b"a"), v=int64s(1, 2)),
+        example(i=int64s(2), s=blobs(b"b")),
+    ]
     path = written(tmp_path / "a", rows)
     frame = tfr.read_tfrecord(path)
     assert {name: str(dtype) for name, dtype in frame.dtypes.items()} == {
@@ -237,10 +257,18 @@ def test_readers_say_in_a_line_what_they_read(tmp_path: Path) -> None:
     path = tmp_path / "x.tfrecord"
     tfr.write_tfrecord({"x": np.zeros((2, 2, 3), "f4"), "c": np.zeros((2, 2), "c8"), "n": [1, 2]}, path)
     said = f"of {path}: x: tensor<float32>[2,3], c: tensor<complex64>[2], n: int64>"
-    with tfr.open_reader(path) as reader, tfr.open_random(path) as records, tfr.iter_arrays(path, batch_size=1) as batches:
+    with (
+        tfr.open_reader(path) as reader,
+        tfr.open_random(path) as records,
+        tfr.iter_arrays(path, batch_size=1) as batches,
+    ):
         assert repr(reader) == f"<Reader {said}"
         assert repr(records) == f"<RandomAccess to 2 records {said}"
         assert repr(batches) == f"<ArrayIterator {said}"
     with tfr.open_reader([path, path]) as reader:
         assert f"{path} and 1 more files: x:" in repr(reader)
-    assert repr(tfr.read_metadata(path)).splitlines()[1:] == ["  x  tensor<float32>[2,3]", "  c  tensor<complex64>[2]", "  n  int64"]
+    assert repr(tfr.read_metadata(path)).splitlines()[1:] == [
+        "  x  tensor<float32>[2,3]",
+        "  c  tensor<complex64>[2]",
+        "  n  int64",
+    ]

@@ -73,9 +73,12 @@ def test_values_are_cast_to_the_types_declared(engine: str, path: Path) -> None:
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize(
-    ("type_", "bad"), [("int8", 128), ("uint8", -1), ("uint64", -1), ("bool", 2), ("int32", 2**31), ("time32[s]", 86_400)]
+    ("type_", "bad"),
+    [("int8", 128), ("uint8", -1), ("uint64", -1), ("bool", 2), ("int32", 2**31), ("time32[s]", 86_400)],
 )
-def test_a_value_out_of_range_names_record_and_feature(engine: str, tmp_path: Path, type_: str, bad: int, threads: int) -> None:
+def test_a_value_out_of_range_names_record_and_feature(
+    engine: str, tmp_path: Path, type_: str, bad: int, threads: int
+) -> None:
     path = written(tmp_path / "a", [example(x=int64s(1))] * 3 + [example(x=int64s(bad))] + [example(x=int64s(0))])
     kind = pa.time32("s") if type_.startswith("time") else type_
     with pytest.raises(tfr.DecodeError, match=rf"record 3\b.*feature 'x'.*{bad}") as caught:
@@ -157,7 +160,12 @@ def test_raw_bytes_of_another_length_than_their_dtype_and_shape(engine: str, tmp
 
 
 def test_what_is_no_schema_is_refused_at_the_door(engine: str, path: Path) -> None:
-    for schema, error in (([("i", "int64")], TypeError), ("int64", TypeError), ({"i": 5}, TypeError), ({"i": "int65"}, tfr.SchemaError)):
+    for schema, error in (
+        ([("i", "int64")], TypeError),
+        ("int64", TypeError),
+        ({"i": 5}, TypeError),
+        ({"i": "int65"}, tfr.SchemaError),
+    ):
         with pytest.raises(error):
             tfr.read_table(path, schema=schema)
     with pytest.raises(ValueError, match="record_type"):

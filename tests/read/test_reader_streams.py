@@ -23,7 +23,9 @@ def numbers(path: Path, count: int, start: int = 0) -> Path:
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("sample", [1, 7, 10_000, "all"])
-def test_batches_have_the_rows_asked_for_and_join_small_files(engine: str, tmp_path: Path, threads: int, sample: Any) -> None:
+def test_batches_have_the_rows_asked_for_and_join_small_files(
+    engine: str, tmp_path: Path, threads: int, sample: Any
+) -> None:
     sizes = [3, 0, 1, 5, 2, 0, 4, 9]
     paths = [numbers(tmp_path / f"{i}.tfrecord", size, start=100 * i) for i, size in enumerate(sizes)]
     expected = [100 * i + k for i, size in enumerate(sizes) for k in range(size)]
@@ -40,7 +42,9 @@ def test_batches_have_the_rows_asked_for_and_join_small_files(engine: str, tmp_p
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("sample", [2, 10_000])
-def test_batch_bytes_ends_a_batch_before_it_would_be_larger(engine: str, tmp_path: Path, threads: int, sample: int) -> None:
+def test_batch_bytes_ends_a_batch_before_it_would_be_larger(
+    engine: str, tmp_path: Path, threads: int, sample: int
+) -> None:
     payloads = [b"x" * size for size in (10, 10, 10, 30, 5, 5, 5, 5, 100, 1, 1)]
     path = written(tmp_path / "a", payloads)
     with tfr.open_reader(path, record_type="bytes", batch_bytes=30, threads=threads) as reader:
@@ -55,7 +59,9 @@ def test_batch_bytes_ends_a_batch_before_it_would_be_larger(engine: str, tmp_pat
         else:
             expected.append(1)
             room = 40 - size
-    with tfr.open_reader(written(tmp_path / "b", rows), batch_bytes=40, threads=threads, sample=sample, stable_types=True) as reader:
+    with tfr.open_reader(
+        written(tmp_path / "b", rows), batch_bytes=40, threads=threads, sample=sample, stable_types=True
+    ) as reader:
         assert [len(b) for b in reader] == expected
 
 
@@ -70,7 +76,9 @@ LATE = {
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("late", LATE)
-def test_what_contradicts_the_sample_raises_and_says_what_to_pass(engine: str, tmp_path: Path, late: str, threads: int) -> None:
+def test_what_contradicts_the_sample_raises_and_says_what_to_pass(
+    engine: str, tmp_path: Path, late: str, threads: int
+) -> None:
     early, later, error, advice = LATE[late]
     rows = [example(x=early)] * 5 + [example(x=later), example(x=early)]
     reader = tfr.open_reader(written(tmp_path / "a", rows), sample=3, batch_size=2, threads=threads)
@@ -99,7 +107,9 @@ def test_a_feature_first_seen_after_the_sample(engine: str, tmp_path: Path, thre
     with pytest.raises(tfr.SchemaError, match="on_new='ignore'") as caught:
         tfr.open_reader(path, sample=2, threads=threads).read_all()
     assert (caught.value.feature, caught.value.record) == ("new", 4)
-    assert tfr.open_reader(path, sample=2, on_new="ignore", threads=threads).read_all()["x"].to_pylist() == list(range(5))
+    assert tfr.open_reader(path, sample=2, on_new="ignore", threads=threads).read_all()["x"].to_pylist() == list(
+        range(5)
+    )
     assert tfr.open_reader(path, sample="all", threads=threads).schema.names == ["new", "x"]
     assert tfr.open_reader(path, sample=2, columns=["x"], threads=threads).read_all().num_rows == 5
     assert tfr.read_table(path).column_names == ["new", "x"]
@@ -179,7 +189,9 @@ def test_an_error_across_the_arrow_stream_begins_with_our_sentence(engine: str, 
     assert str(caught.value).startswith(str(reader.fault))
 
 
-def test_an_abandoned_reader_does_not_wait_for_its_threads(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_abandoned_reader_does_not_wait_for_its_threads(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The garbage collector may run anywhere, also where a thread is being started: to wait there is a deadlock."""
     reader = tfr.open_reader(numbers(tmp_path / "a", 50), batch_size=1, sample=1, threads=2)
     next(reader)
@@ -224,7 +236,11 @@ def test_stop_gives_what_is_intact_with_one_warning(engine: str, tmp_path: Path,
     path = numbers(tmp_path / "a", 5)
     path.write_bytes(path.read_bytes()[:-1])
     other = numbers(tmp_path / "b", 2)
-    for read in (tfr.read_table, lambda *a, **k: tfr.open_reader(*a, **k).read_all(), lambda *a, **k: pa.table(tfr.open_reader(*a, **k))):
+    for read in (
+        tfr.read_table,
+        lambda *a, **k: tfr.open_reader(*a, **k).read_all(),
+        lambda *a, **k: pa.table(tfr.open_reader(*a, **k)),
+    ):
         with pytest.warns(tfr.StoppedEarlyWarning, match="record 4 at byte") as warned:
             table = read([path, other], on_error="stop", threads=threads)
         assert table["n"].to_pylist() == [0, 1, 2, 3]
@@ -263,7 +279,13 @@ def test_the_forms_of_a_path(engine: str, tmp_path: Path, monkeypatch: pytest.Mo
     for i in range(3):
         numbers(tmp_path / f"d-{i:05d}-of-00003.tfrecord", 1, start=i)
     folder = str(tmp_path)
-    for path in (folder, tmp_path, f"{folder}/d-*", f"{folder}/d-{{00000..00002}}-of-00003.tfrecord", f"{folder}/d-*-of-00003.tfrecord"):
+    for path in (
+        folder,
+        tmp_path,
+        f"{folder}/d-*",
+        f"{folder}/d-{{00000..00002}}-of-00003.tfrecord",
+        f"{folder}/d-*-of-00003.tfrecord",
+    ):
         assert tfr.read_table(path)["n"].to_pylist() == [0, 1, 2]
     assert tfr.read_table([f"{folder}/*2-of*", f"{folder}/*0-of*"])["n"].to_pylist() == [2, 0]
     (tmp_path / "d-00001-of-00003.tfrecord").unlink()

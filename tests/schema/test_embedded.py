@@ -18,7 +18,14 @@ from tfrecord_io.engine.contract import EMBEDDED_FIELD
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema import embedded
-from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, embedded_schema, equal_types, field_bytes, pack, unpack
+from tfrecord_io.schema.embedded import (
+    EmbeddedSchemaUnreadable,
+    embedded_schema,
+    equal_types,
+    field_bytes,
+    pack,
+    unpack,
+)
 from tfrecord_io.schema.tensor_types import tensor_field, variable_shape_tensor
 
 RICH = pa.schema(
@@ -32,7 +39,11 @@ RICH = pa.schema(
         ("j", pa.json_()),
         ("b", pa.list_(pa.bool8())),
         ("n", pa.null()),
-        pa.field("image", pa.fixed_shape_tensor(pa.uint8(), (2, 3), dim_names=["h", "w"]), metadata={b"tfrecord_io.encoding": b"raw"}),
+        pa.field(
+            "image",
+            pa.fixed_shape_tensor(pa.uint8(), (2, 3), dim_names=["h", "w"]),
+            metadata={b"tfrecord_io.encoding": b"raw"},
+        ),
         pa.field(
             "waves",
             variable_shape_tensor(pa.float32(), (None, 3, 2), ("a", "b", "c")),
@@ -59,7 +70,9 @@ def test_any_written_schema_comes_back(batch: pa.RecordBatch) -> None:
     schema, categories = embedded_schema(plan.schema), dictionaries(batch, plan)
     found = unpack(pack(schema, categories))
     assert found.schema.equals(schema, check_metadata=True)
-    assert {k: v.to_pylist() for k, v in found.dictionaries.items()} == {k: v.to_pylist() for k, v in categories.items()}
+    assert {k: v.to_pylist() for k, v in found.dictionaries.items()} == {
+        k: v.to_pylist() for k, v in categories.items()
+    }
 
 
 def test_layout_of_the_field() -> None:
@@ -94,14 +107,23 @@ def test_schema_above_the_limit_says_how_to_write_without_it() -> None:
 
 
 def test_memory_forms_are_not_restored() -> None:
-    schema = pa.schema([("a", pa.string_view()), ("b", pa.large_list(pa.large_string())), ("c", pa.float64())], metadata={b"k": b"v"})
+    schema = pa.schema(
+        [("a", pa.string_view()), ("b", pa.large_list(pa.large_string())), ("c", pa.float64())], metadata={b"k": b"v"}
+    )
     plain = pa.schema([("a", pa.string()), ("b", pa.list_(pa.string())), ("c", pa.float64())], metadata={b"k": b"v"})
     assert embedded_schema(schema).equals(plain, check_metadata=True)
 
 
 def test_equal_types_looks_at_names_and_types_only() -> None:
-    a = pa.schema([pa.field("x", pa.list_(pa.field("item", pa.int8(), False)), False, {b"a": b"b"}), ("y", pa.struct([("z", pa.int8())]))])
-    b = pa.schema([("x", pa.list_(pa.field("element", pa.int8()))), ("y", pa.struct([pa.field("z", pa.int8(), False)]))])
+    a = pa.schema(
+        [
+            pa.field("x", pa.list_(pa.field("item", pa.int8(), False)), False, {b"a": b"b"}),
+            ("y", pa.struct([("z", pa.int8())])),
+        ]
+    )
+    b = pa.schema(
+        [("x", pa.list_(pa.field("element", pa.int8()))), ("y", pa.struct([pa.field("z", pa.int8(), False)]))]
+    )
     assert equal_types(a, b.with_metadata({b"c": b"d"}))
     assert not equal_types(a, pa.schema([b.field(1), b.field(0)]))
     assert not equal_types(pa.schema([("x", pa.int8())]), pa.schema([("x", pa.int16())]))
@@ -172,10 +194,22 @@ CATEGORIES = pa.record_batch([pa.array(["a" * 1000] * 9).dictionary_encode()[:0]
         (PLAIN + stream(pa.schema([("m", pa.map_(pa.string(), pa.int8()))])), "does not read"),
         (PLAIN + stream(pa.schema([("v", pa.string_view())])), "never written"),
         (PLAIN + stream(pa.schema([("a", pa.int8()), ("a", pa.int8())])), "never written"),
-        (PLAIN + stream(pa.schema([pa.field("a", pa.int8(), metadata={b"tfrecord_io.encoding": b"npy"})])), "does not read"),
-        (PLAIN + stream(pa.schema([pa.field("a", pa.int8(), metadata={b"tfrecord_io.encoding": b"\xff"})])), "does not read"),
-        (PLAIN + stream(pa.schema([("a", pa.decimal128(5, 2**30))])), "does not read"),  # to parse such a number crashes Arrow
-        (PLAIN + stream(pa.schema([("a", pa.timestamp("s", "Mars"))])).replace(b"Mars", b"\xff\xfe\xfd\xfc"), "damaged"),
+        (
+            PLAIN + stream(pa.schema([pa.field("a", pa.int8(), metadata={b"tfrecord_io.encoding": b"npy"})])),
+            "does not read",
+        ),
+        (
+            PLAIN + stream(pa.schema([pa.field("a", pa.int8(), metadata={b"tfrecord_io.encoding": b"\xff"})])),
+            "does not read",
+        ),
+        (
+            PLAIN + stream(pa.schema([("a", pa.decimal128(5, 2**30))])),
+            "does not read",
+        ),  # to parse such a number crashes Arrow
+        (
+            PLAIN + stream(pa.schema([("a", pa.timestamp("s", "Mars"))])).replace(b"Mars", b"\xff\xfe\xfd\xfc"),
+            "damaged",
+        ),
     ],
     ids=range(19),
 )
@@ -186,11 +220,19 @@ def test_unreadable_content_is_refused(content: bytes, reason: str) -> None:
 
 def tensor(name: str, storage: pa.DataType, said: bytes, mark: bytes = b"") -> bytes:
     """A schema of one column whose extension type is anything."""
-    metadata = {b"ARROW:extension:name": name.encode(), b"ARROW:extension:metadata": said, b"tfrecord_io.encoding": b"raw"}
+    metadata = {
+        b"ARROW:extension:name": name.encode(),
+        b"ARROW:extension:metadata": said,
+        b"tfrecord_io.encoding": b"raw",
+    }
     if mark:
         metadata[b"tfrecord_io.dtype"] = mark
-    tamed = {key.replace(b"ARROW:extension", b"arrow.extension"): value for key, value in metadata.items()}  # so that Arrow writes it
-    return PLAIN + stream(pa.schema([pa.field("x", storage, metadata=tamed)])).replace(b"arrow.extension", b"ARROW:extension")
+    tamed = {
+        key.replace(b"ARROW:extension", b"arrow.extension"): value for key, value in metadata.items()
+    }  # so that Arrow writes it
+    return PLAIN + stream(pa.schema([pa.field("x", storage, metadata=tamed)])).replace(
+        b"arrow.extension", b"ARROW:extension"
+    )
 
 
 FIXED, VARIABLE = "arrow.fixed_shape_tensor", "arrow.variable_shape_tensor"
@@ -199,8 +241,12 @@ ANY_TWO = pa.struct([("data", pa.list_(pa.int8())), ("shape", pa.list_(pa.int32(
 
 
 def test_types_of_tensors_that_are_said_by_hand_are_read() -> None:
-    assert unpack(tensor(FIXED, SIX, b'{"shape": [2, 3]}')).schema.field("x").type == pa.fixed_shape_tensor(pa.int8(), (2, 3))
-    assert unpack(tensor(VARIABLE, ANY_TWO, b"")).schema.field("x").type == variable_shape_tensor(pa.int8(), (None, None))
+    assert unpack(tensor(FIXED, SIX, b'{"shape": [2, 3]}')).schema.field("x").type == pa.fixed_shape_tensor(
+        pa.int8(), (2, 3)
+    )
+    assert unpack(tensor(VARIABLE, ANY_TWO, b"")).schema.field("x").type == variable_shape_tensor(
+        pa.int8(), (None, None)
+    )
     found = unpack(tensor(FIXED, PAIRS, b'{"shape": [2, 2]}', b"complex64")).schema
     assert found.field("x").metadata == {b"tfrecord_io.dtype": b"complex64", b"tfrecord_io.encoding": b"raw"}
 
@@ -250,7 +296,9 @@ def test_odd_types_of_tensors_are_refused(name: str, storage: pa.DataType, said:
 
 
 @pytest.mark.fault(53)
-@pytest.mark.parametrize("mark", [b"object", b"O", b"V8", b"complex128", b"int8", b"\xff", b"bool", b"__import__('os')"])
+@pytest.mark.parametrize(
+    "mark", [b"object", b"O", b"V8", b"complex128", b"int8", b"\xff", b"bool", b"__import__('os')"]
+)
 def test_marks_that_do_not_fit_are_refused(mark: bytes) -> None:
     with pytest.raises(EmbeddedSchemaUnreadable):
         unpack(tensor(FIXED, PAIRS, b'{"shape": [2, 2]}', mark))

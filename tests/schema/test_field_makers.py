@@ -142,11 +142,18 @@ def test_one_default_stands_for_all_values() -> None:
     assert tensor("uint8", (2, 2), default=7).default_array().to_pylist() == [[7, 7, 7, 7]]
     assert tensor("uint8", (2, 2), default=np.array([[1, 2], [3, 4]])).default == [1, 2, 3, 4]
     assert list_("int64", 2, default=[5, 6]).default_array().to_pylist() == [[5, 6]]
-    assert scalar("dictionary<values=string, indices=int8, ordered=0>", default="a").default_array().to_pylist() == ["a"]
+    assert scalar("dictionary<values=string, indices=int8, ordered=0>", default="a").default_array().to_pylist() == [
+        "a"
+    ]
 
 
 def test_defaults_that_differ_only_in_kind_are_not_equal() -> None:
-    fields = [scalar("int64", default=0), scalar("int64", default=1), scalar("bool", default=False), scalar("float", default=0.0)]
+    fields = [
+        scalar("int64", default=0),
+        scalar("int64", default=1),
+        scalar("bool", default=False),
+        scalar("float", default=0.0),
+    ]
     assert len(set(fields)) == 4
     assert scalar("float", default=float("nan")) == scalar("float", default=float("nan"))
     assert scalar("float", default=0.0) != scalar("float", default=-0.0)
@@ -154,7 +161,11 @@ def test_defaults_that_differ_only_in_kind_are_not_equal() -> None:
 
 def test_shows_what_a_field_has() -> None:
     schema = Schema(
-        {"x": tensor("float32", (None, 2), feature="deep/x"), "c": tensor("complex64", (4, 4)), "w": sequence("int64", required=True)}
+        {
+            "x": tensor("float32", (None, 2), feature="deep/x"),
+            "c": tensor("complex64", (4, 4)),
+            "w": sequence("int64", required=True),
+        }
     )
     assert repr(schema).splitlines() == [
         "Schema of 3 columns",

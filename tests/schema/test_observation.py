@@ -19,19 +19,34 @@ MAYBE = st.none() | WHERES
 
 
 def plain(kinds: st.SearchStrategy[Kind]) -> st.SearchStrategy[Observed]:
-    seen = st.builds(Observed, kinds, st.sampled_from([Layout.SCALAR, Layout.LIST]), st.booleans(), st.just(False), WHERES, MAYBE, MAYBE)
+    seen = st.builds(
+        Observed,
+        kinds,
+        st.sampled_from([Layout.SCALAR, Layout.LIST]),
+        st.booleans(),
+        st.just(False),
+        WHERES,
+        MAYBE,
+        MAYBE,
+    )
     return st.just(Observed()) | seen
 
 
 def sequences(kinds: st.SearchStrategy[Kind]) -> st.SearchStrategy[Observed]:
-    steps = st.builds(Observed, kinds, st.sampled_from([Layout.SCALAR, Layout.LIST]), st.booleans(), st.booleans(), WHERES)
+    steps = st.builds(
+        Observed, kinds, st.sampled_from([Layout.SCALAR, Layout.LIST]), st.booleans(), st.booleans(), WHERES
+    )
     kindless = st.builds(Observed, nulls=st.booleans())
-    return st.builds(lambda step, where: Observed(layout=Layout.LIST, first=where, steps=step), steps | kindless, WHERES)
+    return st.builds(
+        lambda step, where: Observed(layout=Layout.LIST, first=where, steps=step), steps | kindless, WHERES
+    )
 
 
 KINDS = st.sampled_from([Kind.BYTES, Kind.FLOAT, Kind.INT64])
 ONE_KIND = KINDS.flatmap(lambda kind: st.lists(plain(st.just(kind)), min_size=3, max_size=5))
-ONE_KIND_STEPS = KINDS.flatmap(lambda kind: st.lists(st.just(Observed()) | sequences(st.just(kind)), min_size=3, max_size=5))
+ONE_KIND_STEPS = KINDS.flatmap(
+    lambda kind: st.lists(st.just(Observed()) | sequences(st.just(kind)), min_size=3, max_size=5)
+)
 ANYTHING = st.lists(plain(KINDS) | sequences(KINDS), min_size=2, max_size=4)
 
 
@@ -117,8 +132,14 @@ def test_arrow_types(seen: Observed, options: dict[str, bool], expected: pa.Data
 
 
 def test_of_two_columns_that_contradict_each_other_in_one_record_the_same_is_told_in_any_order() -> None:
-    before = {name: Observed(kind, Layout.SCALAR, first=Where("a", 0)) for name, kind in (("x", Kind.FLOAT), ("y", Kind.BYTES))}
-    after = {name: Observed(kind, Layout.SCALAR, first=Where("a", 5)) for name, kind in (("x", Kind.BYTES), ("y", Kind.FLOAT))}
+    before = {
+        name: Observed(kind, Layout.SCALAR, first=Where("a", 0))
+        for name, kind in (("x", Kind.FLOAT), ("y", Kind.BYTES))
+    }
+    after = {
+        name: Observed(kind, Layout.SCALAR, first=Where("a", 5))
+        for name, kind in (("x", Kind.BYTES), ("y", Kind.FLOAT))
+    }
     for names in itertools.permutations(after):
         with pytest.raises(SchemaError) as caught:
             join_columns(before, {name: after[name] for name in names})

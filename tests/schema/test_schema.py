@@ -32,7 +32,7 @@ NAMES = {
     "fixed_size_list<float, 3>": pa.list_(pa.float32(), 3),
     "large_list<bytes>": pa.large_list(pa.binary()),
     "struct<a: int8, b: struct<c: list<string>>>": pa.struct(
-        [("a", pa.int8()), ("b", pa.struct([("c", pa.list_(pa.string()))]))],
+        [("a", pa.int8()), ("b", pa.struct([("c", pa.list_(pa.string()))]))]
     ),
     "decimal128(10, 2)": pa.decimal128(10, 2),
     "fixed_size_binary[4]": pa.binary(4),
@@ -63,7 +63,13 @@ def test_what_a_type_prints_names_it(kind: pa.DataType) -> None:
 
 def test_parse_takes_names_types_fields_and_numpy() -> None:
     schema = Schema.parse(
-        {"a": "int32", "b": pa.string(), "c": Field("", pa.int8()), "d": np.float64, "e": pa.field("x", pa.int8(), nullable=False)}
+        {
+            "a": "int32",
+            "b": pa.string(),
+            "c": Field("", pa.int8()),
+            "d": np.float64,
+            "e": pa.field("x", pa.int8(), nullable=False),
+        }
     )
     assert schema.names == ["a", "b", "c", "d", "e"]
     assert schema["c"] == Field("c", pa.int8(), "c")
@@ -80,10 +86,7 @@ def test_parse_refuses_other_things(source: object) -> None:
 
 
 def test_arrow_and_back_keeps_feature_encoding_required_and_metadata() -> None:
-    fields = [
-        Field("x", pa.float64(), "deep/x", "raw", metadata={b"k": b"v"}),
-        Field("y", pa.string(), required=True),
-    ]
+    fields = [Field("x", pa.float64(), "deep/x", "raw", metadata={b"k": b"v"}), Field("y", pa.string(), required=True)]
     schema = Schema(fields, {b"pandas": b"{}"})
     back = Schema.from_arrow(schema.to_arrow())
     assert back == schema

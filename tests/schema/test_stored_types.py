@@ -36,7 +36,8 @@ def test_plain_field_marks_tensors_and_keeps_the_rest() -> None:
     wild = pa.field("x", pa.fixed_shape_tensor(pa.bool_(), (2, 3), permutation=[1, 0]), False, {b"unit": b"m"})
     found = plain_field(wild)
     assert found.equals(
-        pa.field("x", pa.fixed_shape_tensor(pa.uint8(), (3, 2)), False, {b"unit": b"m", b"tfrecord_io.dtype": b"bool"}), check_metadata=True
+        pa.field("x", pa.fixed_shape_tensor(pa.uint8(), (3, 2)), False, {b"unit": b"m", b"tfrecord_io.dtype": b"bool"}),
+        check_metadata=True,
     )
     assert plain_field(found).equals(found, check_metadata=True)
     steps = plain_field(wild.with_type(pa.large_list(wild.type)))

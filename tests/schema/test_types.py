@@ -13,7 +13,15 @@ from tfrecord_io.schema.types import UnsupportedType, leaves, step_of, value_typ
 INT64 = [
     pa.bool_(),
     *(pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()),
-    *(pa.date32(), pa.date64(), pa.time32("s"), pa.time64("ns"), pa.timestamp("ms", "UTC"), pa.duration("us"), pa.bool8()),
+    *(
+        pa.date32(),
+        pa.date64(),
+        pa.time32("s"),
+        pa.time64("ns"),
+        pa.timestamp("ms", "UTC"),
+        pa.duration("us"),
+        pa.bool8(),
+    ),
 ]
 FLOAT = [pa.float16(), pa.float32(), pa.float64()]
 BYTES = [
@@ -28,7 +36,14 @@ LISTS = [pa.list_, pa.large_list, pa.list_view, pa.large_list_view, lambda t: pa
 @pytest.mark.parametrize(("type_", "kind"), KINDS, ids=str)
 def test_kind_alone_and_in_each_list(type_: pa.DataType, kind: Kind) -> None:
     (leaf,) = leaves(pa.field("x", type_))
-    assert (leaf.feature, leaf.path, leaf.type, leaf.kind, leaf.layout, leaf.encoding) == ("x", (), type_, kind, Layout.SCALAR, "list")
+    assert (leaf.feature, leaf.path, leaf.type, leaf.kind, leaf.layout, leaf.encoding) == (
+        "x",
+        (),
+        type_,
+        kind,
+        Layout.SCALAR,
+        "list",
+    )
     assert wire_storage(type_) == STORAGE[kind]
     for make in LISTS:
         (leaf,) = leaves(pa.field("x", make(type_)))
@@ -102,12 +117,19 @@ def test_what_has_no_form_says_what_to_do(type_: pa.DataType, said: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("dtype", "shape", "kind"), [("bool", (2, 2), Kind.INT64), ("float16", (), Kind.FLOAT), ("datetime64[M]", (None,), Kind.INT64)]
+    ("dtype", "shape", "kind"),
+    [("bool", (2, 2), Kind.INT64), ("float16", (), Kind.FLOAT), ("datetime64[M]", (None,), Kind.INT64)],
 )
 def test_tensors_are_one_value_or_a_list(dtype: str, shape: tuple[int | None, ...], kind: Kind) -> None:
     field = tensor_field("x", element(dtype), shape)
     (leaf,) = leaves(field)
-    assert (leaf.kind, leaf.layout, leaf.encoding, leaf.companions, leaf.element) == (kind, Layout.LIST, "list", (), element(dtype))
+    assert (leaf.kind, leaf.layout, leaf.encoding, leaf.companions, leaf.element) == (
+        kind,
+        Layout.LIST,
+        "list",
+        (),
+        element(dtype),
+    )
     (leaf,) = leaves(with_encoding(field, "raw"))
     assert (leaf.kind, leaf.layout, leaf.companions) == (Kind.BYTES, Layout.SCALAR, ("x/shape", "x/dtype"))
 
@@ -122,7 +144,9 @@ def test_tensors_are_one_value_or_a_list(dtype: str, shape: tuple[int | None, ..
         ("int8", (2,), "npy", "tensor_proto"),
     ],
 )
-def test_tensors_that_an_encoding_does_not_hold(dtype: str, shape: tuple[int | None, ...], encoding: str, said: str) -> None:
+def test_tensors_that_an_encoding_does_not_hold(
+    dtype: str, shape: tuple[int | None, ...], encoding: str, said: str
+) -> None:
     with pytest.raises(UnsupportedType, match=said):
         leaves(with_encoding(tensor_field("x", element(dtype), shape), encoding))
 

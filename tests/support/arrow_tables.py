@@ -18,7 +18,10 @@ DAYS = st.integers(-30_000, 60_000)
 SECONDS = st.integers(-(2**31), 2**32)
 LEAVES: list[tuple[pa.DataType, st.SearchStrategy]] = [
     (pa.bool_(), st.booleans()),
-    *((t, integers(t)) for t in (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64())),
+    *(
+        (t, integers(t))
+        for t in (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64())
+    ),
     (pa.float16(), st.floats(width=16).map(np.float16)),
     (pa.float32(), st.floats(width=32)),
     (pa.float64(), st.floats(width=32)),
@@ -62,7 +65,9 @@ def leaf_arrays(draw: st.DrawFn, rows: int, nulls: bool = True) -> pa.Array:
         ends = sorted({*draw(st.lists(st.integers(1, rows), max_size=3)), rows})
         runs = draw(leaf_arrays(len(ends), nulls).filter(lambda a: not pa.types.is_run_end_encoded(a.type)))
         return pa.RunEndEncodedArray.from_arrays(pa.array(ends, pa.int32()), runs)
-    return pa.array(draw(st.lists(st.one_of(values, st.none()) if nulls else values, min_size=rows, max_size=rows)), type_)
+    return pa.array(
+        draw(st.lists(st.one_of(values, st.none()) if nulls else values, min_size=rows, max_size=rows)), type_
+    )
 
 
 @st.composite
@@ -130,7 +135,11 @@ def columns(draw: st.DrawFn, rows: int) -> pa.Array:
     """An array of `rows` rows that may be a slice of a longer one."""
     before, after = draw(st.integers(0, 9)), draw(st.integers(0, 2))
     total = before + rows + after
-    array = draw(st.one_of(leaf_arrays(total), list_arrays(total), struct_arrays(total), run_arrays(total), st.just(pa.nulls(total))))
+    array = draw(
+        st.one_of(
+            leaf_arrays(total), list_arrays(total), struct_arrays(total), run_arrays(total), st.just(pa.nulls(total))
+        )
+    )
     return array.slice(before, rows)
 
 

@@ -30,7 +30,9 @@ TYPES = st.recursive(
         inner.map(pa.list_),
         inner.map(pa.large_list),
         inner.map(lambda value: pa.list_(value, 2)),
-        st.lists(inner, min_size=1, max_size=3).map(lambda values: pa.struct([(f"f{i}", v) for i, v in enumerate(values)])),
+        st.lists(inner, min_size=1, max_size=3).map(
+            lambda values: pa.struct([(f"f{i}", v) for i, v in enumerate(values)])
+        ),
     ),
     max_leaves=5,
 )

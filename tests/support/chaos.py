@@ -88,7 +88,9 @@ class Chaos:
                     self._send(507, [("Content-Type", "application/xml")], _FULL, len(_FULL))
                     return
                 if fault == "busy":
-                    self._send(503, [("Content-Type", "application/xml")], _BUSY if self.command != "HEAD" else b"", len(_BUSY))
+                    self._send(
+                        503, [("Content-Type", "application/xml")], _BUSY if self.command != "HEAD" else b"", len(_BUSY)
+                    )
                     return
                 status, headers, answer = self._ask(body)
                 if fault == "lost":
@@ -105,13 +107,20 @@ class Chaos:
             def _ask(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
                 server = http.client.HTTPConnection(str(host), port, timeout=10)
                 try:
-                    server.request(self.command, self.path, body or None, {k: v for k, v in self.headers.items() if k.lower() != "expect"})
+                    server.request(
+                        self.command,
+                        self.path,
+                        body or None,
+                        {k: v for k, v in self.headers.items() if k.lower() != "expect"},
+                    )
                     answer = server.getresponse()
                     return answer.status, answer.getheaders(), answer.read()
                 finally:
                     server.close()
 
-            def _send(self, status: int, headers: list[tuple[str, str]], body: bytes, size: int, *, slowly: bool = False) -> None:
+            def _send(
+                self, status: int, headers: list[tuple[str, str]], body: bytes, size: int, *, slowly: bool = False
+            ) -> None:
                 self.send_response_only(status)
                 for key, value in headers:
                     if key.lower() not in ("content-length", "transfer-encoding", "connection"):

@@ -13,6 +13,7 @@ from tfrecord_io.engine.select import engines
 
 NATIVE = next((e for e in engines() if e.name == "native"), None)
 
+
 def same_columns(ours: list[ColumnBuffers], theirs: list[ColumnBuffers]) -> None:
     assert [c.name for c in ours] == [c.name for c in theirs]
     for mine, other in zip(ours, theirs, strict=True):
@@ -41,7 +42,11 @@ def essence(fault: Fault | None) -> Any:
         return ("wire", fault.record, fault.offset)
     if fault.code < FaultCode.VARINT_TRUNCATED:
         return fault
-    numbers = (fault.expected, fault.got) if fault.code in (FaultCode.KIND, FaultCode.VALUE_COUNT, FaultCode.TOO_MANY_FEATURES) else ()
+    numbers = (
+        (fault.expected, fault.got)
+        if fault.code in (FaultCode.KIND, FaultCode.VALUE_COUNT, FaultCode.TOO_MANY_FEATURES)
+        else ()
+    )
     return (fault.code, fault.record, fault.offset, fault.feature, *numbers)
 
 
@@ -56,7 +61,9 @@ def run(engine: Engine, plan: Plan, data: bytes, cuts: list[int], max_records: i
         while True:
             progress = decoder.feed(data[:end], begin, max_records=max_records, max_bytes=max_bytes, final=final)
             begin += progress.consumed
-            seen.append((progress.records, progress.consumed, essence(progress.fault), decoder.rows, decoder.value_bytes))
+            seen.append(
+                (progress.records, progress.consumed, essence(progress.fault), decoder.rows, decoder.value_bytes)
+            )
             seen.append((decoder.seen, decoder.foreign, decoder.sequence))
             if progress.fault is not None or progress.records == 0:
                 break
@@ -71,7 +78,9 @@ def run(engine: Engine, plan: Plan, data: bytes, cuts: list[int], max_records: i
 
 def compare(plan: Plan, data: bytes, cuts: list[int], max_records: int = -1, max_bytes: int = -1) -> None:
     assert NATIVE is not None
-    for mine, other in zip(*(run(e, plan, data, cuts, max_records, max_bytes) for e in (NATIVE, REFERENCE)), strict=True):
+    for mine, other in zip(
+        *(run(e, plan, data, cuts, max_records, max_bytes) for e in (NATIVE, REFERENCE)), strict=True
+    ):
         if mine and isinstance(mine, list) and isinstance(mine[0], ColumnBuffers):
             same_columns(mine, other)
         else:

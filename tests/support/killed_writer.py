@@ -30,7 +30,9 @@ def write(target: str, generation: int) -> None:
         tfr.write_tfrecord(table, target, threads=1)
     else:
         form = FORMS[generation // 2 % 3]  # each one twice, so that names stay and change
-        tfr.write_tfrecord(table, target + form["path"], threads=1, overwrite=True, max_shard_bytes=form.get("max_shard_bytes"))
+        tfr.write_tfrecord(
+            table, target + form["path"], threads=1, overwrite=True, max_shard_bytes=form.get("max_shard_bytes")
+        )
 
 
 def die_after(steps: int) -> None:

@@ -10,7 +10,21 @@ import crc32c
 
 from strategies import blobs, entry, example, field, floats, group, int64s, tag, varint
 
-__all__ = ["blobs", "entry", "example", "field", "floats", "framed", "group", "header", "int64s", "masked", "tag", "varint", "written"]
+__all__ = [
+    "blobs",
+    "entry",
+    "example",
+    "field",
+    "floats",
+    "framed",
+    "group",
+    "header",
+    "int64s",
+    "masked",
+    "tag",
+    "varint",
+    "written",
+]
 
 
 def masked(data: bytes) -> bytes:

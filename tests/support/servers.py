@@ -74,7 +74,9 @@ def chaos(s3_endpoint: str) -> Iterator[Chaos]:
 
 @pytest.fixture(scope="session")
 def gcs_endpoint() -> Iterator[str]:
-    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"  # gcsfs asks a second API, which no emulator has, for 40 s
+    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = (
+        "false"  # gcsfs asks a second API, which no emulator has, for 40 s
+    )
     server = pytest.importorskip("gcp_storage_emulator.server").create_server("127.0.0.1", 0, in_memory=True)
     server.start()
     host, port = server._api._httpd.socket.getsockname()
@@ -86,7 +88,9 @@ def gcs_endpoint() -> Iterator[str]:
 def gcs(gcs_endpoint: str) -> Bucket:
     """A bucket of a GCS server. It ignores conditions on generations, and cannot end an upload."""
     pytest.importorskip("gcsfs").GCSFileSystem.clear_instance_cache()
-    bucket = Bucket("gs", f"bucket-{uuid.uuid4().hex[:8]}", {"token": "anon", "endpoint_url": gcs_endpoint, "project": "test"})
+    bucket = Bucket(
+        "gs", f"bucket-{uuid.uuid4().hex[:8]}", {"token": "anon", "endpoint_url": gcs_endpoint, "project": "test"}
+    )
     bucket.fs.mkdir(bucket.name)
     return bucket
 
@@ -180,7 +184,11 @@ def example_buckets(s3: Bucket, gcs: Bucket, web: Web, tmp_path: Path, monkeypat
 
     import tfrecord_io as tfr
 
-    for key, value in (("ACCESS_KEY_ID", "k"), ("SECRET_ACCESS_KEY", "s"), ("ENDPOINT_URL", s3.storage_options["endpoint_url"])):
+    for key, value in (
+        ("ACCESS_KEY_ID", "k"),
+        ("SECRET_ACCESS_KEY", "s"),
+        ("ENDPOINT_URL", s3.storage_options["endpoint_url"]),
+    ):
         monkeypatch.setenv(f"AWS_{key}", value)
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs.storage_options["endpoint_url"])
     monkeypatch.setenv("http_proxy", web.endpoint)

@@ -77,11 +77,13 @@ def sequence_example(context: dict[str, bytes], lists: dict[str, list[bytes]]) -
 
 seldom = partial(st.sampled_from, [True] + 11 * [False])
 int64_values = st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 300)
-float_bits = st.sampled_from([b"\x00\x00\xc0\x3f", b"\x01\x00\x80\x7f", b"\x00\x00\x00\x80", b"\x01\x00\x00\x00"]) | st.binary(
-    min_size=4, max_size=4
-)
+float_bits = st.sampled_from(
+    [b"\x00\x00\xc0\x3f", b"\x01\x00\x80\x7f", b"\x00\x00\x00\x80", b"\x01\x00\x00\x00"]
+) | st.binary(min_size=4, max_size=4)
 byte_values = (
-    st.binary(max_size=12) | st.text(max_size=6).map(str.encode) | st.sampled_from([b"cat", b"a\tb", b"\x7f", "\x85".encode(), b"x" * 40])
+    st.binary(max_size=12)
+    | st.text(max_size=6).map(str.encode)
+    | st.sampled_from([b"cat", b"a\tb", b"\x7f", "\x85".encode(), b"x" * 40])
 )
 
 
@@ -94,10 +96,16 @@ def unknown_fields(draw: Draw, depth: int = 0) -> bytes:
     if wire_type == 0:
         return tag(number, 0, pad) + varint(draw(int64_values))
     if wire_type == 2:
-        return field(number + 5, draw(st.binary(max_size=4)), pad) if number <= 3 else field(number, draw(st.binary(max_size=4)), pad)
+        return (
+            field(number + 5, draw(st.binary(max_size=4)), pad)
+            if number <= 3
+            else field(number, draw(st.binary(max_size=4)), pad)
+        )
     if wire_type == 3:
         return group(number, b"".join(draw(st.lists(unknown_fields(depth + 1), max_size=2))))
-    return tag(number, wire_type, pad) + draw(st.binary(min_size=8 if wire_type == 1 else 4, max_size=8 if wire_type == 1 else 4))
+    return tag(number, wire_type, pad) + draw(
+        st.binary(min_size=8 if wire_type == 1 else 4, max_size=8 if wire_type == 1 else 4)
+    )
 
 
 def spoiled(draw: Draw, parts: list[bytes]) -> bytes:
@@ -119,7 +127,14 @@ def value_lists(draw: Draw, kind: Kind) -> bytes:
         return spoiled(draw, [tag(1, wire_type) + value for value in values])
     cut = draw(st.integers(0, count)) if draw(seldom()) else 0
     runs = [values[:cut], values[cut:]] if cut else [values]
-    return spoiled(draw, [field(1, b"".join(run), draw(st.sampled_from([0, 0, 0, 0, 1, 4]))) for run in runs if run or draw(st.booleans())])
+    return spoiled(
+        draw,
+        [
+            field(1, b"".join(run), draw(st.sampled_from([0, 0, 0, 0, 1, 4])))
+            for run in runs
+            if run or draw(st.booleans())
+        ],
+    )
 
 
 @st.composite
@@ -188,7 +203,9 @@ def damaged(draw: Draw, data: bytes) -> bytes:
 def datasets(draw: Draw, damage: bool = True) -> list[bytes]:
     """Payloads of the records of one file: names mostly keep their kinds."""
     kind = st.sampled_from([Kind.BYTES, Kind.FLOAT, Kind.INT64])
-    features_by_name = {name: draw(kind) for name in draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))}
+    features_by_name = {
+        name: draw(kind) for name in draw(st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True))
+    }
     list_names = draw(st.sampled_from([[], ["steps"], ["steps", "frames"], [*features_by_name]]))
     found = draw(st.lists(payloads(features_by_name, {name: draw(kind) for name in list_names}), max_size=12))
     if damage and found and draw(st.booleans()):

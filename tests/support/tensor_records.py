@@ -18,5 +18,10 @@ def companions(array: np.ndarray) -> dict[str, bytes]:
 
 def record(arrays: Mapping[str, np.ndarray | None], **features: bytes) -> bytes:
     """An Example of arrays; None is left out."""
-    found = {name + suffix: value for name, array in arrays.items() if array is not None for suffix, value in companions(array).items()}
+    found = {
+        name + suffix: value
+        for name, array in arrays.items()
+        if array is not None
+        for suffix, value in companions(array).items()
+    }
     return example(**found, **features)

@@ -8,8 +8,32 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-PLAIN = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64"]
-MARKED = ["complex64", "complex128", "bfloat16", "S1", "S3", "U1", "U2", "datetime64[M]", "datetime64[D]", "timedelta64[ps]"]
+PLAIN = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+]
+MARKED = [
+    "complex64",
+    "complex128",
+    "bfloat16",
+    "S1",
+    "S3",
+    "U1",
+    "U2",
+    "datetime64[M]",
+    "datetime64[D]",
+    "timedelta64[ps]",
+]
 TIMES = ["datetime64[s]", "datetime64[ns]", "timedelta64[ms]", "timedelta64[us]"]
 NAMES = PLAIN + MARKED + TIMES
 
@@ -29,7 +53,12 @@ def values_of(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, A
     dtype = dtype_of(name)
     count = int(np.prod(shape))
     if dtype.kind == "U":
-        return np.array([chr(c) for c in rng.integers(0, 0xD800, count * 2)], "U1").view(f"U{2}")[:count].astype(dtype).reshape(shape)
+        return (
+            np.array([chr(c) for c in rng.integers(0, 0xD800, count * 2)], "U1")
+            .view(f"U{2}")[:count]
+            .astype(dtype)
+            .reshape(shape)
+        )
     raw = rng.integers(0, 256, count * dtype.itemsize, dtype=np.uint8)
     if dtype.kind == "b":
         raw %= 2
@@ -73,7 +102,9 @@ def columns(draw: st.DrawFn, rows: int) -> Given:
         return Given(name, draw(layouts(values)), [values[row, ...] for row in range(rows)])
     if form == "masked" and (values.size or not rows):
         mask = np.broadcast_to(missing.reshape(-1, *[1] * len(shape)), values.shape)
-        return Given(name, np.ma.masked_array(values, mask), [None if missing[row] else values[row, ...] for row in range(rows)])
+        return Given(
+            name, np.ma.masked_array(values, mask), [None if missing[row] else values[row, ...] for row in range(rows)]
+        )
     cells = [np.asarray(values[row, ...]) for row in range(rows)]
     if form == "ragged" and shape:
         cells = [np.repeat(cell, draw(st.integers(0, 2)), axis=draw(st.integers(0, len(shape) - 1))) for cell in cells]

@@ -13,7 +13,19 @@ from collections.abc import Sequence
 KINDS = {"bytes": 1, "float": 2, "int64": 3}
 NAMES = ["a", "b", "image/encoded", "größe", "日本", "", "x" * 300, "a\nb", "z"]
 INTS = [0, 1, -1, 127, 128, 300, -(2**63), 2**63 - 1, 2**31, -(2**31), 10**12]
-FLOAT_BITS = [0, 0x80000000, 0x3F800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x7FA12345, 0xFFC00001, 1, 0x00800000, 0x7F7FFFFF]
+FLOAT_BITS = [
+    0,
+    0x80000000,
+    0x3F800000,
+    0x7F800000,
+    0xFF800000,
+    0x7FC00000,
+    0x7FA12345,
+    0xFFC00001,
+    1,
+    0x00800000,
+    0x7F7FFFFF,
+]
 BYTES = [b"", b"a", "Ä\t日本\n".encode(), b"\x00\xff", b"\xc3", b"\xed\xa0\x80", b"x" * 200, b"\x1b[0m"]
 _FAR_FIELDS = [15, 16, 100, 2047, 2048, 2**29 - 1]
 
@@ -77,12 +89,20 @@ class WireForms:
 
     def _value(self, kind: str) -> bytes:
         if kind == "int64":
-            number = self.random.choice(INTS) if self.random.random() < 0.5 else self.random.getrandbits(self.random.randint(1, 64))
+            number = (
+                self.random.choice(INTS)
+                if self.random.random() < 0.5
+                else self.random.getrandbits(self.random.randint(1, 64))
+            )
             return varint(number, self._padding())
         if kind == "float":
             bits = self.random.choice(FLOAT_BITS) if self.random.random() < 0.5 else self.random.getrandbits(32)
             return struct.pack("<I", bits)
-        return self.random.choice(BYTES) if self.random.random() < 0.8 else self.random.randbytes(self.random.randint(0, 40))
+        return (
+            self.random.choice(BYTES)
+            if self.random.random() < 0.8
+            else self.random.randbytes(self.random.randint(0, 40))
+        )
 
     def values(self, kind: str, count: int) -> bytes:
         """A BytesList, FloatList or Int64List of `count` values."""
@@ -95,7 +115,11 @@ class WireForms:
             cut = self.random.randint(0, len(values)) if self._odd(0.4) else len(values)
             run, values = values[:cut], values[cut:]
             unpacked = self._odd(0.3)
-            runs.append(b"".join(tag(1, wire_type) + v for v in run) if unpacked else delimited(1, b"".join(run), self._padding()))
+            runs.append(
+                b"".join(tag(1, wire_type) + v for v in run)
+                if unpacked
+                else delimited(1, b"".join(run), self._padding())
+            )
         return self._parts(runs, 2)
 
     def feature(self, kind: str | None) -> bytes:

@@ -70,7 +70,9 @@ def test_times() -> None:
 
 @pytest.mark.fault(51)
 def test_no_whole_number_of_values() -> None:
-    with pytest.raises(tfr.DecodeError, match=r"6 bytes are no whole number of int32 values of 4 bytes; they fit int16, .* bool") as caught:
+    with pytest.raises(
+        tfr.DecodeError, match=r"6 bytes are no whole number of int32 values of 4 bytes; they fit int16, .* bool"
+    ) as caught:
         tfr.decode_raw(b"abcdef", "int32")
     assert (caught.value.expected, caught.value.got) == ("a multiple of 4", 6)
 
@@ -87,7 +89,8 @@ def test_a_fixed_length_that_is_none(length: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "words"), [("ab", "str"), ([b"a", None], "item 1 is of type NoneType"), (np.array([b"a"]), "NULs"), (1, "int")]
+    ("data", "words"),
+    [("ab", "str"), ([b"a", None], "item 1 is of type NoneType"), (np.array([b"a"]), "NULs"), (1, "int")],
 )
 def test_what_is_no_bytes(data: Any, words: str) -> None:
     with pytest.raises(TypeError, match=words):

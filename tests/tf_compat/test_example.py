@@ -111,7 +111,13 @@ def test_float_feature_keeps_infinity_and_nan_but_makes_none() -> None:
         float_feature(10**400)
 
 
-BLOBS = [(b"cat", [b"cat"]), (bytearray(b"x"), [b"x"]), (memoryview(b"x"), [b"x"]), ([b"a", b""], [b"a", b""]), (np.bytes_(b"x"), [b"x"])]
+BLOBS = [
+    (b"cat", [b"cat"]),
+    (bytearray(b"x"), [b"x"]),
+    (memoryview(b"x"), [b"x"]),
+    ([b"a", b""], [b"a", b""]),
+    (np.bytes_(b"x"), [b"x"]),
+]
 BLOBS += [(np.array([b"a", b"bc"]), [b"a", b"bc"]), (Tensor(b"t"), [b"t"]), (np.array([b"a\0"], object), [b"a\0"])]
 
 
@@ -134,7 +140,13 @@ def test_array_of_two_dimensions_is_refused() -> None:
 
 def test_empty_features_keep_their_kind() -> None:
     payload = encode_example(
-        {"i": np.empty(0, np.int32), "f": float_feature([]), "b": bytes_feature([]), "none": Feature(), "left out": None}
+        {
+            "i": np.empty(0, np.int32),
+            "f": float_feature([]),
+            "b": bytes_feature([]),
+            "none": Feature(),
+            "left out": None,
+        }
     )
     found = decode_example(payload)
     assert {name: None if value is None else (value.dtype, len(value)) for name, value in found.items()} == {
@@ -147,7 +159,13 @@ def test_empty_features_keep_their_kind() -> None:
 
 def test_encode_example_is_what_protobuf_reads() -> None:
     payload = encode_example(
-        {"label": 3, "name": "кот", "raw": [b"\0", b""], "scores": [0.5, 1.5], "made": Feature(int64_list=Int64List(value=[1]))}
+        {
+            "label": 3,
+            "name": "кот",
+            "raw": [b"\0", b""],
+            "scores": [0.5, 1.5],
+            "made": Feature(int64_list=Int64List(value=[1])),
+        }
     )
     features = Example.FromString(payload).features.feature
     assert list(features["name"].bytes_list.value) == ["кот".encode()]
@@ -158,7 +176,20 @@ def test_encode_example_is_what_protobuf_reads() -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [[1, 2.0], [b"a", 1], [None], [], 2**63, 1e39, {"a": 1}, np.array([1j]), np.array(["2020"], "M8[D]"), [[1]], "\ud800", object()],
+    [
+        [1, 2.0],
+        [b"a", 1],
+        [None],
+        [],
+        2**63,
+        1e39,
+        {"a": 1},
+        np.array([1j]),
+        np.array(["2020"], "M8[D]"),
+        [[1]],
+        "\ud800",
+        object(),
+    ],
     ids=lambda v: repr(v)[:20],
 )
 def test_encode_example_names_the_feature_that_has_no_form(value: Any) -> None:

@@ -10,7 +10,13 @@ import pytest
 
 from records import entry, example, field, floats, int64s
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, FeatureTypeError, SchemaError
-from tfrecord_io.schema.formats.tf_features import FixedLenFeature, FixedLenSequenceFeature, RaggedFeature, SparseFeature, VarLenFeature
+from tfrecord_io.schema.formats.tf_features import (
+    FixedLenFeature,
+    FixedLenSequenceFeature,
+    RaggedFeature,
+    SparseFeature,
+    VarLenFeature,
+)
 from tfrecord_io.tf_compat import feature_batch as batches
 from tfrecord_io.tf_compat.composite import RaggedTensor, SparseTensor
 from tfrecord_io.tf_compat.example import encode_example
@@ -72,7 +78,9 @@ def test_dense_shapes_and_defaults() -> None:
 @pytest.mark.parametrize("kindless", [example(b=int64s(1)), example(a=b"", b=int64s(1))])
 def test_a_missing_feature_without_a_default_is_named_with_its_record(kindless: bytes) -> None:
     with pytest.raises(FeatureNotFoundError, match="record 1: feature 'a'") as caught:
-        parse_example([example(a=int64s(1)), kindless], {"a": FixedLenFeature([], "int64"), "b": VarLenFeature("int64")})
+        parse_example(
+            [example(a=int64s(1)), kindless], {"a": FixedLenFeature([], "int64"), "b": VarLenFeature("int64")}
+        )
     assert (caught.value.record, caught.value.feature) == (1, "a")
 
 
@@ -87,12 +95,19 @@ def test_another_kind_is_named_with_its_record(feature: Any) -> None:
 @pytest.mark.fault(48)
 def test_another_number_of_values_is_named_with_its_record() -> None:
     with pytest.raises(DecodeError, match="expected 2 values, got 3") as caught:
-        parse_example([example(a=int64s(1, 2)), example(a=int64s(1, 2, 3))], {"a": FixedLenFeature([2], "int64", [0, 0])})
+        parse_example(
+            [example(a=int64s(1, 2)), example(a=int64s(1, 2, 3))], {"a": FixedLenFeature([2], "int64", [0, 0])}
+        )
     assert (caught.value.record, caught.value.feature, caught.value.expected, caught.value.got) == (1, "a", 2, 3)
 
 
 def test_the_first_records_fault_wins() -> None:
-    records = [example(a=int64s(1), b=int64s(1)), example(a=int64s(1), b=int64s(1, 2)), example(a=floats(1), b=int64s(1)), b"\xff"]
+    records = [
+        example(a=int64s(1), b=int64s(1)),
+        example(a=int64s(1), b=int64s(1, 2)),
+        example(a=floats(1), b=int64s(1)),
+        b"\xff",
+    ]
     description = {"a": FixedLenFeature([], "int64"), "b": FixedLenFeature([], "int64")}
     for last, feature in ((4, "b"), (3, "b"), (2, "b")):
         with pytest.raises(DecodeError) as caught:
@@ -107,7 +122,11 @@ def test_blocks_are_padded_to_the_longest() -> None:
     found = parse_example(records, {"a": FixedLenSequenceFeature([2], "int64", True, 9)})
     same(found["a"], [[[1, 2], [3, 4]], [[5, 6], [9, 9]], [[9, 9], [9, 9]]], INT64)
     same(parse_example(records[0], {"a": FixedLenSequenceFeature([2], "int64", True, 9)})["a"], [[1, 2], [3, 4]], INT64)
-    same(parse_example(records, {"a": FixedLenSequenceFeature([], "int64", allow_missing=True)})["a"][1], [5, 6, 0, 0], INT64)
+    same(
+        parse_example(records, {"a": FixedLenSequenceFeature([], "int64", allow_missing=True)})["a"][1],
+        [5, 6, 0, 0],
+        INT64,
+    )
     texts = parse_example([encode_example({"t": [b"x", b""]}), b""], {"t": FixedLenSequenceFeature([], "string", True)})
     same(texts["t"], [[b"x", b""], [b"", b""]], STRING)
     with pytest.raises(DecodeError, match="a multiple of 2 values, got 3"):
@@ -220,9 +239,15 @@ def test_rows_of_one_length_are_an_axis_where_they_are_innermost() -> None:
     inner = parse_example([record, b""], {"a": RaggedFeature("int64", partitions=[lengths("n"), uniform(2)])})["a"]
     same(inner.flat_values, [[1, 2], [3, 4], [5, 6]], INT64)
     assert inner.to_list() == [[[[1, 2]], [[3, 4], [5, 6]]], []]
-    same(parse_example(record, {"a": RaggedFeature("int64", partitions=[uniform(3), uniform(2)])})["a"], [[[1, 2], [3, 4], [5, 6]]], INT64)
+    same(
+        parse_example(record, {"a": RaggedFeature("int64", partitions=[uniform(3), uniform(2)])})["a"],
+        [[[1, 2], [3, 4], [5, 6]]],
+        INT64,
+    )
     with pytest.raises(DecodeError, match="record 1: feature 'a': expected rows of 2 values, got 1"):
-        parse_example([record, example(a=int64s(1)), example(a=int64s(1))], {"a": RaggedFeature("int64", partitions=[uniform(2)])})
+        parse_example(
+            [record, example(a=int64s(1)), example(a=int64s(1))], {"a": RaggedFeature("int64", partitions=[uniform(2)])}
+        )
 
 
 def test_rows_of_one_length_around_rows_of_others() -> None:
@@ -271,7 +296,9 @@ def test_rows_that_do_not_fit_the_values_are_refused(name: str, said: list[int],
 # ---- batches
 
 
-@pytest.mark.parametrize("make", [list, tuple, iter, lambda r: np.array(r, object), pa.array, lambda r: pa.chunked_array([r[:1], r[1:]])])
+@pytest.mark.parametrize(
+    "make", [list, tuple, iter, lambda r: np.array(r, object), pa.array, lambda r: pa.chunked_array([r[:1], r[1:]])]
+)
 def test_forms_of_batches(make: Any) -> None:
     records = [example(a=int64s(1)), example(a=int64s(2)), b""]
     same(parse_example(make(records), {"a": FixedLenFeature([], "int64", 0)})["a"], [1, 2, 0], INT64)

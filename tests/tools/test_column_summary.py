@@ -94,10 +94,20 @@ def test_type_names_are_short() -> None:
 @pytest.mark.parametrize("shapes", [[(2, 2), (2, 2)], [(2, 2), (1, 3)]])
 @pytest.mark.parametrize(
     ("dtype", "ends"),
-    [("bool", (False, True)), ("int16", (0, 3)), ("complex64", (None, None)), ("bfloat16", (0.0, 3.0)), ("S3", (None, None))],
+    [
+        ("bool", (False, True)),
+        ("int16", (0, 3)),
+        ("complex64", (None, None)),
+        ("bfloat16", (0.0, 3.0)),
+        ("S3", (None, None)),
+    ],
 )
-def test_tensors_are_lists_of_their_values(shapes: list[tuple[int, int]], dtype: str, ends: tuple[object, object]) -> None:
-    arrays = [np.arange(a * b).reshape(a, b).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype) for a, b in shapes]
+def test_tensors_are_lists_of_their_values(
+    shapes: list[tuple[int, int]], dtype: str, ends: tuple[object, object]
+) -> None:
+    arrays = [
+        np.arange(a * b).reshape(a, b).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype) for a, b in shapes
+    ]
     column, of = from_cells([*arrays, None])
     gatherer = ColumnGatherer("x", column.type, mark(of))
     for piece in (column[:1], column[1:]):

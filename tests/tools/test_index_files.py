@@ -68,5 +68,8 @@ def test_a_report_is_a_dict_for_programs(tmp_path: Path) -> None:
         "index": None,
         "records": 0,
         "bytes": 19,
-        "error": {"class": "CorruptRecordError", "message": f"{path}: there is no index beside the file; write it: tfr index"},
+        "error": {
+            "class": "CorruptRecordError",
+            "message": f"{path}: there is no index beside the file; write it: tfr index",
+        },
     }

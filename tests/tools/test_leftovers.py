@@ -30,7 +30,11 @@ def begin_upload(s3: Bucket, key: str, *sizes: int) -> str:
 
 
 def test_uploads_under_a_prefix_are_listed_and_ended_by_their_ids(s3: Bucket) -> None:
-    mine = [begin_upload(s3, "data/a.tfrecord", 1000, 500), begin_upload(s3, "data/a.tfrecord"), begin_upload(s3, "data/sub/b")]
+    mine = [
+        begin_upload(s3, "data/a.tfrecord", 1000, 500),
+        begin_upload(s3, "data/a.tfrecord"),
+        begin_upload(s3, "data/sub/b"),
+    ]
     theirs = begin_upload(s3, "data.other/c", 10)
     found = clean(s3.url("data/"), older_than=NOW, storage_options=s3.storage_options)
     assert {left.upload for left in found} == set(mine)
@@ -67,7 +71,10 @@ def leave(path: Path, age: float) -> Path:
 def test_temporary_files_of_a_folder_and_below(tmp_path: Path) -> None:
     old = [leave(tmp_path / f"{folder}.a.tfrecord.0123456789abcdef.tmp", 100_000) for folder in ("", "sub/")]
     young = leave(tmp_path / ".b.0123456789abcdef.tmp", 10)
-    others = [leave(tmp_path / n, 100_000) for n in ("a.tfrecord", ".a.tmp", "a.0123456789abcdef.tmp", ".a.0123456789ABCDEF.tmp")]
+    others = [
+        leave(tmp_path / n, 100_000)
+        for n in ("a.tfrecord", ".a.tmp", "a.0123456789abcdef.tmp", ".a.0123456789ABCDEF.tmp")
+    ]
     assert sorted(left.path for left in clean(tmp_path)) == sorted(map(str, old))
     clean(tmp_path, remove=True)
     assert not any(path.exists() for path in old)

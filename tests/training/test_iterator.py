@@ -64,10 +64,14 @@ def joined(batches: list[list[int]]) -> list[int]:
 
 @law
 @given(counts=sizes, batch_size=st.integers(1, 9), buffer=buffers, seed=st.integers(0, 9), drop_last=st.booleans())
-def test_each_record_comes_once_an_epoch(counts: list[int], batch_size: int, buffer: int, seed: int, drop_last: bool) -> None:
+def test_each_record_comes_once_an_epoch(
+    counts: list[int], batch_size: int, buffer: int, seed: int, drop_last: bool
+) -> None:
     total = sum(counts)
     with numbered(counts) as paths, units_of(5):
-        epochs = values(paths, batch_size=batch_size, shuffle_buffer=buffer, seed=seed, drop_last=drop_last, epochs=2, threads=1)
+        epochs = values(
+            paths, batch_size=batch_size, shuffle_buffer=buffer, seed=seed, drop_last=drop_last, epochs=2, threads=1
+        )
     an_epoch = -(-total // batch_size) if not drop_last else total // batch_size
     assert len(epochs) == 2 * an_epoch
     for epoch in (epochs[:an_epoch], epochs[an_epoch:]):
@@ -83,7 +87,9 @@ def test_each_record_comes_once_an_epoch(counts: list[int], batch_size: int, buf
 
 @law
 @given(counts=sizes, batch_size=st.integers(1, 9), buffer=st.integers(1, 30), seed=st.integers(0, 9))
-def test_order_is_that_of_a_plain_buffer_over_permuted_files(counts: list[int], batch_size: int, buffer: int, seed: int) -> None:
+def test_order_is_that_of_a_plain_buffer_over_permuted_files(
+    counts: list[int], batch_size: int, buffer: int, seed: int
+) -> None:
     total = sum(counts)
     ends = np.cumsum(counts)
     with numbered(counts) as paths, units_of(4):
@@ -98,7 +104,9 @@ def test_order_is_that_of_a_plain_buffer_over_permuted_files(counts: list[int], 
 
 @law
 @given(counts=sizes, batch_size=st.integers(1, 9), buffer=buffers, seed=st.integers(0, 9), unit=st.integers(1, 30))
-def test_threads_and_pieces_do_not_change_the_order(counts: list[int], batch_size: int, buffer: int, seed: int, unit: int) -> None:
+def test_threads_and_pieces_do_not_change_the_order(
+    counts: list[int], batch_size: int, buffer: int, seed: int, unit: int
+) -> None:
     asked = {"batch_size": batch_size, "shuffle_buffer": buffer, "seed": seed, "epochs": 2}
     with numbered(counts) as paths:
         expected = values(paths, threads=1, **asked)
@@ -113,7 +121,8 @@ def test_workers_part_the_records(counts: list[int], workers: int, buffer: int, 
     window = data.draw(st.fixed_dictionaries({}, optional={"offset": st.integers(0, 9), "limit": st.integers(0, 30)}))
     with numbered(counts) as paths, units_of(7):
         parts = [
-            joined(values(paths, batch_size=3, shuffle_buffer=buffer, worker=(i, workers), threads=1, **window)) for i in range(workers)
+            joined(values(paths, batch_size=3, shuffle_buffer=buffer, worker=(i, workers), threads=1, **window))
+            for i in range(workers)
         ]
         expected = list(range(sum(counts)))[window.get("offset", 0) :][: window.get("limit", 10**9)]
     assert sorted(x for part in parts for x in part) == expected
@@ -131,9 +140,20 @@ def test_workers_part_the_records(counts: list[int], workers: int, buffer: int, 
     worker=st.sampled_from([None, (0, 2), (1, 3)]),
 )
 def test_a_state_goes_on_with_the_very_batches(
-    counts: list[int], batch_size: int, buffer: int, drop_last: bool, window: dict[str, int], worker: tuple[int, int] | None
+    counts: list[int],
+    batch_size: int,
+    buffer: int,
+    drop_last: bool,
+    window: dict[str, int],
+    worker: tuple[int, int] | None,
 ) -> None:
-    asked: dict[str, Any] = {"batch_size": batch_size, "shuffle_buffer": buffer, "drop_last": drop_last, "worker": worker, **window}
+    asked: dict[str, Any] = {
+        "batch_size": batch_size,
+        "shuffle_buffer": buffer,
+        "drop_last": drop_last,
+        "worker": worker,
+        **window,
+    }
     asked |= {"epochs": 3, "schema": {"x": "int64"}, "threads": 1}
     with numbered(counts) as paths, units_of(6):
         batches = tfr.iter_arrays(paths, seed=4, **asked)
@@ -271,7 +291,9 @@ def test_batches_are_those_of_read_arrays(tmp_path: Path, engine: str) -> None:
         for name, array in whole.items():
             parts = [batch[name] for batch in batches]
             assert {part.dtype for part in parts} == {parts[0].dtype}
-            assert parts[0].dtype.kind == array.dtype.kind  # text that may be missing has a dtype of its own in every batch
+            assert (
+                parts[0].dtype.kind == array.dtype.kind
+            )  # text that may be missing has a dtype of its own in every batch
             got = [cell.tolist() if isinstance(cell, np.ndarray) else cell for part in parts for cell in part]
             expected = [cell.tolist() if isinstance(cell, np.ndarray) else cell for cell in array[order]]
             assert got == expected, name
@@ -296,25 +318,35 @@ def test_forms_of_ragged_columns(tmp_path: Path, buffer: int) -> None:
 def test_lists_of_one_length_in_the_sample_are_stacked_throughout(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [*[example(x=floats(n, n)) for n in range(20)], example(x=floats(1, 2, 3))])
     got = []
-    with pytest.raises(tfr.SchemaError, match=r'it has 3 values, where all records of the sample have 2.*ragged="object"') as caught:  # noqa: PT012
+    with pytest.raises(
+        tfr.SchemaError, match=r'it has 3 values, where all records of the sample have 2.*ragged="object"'
+    ) as caught:  # noqa: PT012
         for batch in tfr.iter_arrays(path, batch_size=8, sample=10, schema={"x": "list<float32>"}):
             got.append(batch["x"].shape)
     assert got == [(8, 2), (8, 2), (4, 2)]
     assert (caught.value.path, caught.value.record, caught.value.feature) == (str(path), 20, "x")
-    assert len(list(tfr.iter_arrays(path, batch_size=8, sample=10, schema={"x": "list<float32>"}, ragged="object"))) == 3
+    assert (
+        len(list(tfr.iter_arrays(path, batch_size=8, sample=10, schema={"x": "list<float32>"}, ragged="object"))) == 3
+    )
     assert [b["x"].dtype for b in tfr.iter_arrays(path, batch_size=8)] == [object] * 3
 
 
 @pytest.mark.fault(44)
 def test_a_missing_value_is_named_behind_the_records_before_it(tmp_path: Path) -> None:
-    path = written(tmp_path / "a.tfrecord", [*(example(x=int64s(n)) for n in (1, 2, 3)), example(), example(x=int64s(5))])
+    path = written(
+        tmp_path / "a.tfrecord", [*(example(x=int64s(n)) for n in (1, 2, 3)), example(), example(x=int64s(5))]
+    )
     batches = tfr.iter_arrays(path, batch_size=2)
     assert [next(batches)["x"].tolist() for _ in range(2)] == [[1, 2], [3]]
     for _ in range(2):
-        with pytest.raises(tfr.FeatureNotFoundError, match=r"record 3: feature 'x': it has no value.*missing=\"mask\"") as caught:
+        with pytest.raises(
+            tfr.FeatureNotFoundError, match=r"record 3: feature 'x': it has no value.*missing=\"mask\""
+        ) as caught:
             next(batches)
     assert caught.value.record == 3
-    masked = np.ma.concatenate([batch["x"] for batch in tfr.iter_arrays(path, batch_size=2, missing="mask", shuffle_buffer=3, seed=0)])
+    masked = np.ma.concatenate(
+        [batch["x"] for batch in tfr.iter_arrays(path, batch_size=2, missing="mask", shuffle_buffer=3, seed=0)]
+    )
     assert sorted(masked.compressed().tolist()) == [1, 2, 3, 5]
     assert masked.mask.sum() == 1
     with pytest.warns(tfr.StoppedEarlyWarning, match="record 3"):
@@ -425,7 +457,9 @@ def test_threads_that_share_an_iterator_get_batches_of_their_own(tmp_path: Path)
     for threads in (1, 2):
         batches = tfr.iter_arrays(path, batch_size=3, shuffle_buffer=20, threads=threads)
         got: list[int] = []
-        takers = [threading.Thread(target=lambda: got.extend(x for b in batches for x in b["x"].tolist())) for _ in range(4)]  # noqa: B023
+        takers = [
+            threading.Thread(target=lambda: got.extend(x for b in batches for x in b["x"].tolist())) for _ in range(4)
+        ]  # noqa: B023
         for taker in takers:
             taker.start()
         for taker in takers:
@@ -524,7 +558,9 @@ def test_tensors_that_were_written_come_back(tmp_path: Path, buffer: int, engine
     for batch in tfr.iter_arrays(path, **asked):
         assert batch["fixed"].dtype == np.complex64
         assert (batch["fixed"] == fixed[batch["n"]]).all()
-        assert all(a.dtype == np.int16 and (a == b).all() for a, b in zip(batch["cells"], cells[batch["n"]], strict=True))
+        assert all(
+            a.dtype == np.int16 and (a == b).all() for a, b in zip(batch["cells"], cells[batch["n"]], strict=True)
+        )
     for batch in tfr.iter_arrays(path, ragged="pad", **asked):
         assert batch["cells/shape"].tolist() == [list(cells[n].shape) for n in batch["n"]]
         assert all((row[: len(cells[n])] == cells[n]).all() for row, n in zip(batch["cells"], batch["n"], strict=True))
@@ -545,7 +581,11 @@ def test_records_of_other_kinds(tmp_path: Path, data: Path, buffer: int) -> None
         assert got == [table["steps"][n].as_py() for n in batch["n"].tolist()]
     paths = [written(tmp_path / f"{name}", [name.encode() * n for n in range(4)]) for name in ("a", "b")]
     batches = list(tfr.iter_arrays(paths, record_type="bytes", include_file_paths="path", **asked))
-    rows = [(record, path) for batch in batches for record, path in zip(batch["record"], batch["path"].tolist(), strict=True)]
+    rows = [
+        (record, path)
+        for batch in batches
+        for record, path in zip(batch["record"], batch["path"].tolist(), strict=True)
+    ]
     assert sorted(rows) == sorted((path.name.encode() * n, str(path)) for path in paths for n in range(4))
 
 

@@ -86,4 +86,6 @@ def test_every_order_of_few_records_comes_as_often() -> None:
         order = tuple(drain(Draws(seed, 0, 0).take(3), 3)[0])
         counts[order] = counts.get(order, 0) + 1
     assert len(counts) == 6
-    assert sum((n - 1000) ** 2 / 1000 for n in counts.values()) < 20.5  # chi-square with 5 degrees of freedom, p = 0.001
+    assert (
+        sum((n - 1000) ** 2 / 1000 for n in counts.values()) < 20.5
+    )  # chi-square with 5 degrees of freedom, p = 0.001

@@ -34,11 +34,15 @@ def numbers(path: Any) -> list[int]:
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("data", [TABLE, TABLE.to_pandas(), TABLE.to_pydict()], ids=["table", "DataFrame", "dict"])
-def test_shards_of_a_known_length_hold_rows_that_follow_each_other(engine: str, tmp_path: Path, data: Any, threads: int) -> None:
+def test_shards_of_a_known_length_hold_rows_that_follow_each_other(
+    engine: str, tmp_path: Path, data: Any, threads: int
+) -> None:
     report = tfr.write_tfrecord(data, tmp_path / "train@8", threads=threads)
     shards = [f"train-{i:05d}-of-00008" for i in range(8)]
     assert names(tmp_path) == ["_MANIFEST-train.json", *shards]
-    assert [(os.path.basename(f.path), f.records) for f in report.files] == [(n, 12 + i % 2) for i, n in enumerate(shards)]
+    assert [(os.path.basename(f.path), f.records) for f in report.files] == [
+        (n, 12 + i % 2) for i, n in enumerate(shards)
+    ]
     assert [f.bytes for f in report.files] == [(tmp_path / n).stat().st_size for n in shards]
     assert (report.records, report.bytes) == (ROWS, sum(f.bytes for f in report.files))
     for path in (tmp_path, tmp_path / "train@8", tmp_path / "train@*", tmp_path / "train-*"):
@@ -77,7 +81,9 @@ def test_rows_of_a_stream_are_dealt_out_in_turn(engine: str, tmp_path: Path) -> 
 def test_a_size_bounds_each_shard_and_keeps_the_order_of_a_stream(engine: str, tmp_path: Path, threads: int) -> None:
     batches = iter(TABLE.to_batches(max_chunksize=7))
     report = tfr.write_tfrecord(batches, tmp_path / "train@*", max_shard_bytes=1000, threads=threads)
-    assert [os.path.basename(f.path) for f in report.files] == [f"train-{i:05d}.tfrecord" for i in range(len(report.files))]
+    assert [os.path.basename(f.path) for f in report.files] == [
+        f"train-{i:05d}.tfrecord" for i in range(len(report.files))
+    ]
     assert len(report.files) > 3
     assert all(f.bytes <= 1000 for f in report.files)
     assert numbers(tmp_path) == list(range(ROWS)) == numbers(tmp_path / "train@*")
@@ -94,9 +100,17 @@ def test_a_size_bounds_each_shard_and_keeps_the_order_of_a_stream(engine: str, t
     stream=st.booleans(),
 )
 def test_what_is_written_comes_back(
-    native_engine: None, tmp_path: Path, sizes: list[int], form: dict[str, int], cut: int, compression: str | None, stream: bool
+    native_engine: None,
+    tmp_path: Path,
+    sizes: list[int],
+    form: dict[str, int],
+    cut: int,
+    compression: str | None,
+    stream: bool,
 ) -> None:
-    table = pa.table({"n": pa.array(range(len(sizes)), pa.int32()), "x": pa.array([bytes(s) for s in sizes], pa.binary())})
+    table = pa.table(
+        {"n": pa.array(range(len(sizes)), pa.int32()), "x": pa.array([bytes(s) for s in sizes], pa.binary())}
+    )
     data = iter(table.to_batches(max_chunksize=cut)) if stream and sizes else table
     tfr.write_tfrecord(data, tmp_path, overwrite=True, compression=compression, threads=1, **form)
     again = tfr.read_table(tmp_path, threads=1)
@@ -109,7 +123,11 @@ def test_what_is_written_comes_back(
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
 def test_shards_are_compressed_and_named_so(engine: str, tmp_path: Path, compression: str) -> None:
     suffix = {"gzip": ".gz", "zlib": ".zlib"}[compression]
-    for target, name in [("a@2", "a-00000-of-00002"), ("d/", "part-00000-of-00002.tfrecord"), ("b.tfrecord", "b.tfrecord-00000-of-00002")]:
+    for target, name in [
+        ("a@2", "a-00000-of-00002"),
+        ("d/", "part-00000-of-00002.tfrecord"),
+        ("b.tfrecord", "b.tfrecord-00000-of-00002"),
+    ]:
         report = tfr.write_tfrecord(TABLE, f"{tmp_path}/{target}", shards=2, compression=compression)
         assert (report.compression, os.path.basename(report.files[0].path)) == (compression, name + suffix)
         assert numbers([f.path for f in report.files]) == list(range(ROWS))
@@ -130,7 +148,9 @@ def test_every_shard_exists_and_a_dataset_of_no_rows_keeps_its_schema(engine: st
 
 
 def test_categories_and_lists_come_back_from_shards(engine: str, tmp_path: Path) -> None:
-    frame = pd.DataFrame({"c": pd.Categorical(["b", "a", None] * 5), "l": [np.arange(i) for i in range(15)], "f": np.arange(15) / 4})
+    frame = pd.DataFrame(
+        {"c": pd.Categorical(["b", "a", None] * 5), "l": [np.arange(i) for i in range(15)], "f": np.arange(15) / 4}
+    )
     tfr.write_tfrecord(frame, tmp_path / "x@4", float64="raw")
     pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "x@4"), frame)
 
@@ -155,8 +175,12 @@ def test_two_datasets_in_one_directory_keep_a_manifest_each(engine: str, tmp_pat
 
 
 @pytest.mark.parametrize("overwrite", [None, False])
-@pytest.mark.parametrize("again", [("train@8", {}), ("train@4", {}), ("train@*", {"max_shard_bytes": 100}), ("train.tfrecord@2", {})])
-def test_a_dataset_is_replaced_only_if_that_is_said(tmp_path: Path, overwrite: bool | None, again: tuple[str, dict[str, int]]) -> None:
+@pytest.mark.parametrize(
+    "again", [("train@8", {}), ("train@4", {}), ("train@*", {"max_shard_bytes": 100}), ("train.tfrecord@2", {})]
+)
+def test_a_dataset_is_replaced_only_if_that_is_said(
+    tmp_path: Path, overwrite: bool | None, again: tuple[str, dict[str, int]]
+) -> None:
     target, keywords = again
     tfr.write_tfrecord(TABLE, tmp_path / "train@8")
     tfr.write_tfrecord(TABLE, tmp_path / "train-extra@2")
@@ -165,7 +189,11 @@ def test_a_dataset_is_replaced_only_if_that_is_said(tmp_path: Path, overwrite: b
         tfr.write_tfrecord(TABLE, tmp_path / target, overwrite=overwrite, **keywords)
     assert names(tmp_path) == before
     report = tfr.write_tfrecord(TABLE.slice(0, 5), tmp_path / target, overwrite=True, **keywords)
-    others = ["_MANIFEST-train.json", "_MANIFEST-train-extra.json", *(f"train-extra-{i:05d}-of-00002" for i in range(2))]
+    others = [
+        "_MANIFEST-train.json",
+        "_MANIFEST-train-extra.json",
+        *(f"train-extra-{i:05d}-of-00002" for i in range(2)),
+    ]
     assert names(tmp_path) == sorted([*others, *(os.path.basename(f.path) for f in report.files)])
     assert numbers(tmp_path / "train@*") == list(range(5))
 
@@ -186,7 +214,9 @@ def failing() -> Iterator[pa.Table]:
 @pytest.mark.fault(69)
 @pytest.mark.parametrize("form", [{"shards": 3}, {"max_shard_bytes": 500}])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_an_exception_leaves_what_was_there_and_nothing_else(engine: str, tmp_path: Path, form: dict[str, int], threads: int) -> None:
+def test_an_exception_leaves_what_was_there_and_nothing_else(
+    engine: str, tmp_path: Path, form: dict[str, int], threads: int
+) -> None:
     with pytest.raises(RuntimeError, match="mine"):
         tfr.write_tfrecord(failing(), tmp_path / "new/deep/", threads=threads, **form)
     assert names(tmp_path) == []
@@ -202,11 +232,20 @@ def test_an_exception_leaves_what_was_there_and_nothing_else(engine: str, tmp_pa
 
 
 def test_keywords_that_contradict_each_other_write_nothing(tmp_path: Path) -> None:
-    contradicting = [("a@2", {"shards": 3}), ("a@2", {"max_shard_bytes": 5}), ("a", {"shards": 2, "max_shard_bytes": 5}), ("a@*", {})]
+    contradicting = [
+        ("a@2", {"shards": 3}),
+        ("a@2", {"max_shard_bytes": 5}),
+        ("a", {"shards": 2, "max_shard_bytes": 5}),
+        ("a@*", {}),
+    ]
     for target, keywords in contradicting:
         with pytest.raises(ValueError):
             tfr.write_tfrecord(TABLE, tmp_path / target, **keywords)
-    for keywords, error in [({"shards": 0}, ValueError), ({"shards": 1.5}, TypeError), ({"max_shard_bytes": True}, TypeError)]:
+    for keywords, error in [
+        ({"shards": 0}, ValueError),
+        ({"shards": 1.5}, TypeError),
+        ({"max_shard_bytes": True}, TypeError),
+    ]:
         with pytest.raises(error):
             tfr.write_tfrecord(TABLE, tmp_path / "a", **keywords)
     assert names(tmp_path) == []
@@ -233,8 +272,15 @@ def test_each_shard_has_its_index_and_random_access_goes_by_it(
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
-def test_compressed_shards_with_an_index_are_refused_before_anything_is_written(tmp_path: Path, compression: str) -> None:
-    forms: dict[str, dict[str, int]] = {"new/": {"shards": 2}, "old": {"max_shard_bytes": 99}, "a@2": {}, "b@*": {"max_shard_bytes": 9}}
+def test_compressed_shards_with_an_index_are_refused_before_anything_is_written(
+    tmp_path: Path, compression: str
+) -> None:
+    forms: dict[str, dict[str, int]] = {
+        "new/": {"shards": 2},
+        "old": {"max_shard_bytes": 99},
+        "a@2": {},
+        "b@*": {"max_shard_bytes": 9},
+    }
     for target, keywords in forms.items():
         with pytest.raises(ValueError, match=r"write_index.*compress"):
             tfr.write_tfrecord(TABLE, f"{tmp_path}/{target}", compression=compression, write_index=True, **keywords)
@@ -254,7 +300,9 @@ def test_shards_of_a_bucket_have_indexes(request: pytest.FixtureRequest, protoco
     bucket: Bucket = request.getfixturevalue(protocol)
     options = {"storage_options": bucket.storage_options}
     report = tfr.write_tfrecord(TABLE, bucket.url("d/"), shards=3, write_index=True, **options)
-    assert {name for name in bucket.names() if name.endswith(".index")} == {f"d/{os.path.basename(f.path)}.index" for f in report.files}
+    assert {name for name in bucket.names() if name.endswith(".index")} == {
+        f"d/{os.path.basename(f.path)}.index" for f in report.files
+    }
     with tfr.open_random(bucket.url("d/"), **options) as records:
         assert records[:] == TABLE
         assert records[[99, 0, 50]] == TABLE.take([99, 0, 50])

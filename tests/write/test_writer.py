@@ -34,7 +34,9 @@ def frame() -> pd.DataFrame:
             "tiny": np.array([-128, 0, 127], np.int8),
             "word": np.array([0, 1, 65_535], np.uint16),
             "exact": [0.1, np.nan, -0.0],
-            "when": pd.to_datetime(["2020-01-01 00:00:00.000001", None, "2262-01-01"], format="ISO8601").tz_localize("Europe/Paris"),
+            "when": pd.to_datetime(["2020-01-01 00:00:00.000001", None, "2262-01-01"], format="ISO8601").tz_localize(
+                "Europe/Paris"
+            ),
             "grade": pd.Categorical(["b", None, "a"], categories=["c", "b", "a"], ordered=True),
             "maybe": pd.array([1, None, 2**62 + 1], dtype="Int64"),
             "text": ["x", None, "ü\n"],
@@ -149,7 +151,8 @@ def test_large_types_come_back_with_32_bit_offsets(engine: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    "names", [["", "a\0b", "new\nline", "a/b", "x" * 10_240, "עברית", "b", "a"], ["!not", "*", "[x]", "a/shape", "a/dtype"]]
+    "names",
+    [["", "a\0b", "new\nline", "a/b", "x" * 10_240, "עברית", "b", "a"], ["!not", "*", "[x]", "a/shape", "a/dtype"]],
 )
 @pytest.mark.fault(47)
 def test_odd_names_come_back_in_order(engine: str, tmp_path: Path, names: list[str]) -> None:
@@ -159,7 +162,9 @@ def test_odd_names_come_back_in_order(engine: str, tmp_path: Path, names: list[s
     assert tfr.read_table(tmp_path / "a", schema="infer").column_names == sorted(names)
     for name in names:
         if name != "!not":
-            assert tfr.read_table(tmp_path / "a", columns=[name, "!nothing"][:1]).column_names == ([name] if name != "*" else names)
+            assert tfr.read_table(tmp_path / "a", columns=[name, "!nothing"][:1]).column_names == (
+                [name] if name != "*" else names
+            )
 
 
 def test_float64_is_rounded_with_one_warning_at_the_callers_line(engine: str, tmp_path: Path) -> None:
@@ -171,7 +176,12 @@ def test_float64_is_rounded_with_one_warning_at_the_callers_line(engine: str, tm
         assert warned[0].filename == __file__
         assert report.rounded == {"x": 2, "z": 3}
     assert tfr.read_table(tmp_path / "a").schema.field("x").type == pa.float64()
-    assert tfr.read_table(tmp_path / "a")["x"].to_pylist() == [float(np.float32(0.1)), 0.5, None, float(np.float32(0.3))]
+    assert tfr.read_table(tmp_path / "a")["x"].to_pylist() == [
+        float(np.float32(0.1)),
+        0.5,
+        None,
+        float(np.float32(0.3)),
+    ]
 
 
 def with_writer(path: Path, data: Any) -> Any:

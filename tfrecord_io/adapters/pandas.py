@@ -21,7 +21,9 @@ def register_pandas() -> None:
     """
     import pandas as pd
 
-    tfr = importlib.import_module("tfrecord_io")  # whole by the time of the call; the floors below know nothing of its top
+    tfr = importlib.import_module(
+        "tfrecord_io"
+    )  # whole by the time of the call; the floors below know nothing of its top
 
     def to_tfrecord(self: pd.DataFrame, path: Any, **options: Any) -> Any:
         return tfr.write_tfrecord(self, path, **options)

@@ -55,7 +55,9 @@ class Images:
         said = json.loads(metadata[IMAGE_KEY])
         shape = json.loads(metadata.get(SHAPE_KEY, b"null"))
         resize = said.get("resize")
-        return cls(field.name, said["mode"], None if resize is None else tuple(resize), None if shape is None else tuple(shape))
+        return cls(
+            field.name, said["mode"], None if resize is None else tuple(resize), None if shape is None else tuple(shape)
+        )
 
     @property
     def size(self) -> tuple[int, ...] | None:
@@ -117,7 +119,9 @@ class _Decoder:
             import PIL.Image
         except ImportError as error:
             reason = "images are decoded by the package pillow"
-            raise MissingDependencyError(reason, feature=images.feature, advice="pip install 'tfrecord_io[image]'") from error
+            raise MissingDependencyError(
+                reason, feature=images.feature, advice="pip install 'tfrecord_io[image]'"
+            ) from error
         self._pillow: Any = PIL.Image
         self._images = images
 
@@ -128,7 +132,9 @@ class _Decoder:
                 self._refuse_bomb(image)
                 if self._images.mode == "unchanged" and _loses_bits(data):
                     reason = "its PNG has 16 bits in each of several channels, of which only 8 can be decoded"
-                    raise self._error(row, f'{reason}: mode="RGB" takes the upper 8', "8 bits, or one channel", "16 bits")
+                    raise self._error(
+                        row, f'{reason}: mode="RGB" takes the upper 8', "8 bits, or one channel", "16 bits"
+                    )
                 pixels = self._pixels(image)
         except RowError:
             raise

@@ -34,7 +34,9 @@ def fill(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dict[str, 
     """
     rows = _common_rows(out)
     if options.missing == "mask":
-        raise ValueError('missing="mask" needs arrays of its own: leave out=, or fill them with a schema that has defaults')
+        raise ValueError(
+            'missing="mask" needs arrays of its own: leave out=, or fill them with a schema that has defaults'
+        )
     columns = options.columns if options.columns is not None else tuple(out)
     plain = replace(plain_options(options), columns=columns, batch_bytes=min(options.batch_bytes, _BATCH_BYTES))
     with Reader(path, plain) as reader:
@@ -42,14 +44,20 @@ def fill(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dict[str, 
         names = [field.name for field in forms.fields]
         for name in names:
             if name not in out:
-                raise SchemaError("there is no array for it in out=", feature=name, advice="add one, or leave the column out by columns=")
+                raise SchemaError(
+                    "there is no array for it in out=",
+                    feature=name,
+                    advice="add one, or leave the column out by columns=",
+                )
         for name in out:
             if name not in names:
                 raise SchemaError("out= has an array for it, and it is not among the columns read", feature=name)
         done = 0
         for batch in reader:
             if done + len(batch) > rows:
-                raise ValueError(f"the arrays of out= have {rows} rows, and there are more records; pass limit={rows} for the first")
+                raise ValueError(
+                    f"the arrays of out= have {rows} rows, and there are more records; pass limit={rows} for the first"
+                )
             try:
                 settled = forms.settle([batch])
                 for column in settled:
@@ -63,7 +71,9 @@ def fill(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dict[str, 
                 break
             done += len(batch)
     if done < rows and reader.report.stopped is None and options.on_error == "raise":
-        raise ValueError(f"the arrays of out= have {rows} rows, and there are {done} records; pass arrays of that length")
+        raise ValueError(
+            f"the arrays of out= have {rows} rows, and there are {done} records; pass arrays of that length"
+        )
     return {name: out[name] for name in names}
 
 
@@ -76,7 +86,9 @@ def _common_rows(out: Mapping[str, Any]) -> int:
             raise ValueError(f"out[{name!r}] cannot be written to; open a memmap with mode 'r+' or 'w+'")
         counts.add(len(array))
     if len(counts) != 1:
-        raise ValueError(f"the arrays of out= have different numbers of rows: {sorted(counts)}" if counts else "out= has no array")
+        raise ValueError(
+            f"the arrays of out= have different numbers of rows: {sorted(counts)}" if counts else "out= has no array"
+        )
     return counts.pop()
 
 
@@ -88,18 +100,28 @@ def _put(column: Settled, target: Array, begin: int) -> None:
         if len(shape) < shapes.shape[1]:
             raise _misfit(column.name, f"[rows, {', '.join('?' * shapes.shape[1])}]", rows.values.dtype, target)
         if rows.valid is not None:
-            raise RowError(int(rows.valid.argmin()), SchemaError("it has no value, and out= has no place for that", feature=column.name))
+            raise RowError(
+                int(rows.valid.argmin()),
+                SchemaError("it has no value, and out= has no place for that", feature=column.name),
+            )
         bad = (shapes != shape[: shapes.shape[1]]).any(axis=1)
         if bad.any():
             row = int(bad.argmax())
             got = tuple(shapes[row].tolist())
             raise RowError(
                 row,
-                SchemaError(f"its shape is {got}, and the array of out= has {shape}", feature=column.name, expected=shape, got=got),
+                SchemaError(
+                    f"its shape is {got}, and the array of out= has {shape}",
+                    feature=column.name,
+                    expected=shape,
+                    got=got,
+                ),
             )
         rows = Dense(rows.stacked(tuple(shapes.shape[1] and shape[: shapes.shape[1]])))
     if rows.values.dtype != target.dtype or rows.values.shape[1:] != target.shape[1:]:
-        raise _misfit(column.name, f"[rows{''.join(f', {size}' for size in rows.values.shape[1:])}]", rows.values.dtype, target)
+        raise _misfit(
+            column.name, f"[rows{''.join(f', {size}' for size in rows.values.shape[1:])}]", rows.values.dtype, target
+        )
     target[begin : begin + count] = rows.values
 
 
@@ -107,6 +129,10 @@ def _misfit(name: str, shape: str, dtype: Any, target: Array) -> SchemaError:
     expected = f"{dtype} {shape}"
     got = f"{target.dtype} {list(target.shape)}"
     reason = f"the array of out= is {got}, and the column is {expected}"
-    return SchemaError(reason, feature=name, expected=expected, got=got, advice="pass an array like that, or a schema with another type")
-
-
+    return SchemaError(
+        reason,
+        feature=name,
+        expected=expected,
+        got=got,
+        advice="pass an array like that, or a schema with another type",
+    )

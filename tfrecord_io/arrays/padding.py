@@ -39,7 +39,11 @@ def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
     held = _held(value, dtype)
     if held is None:
         raise SchemaError(
-            f"{value!r} is no value of {dtype} to pad with", feature=name, expected=str(dtype), got=value, advice="pass another pad_value="
+            f"{value!r} is no value of {dtype} to pad with",
+            feature=name,
+            expected=str(dtype),
+            got=value,
+            advice="pass another pad_value=",
         )
     return held
 

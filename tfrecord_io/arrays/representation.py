@@ -94,7 +94,9 @@ class Form:
         if (row := missing_step(array, self.field)) is not None:
             reason = "one of its steps has no value, and an array has no place for that"
             advice = "read it with read_table, which has null there, or leave it out by columns="
-            raise RowError(row, FeatureNotFoundError(reason, feature=self.field.name, expected="a value", advice=advice))
+            raise RowError(
+                row, FeatureNotFoundError(reason, feature=self.field.name, expected="a value", advice=advice)
+            )
         return to_rows(array, self.field)
 
     def settle(self, rows: Rows) -> Settled:
@@ -147,9 +149,14 @@ class Form:
     def _refuse_missing(self, valid: Array | None, what: str, *, maskable: bool = True) -> None:
         if valid is None or (maskable and self.options.missing == "mask"):
             return
-        advice = 'pass missing="mask", or a schema with a default' if maskable else 'pass ragged="object", where it is None'
+        advice = (
+            'pass missing="mask", or a schema with a default' if maskable else 'pass ragged="object", where it is None'
+        )
         reason = f"it has no value, and {what} has no place for that"
-        raise RowError(int(valid.argmin()), FeatureNotFoundError(reason, feature=self.field.name, expected="a value", advice=advice))
+        raise RowError(
+            int(valid.argmin()),
+            FeatureNotFoundError(reason, feature=self.field.name, expected="a value", advice=advice),
+        )
 
 
 class Forms:
@@ -175,7 +182,9 @@ class Forms:
         A column has no form, or two arrays would have one name.
     """
 
-    def __init__(self, schema: pa.Schema, options: FormOptions, *, whole: bool, lengths: dict[str, int] | None = None) -> None:
+    def __init__(
+        self, schema: pa.Schema, options: FormOptions, *, whole: bool, lengths: dict[str, int] | None = None
+    ) -> None:
         self.fields = leaf_fields(schema)
         self._forms = [
             Form(f, options, whole, (lengths or {}).get(f.name), Images.of(f), options.thread_count)
@@ -241,7 +250,9 @@ def cut(columns: list[Settled], begin: int, end: int) -> dict[str, Any]:
         for name, array in column.cut(begin, end).items():
             if name in found:
                 raise SchemaError(
-                    f'two arrays would have the name "{name}"', feature=name, advice='leave one out by columns=, or pass ragged="object"'
+                    f'two arrays would have the name "{name}"',
+                    feature=name,
+                    advice='leave one out by columns=, or pass ragged="object"',
                 )
             found[name] = array
     return found
@@ -272,6 +283,6 @@ def _refuse_doubles(fields: list[pa.Field]) -> None:
     names = [field.name for field in fields]
     for name in names:
         if names.count(name) > 1:
-            raise SchemaError(f'two columns would have the name "{name}"', feature=name, advice="leave one out by columns=")
-
-
+            raise SchemaError(
+                f'two columns would have the name "{name}"', feature=name, advice="leave one out by columns="
+            )

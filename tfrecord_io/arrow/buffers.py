@@ -16,17 +16,25 @@ def fixed_width(type_: pa.DataType, count: int, nulls: int, validity: Array | No
     return pa.Array.from_buffers(type_, count, [_validity(nulls, validity), pa.py_buffer(values)], nulls)
 
 
-def variable_width(type_: pa.DataType, count: int, nulls: int, validity: Array | None, offsets: Array, values: Array) -> pa.Array:
+def variable_width(
+    type_: pa.DataType, count: int, nulls: int, validity: Array | None, offsets: Array, values: Array
+) -> pa.Array:
     """An array of (large_)binary or (large_)string over `values`; 32-bit offsets are widened where the type asks."""
     large = type_ == pa.large_binary() or type_ == pa.large_string()
     offsets = offsets.astype(np.int64 if large else np.int32, copy=False)
-    return pa.Array.from_buffers(type_, count, [_validity(nulls, validity), pa.py_buffer(offsets), pa.py_buffer(values)], nulls)
+    return pa.Array.from_buffers(
+        type_, count, [_validity(nulls, validity), pa.py_buffer(offsets), pa.py_buffer(values)], nulls
+    )
 
 
-def list_array(type_: pa.DataType, rows: int, nulls: int, validity: Array | None, offsets: Array, values: pa.Array) -> pa.Array:
+def list_array(
+    type_: pa.DataType, rows: int, nulls: int, validity: Array | None, offsets: Array, values: pa.Array
+) -> pa.Array:
     """An array of list or large_list that cuts `values` into rows."""
     offsets = offsets.astype(np.int64 if pa.types.is_large_list(type_) else np.int32, copy=False)
-    return pa.Array.from_buffers(type_, rows, [_validity(nulls, validity), pa.py_buffer(offsets)], nulls, children=[values])
+    return pa.Array.from_buffers(
+        type_, rows, [_validity(nulls, validity), pa.py_buffer(offsets)], nulls, children=[values]
+    )
 
 
 def mask_of(validity: Array | None, count: int) -> Array:

@@ -14,7 +14,13 @@ class RowFault(Exception):
     """
 
     def __init__(
-        self, row: int, reason: str, *, expected: object = None, got: object = None, error: type[DecodeError] = DecodeError
+        self,
+        row: int,
+        reason: str,
+        *,
+        expected: object = None,
+        got: object = None,
+        error: type[DecodeError] = DecodeError,
     ) -> None:
         super().__init__(reason)
         self.row = row

@@ -19,7 +19,9 @@ import pyarrow as pa
 class _CStream(ctypes.Structure):
     """struct ArrowArrayStream."""
 
-    _fields_ = [(name, ctypes.c_void_p) for name in ("get_schema", "get_next", "get_last_error", "release", "private_data")]
+    _fields_ = [
+        (name, ctypes.c_void_p) for name in ("get_schema", "get_next", "get_last_error", "release", "private_data")
+    ]
 
 
 _GetLastError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
@@ -157,7 +159,9 @@ class BatchStream(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def __arrow_c_schema__(self) -> object:

@@ -83,7 +83,9 @@ def cells_to_tensors(cells: Sequence[Array | None], of: Element, shape: tuple[in
     given = None if valid.all() else valid
     if None not in shape:
         fixed = tuple(axis or 0 for axis in shape)
-        stacked = np.empty((len(cells), *fixed), of.dtype) if given is None else np.zeros((len(cells), *fixed), of.dtype)
+        stacked = (
+            np.empty((len(cells), *fixed), of.dtype) if given is None else np.zeros((len(cells), *fixed), of.dtype)
+        )
         for at, array in zip(np.flatnonzero(valid), arrays, strict=True):
             stacked[at] = array
         return _fixed(of, fixed, len(cells), _plain(stacked, of), given)
@@ -160,7 +162,9 @@ def _plain(values: Array, of: Element) -> Array:
     return np.ascontiguousarray(values).reshape(-1).view(np.uint8)
 
 
-def _fixed(of: Element, shape: Shape, rows: int, data: Array, valid: Array | None, type_: pa.DataType | None = None) -> pa.Array:
+def _fixed(
+    of: Element, shape: Shape, rows: int, data: Array, valid: Array | None, type_: pa.DataType | None = None
+) -> pa.Array:
     type_ = tensor_type(of, shape) if type_ is None else type_
     nulls = 0 if valid is None else rows - int(np.count_nonzero(valid))
     values = _values(of, data)

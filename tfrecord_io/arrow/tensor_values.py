@@ -12,7 +12,13 @@ from tfrecord_io.arrow.encode.flatten import numbers, offsets_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import Element
-from tfrecord_io.schema.tensor_types import axes_of, element_and_shape, is_any_tensor, is_fixed_shape_tensor, permutation_of
+from tfrecord_io.schema.tensor_types import (
+    axes_of,
+    element_and_shape,
+    is_any_tensor,
+    is_fixed_shape_tensor,
+    permutation_of,
+)
 
 Shape = tuple[int, ...]
 
@@ -119,7 +125,11 @@ def list_cells(array: pa.Array, field: pa.Field) -> Array:
     step = pa.field("", field.type.value_type, metadata=field.metadata)
     offsets = np.asarray(array.offsets)
     values = array.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
-    whole = to_ndarray(values, step) if is_fixed_shape_tensor(step.type) and not values.null_count else to_cells(values, step)
+    whole = (
+        to_ndarray(values, step)
+        if is_fixed_shape_tensor(step.type) and not values.null_count
+        else to_cells(values, step)
+    )
     found = np.empty(len(array), object)
     for row in np.flatnonzero(np.asarray(array.is_valid())).tolist():
         found[row] = whole[offsets[row] - offsets[0] : offsets[row + 1] - offsets[0]]
@@ -153,7 +163,9 @@ def _fixed_bytes(storage: pa.Array, of: Element, type_: pa.DataType, valid: Arra
     order = permutation_of(type_)
     if order is None:
         return data
-    cells = data.reshape(len(storage), *type_.shape, _width(of)).transpose(0, *(axis + 1 for axis in order), len(order) + 1)
+    cells = data.reshape(len(storage), *type_.shape, _width(of)).transpose(
+        0, *(axis + 1 for axis in order), len(order) + 1
+    )
     return np.ascontiguousarray(cells).reshape(-1)
 
 
@@ -164,7 +176,9 @@ def _refuse_nulls(values: pa.Array, size: int, valid: Array | None) -> None:
     if valid is not None:
         missing &= valid
     if missing.any():
-        raise EncodeError("a null inside a tensor has no form in a record", record=int(missing.argmax()), advice="fill it")
+        raise EncodeError(
+            "a null inside a tensor has no form in a record", record=int(missing.argmax()), advice="fill it"
+        )
 
 
 def _variable_items(storage: pa.Array, of: Element, type_: pa.DataType, valid: Array | None) -> Items:
@@ -176,7 +190,11 @@ def _variable_items(storage: pa.Array, of: Element, type_: pa.DataType, valid: A
     ndim = sizes.type.list_size
     axes = sizes.values.slice(sizes.offset * ndim, len(sizes) * ndim)
     if lists.null_count or sizes.null_count or axes.null_count:
-        missing = np.asarray(lists.is_null()) | np.asarray(sizes.is_null()) | np.asarray(axes.is_null()).reshape(-1, ndim).any(axis=1)
+        missing = (
+            np.asarray(lists.is_null())
+            | np.asarray(sizes.is_null())
+            | np.asarray(axes.is_null()).reshape(-1, ndim).any(axis=1)
+        )
         row = int(rows[missing.argmax()])
         raise EncodeError("a tensor without values or without a shape", record=row, advice="make the whole row null")
     shapes = np.asarray(axes).astype(np.int64).reshape(len(sizes), ndim)
@@ -205,7 +223,12 @@ def _refuse_misfits(stored: Array, logical: Array, axes: tuple[int | None, ...],
     if bad[at]:
         reason = f"the shape {shape} does not fit its {counts[at]} values"
         raise EncodeError(reason, record=int(rows[at]), expected=str(shape), got=int(counts[at]))
-    raise EncodeError(f"the shape {shape} is not what the column's type says, {axes}", record=int(rows[at]), expected=str(axes), got=shape)
+    raise EncodeError(
+        f"the shape {shape} is not what the column's type says, {axes}",
+        record=int(rows[at]),
+        expected=str(axes),
+        got=shape,
+    )
 
 
 def _permuted(data: Array, offsets: Array, shapes: Array, order: tuple[int, ...], width: int) -> Array:

@@ -57,16 +57,28 @@ def plain_inputs(command: Command) -> Command:
 def inputs(command: Command) -> Command:
     """The arguments of every command that reads compressed files as well."""
     command = click.option(
-        "--compression", default="infer", show_default=True, metavar="NAME", callback=_compression, help="infer, none, gzip, zlib or zstd."
+        "--compression",
+        default="infer",
+        show_default=True,
+        metavar="NAME",
+        callback=_compression,
+        help="infer, none, gzip, zlib or zstd.",
     )(command)
     return plain_inputs(command)
 
 
 record_type = click.option(
-    "--record-type", type=click.Choice(["example", "sequence_example", "bytes"]), help="What a record is; found out if not given."
+    "--record-type",
+    type=click.Choice(["example", "sequence_example", "bytes"]),
+    help="What a record is; found out if not given.",
 )
 columns = click.option(
-    "-c", "--columns", multiple=True, metavar="NAME", callback=_columns, help="A name, a glob, or !NAME to leave out; may be repeated."
+    "-c",
+    "--columns",
+    multiple=True,
+    metavar="NAME",
+    callback=_columns,
+    help="A name, a glob, or !NAME to leave out; may be repeated.",
 )
 
 
@@ -89,7 +101,9 @@ def head(path: str | list[str], as_json: bool, **options: Any) -> None:
 
         columns = [rows_of(*each) for each in zip(table.columns, table.schema, strict=True)]
         print_json(
-            [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)] if columns else table.to_pylist()
+            [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
+            if columns
+            else table.to_pylist()
         )
     else:
         from tfrecord_io.cli import tables
@@ -100,7 +114,12 @@ def head(path: str | list[str], as_json: bool, **options: Any) -> None:
 @tfr.command()
 @inputs
 @record_type
-@click.option("--as", "form", type=click.Choice(FORMS), help="Print it to be pasted: for pyarrow, TFX, TensorFlow, as JSON or as Python.")
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(FORMS),
+    help="Print it to be pasted: for pyarrow, TFX, TensorFlow, as JSON or as Python.",
+)
 def schema(path: str | list[str], as_json: bool, form: str | None, **options: Any) -> None:
     """Show the columns and their types, as the file says or as its first records show."""
     from tfrecord_io.tools.column_summary import type_name
@@ -113,7 +132,12 @@ def schema(path: str | list[str], as_json: bool, form: str | None, **options: An
 
         click.echo(schema_text(strict_schema(path, found, origin, form, options), form))
     elif as_json:
-        print_json({"source": origin, "fields": [{"name": field.name, "type": type_name(field.type, field.metadata)} for field in found]})
+        print_json(
+            {
+                "source": origin,
+                "fields": [{"name": field.name, "type": type_name(field.type, field.metadata)} for field in found],
+            }
+        )
     else:
         from tfrecord_io.cli import tables
 
@@ -186,16 +210,34 @@ def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
 @tfr.command()
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @click.argument("target", metavar="TARGET")
-@click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing file, or refuse to; by default it is replaced.")
+@click.option(
+    "--overwrite/--no-overwrite",
+    default=None,
+    help="Replace an existing file, or refuse to; by default it is replaced.",
+)
 @columns
 @click.option("--column", metavar="NAME", help="Of several the one that a .npy file is to hold.")
-@click.option("--float64", type=click.Choice(["round", "error", "raw"]), help="What to do about it: TFRecord has none, so it is rounded.")
 @click.option(
-    "--column-encoding", multiple=True, metavar="NAME=HOW", callback=_encodings, help="list, raw or tensor_proto; may be repeated."
+    "--float64",
+    type=click.Choice(["round", "error", "raw"]),
+    help="What to do about it: TFRecord has none, so it is rounded.",
 )
-@click.option("--compression", metavar="NAME", help="none, gzip, zlib or zstd, instead of what the TFRecord file's name or content says.")
+@click.option(
+    "--column-encoding",
+    multiple=True,
+    metavar="NAME=HOW",
+    callback=_encodings,
+    help="list, raw or tensor_proto; may be repeated.",
+)
+@click.option(
+    "--compression",
+    metavar="NAME",
+    help="none, gzip, zlib or zstd, instead of what the TFRecord file's name or content says.",
+)
 @click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Write so many TFRecord files.")
-@click.option("--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Begin a new TFRecord file before one is larger.")
+@click.option(
+    "--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Begin a new TFRecord file before one is larger."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
     """Make TFRecord files of other files, or other files of TFRecord files.
@@ -208,7 +250,9 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
         given["compression"] = None
     report = tfrecord_io.convert(sources[0] if len(sources) == 1 else list(sources), target, **given)
     if as_json:
-        print_json({"path": report.path, "records": report.records, "bytes": report.bytes, "columns": list(report.columns)})
+        print_json(
+            {"path": report.path, "records": report.records, "bytes": report.bytes, "columns": list(report.columns)}
+        )
     else:
         columns = printable(", ".join(report.columns))
         click.echo(f"{printable(report.path)}: {report.records:,} records, {report.bytes:,} bytes, columns {columns}")
@@ -223,7 +267,14 @@ def _duration(ctx: click.Context, option: click.Parameter, text: str) -> timedel
 
 @tfr.command()
 @click.argument("path", metavar="PATH")
-@click.option("--older-than", default="1d", show_default=True, metavar="TIME", callback=_duration, help="Leave younger ones: 30m, 12h, 2d.")
+@click.option(
+    "--older-than",
+    default="1d",
+    show_default=True,
+    metavar="TIME",
+    callback=_duration,
+    help="Leave younger ones: 30m, 12h, 2d.",
+)
 @click.option("--yes", "remove", is_flag=True, help="Remove them; else they are only listed.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 def clean(path: str, as_json: bool, **options: Any) -> None:
@@ -235,7 +286,9 @@ def clean(path: str, as_json: bool, **options: Any) -> None:
 
     found = find(path, **options)
     if as_json:
-        print_json([{"path": left.path, "upload": left.upload, "started": left.started, "bytes": left.bytes} for left in found])
+        print_json(
+            [{"path": left.path, "upload": left.upload, "started": left.started, "bytes": left.bytes} for left in found]
+        )
         return
     for left in found:
         size = "" if left.bytes is None else f"  {left.bytes:,} bytes"

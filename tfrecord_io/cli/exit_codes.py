@@ -16,10 +16,19 @@ BAD_DATA = 1
 WRONG_USAGE = 2
 
 # float64="raw", overwrite=True, column_encoding={"x": "raw"}, columns=
-_KEYWORD = re.compile(r'\b(?P<name>[a-z_0-9]+)=(?:"(?P<word>\w+)"|True\b|\{"(?P<column>[^"]+)": "(?P<encoding>\w+)"\}|(?![^\s,;:.)]))')
+_KEYWORD = re.compile(
+    r'\b(?P<name>[a-z_0-9]+)=(?:"(?P<word>\w+)"|True\b|\{"(?P<column>[^"]+)": "(?P<encoding>\w+)"\}|(?![^\s,;:.)]))'
+)
 
 # What the library raises about its arguments. Other OSErrors are about the data's bytes.
-_USAGE = (FeatureNotFoundError, MissingDependencyError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+_USAGE = (
+    FeatureNotFoundError,
+    MissingDependencyError,
+    FileNotFoundError,
+    IsADirectoryError,
+    NotADirectoryError,
+    PermissionError,
+)
 
 
 def exit_code(error: Exception) -> int | None:

@@ -39,8 +39,13 @@ def strict_schema(path: Any, found: pa.Schema, origin: str, form: str, options: 
 
 
 def _arrow(schema: Schema) -> str:
-    fields = [f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable}{_metadata(f)})," for f in schema.to_arrow()]
-    imports = ["import pyarrow as pa"] + ["import tfrecord_io as tfr"] * any(is_variable_shape_tensor(f.value) for f in schema)
+    fields = [
+        f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable}{_metadata(f)}),"
+        for f in schema.to_arrow()
+    ]
+    imports = ["import pyarrow as pa"] + ["import tfrecord_io as tfr"] * any(
+        is_variable_shape_tensor(f.value) for f in schema
+    )
     return "\n".join([*imports, "", "schema = pa.schema([", *fields, "])"])
 
 
@@ -115,7 +120,9 @@ def _decoding(f: Field) -> str:
 def _feature(feature: Any) -> str:
     text = repr(feature).replace(", default_value=None", "").replace(", value_key=None", "")
     text = re.sub(r"dtype='(\w+)'", r"dtype=tf.\1", text)
-    text = re.sub(r"\b(RowSplits|RowLengths|RowStarts|RowLimits|ValueRowIds|UniformRowLength)\(", r"tf.io.RaggedFeature.\1(", text)
+    text = re.sub(
+        r"\b(RowSplits|RowLengths|RowStarts|RowLimits|ValueRowIds|UniformRowLength)\(", r"tf.io.RaggedFeature.\1(", text
+    )
     return f"tf.io.{text}"
 
 

@@ -54,7 +54,13 @@ def description_table(description: Description) -> Table:
 def indexes_table(found: Sequence[FileIndex]) -> Table:
     """Indexes and the files that they stand beside."""
     rows = [
-        (printable(each.path), f"{each.bytes:,}", f"{each.records:,}", printable(each.index or "none"), "" if each.error is None else "bad")
+        (
+            printable(each.path),
+            f"{each.bytes:,}",
+            f"{each.records:,}",
+            printable(each.index or "none"),
+            "" if each.error is None else "bad",
+        )
         for each in found
     ]
     return text_table(["file", "bytes", "records", "index", ""], rows)
@@ -62,13 +68,17 @@ def indexes_table(found: Sequence[FileIndex]) -> Table:
 
 def schema_table(schema: pa.Schema) -> Table:
     """Names and types."""
-    return text_table(["column", "type"], [(printable(f.name), printable(type_name(f.type, f.metadata))) for f in schema])
+    return text_table(
+        ["column", "type"], [(printable(f.name), printable(type_name(f.type, f.metadata))) for f in schema]
+    )
 
 
 def records_table(table: pa.Table) -> Table:
     """Rows as records; those of a wide table side by side, a line a column."""
     names = [printable(name) for name in table.column_names]
-    columns: list[list[str]] = [[short(value) for value in rows_of(*each)] for each in zip(table.columns, table.schema, strict=True)]
+    columns: list[list[str]] = [
+        [short(value) for value in rows_of(*each)] for each in zip(table.columns, table.schema, strict=True)
+    ]
     if len(names) <= WIDE:
         return text_table(names, list(zip(*columns, strict=True)))
     types = [printable(type_name(f.type, f.metadata)) for f in table.schema]

@@ -43,7 +43,9 @@ class DeflateBlocks:
         With 1 the caller compresses.
     """
 
-    def __init__(self, deflate: Callable[[memoryview, Any], bytes], header: bytes, trailer: _Trailer, threads: int) -> None:
+    def __init__(
+        self, deflate: Callable[[memoryview, Any], bytes], header: bytes, trailer: _Trailer, threads: int
+    ) -> None:
         self._deflate = deflate
         self._header = header
         self._trailer = trailer

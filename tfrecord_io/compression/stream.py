@@ -41,7 +41,9 @@ class Stream(Protocol):
     def close(self) -> None: ...
 
 
-def open_decompressed(raw: Raw, codec: Codec | None, path: str, *, head: bytes = b"", size: int | None = None) -> Stream:
+def open_decompressed(
+    raw: Raw, codec: Codec | None, path: str, *, head: bytes = b"", size: int | None = None
+) -> Stream:
     """Read the uncompressed bytes of a file.
 
     Parameters
@@ -105,7 +107,11 @@ class _Input:
         if n is None:
             raise BlockingIOError(errno.EAGAIN, "a non-blocking file has no data yet", self.path)
         if n == 0 and len(buffer) and self.size is not None and self.offset < self.size:
-            raise OSError(errno.EIO, f"the file ended at byte {self.offset} of {self.size}: it was cut while being read", self.path)
+            raise OSError(
+                errno.EIO,
+                f"the file ended at byte {self.offset} of {self.size}: it was cut while being read",
+                self.path,
+            )
         return n
 
     def read(self) -> bytes:

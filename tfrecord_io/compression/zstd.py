@@ -60,7 +60,9 @@ class ZstdCompressor:
     def __init__(self, level: int | None, threads: int) -> None:
         zstd = _library()
         parameter = zstd.CompressionParameter
-        most = parameter.nb_workers.bounds()[1]  # 0 where it was built without threads; 0 makes other bytes than all else
+        most = parameter.nb_workers.bounds()[
+            1
+        ]  # 0 where it was built without threads; 0 makes other bytes than all else
         options = {
             parameter.compression_level: zstd.COMPRESSION_LEVEL_DEFAULT if level is None else level,
             parameter.checksum_flag: 1,

@@ -182,7 +182,9 @@ class Decoder(Protocol):
         """Say how many payload bytes the rows until the next `take` will have, as far as one knows: a hint for memory."""
         ...
 
-    def feed(self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True) -> Progress:
+    def feed(
+        self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True
+    ) -> Progress:
         """Decode the records of `data` from byte `begin` on.
 
         Stops after `max_records` rows or before the record that would bring `value_bytes` over `max_bytes`

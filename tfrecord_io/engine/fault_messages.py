@@ -52,29 +52,41 @@ class _Words:
 _NO_TEXT = "it was text so far: pass infer_text=False, or a schema with pa.binary() for it, or sample='all'"
 _WORDS: dict[FaultCode, _Words] = {
     FaultCode.TRUNCATED_HEADER: _Words(
-        TruncatedRecordError, lambda f: f"the file ends inside the record's header (expected {f.expected} bytes, got {f.got})", ON_ERROR
+        TruncatedRecordError,
+        lambda f: f"the file ends inside the record's header (expected {f.expected} bytes, got {f.got})",
+        ON_ERROR,
     ),
     FaultCode.TRUNCATED_PAYLOAD: _Words(
-        TruncatedRecordError, lambda f: f"the file ends inside the record's payload (expected {f.expected} bytes, got {f.got})", ON_ERROR
+        TruncatedRecordError,
+        lambda f: f"the file ends inside the record's payload (expected {f.expected} bytes, got {f.got})",
+        ON_ERROR,
     ),
     FaultCode.TRUNCATED_FOOTER: _Words(
-        TruncatedRecordError, lambda f: f"the file ends inside the record's footer (expected {f.expected} bytes, got {f.got})", ON_ERROR
+        TruncatedRecordError,
+        lambda f: f"the file ends inside the record's footer (expected {f.expected} bytes, got {f.got})",
+        ON_ERROR,
     ),
     FaultCode.LENGTH_CRC: _Words(CorruptRecordError, _crc("length"), ON_ERROR),
     FaultCode.PAYLOAD_CRC: _Words(CorruptRecordError, _crc("payload"), ON_ERROR),
     FaultCode.LENGTH_TOO_LARGE: _Words(
-        CorruptRecordError, _too_large, "raise max_record_bytes= if such records are meant (protobuf's own limit is 2147483647)"
+        CorruptRecordError,
+        _too_large,
+        "raise max_record_bytes= if such records are meant (protobuf's own limit is 2147483647)",
     ),
     FaultCode.VARINT_TRUNCATED: _Words(DecodeError, _wire("a varint is cut"), OTHER_MESSAGE),
     FaultCode.VARINT_TOO_LONG: _Words(DecodeError, _wire("a varint is longer than ten bytes"), OTHER_MESSAGE),
-    FaultCode.LENGTH_PAST_END: _Words(DecodeError, _wire("a field of {fault.got} bytes where {fault.expected} are left"), OTHER_MESSAGE),
+    FaultCode.LENGTH_PAST_END: _Words(
+        DecodeError, _wire("a field of {fault.got} bytes where {fault.expected} are left"), OTHER_MESSAGE
+    ),
     FaultCode.BAD_WIRE_TYPE: _Words(DecodeError, _wire("wire type {fault.got}"), OTHER_MESSAGE),
     FaultCode.FIELD_ZERO: _Words(DecodeError, _wire("field number 0"), OTHER_MESSAGE),
     FaultCode.GROUP_END_UNEXPECTED: _Words(DecodeError, _wire("the end of a group that is not open"), OTHER_MESSAGE),
     FaultCode.GROUP_UNCLOSED: _Words(DecodeError, _wire("a group is not closed"), OTHER_MESSAGE),
     FaultCode.GROUP_TOO_DEEP: _Words(DecodeError, _wire("groups are nested deeper than 100"), OTHER_MESSAGE),
     FaultCode.KEY_NOT_UTF8: _Words(DecodeError, _wire("a feature's name is not UTF-8"), OTHER_MESSAGE),
-    FaultCode.PACKED_FLOAT_SIZE: _Words(DecodeError, _wire("packed floats of {fault.got} bytes, no multiple of 4"), OTHER_MESSAGE),
+    FaultCode.PACKED_FLOAT_SIZE: _Words(
+        DecodeError, _wire("packed floats of {fault.got} bytes, no multiple of 4"), OTHER_MESSAGE
+    ),
     FaultCode.FIXED_TRUNCATED: _Words(DecodeError, _wire("a fixed-size field is cut"), OTHER_MESSAGE),
     FaultCode.TAG_TOO_LONG: _Words(DecodeError, _wire("a tag is longer than five bytes"), OTHER_MESSAGE),
     FaultCode.WIRE: _Words(DecodeError, _wire("protobuf refuses it"), OTHER_MESSAGE),
@@ -84,10 +96,14 @@ _WORDS: dict[FaultCode, _Words] = {
         "pass a schema that fits the records, or leave the feature out",
     ),
     FaultCode.VALUE_COUNT: _Words(
-        DecodeError, lambda f: f"expected exactly 1 value, got {f.got}", "declare the feature as a list in schema=, or pass sample='all'"
+        DecodeError,
+        lambda f: f"expected exactly 1 value, got {f.got}",
+        "declare the feature as a list in schema=, or pass sample='all'",
     ),
     FaultCode.NOT_TEXT: _Words(DecodeError, lambda f: "expected text, got bytes that are no text", _NO_TEXT),
-    FaultCode.NOT_UTF8: _Words(DecodeError, lambda f: "expected UTF-8, got other bytes", "declare the feature as binary"),
+    FaultCode.NOT_UTF8: _Words(
+        DecodeError, lambda f: "expected UTF-8, got other bytes", "declare the feature as binary"
+    ),
     FaultCode.UNKNOWN_FEATURE: _Words(
         SchemaError,
         lambda f: "the schema does not name this feature",
@@ -97,10 +113,14 @@ _WORDS: dict[FaultCode, _Words] = {
         FeatureNotFoundError, lambda f: "the schema requires this feature and the record has no value for it"
     ),
     FaultCode.TOO_MANY_FEATURES: _Words(
-        SchemaError, lambda f: f"more than max_features={f.expected} different feature names", "raise max_features= if they are meant"
+        SchemaError,
+        lambda f: f"more than max_features={f.expected} different feature names",
+        "raise max_features= if they are meant",
     ),
     FaultCode.NAME_IN_BOTH: _Words(
-        SchemaError, lambda f: "the name stands in the context and in the feature lists", "name one of the two by schema="
+        SchemaError,
+        lambda f: "the name stands in the context and in the feature lists",
+        "name one of the two by schema=",
     ),
 }
 
@@ -130,7 +150,11 @@ def to_error(
         error = SchemaError
         if fault.code is FaultCode.KIND:
             advice = "the schema was fixed from a sample: pass sample='all' or schema="
-    if fault.code is FaultCode.UNKNOWN_FEATURE and plan is not None and any(column.name == fault.feature for column in plan.columns):
+    if (
+        fault.code is FaultCode.UNKNOWN_FEATURE
+        and plan is not None
+        and any(column.name == fault.feature for column in plan.columns)
+    ):
         advice = "the record has it in its other part: tfr.sequence declares a feature list, all else a context feature"
     elif fault.code is FaultCode.UNKNOWN_FEATURE and not contradicts_sample:
         advice = "the file carries a schema without it: schema='infer' reads what the records hold"

@@ -52,9 +52,17 @@ class NativeDecoder:
     """See `tfrecord_io.engine.contract.Decoder`."""
 
     def __init__(self, plan: Plan, on_embedded: EmbeddedHook | None) -> None:
-        columns = [(c.name.encode(), int(c.kind), int(c.layout), int(c.text), c.required, c.steps) for c in plan.columns]
+        columns = [
+            (c.name.encode(), int(c.kind), int(c.layout), int(c.text), c.required, c.steps) for c in plan.columns
+        ]
         self._kernel = _kernel.Decoder(
-            columns, _UNKNOWN[plan.unknown], int(plan.text), int(plan.record_type), plan.check_crc, plan.max_record_bytes, plan.max_features
+            columns,
+            _UNKNOWN[plan.unknown],
+            int(plan.text),
+            int(plan.record_type),
+            plan.check_crc,
+            plan.max_record_bytes,
+            plan.max_features,
         )
         for name in plan.ignored:
             self._kernel.leave_out(name.encode(), False)
@@ -83,7 +91,9 @@ class NativeDecoder:
     def expect(self, payload_bytes: int) -> None:
         self._kernel.expect(payload_bytes)
 
-    def feed(self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True) -> Progress:
+    def feed(
+        self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True
+    ) -> Progress:
         block = _as_array(data)
         records, at = 0, begin
         while True:
@@ -152,7 +162,9 @@ class NativeEngine:
         max_record_bytes: int = MAX_RECORD_BYTES,
         final: bool = True,
     ) -> tuple[Frames, Fault | None]:
-        starts, lengths, consumed, raw = _kernel.scan(_as_array(data), begin, max_records, check_crc, max_record_bytes, final)
+        starts, lengths, consumed, raw = _kernel.scan(
+            _as_array(data), begin, max_records, check_crc, max_record_bytes, final
+        )
         return Frames(starts, lengths, consumed), _fault(raw)
 
     def find_header(self, data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD_BYTES) -> int:

@@ -53,11 +53,17 @@ class ArrayFile:
 
     def __post_init__(self) -> None:
         if len(self.shape) > _MOST_AXES:
-            raise DecodeError(f"an array of {len(self.shape)} axes", path=self.path, expected=_MOST_AXES, got=len(self.shape))
+            raise DecodeError(
+                f"an array of {len(self.shape)} axes", path=self.path, expected=_MOST_AXES, got=len(self.shape)
+            )
         if math.prod(size or 1 for size in self.shape) * self.dtype.itemsize > _MOST_BYTES:
-            raise DecodeError(f"its shape {printable(str(self.shape), 200)} is that of no array", path=self.path, got=self.shape)
+            raise DecodeError(
+                f"its shape {printable(str(self.shape), 200)} is that of no array", path=self.path, got=self.shape
+            )
         if self.shape and not self.row_bytes and self.rows > _MOST_EMPTY_ROWS:
-            reason = f"its shape {self.shape} says {self.rows} rows without a value; at most {_MOST_EMPTY_ROWS} are read"
+            reason = (
+                f"its shape {self.shape} says {self.rows} rows without a value; at most {_MOST_EMPTY_ROWS} are read"
+            )
             raise DecodeError(reason, path=self.path, expected=_MOST_EMPTY_ROWS, got=self.rows)
 
     @property
@@ -167,7 +173,9 @@ class ArrayFile:
 
     def _ends(self, got: int) -> DecodeError:
         reason = f"the file ends after {got} bytes of values; its shape {self.shape} of {self.dtype} has {self.size}"
-        return DecodeError(reason, path=self.path, expected=self.size, got=got, advice="it was cut, or is still being written")
+        return DecodeError(
+            reason, path=self.path, expected=self.size, got=got, advice="it was cut, or is still being written"
+        )
 
     def _goes_on(self) -> DecodeError:
         reason = f"the file goes on after the {self.size} bytes of its shape {self.shape} of {self.dtype}"

@@ -63,7 +63,9 @@ class ArrayStream(BatchStream):
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "consumed" if self._ended else "partly consumed" if self._started else ""
-        columns = ", ".join(f"{printable(field.name)}: {type_name(field.type, field.metadata)}" for field in self.schema)
+        columns = ", ".join(
+            f"{printable(field.name)}: {type_name(field.type, field.metadata)}" for field in self.schema
+        )
         files = f"{self.num_files:,} file{'s' * (self.num_files != 1)}"
         rows = f"{self.num_rows:,} row{'s' * (self.num_rows != 1)}"
         return f"<tfrecord_io.ArrayStream {rows} of {files}{state and f', {state}'} ({columns})>"
@@ -142,7 +144,11 @@ def _common_length(arrays: Mapping[str, ArrayFile]) -> int:
     for name, each in arrays.items():
         if not each.shape:
             raise EncodeError(
-                "the array is a single value: it has no axis that counts rows", path=each.path, feature=name, expected="an axis", got=()
+                "the array is a single value: it has no axis that counts rows",
+                path=each.path,
+                feature=name,
+                expected="an axis",
+                got=(),
             )
     first, *others = arrays.items()
     for name, each in others:

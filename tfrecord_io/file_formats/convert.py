@@ -13,7 +13,14 @@ from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.errors import printable
 from tfrecord_io.file_formats.from_numpy_files import from_idx, from_npy, from_npz
 from tfrecord_io.file_formats.idx import is_idx_name
-from tfrecord_io.file_formats.parquet_feather import FEATHER, PARQUET, open_feather, open_parquet, write_feather, write_parquet
+from tfrecord_io.file_formats.parquet_feather import (
+    FEATHER,
+    PARQUET,
+    open_feather,
+    open_parquet,
+    write_feather,
+    write_parquet,
+)
 from tfrecord_io.file_formats.to_numpy_files import to_npy, to_npz
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.read.reader import Reader
@@ -52,7 +59,13 @@ class Format:
 
 
 FORMATS = (
-    Format(".npy", (".npy",), lambda paths, fsspec: from_npy(paths[0] if len(paths) == 1 else paths, **fsspec), to_npy, compressed=True),
+    Format(
+        ".npy",
+        (".npy",),
+        lambda paths, fsspec: from_npy(paths[0] if len(paths) == 1 else paths, **fsspec),
+        to_npy,
+        compressed=True,
+    ),
     Format(".npz", (".npz",), lambda paths, fsspec: from_npz(_only(paths), **fsspec), to_npz),
     Format("IDX", (), lambda paths, fsspec: from_idx(paths, **fsspec), compressed=True),
     Format("Parquet", PARQUET, lambda paths, fsspec: open_parquet(paths, **fsspec), write_parquet),
@@ -163,7 +176,9 @@ def _listed(source: Any) -> Paths:
 def _refuse_other_direction(keywords: Mapping[str, Any], wanted: Format | None, target: str) -> None:
     for name in keywords:
         if wanted is not None and name in _WRITING:
-            raise TypeError(f"{name}= is for TFRecord files that are written, and '{printable(target)}' is {wanted.name}")
+            raise TypeError(
+                f"{name}= is for TFRecord files that are written, and '{printable(target)}' is {wanted.name}"
+            )
         if wanted is None and name in _READING:
             raise TypeError(f"{name}= is for other files made of TFRecord files, and '{printable(target)}' is TFRecord")
 
@@ -176,7 +191,9 @@ def _format_of_all(paths: Sequence[str], fsspec: Fsspec) -> Format | None:
     for path, each in zip(paths, found, strict=True):
         if each is not found[0]:
             names = [format_.name if format_ else "TFRecord" for format_ in (found[0], each)]
-            raise ValueError(f"'{printable(paths[0])}' is {names[0]} and '{printable(path)}' is {names[1]}: convert them one by one")
+            raise ValueError(
+                f"'{printable(paths[0])}' is {names[0]} and '{printable(path)}' is {names[1]}: convert them one by one"
+            )
     return found[0]
 
 
@@ -191,7 +208,9 @@ def _named(path: str) -> Format | None:
         return next(each for each in FORMATS if each.name == "IDX")
     found = next((each for each in FORMATS if plain.endswith(each.suffixes)), None)
     if found is not None and plain != path.lower() and not found.compressed:
-        raise ValueError(f"'{printable(path)}': {found.name} files are not compressed as a whole; they compress what they hold")
+        raise ValueError(
+            f"'{printable(path)}': {found.name} files are not compressed as a whole; they compress what they hold"
+        )
     return found
 
 

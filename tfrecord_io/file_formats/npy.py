@@ -31,10 +31,18 @@ def open_npy(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
     """
     magic = _exactly(file, len(MAGIC) + 2, path)
     if not magic.startswith(MAGIC):
-        raise DecodeError("not a .npy file: it does not begin with \\x93NUMPY", path=path, offset=0, expected=".npy", got="something else")
+        raise DecodeError(
+            "not a .npy file: it does not begin with \\x93NUMPY",
+            path=path,
+            offset=0,
+            expected=".npy",
+            got="something else",
+        )
     version = (magic[6], magic[7])
     if version not in _LENGTHS:
-        raise DecodeError(f"a .npy file of version {version[0]}.{version[1]}", path=path, expected="1.0, 2.0 or 3.0", got=version)
+        raise DecodeError(
+            f"a .npy file of version {version[0]}.{version[1]}", path=path, expected="1.0, 2.0 or 3.0", got=version
+        )
     length_format = _LENGTHS[version]
     (length,) = struct.unpack(length_format, _exactly(file, struct.calcsize(length_format), path))
     if length > _LONGEST_HEADER:
@@ -50,7 +58,9 @@ def _exactly(file: Any, count: int, path: str) -> bytes:
     while len(found) < count and (more := file.read(count - len(found))):
         found += more
     if len(found) < count:
-        raise DecodeError("the .npy file ends inside its header", path=path, offset=len(found), expected=count, got=len(found))
+        raise DecodeError(
+            "the .npy file ends inside its header", path=path, offset=len(found), expected=count, got=len(found)
+        )
     return found
 
 
@@ -64,7 +74,9 @@ def _parse(text: str, path: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
     except (ValueError, TypeError, KeyError, SyntaxError, RecursionError, MemoryError, AttributeError) as error:
         raise DecodeError(f"the .npy header is damaged: {printable(text, 100)}", path=path) from error
     if not sound:
-        raise DecodeError(f"the .npy header is damaged: {printable(text, 100)}", path=path, expected="descr, fortran_order and shape")
+        raise DecodeError(
+            f"the .npy header is damaged: {printable(text, 100)}", path=path, expected="descr, fortran_order and shape"
+        )
     if dtype.hasobject:
         raise DecodeError(
             "the .npy file holds objects, which are pickles and are never read",
@@ -74,7 +86,12 @@ def _parse(text: str, path: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
             advice="save the array with a dtype of its own, np.save(file, array.astype('float32'))",
         )
     if not dtype.itemsize:
-        raise DecodeError(f"the .npy file holds values of no bytes, {dtype}", path=path, expected="numbers, text or dates", got=str(dtype))
+        raise DecodeError(
+            f"the .npy file holds values of no bytes, {dtype}",
+            path=path,
+            expected="numbers, text or dates",
+            got=str(dtype),
+        )
     return dtype, fortran_order, shape
 
 

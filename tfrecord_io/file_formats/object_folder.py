@@ -78,12 +78,16 @@ class _Column:
         if not self.is_tensor:
             if not self.shape:
                 return _plain(np.array([each[()] for each in values], self.dtype))
-            return pa.ListArray.from_arrays(np.cumsum([0, *map(len, values)], dtype=np.int32), _plain(np.concatenate(values)))
+            return pa.ListArray.from_arrays(
+                np.cumsum([0, *map(len, values)], dtype=np.int32), _plain(np.concatenate(values))
+            )
         of = self.element
         data = [np.ascontiguousarray(each.astype(of.dtype, copy=False)).reshape(-1).view(np.uint8) for each in values]
         offsets = np.cumsum([0, *map(len, data)])
         shapes = np.array([each.shape for each in values], np.int64).reshape(len(values), len(self.shape))
-        return from_items(Items(of, np.concatenate(data), offsets, shapes if None in self.shape else self.shape), len(values))  # type: ignore[arg-type]
+        return from_items(
+            Items(of, np.concatenate(data), offsets, shapes if None in self.shape else self.shape), len(values)
+        )  # type: ignore[arg-type]
 
 
 def _plain(values: Array) -> pa.Array:

@@ -81,7 +81,11 @@ class Archive:
         try:
             file.peek(1)  # a web server's first answer says whether it gives ranges
             if not file.seekable():
-                raise OSError(errno.ESPIPE, "an archive is read from its end, and the server gives no ranges: download it", self.path)
+                raise OSError(
+                    errno.ESPIPE,
+                    "an archive is read from its end, and the server gives no ranges: download it",
+                    self.path,
+                )
             with _told("not an .npz archive", self.path):
                 self._zip = zipfile.ZipFile(file)
             self.members = self._arrays()
@@ -94,10 +98,14 @@ class Archive:
         """The members that are arrays, by the arrays' names."""
         names = [name for name in self._zip.namelist() if name.endswith(".npy")]
         if not names:
-            raise DecodeError("the archive has no .npy members", path=self.path, expected="arrays, as numpy.savez writes them")
+            raise DecodeError(
+                "the archive has no .npy members", path=self.path, expected="arrays, as numpy.savez writes them"
+            )
         name, count = Counter(names).most_common(1)[0]
         if count > 1:
-            raise DecodeError(f"{count} members of the archive are called '{printable(name)}'", path=self.path, expected=1, got=count)
+            raise DecodeError(
+                f"{count} members of the archive are called '{printable(name)}'", path=self.path, expected=1, got=count
+            )
         return {name.removesuffix(".npy"): name for name in names}
 
     def open(self, member: str) -> ArrayFile:

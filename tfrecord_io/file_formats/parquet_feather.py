@@ -27,7 +27,9 @@ _IPC_FILE = b"ARROW1"  # an IPC stream begins with the length of its schema
 
 
 @contextmanager
-def open_parquet(paths: list[str], *, storage_options: Any = None, filesystem: Any = None) -> Iterator[pa.RecordBatchReader]:
+def open_parquet(
+    paths: list[str], *, storage_options: Any = None, filesystem: Any = None
+) -> Iterator[pa.RecordBatchReader]:
     """The rows of Parquet files of one schema, one file after the other; of folders and globs in natural order.
 
     Raises
@@ -71,7 +73,9 @@ def open_feather(path: str, *, storage_options: Any = None, filesystem: Any = No
     DecodeError
         It is damaged, or neither.
     """
-    source = find_files(path, FEATHER, storage_options=storage_options, filesystem=filesystem).single("convert them one by one")
+    source = find_files(path, FEATHER, storage_options=storage_options, filesystem=filesystem).single(
+        "convert them one by one"
+    )
     with closing(open_file(source)) as file:
         magic = file.read(len(_IPC_FILE))
         file.seek(0)
@@ -89,7 +93,9 @@ def _check_schema(schema: pa.Schema, first: pa.Schema, path: str, first_path: st
         return
     advice = "convert the files one by one"
     for name in dict.fromkeys([*schema.names, *first.names]):
-        got, expected = (", ".join(str(each.field(at).type) for at in each.get_all_field_indices(name)) for each in (schema, first))
+        got, expected = (
+            ", ".join(str(each.field(at).type) for at in each.get_all_field_indices(name)) for each in (schema, first)
+        )
         if got != expected:
             reason = f"it is {got or 'nothing'} here and {expected or 'nothing'} in '{printable(first_path)}'"
             raise SchemaError(reason, path=path, feature=name, expected=expected, got=got, advice=advice)
@@ -114,7 +120,9 @@ def _told(path: str, kind: str) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # of the filesystem
             raise
-        raise DecodeError(f"damaged, or no {kind} file: {printable(str(error), 300)}", path=path, expected=kind) from error
+        raise DecodeError(
+            f"damaged, or no {kind} file: {printable(str(error), 300)}", path=path, expected=kind
+        ) from error
 
 
 def write_parquet(source: Any, target: Any, **keywords: Any) -> WriteReport:
@@ -139,4 +147,6 @@ def _write(source: Any, target: Any, make: Callable[[Any, pa.Schema], Any], keyw
         with make(OutputStream(output), reader.schema) as writer:
             for batch in reader:
                 writer.write_batch(batch)
-        return WriteReport(os.fspath(target), reader.report.records, output.offset, None, tuple(reader.schema.names), {})
+        return WriteReport(
+            os.fspath(target), reader.report.records, output.offset, None, tuple(reader.schema.names), {}
+        )

@@ -24,12 +24,14 @@ from tfrecord_io.storage.write.output_stream import OutputStream
 from tfrecord_io.write.frame_sink import FrameSink
 from tfrecord_io.write.writer import WriteReport
 
-_MISSING = "read it with read_arrays(missing=\"mask\"), or leave the column out by columns="
+_MISSING = 'read it with read_arrays(missing="mask"), or leave the column out by columns='
 _AS_RAW = 'column_encoding={"%s": "raw"}'
 _RAGGED = "a .npy file holds rows of one shape: read it with read_arrays(ragged=)"
 
 
-def to_npy(source: Any, target: Any, column: str | None = None, *, overwrite: bool | None = None, **keywords: Any) -> WriteReport:
+def to_npy(
+    source: Any, target: Any, column: str | None = None, *, overwrite: bool | None = None, **keywords: Any
+) -> WriteReport:
     """Write one column of TFRecord files as a ``.npy`` file, row by row.
 
     Parameters
@@ -68,7 +70,11 @@ def to_npy(source: Any, target: Any, column: str | None = None, *, overwrite: bo
     """
     names = _columns(source, keywords)
     if column is None and len(names) != 1:
-        advice = f"say which: {', '.join(names)}" if names else "the files have no column: they hold no records, and no schema says more"
+        advice = (
+            f"say which: {', '.join(names)}"
+            if names
+            else "the files have no column: they hold no records, and no schema says more"
+        )
         raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=advice)
     chosen = names[0] if column is None else column
     options, filesystem = keywords.get("storage_options"), keywords.get("filesystem")
@@ -82,7 +88,9 @@ def to_npy(source: Any, target: Any, column: str | None = None, *, overwrite: bo
     return WriteReport(os.fspath(target), rows, sink.bytes, sink.compression, (chosen,), {})
 
 
-def to_npz(source: Any, target: Any, *, compressed: bool = False, overwrite: bool | None = None, **keywords: Any) -> WriteReport:
+def to_npz(
+    source: Any, target: Any, *, compressed: bool = False, overwrite: bool | None = None, **keywords: Any
+) -> WriteReport:
     """Write the columns of TFRecord files as an ``.npz`` archive, an array each; the files are read once for each column.
 
     Parameters
@@ -123,7 +131,10 @@ def to_npz(source: Any, target: Any, *, compressed: bool = False, overwrite: boo
 
 
 def _columns(source: Any, keywords: Mapping[str, Any]) -> list[str]:
-    if any(hasattr(each, "read") for each in ([source] if isinstance(source, str) or not isinstance(source, Sequence) else source)):
+    if any(
+        hasattr(each, "read")
+        for each in ([source] if isinstance(source, str) or not isinstance(source, Sequence) else source)
+    ):
         raise TypeError("the files are read several times: pass a path, not a file object")
     with Reader(source, ReadOptions.of(keywords)) as reader:
         return [field.name for field in leaf_fields(reader.schema)]
@@ -144,10 +155,14 @@ def _write_array(file: Any, source: Any, column: str, keywords: Mapping[str, Any
     written = 0
     for block in _blocks(source, column, keywords):
         written += len(block)
-        file.write(np.ascontiguousarray(block, dtype).reshape(-1).view(np.uint8).data if block.size and dtype.itemsize else b"")
+        file.write(
+            np.ascontiguousarray(block, dtype).reshape(-1).view(np.uint8).data if block.size and dtype.itemsize else b""
+        )
     if written != rows:
         reason = f"the files had {rows} rows, and {written} when they were read again"
-        raise EncodeError(reason, feature=column, expected=rows, got=written, advice="try again when nobody writes to them")
+        raise EncodeError(
+            reason, feature=column, expected=rows, got=written, advice="try again when nobody writes to them"
+        )
     return rows
 
 
@@ -167,7 +182,9 @@ def _blocks(source: Any, column: str, keywords: Mapping[str, Any]) -> Iterator[A
                     raise EncodeError(reason, feature=column, record=where, advice=_MISSING)
                 if (missing := missing_step(array, fields[at])) is not None:
                     reason = "one of its steps has no value, and a .npy file has no place for that"
-                    raise EncodeError(reason, feature=column, record=row + missing, advice="leave the column out by columns=")
+                    raise EncodeError(
+                        reason, feature=column, record=row + missing, advice="leave the column out by columns="
+                    )
                 stacked = _stacked(to_rows(array, fields[at]), column, row)
                 if array.null_count:
                     stacked[np.asarray(array.is_null())] = "NaT"
@@ -196,11 +213,13 @@ def _stacked(rows: Rows, column: str, first: int) -> Array:
     if isinstance(rows, Ragged):
         shape = rows.common_shape()
         if shape is None and len(rows):
-            raise EncodeError(f"from row {first} on are rows of several shapes", feature=column, record=first, advice=_RAGGED)
+            raise EncodeError(
+                f"from row {first} on are rows of several shapes", feature=column, record=first, advice=_RAGGED
+            )
         return rows.stacked(shape) if shape is not None else np.empty((0, 0), rows.values.dtype)
     if rows.values.dtype == object:
         reason = "bytes are objects in NumPy, which a .npy file holds as pickles"
-        advice = f'leave the column out by columns=; NumPy\'s bytes of one width, such as S3, come back if written with {_AS_RAW % column}'
+        advice = f"leave the column out by columns=; NumPy's bytes of one width, such as S3, come back if written with {_AS_RAW % column}"
         raise EncodeError(reason, feature=column, advice=advice)
     if rows.values.dtype.kind == "T":
         return rows.values.astype(f"U{max(1, int(np.strings.str_len(rows.values).max(initial=1)))}")

@@ -10,7 +10,14 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.dtypes import element, name_of
 
 STRING = "string"
-_SYNONYMS = {"half": "float16", "float": "float32", "double": "float64", "bytes": STRING, "str": STRING, "object": STRING}
+_SYNONYMS = {
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "bytes": STRING,
+    "str": STRING,
+    "object": STRING,
+}
 
 
 def declared_name(dtype: Any) -> str:

@@ -102,8 +102,12 @@ def element(name: str) -> Element:
     if time := _TIME.fullmatch(name):
         if time[2] in _ARROW_UNITS:
             made = pa.timestamp if time[1] == "datetime64" else pa.duration
-            return Element(name, np.dtype("<" + name.replace("datetime64", "M8").replace("timedelta64", "m8")), made(time[2]))
-        return Element(name, np.dtype("<" + name.replace("datetime64", "M8").replace("timedelta64", "m8")), pa.int64(), marked=True)
+            return Element(
+                name, np.dtype("<" + name.replace("datetime64", "M8").replace("timedelta64", "m8")), made(time[2])
+            )
+        return Element(
+            name, np.dtype("<" + name.replace("datetime64", "M8").replace("timedelta64", "m8")), pa.int64(), marked=True
+        )
     raise ValueError(f"'{printable(name, 60)}' is no dtype of a tensor: use {KINDS}")
 
 

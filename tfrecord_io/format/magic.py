@@ -77,7 +77,10 @@ FORMATS: tuple[tuple[str, Predicate], ...] = (
     ("a Parquet file", _begins(b"PAR1", b"PARE")),
     ("an Arrow IPC (Feather) file", _begins(b"ARROW1")),
     ("a Feather V1 file", _begins(b"FEA1")),
-    ("an Arrow IPC stream", lambda h: h[:4] == b"\xff\xff\xff\xff" and len(h) >= 8 and 0 < int.from_bytes(h[4:8], "little") < 1 << 24),
+    (
+        "an Arrow IPC stream",
+        lambda h: h[:4] == b"\xff\xff\xff\xff" and len(h) >= 8 and 0 < int.from_bytes(h[4:8], "little") < 1 << 24,
+    ),
     ("a Riegeli or ArrayRecord file", lambda h: h.startswith(_RIEGELI[0]) or h[24:32] == _RIEGELI[1]),
     ("an ORC file", _begins(b"ORC")),
     ("an Avro file", _begins(b"Obj\x01")),
@@ -99,9 +102,20 @@ FORMATS: tuple[tuple[str, Predicate], ...] = (
     ("an LMDB database", _at(16, b"\xde\xc0\xef\xbe")),
     ("a Python pickle", _matches(rb"\x80[\x02-\x05][\x95}\](\x8cc]")),
     ("a Git LFS pointer: the data was not downloaded; run git lfs pull", _begins(b"version https://git-lfs")),
-    ("an HTML page: an error page of a server perhaps", _matches(rb"(\xef\xbb\xbf)?\s*(<!--.*?-->\s*)*<(!doctype html|html|head|body)\b")),
-    ("an XML document: an error message of a bucket perhaps", _matches(rb"(\xef\xbb\xbf)?\s*<(\?xml|error>|[a-z][\w:.-]*[\s/>])")),
-    ("JSON", lambda h: _matches(rb'(\xef\xbb\xbf)?\s*(\{\s*(["}]|$)|\[\s*(["\[{\]\d-]|true|false|null|$))')(h) and _is_text(h)),
+    (
+        "an HTML page: an error page of a server perhaps",
+        _matches(rb"(\xef\xbb\xbf)?\s*(<!--.*?-->\s*)*<(!doctype html|html|head|body)\b"),
+    ),
+    (
+        "an XML document: an error message of a bucket perhaps",
+        _matches(rb"(\xef\xbb\xbf)?\s*<(\?xml|error>|[a-z][\w:.-]*[\s/>])"),
+    ),
+    (
+        "JSON",
+        lambda h: (
+            _matches(rb'(\xef\xbb\xbf)?\s*(\{\s*(["}]|$)|\[\s*(["\[{\]\d-]|true|false|null|$))')(h) and _is_text(h)
+        ),
+    ),
     ("plain text", _is_text),
     ("UTF-16 text", lambda h: h[:2] in (b"\xff\xfe", b"\xfe\xff") and len(h) >= 4),
     ("a file of zeros: a hole, or a download that did not finish", lambda h: len(h) >= 12 and not any(h)),

@@ -52,9 +52,24 @@ STORED = {
 _NAMES = {stored.number: name for name, stored in STORED.items()}
 _FIELDS = frozenset(stored.field for stored in STORED.values())
 _WITHOUT_ARRAYS = {
-    0: "DT_INVALID", 11: "DT_QINT8", 12: "DT_QUINT8", 13: "DT_QINT32", 15: "DT_QINT16", 16: "DT_QUINT16", 20: "DT_RESOURCE",
-    21: "DT_VARIANT", 24: "DT_FLOAT8_E5M2", 25: "DT_FLOAT8_E4M3FN", 26: "DT_FLOAT8_E4M3FNUZ", 27: "DT_FLOAT8_E4M3B11FNUZ",
-    28: "DT_FLOAT8_E5M2FNUZ", 29: "DT_INT4", 30: "DT_UINT4", 31: "DT_INT2", 32: "DT_UINT2", 33: "DT_FLOAT4_E2M1FN",
+    0: "DT_INVALID",
+    11: "DT_QINT8",
+    12: "DT_QUINT8",
+    13: "DT_QINT32",
+    15: "DT_QINT16",
+    16: "DT_QUINT16",
+    20: "DT_RESOURCE",
+    21: "DT_VARIANT",
+    24: "DT_FLOAT8_E5M2",
+    25: "DT_FLOAT8_E4M3FN",
+    26: "DT_FLOAT8_E4M3FNUZ",
+    27: "DT_FLOAT8_E4M3B11FNUZ",
+    28: "DT_FLOAT8_E5M2FNUZ",
+    29: "DT_INT4",
+    30: "DT_UINT4",
+    31: "DT_INT2",
+    32: "DT_UINT2",
+    33: "DT_FLOAT4_E2M1FN",
 }
 _ALL_NAMES = {**_NAMES, **_WITHOUT_ARRAYS}
 _REFERENCES = 100  # DT_FLOAT_REF is 101, and so on
@@ -142,11 +157,17 @@ def _shape(said: Any, itemsize: int) -> tuple[int, ...]:
     if said.unknown_rank:
         raise DecodeError("the tensor's rank is unknown", expected="a shape")
     if len(said.dim) > _MOST_AXES:
-        raise DecodeError(f"the tensor has {len(said.dim)} axes; NumPy's have {_MOST_AXES} at most", expected=_MOST_AXES, got=len(said.dim))
+        raise DecodeError(
+            f"the tensor has {len(said.dim)} axes; NumPy's have {_MOST_AXES} at most",
+            expected=_MOST_AXES,
+            got=len(said.dim),
+        )
     shape = tuple([axis.size for axis in said.dim])
     if shape and min(shape) < 0:
         raise DecodeError(f"the shape {shape} has a negative axis", expected="no negative axis", got=shape)
-    if math.prod([axis or 1 for axis in shape]) * itemsize > np.iinfo(np.int64).max:  # NumPy counts so even where an axis is 0
+    if (
+        math.prod([axis or 1 for axis in shape]) * itemsize > np.iinfo(np.int64).max
+    ):  # NumPy counts so even where an axis is 0
         raise DecodeError(f"the shape {shape} is larger than any array", got=shape)
     if (size := math.prod(shape) * itemsize) > MOST_BYTES:
         reason = f"the shape {shape} makes {size} bytes; a tensor has {MOST_BYTES} at most"
@@ -192,7 +213,9 @@ def _varint32(content: bytes, begin: int) -> tuple[int, int]:
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value & 0xFFFFFFFF, at
-    raise DecodeError(f"byte {begin} of the content begins no length of a string", expected="a varint of 5 bytes at most")
+    raise DecodeError(
+        f"byte {begin} of the content begins no length of a string", expected="a varint of 5 bytes at most"
+    )
 
 
 def _listed(message: Any, name: str, dtype: np.dtype, count: int) -> Array:
@@ -229,6 +252,8 @@ def _as_bits(units: Array, dtype: np.dtype) -> Array:
         range_ = np.iinfo(bits)
         if np.any(misfit := (units < range_.min) | (units > range_.max)):
             got = int(units[misfit.argmax()])
-            raise DecodeError(f"the value {got} is outside of {dtype}", expected=f"{range_.min} to {range_.max}", got=got)
+            raise DecodeError(
+                f"the value {got} is outside of {dtype}", expected=f"{range_.min} to {range_.max}", got=got
+            )
         units = units.astype(bits)
     return units

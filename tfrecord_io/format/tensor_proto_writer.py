@@ -93,7 +93,9 @@ def _name(dtype: np.dtype) -> str:
     try:
         name = name_of(dtype)
     except ValueError:
-        raise EncodeError(f"an array of {dtype} has no form as a tensor", expected=tuple(STORED), got=str(dtype)) from None
+        raise EncodeError(
+            f"an array of {dtype} has no form as a tensor", expected=tuple(STORED), got=str(dtype)
+        ) from None
     if name not in STORED:
         advice = 'pass its integers, array.view("int64")' if dtype.kind in "mM" else None
         raise EncodeError(f"TensorFlow has no dtype for {name}", expected=tuple(STORED), got=name, advice=advice)
@@ -101,7 +103,9 @@ def _name(dtype: np.dtype) -> str:
 
 
 def _oversized(size: int) -> EncodeError:
-    return EncodeError(f"the tensor has {size} bytes; a TensorProto holds {MOST_BYTES} at most", expected=MOST_BYTES, got=size)
+    return EncodeError(
+        f"the tensor has {size} bytes; a TensorProto holds {MOST_BYTES} at most", expected=MOST_BYTES, got=size
+    )
 
 
 def _strings(values: Array) -> bytes:
@@ -119,7 +123,9 @@ def _encoded(item: Any, at: int) -> bytes:
     if not isinstance(item, str):
         kind = type(item).__name__
         reason = f"item {at} of an array of objects is of type {kind}"
-        raise EncodeError(reason, expected="bytes or str", got=kind, advice="pass an array of one dtype, or bytes and text only")
+        raise EncodeError(
+            reason, expected="bytes or str", got=kind, advice="pass an array of one dtype, or bytes and text only"
+        )
     try:
         return item.encode()
     except UnicodeEncodeError as error:
@@ -146,7 +152,9 @@ def _as_array(value: Any) -> Array:
         with np.errstate(over="ignore"):
             rounded = found.astype(np.float32)
         if np.any(np.isinf(rounded) & np.isfinite(found)):
-            raise EncodeError("a number is too large for float32", expected="float32", advice='pass np.array(…, "float64")')
+            raise EncodeError(
+                "a number is too large for float32", expected="float32", advice='pass np.array(…, "float64")'
+            )
         return rounded
     return found
 

@@ -74,7 +74,9 @@ class Hops:
         """The sizes of the records in the next block, and of the one that it cuts."""
         stop = min(self.at + len(block), self._end)
         data = self._ranges.read(self.at, stop, block)
-        frames, self.fault = self._engine.scan(data, check_crc=self._check_crc, max_record_bytes=self._most, final=stop == self._end)
+        frames, self.fault = self._engine.scan(
+            data, check_crc=self._check_crc, max_record_bytes=self._most, final=stop == self._end
+        )
         self.at += frames.consumed
         found = frames.lengths + FRAME_BYTES
         left = data[frames.consumed :]

@@ -33,7 +33,12 @@ class IndexOutput:
     """
 
     def __init__(
-        self, path: Any, compression: str | None = None, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None
+        self,
+        path: Any,
+        compression: str | None = None,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
     ):
         refuse_compressed(compression)
         if not isinstance(path, str | os.PathLike):
@@ -59,4 +64,6 @@ class IndexOutput:
 def refuse_compressed(compression: str | None) -> None:
     """Raise ValueError where files are compressed: their indexes would be of no use."""
     if compression is not None:
-        raise ValueError(f"write_index: places in a compressed file ({compression}) lead nowhere; write it plain, compression=None")
+        raise ValueError(
+            f"write_index: places in a compressed file ({compression}) lead nowhere; write it plain, compression=None"
+        )

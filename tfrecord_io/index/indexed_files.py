@@ -45,7 +45,9 @@ class IndexedFiles:
         try:
             besides = find_indexes(sources)
             with ThreadPoolExecutor(_AT_A_TIME) as pool:
-                self.indexes = list(pool.map(self._index_of, range(len(sources)), besides, [max_record_bytes] * len(sources)))
+                self.indexes = list(
+                    pool.map(self._index_of, range(len(sources)), besides, [max_record_bytes] * len(sources))
+                )
         except BaseException:
             self.close()
             raise
@@ -63,7 +65,9 @@ class IndexedFiles:
         return index
 
     def _number(self) -> None:
-        self.first = np.cumsum([0, *map(len, self.indexes)], dtype=np.int64)  # number of each file's first record, and how many there are
+        self.first = np.cumsum(
+            [0, *map(len, self.indexes)], dtype=np.int64
+        )  # number of each file's first record, and how many there are
 
     @property
     def _keeps_open(self) -> bool:
@@ -144,7 +148,9 @@ class IndexedFiles:
             return ranges
         ranges.close()
         reason = f"the file has {ranges.size} bytes, and had {size} when its records were numbered"
-        raise CorruptRecordError(reason, path=self.sources[file].path, expected=size, got=ranges.size, advice="open it anew")
+        raise CorruptRecordError(
+            reason, path=self.sources[file].path, expected=size, got=ranges.size, advice="open it anew"
+        )
 
     def close(self) -> None:
         """Close the files."""

@@ -45,7 +45,13 @@ def read_index(beside: Source, source: Source, ranges: Ranges) -> Index:
         older = f"it is {changed - written:.3g} s older, so the file may have been written anew"
         raise _misfit(beside, source, older, advice=f"{_WRITE_ANEW}; if both were only copied, touch it")
     if index.end != ranges.size:
-        raise _misfit(beside, source, f"its last record ends at byte {index.end}, the file has {ranges.size}", index.end, ranges.size)
+        raise _misfit(
+            beside,
+            source,
+            f"its last record ends at byte {index.end}, the file has {ranges.size}",
+            index.end,
+            ranges.size,
+        )
     for record in sorted({0, len(index) - 1}) if len(index) else ():
         _check_header(index, record, beside, source, ranges)
     return index
@@ -59,7 +65,9 @@ def _check_header(index: Index, record: int, beside: Source, source: Source, ran
         raise _misfit(beside, source, f"no record's header stands at byte {offset}, where it has record {record}")
     size = int.from_bytes(header[:8].tobytes(), "little") + FRAME_BYTES
     if size != end - offset:
-        raise _misfit(beside, source, f"record {record} at byte {offset} has {size} bytes, not {end - offset}", end - offset, size)
+        raise _misfit(
+            beside, source, f"record {record} at byte {offset} has {size} bytes, not {end - offset}", end - offset, size
+        )
 
 
 def _misfit(

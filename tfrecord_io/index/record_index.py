@@ -120,4 +120,6 @@ def _numbers(text: bytes, path: str) -> tuple[Array, Array]:
 
 
 def _bad_line(path: str, line: int, reason: str, **facts: Any) -> CorruptRecordError:
-    return CorruptRecordError(f"line {line + 1} of the index: {reason}", path=path, advice="write it anew: tfr index", **facts)
+    return CorruptRecordError(
+        f"line {line + 1} of the index: {reason}", path=path, advice="write it anew: tfr index", **facts
+    )

@@ -38,7 +38,9 @@ class UnitReader:
         The sources, where some of them have been asked for.
     """
 
-    def __init__(self, sources: list[Source], options: ReadOptions, setup: Setup, upcoming: Upcoming | None = None) -> None:
+    def __init__(
+        self, sources: list[Source], options: ReadOptions, setup: Setup, upcoming: Upcoming | None = None
+    ) -> None:
         self.setup = setup
         self.bytes = 0  # uncompressed bytes of the records that were read
         self.files = 0  # that were opened
@@ -84,7 +86,10 @@ class UnitReader:
         skip, left, self._skip, self._left = self._skip, self._left, 0, None
         options = self._options
         plan = Plan(
-            unknown="skip", record_type=RecordType.DETECT, check_crc=options.check_crc, max_record_bytes=options.max_record_bytes
+            unknown="skip",
+            record_type=RecordType.DETECT,
+            check_crc=options.check_crc,
+            max_record_bytes=options.max_record_bytes,
         )
         setup, self.setup = self.setup, replace(self.setup, plan=plan)
         worker = self.worker()
@@ -149,7 +154,9 @@ class UnitReader:
         left = source.size - (0 if self._block is None else self._block.start + self._begin - source.begin)
         return min(left, self._last_bytes * 5 // 4) if self._last_bytes else left
 
-    def units(self, threads: int, max_rows: int, max_bytes: int, rows: int = 0, size: int = 0) -> Generator[Unit, None, None]:
+    def units(
+        self, threads: int, max_rows: int, max_bytes: int, rows: int = 0, size: int = 0
+    ) -> Generator[Unit, None, None]:
         """All units from here on, in order; batches of so many rows and bytes end with one that says so.
 
         `rows` and `size` are those of the batch that units before have begun.
@@ -162,7 +169,9 @@ class UnitReader:
             yield unit
             rows, size = (0, 0) if unit.ends_batch else (rows + unit.rows, size + unit.payload_bytes)
 
-    def _parallel(self, threads: int, max_rows: int, max_bytes: int, rows: int, size: int) -> Generator[Unit, None, None]:
+    def _parallel(
+        self, threads: int, max_rows: int, max_bytes: int, rows: int, size: int
+    ) -> Generator[Unit, None, None]:
         workers: SimpleQueue[Worker] = SimpleQueue()
         for _ in range(threads):
             workers.put(self.worker())
@@ -195,7 +204,9 @@ class UnitReader:
         finally:
             for future, _, _ in pending:
                 future.cancel()
-            pool.shutdown(wait=False)  # the garbage collector may be who runs this, anywhere: to wait for threads there can be forever
+            pool.shutdown(
+                wait=False
+            )  # the garbage collector may be who runs this, anywhere: to wait for threads there can be forever
 
     def _cut(self, max_rows: int, max_bytes: int, *, begun: bool) -> tuple[Job, Block | None]:
         """The next whole records of the block, as `read` takes them, for a thread; with the block itself once it is used up."""
@@ -237,7 +248,9 @@ class UnitReader:
                 if source is None:
                     break
                 ahead = self._options.thread_count == _READ_AHEAD and bool(source.size)  # no pipe, nobody's file object
-                self._file = RecordFile(source, self._options.compression, block_bytes=self._block_bytes(source), ahead=ahead)
+                self._file = RecordFile(
+                    source, self._options.compression, block_bytes=self._block_bytes(source), ahead=ahead
+                )
                 self.files += 1
                 self._record = 0
             self._refill()
@@ -262,7 +275,9 @@ class UnitReader:
             blocks.consume(self._begin)
         self._begin = 0
         try:
-            self._block = blocks.fresh_block() if self._fresh and isinstance(blocks, BlockReader) else blocks.next_block()
+            self._block = (
+                blocks.fresh_block() if self._fresh and isinstance(blocks, BlockReader) else blocks.next_block()
+            )
         except (TFRecordError, OSError) as error:
             if isinstance(error, TFRecordError):
                 error.record = error.records_intact = self._record

@@ -86,7 +86,9 @@ class EmbeddedSchemas:
             if content not in self._known:
                 self._known.add(content)
                 where = f"{printable(path)}: record {record}"
-                text = f"{where}: its embedded schema cannot be used ({error.reason}); types are inferred from the values"
+                text = (
+                    f"{where}: its embedded schema cannot be used ({error.reason}); types are inferred from the values"
+                )
                 warn(text, SchemaWarning)
             return None
 
@@ -135,7 +137,9 @@ def merge(a: Governing, b: Governing) -> Governing:
         A column has two types; both files are named.
     """
     theirs_too = set(b.schema.names)
-    fields = {f.name: f if f.name in theirs_too else f.with_nullable(True) for f in a.schema}  # null in the file that lacks it
+    fields = {
+        f.name: f if f.name in theirs_too else f.with_nullable(True) for f in a.schema
+    }  # null in the file that lacks it
     changed = any(f.nullable != a.schema.field(f.name).nullable for f in fields.values())
     for theirs in b.schema:
         mine = fields.get(theirs.name)
@@ -156,7 +160,9 @@ def merge(a: Governing, b: Governing) -> Governing:
         joined = _join_categories(dictionaries.get(name), values)
         changed |= joined is not dictionaries.get(name)
         dictionaries[name] = joined
-    return Governing(pa.schema(list(fields.values()), metadata=a.schema.metadata), dictionaries, a.path) if changed else a
+    return (
+        Governing(pa.schema(list(fields.values()), metadata=a.schema.metadata), dictionaries, a.path) if changed else a
+    )
 
 
 def _join_categories(mine: pa.Array | None, theirs: pa.Array) -> pa.Array:

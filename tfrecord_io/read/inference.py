@@ -58,7 +58,9 @@ def name_both(unit: Unit, seen: Mapping[str, Observed]) -> None:
     except SchemaError as both:
         unit.error = both
         return
-    if expected in Kind.__members__ and Kind[expected] is not Kind.NONE:  # the steps of one feature list contradict each other
+    if (
+        expected in Kind.__members__ and Kind[expected] is not Kind.NONE
+    ):  # the steps of one feature list contradict each other
         unit.error = contradiction(name, here, Kind[expected].words, here, got.words)
 
 
@@ -69,7 +71,9 @@ def _cut_before(unit: Unit, error: SchemaError) -> None:
     unit.columns = {name: cut(column, 0, unit.rows) for name, column in unit.columns.items()}
 
 
-def folded_columns(units: Sequence[Unit], seen: Mapping[str, Observed], wanted: Callable[[str], bool]) -> dict[str, Folded]:
+def folded_columns(
+    units: Sequence[Unit], seen: Mapping[str, Observed], wanted: Callable[[str], bool]
+) -> dict[str, Folded]:
     """The wanted features that are tensors by their companions, in every record of the units; no companion is one itself."""
     names = [name for name in candidates(seen) if wanted(name)]
     taken = {each for name in names for each in companions(name)}
@@ -81,7 +85,11 @@ def left_out_companions(units: Sequence[Unit], met: AbstractSet[str], is_left_ou
     """The companions of features that were met and are left out: no columns of their own."""
     found: set[str] = set()
     for name in met:
-        if is_left_out(name) and met >= set(companions(name)) and are_companions(name, (unit.columns for unit in units)):
+        if (
+            is_left_out(name)
+            and met >= set(companions(name))
+            and are_companions(name, (unit.columns for unit in units))
+        ):
             found.update(companions(name))
     return found
 
@@ -95,9 +103,13 @@ def folded_field(name: str, folded: Folded) -> Field:
     return Field(name, tensor_type(of, shape), encoding=RAW, metadata=mark(of))
 
 
-def inferred_schema(seen: dict[str, Observed], options: ReadOptions, folded: Mapping[str, Folded] | None = None) -> Schema:
+def inferred_schema(
+    seen: dict[str, Observed], options: ReadOptions, folded: Mapping[str, Folded] | None = None
+) -> Schema:
     """The schema of what was seen, under the options that speak about inference; folded columns take their companions in."""
-    found = arrow_schema(seen, infer_text=options.infer_text, stable_types=options.stable_types, large_offsets=options.large_offsets)
+    found = arrow_schema(
+        seen, infer_text=options.infer_text, stable_types=options.stable_types, large_offsets=options.large_offsets
+    )
     fields = []
     named = set(options.columns or ())
     taken = {each for name in folded or () for each in companions(name)} - named

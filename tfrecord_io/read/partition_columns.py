@@ -40,7 +40,9 @@ class FolderColumns:
         self._schema: pa.Schema | None = None
 
     def _field(self, name: str) -> pa.Field:
-        values = {value for source in self._sources for each, value in source.partitions if each == name and value is not None}
+        values = {
+            value for source in self._sources for each, value in source.partitions if each == name and value is not None
+        }
         whole = bool(values) and all(_INTEGER.fullmatch(v) and _LEAST <= int(v) <= _MOST for v in values)
         return pa.field(name, pa.int64() if whole else pa.string())
 
@@ -100,10 +102,17 @@ class FolderColumns:
             return batch
         numbers = list(dict.fromkeys(files))
         places = {file: place for place, file in enumerate(numbers)}
-        rows = np.zeros(len(batch), np.int64) if len(numbers) == 1 else np.array([places[file] for file in files], np.int64)
+        rows = (
+            np.zeros(len(batch), np.int64)
+            if len(numbers) == 1
+            else np.array([places[file] for file in files], np.int64)
+        )
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for field in self._fields:
-            values = [_value(field, dict(source.partitions).get(field.name), source) for source in map(self._sources.__getitem__, numbers)]
+            values = [
+                _value(field, dict(source.partitions).get(field.name), source)
+                for source in map(self._sources.__getitem__, numbers)
+            ]
             columns[field.name] = pa.chunked_array(values, field.type).combine_chunks().take(pa.array(rows))
         return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
 
@@ -121,4 +130,6 @@ def _value(field: pa.Field, text: str | None, source: Source) -> pa.Array:
     except pa.ArrowException as error:
         reason = f"the folder '{field.name}={text}' is no {expected}, which the schema says"
         advice = "declare another type, or leave the column out of the schema"
-        raise SchemaError(reason, path=source.path, feature=field.name, expected=expected, got=text, advice=advice) from error
+        raise SchemaError(
+            reason, path=source.path, feature=field.name, expected=expected, got=text, advice=advice
+        ) from error

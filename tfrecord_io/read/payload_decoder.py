@@ -36,10 +36,17 @@ class PayloadDecoder:
     def expect(self, payload_bytes: int) -> None:
         """Nothing is set aside beforehand."""
 
-    def feed(self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True) -> Progress:
+    def feed(
+        self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True
+    ) -> Progress:
         limit = _MOST_BYTES if max_bytes < 0 else min(max_bytes, _MOST_BYTES)
         frames, fault = self._engine.scan(
-            data, begin, max_records=max_records, check_crc=self._check_crc, max_record_bytes=self._max_record_bytes, final=final
+            data,
+            begin,
+            max_records=max_records,
+            check_crc=self._check_crc,
+            max_record_bytes=self._max_record_bytes,
+            final=final,
         )
         fitting = int(frames.lengths.cumsum().searchsorted(limit - self.value_bytes, side="right"))
         if fitting < len(frames.starts):

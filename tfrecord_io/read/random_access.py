@@ -30,7 +30,17 @@ from tfrecord_io.storage.read.block_reader import Bytes
 Places = Sequence[tuple[int, int]]  # of records: the number of the file, and theirs in it
 
 _CHUNK_BYTES = 64 * MIB  # of records that are read and decoded together
-_NOT_HERE = ("offset", "limit", "on_error", "batch_size", "batch_bytes", "threads", "progress", "filters", "compression")
+_NOT_HERE = (
+    "offset",
+    "limit",
+    "on_error",
+    "batch_size",
+    "batch_bytes",
+    "threads",
+    "progress",
+    "filters",
+    "compression",
+)
 
 
 class RandomAccess:
@@ -76,7 +86,9 @@ class RandomAccess:
         if setup.as_bytes:
             return
         met = Unit("", 0, 0, 0, {})
-        glance = replace(setup, plan=Plan(unknown="skip", record_type=RecordType.DETECT, check_crc=self._options.check_crc))
+        glance = replace(
+            setup, plan=Plan(unknown="skip", record_type=RecordType.DETECT, check_crc=self._options.check_crc)
+        )
         nonempty = [file for file, index in enumerate(self._files.indexes) if len(index)]
         for numbers in self._files.chunks(self._files.first[nonempty], _CHUNK_BYTES):
             files = self._files.places(numbers)[0].tolist()
@@ -89,7 +101,9 @@ class RandomAccess:
 
     def _meet_embedded(self, places: Places, done: int, record: int, offset: int, content: bytes) -> None:
         file, number = places[done + record]
-        self._session.fixed.on_embedded(self._files.sources[file].path, number, self._files.offset(file, number), content)
+        self._session.fixed.on_embedded(
+            self._files.sources[file].path, number, self._files.offset(file, number), content
+        )
 
     # Records ----------------------------------------------------------------------------------------------------
 
@@ -215,7 +229,9 @@ class RandomAccess:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -243,10 +259,16 @@ def _as_integers(key: Any) -> Array:
     if numbers.size == 0 and numbers.ndim == 1:
         return np.empty(0, np.int64)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-        kind = "bools" if numbers.dtype.kind == "b" else f"a {type(key).__name__} ({numbers.ndim} dimensions, {numbers.dtype})"
+        kind = (
+            "bools"
+            if numbers.dtype.kind == "b"
+            else f"a {type(key).__name__} ({numbers.ndim} dimensions, {numbers.dtype})"
+        )
         raise TypeError(f"records are asked for by an integer, a slice, or a sequence of integers, not by {kind}")
     if numbers.dtype.kind == "u":
-        numbers = np.minimum(numbers.astype(np.uint64), np.uint64(2**63 - 1))  # no number wraps around to a negative one
+        numbers = np.minimum(
+            numbers.astype(np.uint64), np.uint64(2**63 - 1)
+        )  # no number wraps around to a negative one
     return numbers.astype(np.int64)
 
 

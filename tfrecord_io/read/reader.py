@@ -71,7 +71,13 @@ class Reader(BatchStream):
     _word = "reader"
 
     def __init__(
-        self, path: Any, options: ReadOptions, *, whole: bool = False, index: bool = False, session: Session | None = None
+        self,
+        path: Any,
+        options: ReadOptions,
+        *,
+        whole: bool = False,
+        index: bool = False,
+        session: Session | None = None,
     ) -> None:
         super().__init__()
         self._options = options
@@ -104,7 +110,9 @@ class Reader(BatchStream):
                 )
             batch = session.folders.add_to(batch, [unit.file])
             if self._options.include_file_paths is not None:
-                batch = batch.append_column(self.schema.field(self._options.include_file_paths), pa.repeat(unit.path, len(batch)))
+                batch = batch.append_column(
+                    self.schema.field(self._options.include_file_paths), pa.repeat(unit.path, len(batch))
+                )
             self.report.records += len(batch)
             self.origins.add(unit.path, unit.first_record, len(batch))
             session.count(unit, len(batch))

@@ -41,12 +41,16 @@ class RecordFile:
         Another thread reads the next block meanwhile.
     """
 
-    def __init__(self, source: Source, compression: str | None = "infer", *, block_bytes: int = 4 << 20, ahead: bool = False) -> None:
+    def __init__(
+        self, source: Source, compression: str | None = "infer", *, block_bytes: int = 4 << 20, ahead: bool = False
+    ) -> None:
         self.path = source.path
         self._stream = open_source(source, compression)
         self.compression = self._stream.compression
         self._span = source.span
-        self.blocks: BlockReader | ReadAhead = (ReadAhead if ahead else BlockReader)(self._stream, block_bytes, start=source.begin)
+        self.blocks: BlockReader | ReadAhead = (ReadAhead if ahead else BlockReader)(
+            self._stream, block_bytes, start=source.begin
+        )
 
     def error(self, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any) -> TFRecordError:
         """The exception for a fault in a call on `data`, whose first byte is byte `offset` and first record `record` of the file."""
@@ -65,14 +69,18 @@ class RecordFile:
         self._stream.close()
 
 
-def record_error(path: str, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any) -> TFRecordError:
+def record_error(
+    path: str, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any
+) -> TFRecordError:
     """The exception for a fault; see `RecordFile.error`. At a file's start it says what the file looks like instead."""
     if fault.code in (FaultCode.LENGTH_CRC, FaultCode.TRUNCATED_HEADER) and offset + fault.offset == 0:
         seen = bytes(memoryview(data)[:_HEAD_BYTES])
         kind = looks_like(seen) if len(seen) >= _LEAST_HEAD_BYTES else None
         if kind is not None:
             reason = f"not TFRecord: looks like {kind}"
-            return CorruptRecordError(reason, path=path, record=0, offset=0, expected="TFRecord", got=kind, records_intact=0)
+            return CorruptRecordError(
+                reason, path=path, record=0, offset=0, expected="TFRecord", got=kind, records_intact=0
+            )
     return to_error(fault, path=path, record=record, offset=offset, **context)
 
 
@@ -149,12 +157,16 @@ class RecordReader:
             try:
                 record = 0
                 while (block := self._next_block(file, record)) is not None:
-                    frames, fault = engine.scan(block.data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=block.final)
+                    frames, fault = engine.scan(
+                        block.data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=block.final
+                    )
                     view = memoryview(block.data.data)
                     for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True):
                         yield bytes(view[start : start + length])
                     if fault is not None:
-                        self._stop(file.error(fault, record=record, offset=block.start, data=block.data).in_piece(source.begin))
+                        self._stop(
+                            file.error(fault, record=record, offset=block.start, data=block.data).in_piece(source.begin)
+                        )
                         return
                     record += len(frames.starts)
                     file.blocks.consume(frames.consumed)
@@ -197,5 +209,7 @@ class RecordReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()

@@ -24,7 +24,14 @@ from tfrecord_io.read import payload_decoder as payloads
 from tfrecord_io.read.chunk import Setup, Unit
 from tfrecord_io.read.chunk_reader import UnitReader
 from tfrecord_io.read.embedded_schemas import EmbeddedSchemas, Governing, LateSchema, schema_of_empty
-from tfrecord_io.read.inference import evidence_of, folded_columns, inferred_schema, left_out_companions, name_both, observe_units
+from tfrecord_io.read.inference import (
+    evidence_of,
+    folded_columns,
+    inferred_schema,
+    left_out_companions,
+    name_both,
+    observe_units,
+)
 from tfrecord_io.read.partition_columns import FolderColumns
 from tfrecord_io.read.sidecar_schema import Beside, find_beside
 from tfrecord_io.schema.column_selection import Projection, is_glob, matches
@@ -41,7 +48,11 @@ _SAMPLE_BYTES = 16 * MIB
 _ALL_ROWS = 2**62
 _WHOLE_BATCH_BYTES = 64 * MIB
 _MOST_BATCH_BYTES = 2**31 - 1  # offsets have 32 bits; a payload has no more values than bytes
-_RECORD_TYPES = {None: RecordType.DETECT, "example": RecordType.EXAMPLE, "sequence_example": RecordType.SEQUENCE_EXAMPLE}
+_RECORD_TYPES = {
+    None: RecordType.DETECT,
+    "example": RecordType.EXAMPLE,
+    "sequence_example": RecordType.SEQUENCE_EXAMPLE,
+}
 
 
 class Session:
@@ -71,7 +82,9 @@ class Session:
         Keep in ``inferred`` what an inferred schema rests on.
     """
 
-    def __init__(self, path: Any, options: ReadOptions, *, whole: bool = False, index: bool = False, evidence: bool = False) -> None:
+    def __init__(
+        self, path: Any, options: ReadOptions, *, whole: bool = False, index: bool = False, evidence: bool = False
+    ) -> None:
         self._options = replace(options, sample="all") if whole else options
         self._whole = whole
         self._index = index
@@ -101,7 +114,9 @@ class Session:
         self.sampled: int | None = None  # records of a sample
         self._begun = (0, 0)  # rows and bytes of the batch that the sample began
         self._seen = self._foreign = 0
-        self._shown: Mapping[str, Observed] = {}  # by the sample: a record that contradicts it is told with one of these
+        self._shown: Mapping[
+            str, Observed
+        ] = {}  # by the sample: a record that contradicts it is told with one of these
         self._rows_of: Counter[int] = Counter()  # by number of the file
         judge = EmbeddedSchemas(obey, governing)
         setup = Setup(get_engine(), Plan(), judge.meet)
@@ -110,7 +125,12 @@ class Session:
             if self._options.record_type == "bytes":
                 self._read_bytes()
                 return
-            if governing is None and (obey or _asks_inference(declared)) and self.reader.peek() and self._record_type is RecordType.DETECT:
+            if (
+                governing is None
+                and (obey or _asks_inference(declared))
+                and self.reader.peek()
+                and self._record_type is RecordType.DETECT
+            ):
                 self._record_type = RecordType.SEQUENCE_EXAMPLE
             if not obey and not _asks_inference(declared):
                 self._govern(self.folders.declared(Schema.parse(declared)), {}, "schema=")
@@ -118,7 +138,11 @@ class Session:
                 self._govern(Schema.parse(governing.schema), governing.dictionaries, "embedded")
             elif obey and (empty := schema_of_empty(self.sources)) is not None:
                 self._govern(Schema.parse(empty.schema), empty.dictionaries, "embedded")
-            elif obey and (beside := find_beside(self.sources, self._options.storage_options, self._options.filesystem)) is not None:
+            elif (
+                obey
+                and (beside := find_beside(self.sources, self._options.storage_options, self._options.filesystem))
+                is not None
+            ):
                 self.beside = beside
                 self._govern(beside.schema, {}, "features.json")
             else:
@@ -197,11 +221,15 @@ class Session:
         compiled = plan_columns(parts)
         if source != "embedded":
             named = compiled.asked_for  # met as unknown: in the other part of a SequenceExample
-            plan = self._plan(columns=compiled.columns, unknown="fault", select=named.__contains__, ignored=compiled.ignored)
+            plan = self._plan(
+                columns=compiled.columns, unknown="fault", select=named.__contains__, ignored=compiled.ignored
+            )
         else:
             everything = plan_columns(schema)
             left_out = everything.ignored | {c.name for c in everything.columns} - {c.name for c in compiled.columns}
-            plan = self._plan(columns=compiled.columns, unknown="fault", select=self._projection, ignored=frozenset(left_out))
+            plan = self._plan(
+                columns=compiled.columns, unknown="fault", select=self._projection, ignored=frozenset(left_out)
+            )
         self.fixed = self.reader.setup = replace(self.reader.setup, plan=plan)
         self._build(parts, dictionaries, assembler)
         self.units = self._rest()
@@ -262,7 +290,9 @@ class Session:
     def _is_folded(self, name: str) -> bool:
         """Whether the feature becomes a tensor if it is one: it is wanted, and no type is asked for it or for its companions."""
         keys = self._options.schema_overrides or {}
-        asked = any(key == each or (is_glob(key) and matches(key, each)) for key in keys for each in (name, *companions(name)))
+        asked = any(
+            key == each or (is_glob(key) and matches(key, each)) for key in keys for each in (name, *companions(name))
+        )
         return self._projection(name) and not asked
 
     def _unshown(self, schema: Schema, sample: list[Unit]) -> set[str]:
@@ -332,7 +362,9 @@ class Session:
         asked = min(self._options.batch_bytes, _MOST_BATCH_BYTES)
         return max(asked, _WHOLE_BATCH_BYTES) if self._whole else asked
 
-    def _build(self, schema: Schema, dictionaries: Any, assembler: Assembler | None = None, folded: Collection[str] = ()) -> None:
+    def _build(
+        self, schema: Schema, dictionaries: Any, assembler: Assembler | None = None, folded: Collection[str] = ()
+    ) -> None:
         self.builder = BatchBuilder(schema, dictionaries, folded)
         if assembler is not None and assembler.needed:
             self.builder = AssemblingBuilder(self.builder, assembler)
@@ -341,7 +373,9 @@ class Session:
         if self._path_column is not None:
             if self._path_column in self.schema.names:
                 raise SchemaError(
-                    "include_file_paths names a column that is there already", feature=self._path_column, advice="pass another name"
+                    "include_file_paths names a column that is there already",
+                    feature=self._path_column,
+                    advice="pass another name",
                 )
             self.schema = self.schema.append(pa.field(self._path_column, pa.string()))
 

@@ -27,7 +27,9 @@ _SPARE_BYTES = 256 << 20
 _MOST_ARRAYS = 64
 
 
-def find_boundaries(ranges: Ranges, engine: Engine, positions: Sequence[int], max_record_bytes: int = MAX_RECORD_BYTES) -> list[int]:
+def find_boundaries(
+    ranges: Ranges, engine: Engine, positions: Sequence[int], max_record_bytes: int = MAX_RECORD_BYTES
+) -> list[int]:
     """For each byte position, in ascending order, the first boundary of records at or after it; the file's size where none is sure.
 
     Parameters

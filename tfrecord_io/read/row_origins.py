@@ -31,7 +31,11 @@ class Origins:
         """`rows` more, the records from `first_record` on."""
         if not rows:
             return
-        if not self._runs or self._runs[-1][0] != path or self._runs[-1][1] + self.rows - self._first_rows[-1] != first_record:
+        if (
+            not self._runs
+            or self._runs[-1][0] != path
+            or self._runs[-1][1] + self.rows - self._first_rows[-1] != first_record
+        ):
             self._first_rows.append(self.rows)
             self._runs.append((path, first_record))
         self.rows += rows

@@ -52,5 +52,8 @@ def find_beside(sources: list[Source], storage_options: Any, filesystem: Any) ->
     except FileNotFoundError:
         return None
     except SchemaError as error:
-        warn(f"the features.json beside the files cannot be used ({error}); types are inferred from the values", SchemaWarning)
+        warn(
+            f"the features.json beside the files cannot be used ({error}); types are inferred from the values",
+            SchemaWarning,
+        )
         return None

@@ -58,7 +58,11 @@ class Projection:
         >>> Projection(["a", "!b*"]).leaves_out("bc"), Projection(["a"]).leaves_out("bc")
         (True, False)
         """
-        return not self.takes_all and not self(name) and (name in self._unwanted or any(p.match(name) for p in self._unwanted_patterns))
+        return (
+            not self.takes_all
+            and not self(name)
+            and (name in self._unwanted or any(p.match(name) for p in self._unwanted_patterns))
+        )
 
     def check(self, names: Iterable[str]) -> None:
         """Every entry must have met a name.
@@ -74,7 +78,9 @@ class Projection:
             if entry in there or bare in there or (is_glob(bare) and any(_pattern(bare).match(n) for n in there)):
                 continue
             listed = ", ".join(sorted(there)[:20]) or "none"
-            raise FeatureNotFoundError(f"columns names '{entry}', and no feature matches", feature=bare, advice=f"there are: {listed}")
+            raise FeatureNotFoundError(
+                f"columns names '{entry}', and no feature matches", feature=bare, advice=f"there are: {listed}"
+            )
 
     def order(self, names: Sequence[str]) -> list[str]:
         """The wanted ones of `names`: in the order asked for where only names were given."""

@@ -80,11 +80,15 @@ class Assembly:
             raise SchemaError("lists in lists need lengths for each level but the outermost", feature=self.values)
         if any(name is None and not size for name, size in zip(self.lengths, self.sequence[1:], strict=True)):
             raise SchemaError("a list inside a list needs a length, or a feature with lengths", feature=self.values)
-        of_values_in_lists = bool(self.sequence) and self.encoding == VALUES  # where the items end, only their size says
+        of_values_in_lists = (
+            bool(self.sequence) and self.encoding == VALUES
+        )  # where the items end, only their size says
         if free > (0 if of_values_in_lists else 1 if self.shape_feature is None else len(self.shape)):
             raise SchemaError("no feature says how long the free axes are", feature=self.values, got=self.shape)
         if self.encoding != VALUES and not is_number(value):
-            raise SchemaError(f"{self.encoding!r} bytes are arrays of numbers, not of {self.dtype}", feature=self.values)
+            raise SchemaError(
+                f"{self.encoding!r} bytes are arrays of numbers, not of {self.dtype}", feature=self.values
+            )
 
     @property
     def value_type(self) -> pa.DataType:
@@ -94,7 +98,13 @@ class Assembly:
     @property
     def is_tensor(self) -> bool:
         """Whether every row is an array of one shape, of two axes or more."""
-        return len(self.shape) > 1 and not self.sequence and None not in self.shape and self.labels is None and is_number(self.value_type)
+        return (
+            len(self.shape) > 1
+            and not self.sequence
+            and None not in self.shape
+            and self.labels is None
+            and is_number(self.value_type)
+        )
 
     @property
     def type(self) -> pa.DataType:
@@ -108,7 +118,9 @@ class Assembly:
 
     def field(self, column: str, **attributes: Any) -> Field:
         """The field of this column."""
-        text = json.dumps({name: value for name, value in asdict(self).items() if value not in (None, (), False)}, ensure_ascii=False)
+        text = json.dumps(
+            {name: value for name, value in asdict(self).items() if value not in (None, (), False)}, ensure_ascii=False
+        )
         return Field(column, self.type, self.values, part=CONTEXT, metadata={ASSEMBLY_KEY: text.encode()}, **attributes)
 
     def parts(self) -> Iterator[tuple[str, pa.DataType]]:
@@ -122,7 +134,9 @@ class Assembly:
         if self.encoding != VALUES:
             stored = pa.binary()
         else:
-            as_int64 = self.labels is not None or self.value_type == pa.uint64()  # above 2^63−1 the bits are those of an int64
+            as_int64 = (
+                self.labels is not None or self.value_type == pa.uint64()
+            )  # above 2^63−1 the bits are those of an int64
             stored = pa.int64() if as_int64 else self.value_type
         several = self.sequence or (self.shape and self.encoding == VALUES)
         return pa.list_(stored) if several else stored
@@ -166,7 +180,9 @@ def parts_schema(schema: Schema) -> Schema:
             fields.append(f)
             continue
         for at, (feature, type_) in enumerate(assembly.parts()):
-            fields.append(Field(part_column(f.column, at), type_, feature, part=CONTEXT, required=f.required and at == 0))
+            fields.append(
+                Field(part_column(f.column, at), type_, feature, part=CONTEXT, required=f.required and at == 0)
+            )
     return Schema(fields, schema.metadata)
 
 

@@ -84,7 +84,9 @@ def _as_written(column: pa.Field) -> pa.Field:
 
 def equal_types(a: pa.Schema, b: pa.Schema) -> bool:
     """Whether two schemas have the same names, in order, and the same types, of tensors the same dtypes; nothing else counts."""
-    return a.names == b.names and all(_bare(x.type) == _bare(y.type) and _marks(x) == _marks(y) for x, y in zip(a, b, strict=True))
+    return a.names == b.names and all(
+        _bare(x.type) == _bare(y.type) and _marks(x) == _marks(y) for x, y in zip(a, b, strict=True)
+    )
 
 
 def _marks(field: pa.Field) -> list[bytes | None]:
@@ -147,7 +149,9 @@ def pack(schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None) 
     stream = sink.getvalue().to_pybytes()
     if len(stream) > MAX_BYTES:
         raise SchemaError(
-            f"the schema of {len(schema)} columns takes {len(stream)} bytes", expected=MAX_BYTES, advice="pass embed_schema=False"
+            f"the schema of {len(schema)} columns takes {len(stream)} bytes",
+            expected=MAX_BYTES,
+            advice="pass embed_schema=False",
         )
     small = len(stream) <= _ZLIB_ABOVE
     return MAGIC + bytes([VERSION, 0 if small else _ZLIB]) + (stream if small else zlib.compress(stream))
@@ -164,7 +168,9 @@ def _no_rows(type: pa.DataType, feature: str, dictionaries: Mapping[str, pa.Arra
     if t.is_fixed_size_list(type):
         return pa.FixedSizeListArray.from_arrays(_no_rows(type.value_type, feature, dictionaries), type=type)
     if t.is_list(type):
-        return pa.ListArray.from_arrays(pa.array([0], pa.int32()), _no_rows(type.value_type, feature, dictionaries), type=type)
+        return pa.ListArray.from_arrays(
+            pa.array([0], pa.int32()), _no_rows(type.value_type, feature, dictionaries), type=type
+        )
     storage = type.storage_type if is_any_tensor(type) else type
     found = pa.array([], storage)
     return pa.ExtensionArray.from_storage(type, found) if is_any_tensor(type) else found
@@ -201,7 +207,16 @@ def unpack(content: bytes) -> Embedded:
         raise EmbeddedSchemaUnreadable(f"the embedded schema cannot be used: {error.reason}") from error
     except (UnsupportedType, NotImplementedError) as error:
         raise EmbeddedSchemaUnreadable("the embedded schema uses what this version does not read") from error
-    except (pa.ArrowException, OSError, MemoryError, ValueError, LookupError, TypeError, ArithmeticError, struct.error) as error:
+    except (
+        pa.ArrowException,
+        OSError,
+        MemoryError,
+        ValueError,
+        LookupError,
+        TypeError,
+        ArithmeticError,
+        struct.error,
+    ) as error:
         raise EmbeddedSchemaUnreadable(f"the embedded schema is damaged ({type(error).__name__})") from error
 
 
@@ -211,7 +226,9 @@ def _stream_of(content: bytes) -> bytes:
         raise EmbeddedSchemaUnreadable(f"field {FIELD} does not start with TFRA")
     version, flags = content[4], content[5]
     if version != VERSION or flags & ~_ZLIB:
-        raise EmbeddedSchemaUnreadable(f"the embedded schema is of version {version} with flags {flags}, this version reads {VERSION}")
+        raise EmbeddedSchemaUnreadable(
+            f"the embedded schema is of version {version} with flags {flags}, this version reads {VERSION}"
+        )
     if len(content) > MAX_BYTES:
         raise EmbeddedSchemaUnreadable(f"the embedded schema of {len(content)} bytes is above the limit of {MAX_BYTES}")
     stream = content[6:]

@@ -81,7 +81,9 @@ class Field:
         if self.feature is None:
             object.__setattr__(self, "feature", self.column)
         if self.encoding not in ENCODINGS:
-            raise SchemaError(f"there is no encoding {self.encoding!r}", feature=self.feature, expected=ENCODINGS, got=self.encoding)
+            raise SchemaError(
+                f"there is no encoding {self.encoding!r}", feature=self.feature, expected=ENCODINGS, got=self.encoding
+            )
         if self.required and t.is_null(self.type):
             raise SchemaError("a column of nulls cannot be required", feature=self.feature)
         self._settle_part()
@@ -97,7 +99,9 @@ class Field:
             raise SchemaError(f"there is no part {self.part!r}", feature=self.feature, expected=PARTS, got=self.part)
         if self.part == FEATURE_LIST and not is_list_like(self.type):
             raise SchemaError(
-                f"a feature list is a list of its steps, not {type_name(self.type)}", feature=self.feature, advice="make it of sequence()"
+                f"a feature list is a list of its steps, not {type_name(self.type)}",
+                feature=self.feature,
+                advice="make it of sequence()",
             )
 
     def _settle_shape(self) -> None:
@@ -123,7 +127,12 @@ class Field:
                 raise self._bad_default(default) from error
         elif isinstance(default, np.ndarray | np.generic):
             default = default.tolist()
-        if self.part == CONTEXT and not is_any_tensor(self.type) and self.shape is not None and isinstance(default, list | tuple):
+        if (
+            self.part == CONTEXT
+            and not is_any_tensor(self.type)
+            and self.shape is not None
+            and isinstance(default, list | tuple)
+        ):
             default = list(_flat(default))
         object.__setattr__(self, "default", default)
         try:
@@ -223,7 +232,9 @@ class Field:
             shape = loads(metadata.pop(SHAPE_KEY, b"null"))
             default = from_plain(loads(metadata.pop(DEFAULT_KEY, b"null")))
         except DEFECTS as error:
-            raise SchemaError("its metadata is damaged: tfrecord_io.shape, tfrecord_io.default", feature=feature) from error
+            raise SchemaError(
+                "its metadata is damaged: tfrecord_io.shape, tfrecord_io.default", feature=feature
+            ) from error
         encoding = encoding_of(source) or LIST
         return cls(source.name, source.type, feature, encoding, not source.nullable, default, metadata, shape, part)  # type: ignore[arg-type]
 
@@ -249,7 +260,11 @@ class Field:
 
 
 def _usual_part(type_: pa.DataType) -> str:
-    return FEATURE_LIST if is_list_like(type_) and (is_list_like(type_.value_type) or is_any_tensor(type_.value_type)) else CONTEXT
+    return (
+        FEATURE_LIST
+        if is_list_like(type_) and (is_list_like(type_.value_type) or is_any_tensor(type_.value_type))
+        else CONTEXT
+    )
 
 
 def _image_words(said: bytes) -> Iterator[tuple[str, Any]]:

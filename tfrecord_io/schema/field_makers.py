@@ -24,7 +24,9 @@ from tfrecord_io.schema.type_names import type_name, type_of
 from tfrecord_io.schema.types import BY_WIRE, LIST, TENSOR_PROTO, is_list_like
 
 
-def scalar(type: Any, *, default: Any = None, required: bool = False, feature: str | None = None, encoding: str = LIST) -> Field:
+def scalar(
+    type: Any, *, default: Any = None, required: bool = False, feature: str | None = None, encoding: str = LIST
+) -> Field:
     """A column of single values.
 
     Parameters
@@ -50,7 +52,9 @@ def scalar(type: Any, *, default: Any = None, required: bool = False, feature: s
     """
     type_ = type_of(type)
     if is_list_like(type_) or is_any_tensor(type_):
-        raise SchemaError(f"{type_name(type_)} is no type of single values", got=str(type_), advice="use list_() or tensor()")
+        raise SchemaError(
+            f"{type_name(type_)} is no type of single values", got=str(type_), advice="use list_() or tensor()"
+        )
     return _field(type_, feature, encoding, required, default)
 
 
@@ -146,7 +150,13 @@ def image(
 
 
 def tensor(
-    dtype: Any, shape: Any, *, default: Any = None, required: bool = False, feature: str | None = None, encoding: str = BY_WIRE
+    dtype: Any,
+    shape: Any,
+    *,
+    default: Any = None,
+    required: bool = False,
+    feature: str | None = None,
+    encoding: str = BY_WIRE,
 ) -> Field:
     """A column of arrays.
 
@@ -185,7 +195,9 @@ def tensor(
     encoding = LIST if encoding == BY_WIRE else encoding
     if not axes:
         return _field(of, feature, encoding, required, default)
-    return _field(pa.list_(of) if None in axes else pa.list_(of, fixed_part(axes)), feature, encoding, required, default, axes)
+    return _field(
+        pa.list_(of) if None in axes else pa.list_(of, fixed_part(axes)), feature, encoding, required, default, axes
+    )
 
 
 def _element(dtype: Any) -> Element | pa.DataType:
@@ -206,7 +218,9 @@ def _element(dtype: Any) -> Element | pa.DataType:
     except ValueError as error:
         advice = f"use {KINDS}, bytes or text"
         if isinstance(error, SchemaError):
-            raise SchemaError(f"there are no tensors of {printable(str(dtype), 60)}", got=str(dtype), advice=advice) from None
+            raise SchemaError(
+                f"there are no tensors of {printable(str(dtype), 60)}", got=str(dtype), advice=advice
+            ) from None
         raise SchemaError(f"there are no tensors of {dtype}: {error}", got=str(dtype), advice=advice) from None
 
 
@@ -240,7 +254,9 @@ def sequence(item: Any, *, default: Any = None, required: bool = False, feature:
     step = item if isinstance(item, Field) else Field("", type_of(item))
     if step.part == FEATURE_LIST:
         raise SchemaError("a step of a feature list is no feature list itself", got=repr(step))
-    return _field(pa.list_(step.type), feature, step.encoding, required, default, step.shape, FEATURE_LIST, step.metadata)
+    return _field(
+        pa.list_(step.type), feature, step.encoding, required, default, step.shape, FEATURE_LIST, step.metadata
+    )
 
 
 def _field(

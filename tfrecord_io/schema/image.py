@@ -33,7 +33,9 @@ def image_metadata(mode: str | None, resize: tuple[int, int] | None, shape: Shap
     if resize is not None:
         said["resize"] = _size(resize)
     if channels not in (None, _CHANNELS.get(mode, channels)):
-        raise SchemaError(f"the mode {mode!r} has {_CHANNELS[mode]} channels, and the shape says {channels}", expected=_CHANNELS[mode])
+        raise SchemaError(
+            f"the mode {mode!r} has {_CHANNELS[mode]} channels, and the shape says {channels}", expected=_CHANNELS[mode]
+        )
     return {IMAGE_KEY: json.dumps(said).encode()}
 
 
@@ -54,7 +56,9 @@ def _size(resize: tuple[int, int]) -> list[int]:
     try:
         height, width = (int(side) for side in resize)
     except (TypeError, ValueError):
-        raise SchemaError(f"resize={resize!r}: expected (height, width)", expected="(height, width)", got=resize) from None
+        raise SchemaError(
+            f"resize={resize!r}: expected (height, width)", expected="(height, width)", got=resize
+        ) from None
     if not (0 < height <= _MOST and 0 < width <= _MOST):
         raise SchemaError(f"resize={resize!r}: expected sides from 1 to {_MOST}", expected=f"1 to {_MOST}", got=resize)
     return [height, width]

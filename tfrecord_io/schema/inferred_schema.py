@@ -60,7 +60,9 @@ class InferredSchema(Schema):
     evidence: Mapping[str, Evidence]
     records: int
 
-    def __init__(self, fields: Iterable[Field] = (), evidence: Mapping[str, Evidence] | None = None, records: int = 0) -> None:
+    def __init__(
+        self, fields: Iterable[Field] = (), evidence: Mapping[str, Evidence] | None = None, records: int = 0
+    ) -> None:
         super().__init__(fields)
         object.__setattr__(self, "evidence", MappingProxyType(dict(evidence or {})))
         object.__setattr__(self, "records", records)
@@ -100,7 +102,13 @@ class InferredSchema(Schema):
         rows = []
         for f in self:
             seen = self.evidence.get(f.feature, Evidence())
-            values = "" if seen.least is None else str(seen.least) if seen.least == seen.most else f"{seen.least}–{seen.most}"
+            values = (
+                ""
+                if seen.least is None
+                else str(seen.least)
+                if seen.least == seen.most
+                else f"{seen.least}–{seen.most}"
+            )
             why = [f"list: {seen.listed}"] if seen.listed else []
             is_folded = f.encoding == RAW
             why += [f"no text: {seen.binary}"] if seen.binary and not is_folded else []

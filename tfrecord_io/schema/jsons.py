@@ -13,7 +13,16 @@ from typing import Any
 import pyarrow as pa
 
 # What comes of values or texts that are none of a type.
-DEFECTS = (pa.ArrowException, TypeError, ValueError, OverflowError, ArithmeticError, LookupError, AttributeError, RecursionError)
+DEFECTS = (
+    pa.ArrowException,
+    TypeError,
+    ValueError,
+    OverflowError,
+    ArithmeticError,
+    LookupError,
+    AttributeError,
+    RecursionError,
+)
 
 _MICROSECOND = dt.timedelta(microseconds=1)
 _TAGS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {  # a datetime is a date, so it comes first
@@ -24,7 +33,11 @@ _TAGS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {  #
     "microseconds": (dt.timedelta, lambda v: v // _MICROSECOND, lambda n: n * _MICROSECOND),
     "decimal": (decimal.Decimal, str, decimal.Decimal),
     "float": (float, str, float),
-    "struct": (dict, lambda d: {k: to_plain(v) for k, v in d.items()}, lambda d: {k: from_plain(v) for k, v in d.items()}),
+    "struct": (
+        dict,
+        lambda d: {k: to_plain(v) for k, v in d.items()},
+        lambda d: {k: from_plain(v) for k, v in d.items()},
+    ),
 }
 
 

@@ -106,7 +106,9 @@ def earliest(a: Where | None, b: Where | None) -> Where | None:
     return min(a, b, key=Where.order)
 
 
-def arrow_type(seen: Observed, *, infer_text: bool = True, stable_types: bool = False, large_offsets: bool = False) -> pa.DataType:
+def arrow_type(
+    seen: Observed, *, infer_text: bool = True, stable_types: bool = False, large_offsets: bool = False
+) -> pa.DataType:
     """The Arrow type of a column of which `seen` is all that is known.
 
     Parameters
@@ -136,7 +138,12 @@ def arrow_schema(
     """The schema of inferred columns, sorted by name: their order on the wire means nothing."""
     return pa.schema(
         [
-            pa.field(name, arrow_type(columns[name], infer_text=infer_text, stable_types=stable_types, large_offsets=large_offsets))
+            pa.field(
+                name,
+                arrow_type(
+                    columns[name], infer_text=infer_text, stable_types=stable_types, large_offsets=large_offsets
+                ),
+            )
             for name in sorted(columns)
         ]
     )

@@ -44,12 +44,18 @@ def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) 
     for key in overrides:
         if key not in schema and not (is_glob(key) and any(matches(key, name) for name in schema.names)):
             listed = ", ".join(sorted(schema.names)[:20]) or "none"
-            raise FeatureNotFoundError(f"schema_overrides names '{key}', and no column matches", feature=key, advice=f"there are: {listed}")
+            raise FeatureNotFoundError(
+                f"schema_overrides names '{key}', and no column matches", feature=key, advice=f"there are: {listed}"
+            )
     return Schema((_overridden(f, overrides) for f in schema), schema.metadata)
 
 
 def _overridden(f: Field, overrides: Mapping[str, Any]) -> Field:
-    key = f.column if f.column in overrides else next((key for key in overrides if is_glob(key) and matches(key, f.column)), None)
+    key = (
+        f.column
+        if f.column in overrides
+        else next((key for key in overrides if is_glob(key) and matches(key, f.column)), None)
+    )
     if key is None:
         return f
     made = field_of(f.column, overrides[key])

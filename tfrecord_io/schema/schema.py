@@ -81,7 +81,9 @@ class Schema:
             return source
         if isinstance(source, pa.Schema | Mapping) or hasattr(source, "__arrow_c_schema__"):
             return cls(source)
-        raise TypeError(f"a schema is a Schema, a pyarrow.Schema or a dict of names and types, not {type(source).__name__}")
+        raise TypeError(
+            f"a schema is a Schema, a pyarrow.Schema or a dict of names and types, not {type(source).__name__}"
+        )
 
     # To and from other forms ----------------------------------------------------------------------------------
 
@@ -164,7 +166,9 @@ class Schema:
         return from_tfds(path, **keywords)
 
     @classmethod
-    def from_feature_description(cls, description: Mapping[str, Any], sequence_features: Mapping[str, Any] | None = None) -> Schema:
+    def from_feature_description(
+        cls, description: Mapping[str, Any], sequence_features: Mapping[str, Any] | None = None
+    ) -> Schema:
         """The Schema of what TensorFlow's parsing would give.
 
         Parameters
@@ -261,7 +265,13 @@ class Schema:
         return "\n".join([f"Schema of {len(self)} column{'' if len(self) == 1 else 's'}", *rows])
 
 
-_DESCRIBED = {"FixedLenFeature", "VarLenFeature", "FixedLenSequenceFeature", "SparseFeature", "RaggedFeature"}  # TensorFlow's, or ours
+_DESCRIBED = {
+    "FixedLenFeature",
+    "VarLenFeature",
+    "FixedLenSequenceFeature",
+    "SparseFeature",
+    "RaggedFeature",
+}  # TensorFlow's, or ours
 
 
 def _fields(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes, bytes]]:

@@ -43,7 +43,9 @@ class _VariableShapeTensor(pa.ExtensionType):  # type: ignore[misc]  # pyarrow c
 
 
 @lru_cache(maxsize=256)
-def variable_shape_tensor(value_type: pa.DataType, shape: Shape, dim_names: tuple[str, ...] | None = None) -> pa.BaseExtensionType:
+def variable_shape_tensor(
+    value_type: pa.DataType, shape: Shape, dim_names: tuple[str, ...] | None = None
+) -> pa.BaseExtensionType:
     """The type of tensors of one rank and of shapes that vary.
 
     Parameters
@@ -117,7 +119,11 @@ def axes_of(type_: pa.DataType) -> Shape:
     said = _described(type_)
     axes = said.get("uniform_shape") or [None] * ndim
     order = said.get("permutation") or range(ndim)
-    if len(axes) != ndim or sorted(order) != list(range(ndim)) or not all(axis is None or type(axis) is int for axis in axes):
+    if (
+        len(axes) != ndim
+        or sorted(order) != list(range(ndim))
+        or not all(axis is None or type(axis) is int for axis in axes)
+    ):
         raise ValueError(f"the metadata of {type_} is damaged")
     return tuple(axes[axis] for axis in order)
 
@@ -136,7 +142,9 @@ def without_permutation(type_: pa.DataType) -> pa.DataType:
     axes, names = axes_of(type_), dim_names_of(type_)
     if not is_fixed_shape_tensor(type_):
         return variable_shape_tensor(value_type_of(type_), axes)
-    return pa.fixed_shape_tensor(type_.value_type, axes, dim_names=None if names is None else [names[axis] for axis in order])
+    return pa.fixed_shape_tensor(
+        type_.value_type, axes, dim_names=None if names is None else [names[axis] for axis in order]
+    )
 
 
 def dim_names_of(type_: pa.DataType) -> tuple[str, ...] | None:

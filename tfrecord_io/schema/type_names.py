@@ -34,7 +34,13 @@ _SYNONYMS: dict[str, pa.DataType] = {
 }
 _EXTENSIONS: dict[str, Callable[[], pa.DataType]] = {"uuid": pa.uuid, "json": pa.json_, "bool8": pa.bool8}
 _LISTS: dict[str, Callable[[pa.DataType], pa.DataType]] = {"list": pa.list_, "large_list": pa.large_list}
-_NUMPYS = {"halffloat": "float16", "float": "float32", "double": "float64", "timestamp[": "datetime64[", "duration[": "timedelta64["}
+_NUMPYS = {
+    "halffloat": "float16",
+    "float": "float32",
+    "double": "float64",
+    "timestamp[": "datetime64[",
+    "duration[": "timedelta64[",
+}
 _DEEPEST = 16
 
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns),\s*(?:tz=)?([^\]]+)\]")
@@ -239,4 +245,8 @@ def _split(text: str) -> list[str]:
 
 
 def _unknown(name: str) -> SchemaError:
-    return SchemaError(f"there is no type {name!r}", got=name, advice="use names like 'int32', 'string', 'list<float32>', 'timestamp[us]'")
+    return SchemaError(
+        f"there is no type {name!r}",
+        got=name,
+        advice="use names like 'int32', 'string', 'list<float32>', 'timestamp[us]'",
+    )

@@ -120,7 +120,9 @@ def step_of(field: pa.Field) -> pa.Field | None:
         return None
     if t.is_struct(step.value_type if is_list_like(step) else step):
         raise UnsupportedType(
-            field.name, f"a feature list of structs ({field.type}) has no form in a record", "make its fields columns of their own"
+            field.name,
+            f"a feature list of structs ({field.type}) has no form in a record",
+            "make its fields columns of their own",
         )
     return field.with_type(type.value_type)
 
@@ -148,7 +150,9 @@ def leaves(field: pa.Field) -> list[Leaf]:
     return found
 
 
-def _collect(field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.DataType | None, encoding: str, found: list[Leaf]) -> None:
+def _collect(
+    field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.DataType | None, encoding: str, found: list[Leaf]
+) -> None:
     """Add the leaves below `field`; `outer` is the list type that they are inside of."""
     encoding = encoding_of(field) or encoding
     type = off_run_ends(field.type)
@@ -183,11 +187,15 @@ def _is_whole(encoding: str, type: pa.DataType, feature: str) -> bool:
         raise UnsupportedType(feature, f"unknown column encoding {encoding!r}", f"use one of {', '.join(ENCODINGS)}")
     if encoding == RAW and not (is_number(type) or t.is_timestamp(type) or t.is_duration(type)):
         kinds = "integers, floats, bools, timestamps and durations"
-        raise UnsupportedType(feature, f'the encoding "raw" is for {kinds}, not for {type}', "cast the column or leave its encoding out")
+        raise UnsupportedType(
+            feature, f'the encoding "raw" is for {kinds}, not for {type}', "cast the column or leave its encoding out"
+        )
     if encoding == TENSOR_PROTO and not (is_number(type) or is_text_or_bytes(type)):
         kinds = "integers, floats, bools, text and bytes"
         raise UnsupportedType(
-            feature, f'the encoding "tensor_proto" is for {kinds}, not for {type}', "cast the column or leave its encoding out"
+            feature,
+            f'the encoding "tensor_proto" is for {kinds}, not for {type}',
+            "cast the column or leave its encoding out",
         )
     return True
 
@@ -196,9 +204,13 @@ _NUMERIC = "biuf"
 _TIMES = "mM"
 
 
-def _tensor_leaf(field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.DataType | None, encoding: str) -> Leaf:
+def _tensor_leaf(
+    field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.DataType | None, encoding: str
+) -> Leaf:
     if outer is not None:
-        raise UnsupportedType(feature, "a list of tensors has no form in an Example", 'write it with record_type="sequence_example"')
+        raise UnsupportedType(
+            feature, "a list of tensors has no form in an Example", 'write it with record_type="sequence_example"'
+        )
     of, shape = described_column(field, feature)
     kind = "V" if of.name == "bfloat16" else of.dtype.kind
     if encoding in (LIST, BY_WIRE):
@@ -230,14 +242,18 @@ def kind_of(type: pa.DataType, feature: str = "") -> Kind:
     if t.is_dictionary(type):
         value = type.value_type
         if t.is_nested(value) or t.is_null(value) or t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType):
-            raise UnsupportedType(feature, f"a dictionary of {value} values", "decode it first (Array.dictionary_decode)")
+            raise UnsupportedType(
+                feature, f"a dictionary of {value} values", "decode it first (Array.dictionary_decode)"
+            )
         return kind_of(value, feature)
     if is_any_tensor(type):
         return kind_of(value_type_of(type), feature)
     if isinstance(type, pa.BaseExtensionType):
         if type.extension_name not in EXTENSIONS:
             raise UnsupportedType(
-                feature, f"the extension type {type.extension_name} is not known here", "cast the column to its storage type"
+                feature,
+                f"the extension type {type.extension_name} is not known here",
+                "cast the column to its storage type",
             )
         return kind_of(type.storage_type, feature)
     if t.is_boolean(type) or t.is_integer(type) or (t.is_temporal(type) and not t.is_interval(type)):
@@ -267,7 +283,9 @@ def _refuse_odd_scale(type: pa.DataType, feature: str) -> None:
     """Beyond these scales Arrow writes no number as text, and crashes where it reads one (26.0)."""
     digits = _DIGITS[type.bit_width]
     if type.scale > digits or type.precision - type.scale > digits:
-        raise UnsupportedType(feature, f"numbers of {type} cannot be written as text", "cast it to a scale from 0 to its precision")
+        raise UnsupportedType(
+            feature, f"numbers of {type} cannot be written as text", "cast it to a scale from 0 to its precision"
+        )
 
 
 def is_text_or_bytes(type: pa.DataType) -> bool:

@@ -59,7 +59,9 @@ def decode_raw(data: Any, dtype: Any, *, little_endian: bool = True, fixed_lengt
     """
     found = _numbers(dtype)
     if fixed_length is not None and (fixed_length <= 0 or fixed_length % found.itemsize):
-        raise ValueError(f"fixed_length={fixed_length} is no positive multiple of the {found.itemsize} bytes of {dtype}")
+        raise ValueError(
+            f"fixed_length={fixed_length} is no positive multiple of the {found.itemsize} bytes of {dtype}"
+        )
     items, shape = _items(data)
     if fixed_length is None:
         _refuse_lengths(items, found)
@@ -79,10 +81,16 @@ def _viewed(joined: bytes, dtype: np.dtype, little_endian: bool) -> Array:
 
 def _numbers(dtype: Any) -> np.dtype:
     if dtype is object or str(dtype) == "object":
-        raise SchemaError("object is no dtype of raw bytes: they are numbers", got="object", advice="use a dtype like 'uint8' or 'float32'")
+        raise SchemaError(
+            "object is no dtype of raw bytes: they are numbers",
+            got="object",
+            advice="use a dtype like 'uint8' or 'float32'",
+        )
     name = declared_name(dtype)
     if name == STRING or name[0] in "SU":
-        raise SchemaError(f"raw bytes are numbers, not {name}", got=name, advice="use a dtype like 'uint8' or 'float32'")
+        raise SchemaError(
+            f"raw bytes are numbers, not {name}", got=name, advice="use a dtype like 'uint8' or 'float32'"
+        )
     return element(name).dtype
 
 
@@ -93,7 +101,9 @@ def _items(data: Any) -> tuple[list[bytes], tuple[int, ...]]:
     if callable(getattr(data, "to_pylist", None)):  # Arrow's
         data = data.to_pylist()
     if isinstance(getattr(data, "dtype", None), np.dtype) and data.dtype.kind == "S":
-        raise TypeError(f"items of dtype {data.dtype}, which has lost NULs at their end: expected bytes, or an array of objects")
+        raise TypeError(
+            f"items of dtype {data.dtype}, which has lost NULs at their end: expected bytes, or an array of objects"
+        )
     table = np.asarray(data, object)
     items = table.reshape(-1).tolist()
     for at, item in enumerate(items):
@@ -111,4 +121,6 @@ def _refuse_lengths(items: list[bytes], dtype: np.dtype) -> None:
     if length % dtype.itemsize:
         names = [name for size, names in _BY_SIZE.items() if length % size == 0 for name in names]
         reason = f"{length} bytes are no whole number of {name_of(dtype)} values of {dtype.itemsize} bytes"
-        raise DecodeError(reason, expected=f"a multiple of {dtype.itemsize}", got=length, advice=f"they fit {', '.join(names)}")
+        raise DecodeError(
+            reason, expected=f"a multiple of {dtype.itemsize}", got=length, advice=f"they fit {', '.join(names)}"
+        )

@@ -201,7 +201,9 @@ def _items(value: Any) -> Any:
         value = np.asarray(value)
     if isinstance(value, np.ndarray):
         if value.ndim > 1:
-            raise EncodeError(f"an array of {value.ndim} dimensions; a feature has one: ravel() it, or write a table with write_tfrecord")
+            raise EncodeError(
+                f"an array of {value.ndim} dimensions; a feature has one: ravel() it, or write a table with write_tfrecord"
+            )
         return value.reshape(-1)
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
         return value
@@ -275,7 +277,12 @@ def _feature(value: Any) -> Any:
         at = next(at for at, kind in enumerate(kinds) if kind != kinds[0])
         first, other = kinds[0].words, kinds[at].words
         said = f"{printable(repr(items[0]), 40)} at index 0 is {first}, {printable(repr(items[at]), 40)} at index {at} is {other}"
-        raise EncodeError(f"values of several kinds in one feature: {said}", expected=first, got=other, advice="convert them to one kind")
+        raise EncodeError(
+            f"values of several kinds in one feature: {said}",
+            expected=first,
+            got=other,
+            advice="convert them to one kind",
+        )
     if kinds[0] == Kind.BYTES:
         return bytes_feature([_utf8(item) if isinstance(item, str) else item for item in items])
     return int64_feature(items) if kinds[0] == Kind.INT64 else float_feature(items)

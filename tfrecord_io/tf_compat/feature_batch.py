@@ -20,7 +20,10 @@ from tfrecord_io.schema.formats.tf_features import KINDS
 Demands = Mapping[str, str]
 """The dtype of each feature: int64, float32 or string."""
 
-_NUMBERS: dict[Kind, type] = {Kind.INT64: np.int64, Kind.FLOAT: np.float32}  # long long is an int64, too, but shows as another
+_NUMBERS: dict[Kind, type] = {
+    Kind.INT64: np.int64,
+    Kind.FLOAT: np.float32,
+}  # long long is an int64, too, but shows as another
 _CHUNK_BYTES = 1 << 30  # of payloads: no column of that many bytes overflows its offsets
 
 
@@ -58,7 +61,9 @@ class Batch:
 def decode(payloads: Sequence[bytes], demands: Demands) -> Batch:
     """Decode the features of `demands`; the records up to the first one that is damaged or has another kind."""
     plan = Plan(
-        tuple(PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO) for name, dtype in demands.items()), unknown="skip", check_crc=False
+        tuple(PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO) for name, dtype in demands.items()),
+        unknown="skip",
+        check_crc=False,
     )
     engine = get_engine()
     decoder = engine.decoder(plan)
@@ -73,7 +78,9 @@ def decode(payloads: Sequence[bytes], demands: Demands) -> Batch:
             break
         done += len(chunk)
     columns = zip(*parts, strict=True)
-    found = {name: _joined(list(each), KINDS[dtype]) for (name, dtype), each in zip(demands.items(), columns, strict=True)}
+    found = {
+        name: _joined(list(each), KINDS[dtype]) for (name, dtype), each in zip(demands.items(), columns, strict=True)
+    }
     return Batch(found, fault)
 
 
@@ -93,7 +100,9 @@ def _joined(parts: list[ColumnBuffers], kind: Kind) -> BatchValues:
     found = [_values(part, kind) for part in parts]
     if len(found) == 1:
         return found[0]
-    return BatchValues(*(np.concatenate([getattr(each, name) for each in found]) for name in ("values", "counts", "present")))
+    return BatchValues(
+        *(np.concatenate([getattr(each, name) for each in found]) for name in ("values", "counts", "present"))
+    )
 
 
 def _values(part: ColumnBuffers, kind: Kind) -> BatchValues:

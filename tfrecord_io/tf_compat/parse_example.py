@@ -129,7 +129,10 @@ def _demands(features: Mapping[str, Feature]) -> Demands:
     def demand(name: str, *role: str) -> None:
         if roles.setdefault(name, role) != role:
             raise SchemaError(
-                f"it is described as {' '.join(roles[name])} and as {' '.join(role)}", feature=name, expected=roles[name], got=role
+                f"it is described as {' '.join(roles[name])} and as {' '.join(role)}",
+                feature=name,
+                expected=roles[name],
+                got=role,
             )
 
     for name, feature in features.items():
@@ -178,15 +181,21 @@ def _default(name: str, feature: FixedLenFeature | FixedLenSequenceFeature) -> A
 
 def _as_values(name: str, dtype: str, given: Any) -> Array:
     nested = np.array(given, object)
-    values = [each.encode() if isinstance(each, str) and dtype == "string" else each for each in nested.reshape(-1).tolist()]
+    values = [
+        each.encode() if isinstance(each, str) and dtype == "string" else each for each in nested.reshape(-1).tolist()
+    ]
     allowed = {"int64": int, "float32": int | float, "string": bytes}[dtype]
     if not all(isinstance(each, allowed) for each in values):
-        raise SchemaError(f"the default {printable(repr(given))} is not of {dtype}", feature=name, expected=dtype, got=given)
+        raise SchemaError(
+            f"the default {printable(repr(given))} is not of {dtype}", feature=name, expected=dtype, got=given
+        )
     out = np.empty(len(values), _DTYPES[dtype])
     try:
         out[:] = values
     except OverflowError as error:
-        raise SchemaError(f"the default {printable(repr(given))} is outside of {dtype}", feature=name, expected=dtype, got=given) from error
+        raise SchemaError(
+            f"the default {printable(repr(given))} is outside of {dtype}", feature=name, expected=dtype, got=given
+        ) from error
     return out
 
 
@@ -267,7 +276,9 @@ def _ragged(name: str, feature: RaggedFeature, batch: Batch, single: bool) -> Ar
                 flat = flat.reshape(-1, size, *flat.shape[1:])
         else:
             said = batch.columns[partition.key]
-            lengths, have = row_lengths(partition, Runs(partition.key, said.values, said.counts), have, batched=not single)
+            lengths, have = row_lengths(
+                partition, Runs(partition.key, said.values, said.counts), have, batched=not single
+            )
             levels.insert(0, lengths)
     if not single:
         levels.insert(0, have)
@@ -278,7 +289,9 @@ def _splits(name: str, feature: RaggedFeature, lengths: Array) -> Array:
     splits = np.concatenate([[0], np.cumsum(lengths)])
     dtype = np.dtype(feature.row_splits_dtype)
     if splits[-1] > np.iinfo(dtype).max:
-        raise SchemaError(f"{splits[-1]} values are too many for {dtype}", feature=name, advice='pass row_splits_dtype="int64"')
+        raise SchemaError(
+            f"{splits[-1]} values are too many for {dtype}", feature=name, advice='pass row_splits_dtype="int64"'
+        )
     return splits.astype(dtype)
 
 
@@ -286,4 +299,6 @@ def _refuse_counts(name: str, held: BatchValues, bad: Array, expected: object) -
     if np.any(bad):
         record = int(bad.argmax())
         got = int(held.counts[record])
-        raise DecodeError(f"expected {expected} values, got {got}", record=record, feature=name, expected=expected, got=got)
+        raise DecodeError(
+            f"expected {expected} values, got {got}", record=record, feature=name, expected=expected, got=got
+        )

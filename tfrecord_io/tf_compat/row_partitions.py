@@ -13,7 +13,14 @@ import numpy as np
 
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.schema.formats.row_partitions import Partition, RowLengths, RowLimits, RowSplits, RowStarts, ValueRowIds
+from tfrecord_io.schema.formats.row_partitions import (
+    Partition,
+    RowLengths,
+    RowLimits,
+    RowSplits,
+    RowStarts,
+    ValueRowIds,
+)
 
 _MOST_EMPTY = 1 << 24  # rows of a batch without a value; only ValueRowIds can claim them without a byte for each
 
@@ -105,7 +112,11 @@ def _by_row_ids(runs: Runs, have: Array) -> tuple[Array, Array]:
         record = int(bad.argmax())
         got, expected = int(runs.counts[record]), int(have[record])
         raise DecodeError(
-            f"it has {got} row numbers for {expected} values", record=record, feature=runs.feature, expected=expected, got=got
+            f"it has {got} row numbers for {expected} values",
+            record=record,
+            feature=runs.feature,
+            expected=expected,
+            got=got,
         )
     _refuse(runs, (runs.values < 0) | (runs.values > have.sum() + _MOST_EMPTY), have, "is no row number")
     before = np.roll(runs.values, 1)
@@ -115,7 +126,9 @@ def _by_row_ids(runs: Runs, have: Array) -> tuple[Array, Array]:
     there = runs.counts > 0
     rows[there] = runs.values[(runs.starts + runs.counts - 1)[there]] + 1
     if np.any(bad := np.cumsum(rows) > np.cumsum(have) + _MOST_EMPTY):
-        raise DecodeError("too many rows without a value", record=int(bad.argmax()), feature=runs.feature, expected=_MOST_EMPTY)
+        raise DecodeError(
+            "too many rows without a value", record=int(bad.argmax()), feature=runs.feature, expected=_MOST_EMPTY
+        )
     first_row = np.cumsum(rows) - rows
     return np.bincount(runs.values + first_row[runs.records], minlength=int(rows.sum())), rows
 
@@ -136,5 +149,9 @@ def _refuse(runs: Runs, bad: Array, have: Array, what: str) -> None:
         record = int(runs.records[at])
         got = int(runs.values[at])
         raise DecodeError(
-            f"the row partition's {got} {what}", record=record, feature=runs.feature, expected=f"0 to {have[record]}", got=got
+            f"the row partition's {got} {what}",
+            record=record,
+            feature=runs.feature,
+            expected=f"0 to {have[record]}",
+            got=got,
         )

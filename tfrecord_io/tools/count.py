@@ -73,7 +73,9 @@ def count_records(
         return _by_reading(sources, count)
     beside: Sequence[Source | None] = find_indexes(sources) if count.may_be_plain else [None] * len(sources)
     known = [_records(source, index, count) for source, index in zip(sources, beside, strict=True)]
-    return sum(filter(None, known)) + _by_reading([s for s, records in zip(sources, known, strict=True) if records is None], count)
+    return sum(filter(None, known)) + _by_reading(
+        [s for s, records in zip(sources, known, strict=True) if records is None], count
+    )
 
 
 _LARGE_BYTES = 8 << 20  # a file where going from header to header pays
@@ -127,7 +129,10 @@ def _said(folder: str, fs: Any) -> dict[str, int]:
     except PermissionError:
         return {}  # what a bucket that must not be listed says of a name that is not there
     except SchemaError as error:
-        warn(f"{printable(folder)}: its dataset_info.json cannot be used ({error}); the records are counted", SchemaWarning)
+        warn(
+            f"{printable(folder)}: its dataset_info.json cannot be used ({error}); the records are counted",
+            SchemaWarning,
+        )
         return {}
 
 

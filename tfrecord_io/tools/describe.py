@@ -36,7 +36,9 @@ class Description:
                 f"{c.nulls:,}",
                 ranges(c.minimum, c.maximum),
                 "" if c.mean is None else f"{c.mean:.4g}",
-                ranges(c.min_length, c.max_length) if c.min_shape == c.max_shape else shape_ranges(c.min_shape, c.max_shape),
+                ranges(c.min_length, c.max_length)
+                if c.min_shape == c.max_shape
+                else shape_ranges(c.min_shape, c.max_shape),
                 "" if c.distinct is None else f"{c.distinct:,}",
                 "" if c.example is None else short(c.example),
             )

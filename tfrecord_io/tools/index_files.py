@@ -74,7 +74,9 @@ def write_indexes(
     60 30
     """
     done = []
-    for source in resolve_inputs(path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards):
+    for source in resolve_inputs(
+        path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards
+    ):
         with open_plain(source, "an index") as ranges:
             index = scan_index(source.path, ranges, max_record_bytes)
         with _open_beside(source) as output:
@@ -109,7 +111,9 @@ def check_indexes(
     >>> [found.error for found in check_indexes("indexed.tfrecord")]
     [None]
     """
-    sources = resolve_inputs(path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards)
+    sources = resolve_inputs(
+        path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards
+    )
     done = []
     for source, beside in zip(sources, find_indexes(sources), strict=True):
         with open_plain(source, "an index") as ranges:

@@ -20,7 +20,9 @@ from tfrecord_io.storage.paths.manifest import MAX_BYTES, STAGED, parse_manifest
 
 DAY = timedelta(days=1)
 
-_TEMPORARY = re.compile(r"\..{0,32}\.[0-9a-f]{16}\.tmp", re.DOTALL)  # as storage.commit_local and storage.commit_remote name them
+_TEMPORARY = re.compile(
+    r"\..{0,32}\.[0-9a-f]{16}\.tmp", re.DOTALL
+)  # as storage.commit_local and storage.commit_remote name them
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "http", "https"}  # they publish by themselves: no temporary files of ours
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 
@@ -97,7 +99,9 @@ def clean(
     elif {"s3", "s3a"} & set(protocols(tree.fs)):
         kind = _Uploads(tree, name.rstrip("/") + "/" * os.fspath(path).endswith("/"))
     elif _OBJECT_STORES & set(protocols(tree.fs)):
-        raise ValueError(f"'{os.fspath(path)}': this kind of store keeps nothing of a writer that was killed, or drops it by itself")
+        raise ValueError(
+            f"'{os.fspath(path)}': this kind of store keeps nothing of a writer that was killed, or drops it by itself"
+        )
     else:
         kind = _RemoteFiles(tree, name)
     latest = datetime.now(UTC) - older_than

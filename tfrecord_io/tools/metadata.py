@@ -59,7 +59,11 @@ class Metadata:
 
 
 def read_metadata(
-    path: Any, *, allow_missing_shards: bool = False, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None
+    path: Any,
+    *,
+    allow_missing_shards: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
 ) -> Metadata:
     """Files, sizes, compression and schema of a dataset.
 
@@ -102,7 +106,12 @@ def read_metadata(
             opened = RecordFile(source)
             files.append(FileMetadata(source.path, source.size, opened.compression))
             opened.close()
-    keywords = {"storage_options": storage_options, "filesystem": filesystem, "allow_missing_shards": allow_missing_shards, "threads": 1}
+    keywords = {
+        "storage_options": storage_options,
+        "filesystem": filesystem,
+        "allow_missing_shards": allow_missing_shards,
+        "threads": 1,
+    }
     with Reader(sources, ReadOptions.of(keywords)) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
     sizes = [file.bytes for file in files]

@@ -33,7 +33,13 @@ class FileCheck:
 
     def to_dict(self) -> dict[str, Any]:
         error = None if self.error is None else {"class": type(self.error).__name__, "message": str(self.error)}
-        return {"path": self.path, "records": self.records, "bytes": self.bytes, "record_type": self.record_type, "error": error}
+        return {
+            "path": self.path,
+            "records": self.records,
+            "bytes": self.bytes,
+            "record_type": self.record_type,
+            "error": error,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,12 @@ class VerifyReport:
         return sum(file.bytes for file in self.files)
 
     def to_dict(self) -> dict[str, Any]:
-        return {"ok": self.ok, "records": self.records, "bytes": self.bytes, "files": [file.to_dict() for file in self.files]}
+        return {
+            "ok": self.ok,
+            "records": self.records,
+            "bytes": self.bytes,
+            "files": [file.to_dict() for file in self.files],
+        }
 
     def __str__(self) -> str:
         bad = [file for file in self.files if file.error is not None]
@@ -123,7 +134,9 @@ def _check(source: Source, record_type: str | None, compression: str | None, max
     records, size, error = _run(source, compression, step)
     if error is None and decoder is not None and record_type is None and 0 < decoder.seen == decoder.foreign:
         reason = "no record holds a feature: these are no Examples"
-        error = DecodeError(reason, path=source.path, records_intact=0, advice='other messages and plain bytes pass record_type="bytes"')
+        error = DecodeError(
+            reason, path=source.path, records_intact=0, advice='other messages and plain bytes pass record_type="bytes"'
+        )
         records = size = 0
     if error is None and source.shard is not None:
         error = _misfit(source, records)

@@ -140,7 +140,9 @@ class Batching:
             pool = Pool.of(held)
             yield pool, Moment(position.epoch, given, pool.numbers, source.next), not source.failed
 
-    def _shuffled(self, source: _Source, position: Position, buffer: list[Numbered]) -> Iterator[tuple[Pool, Moment, bool]]:
+    def _shuffled(
+        self, source: _Source, position: Position, buffer: list[Numbered]
+    ) -> Iterator[tuple[Pool, Moment, bool]]:
         size, given = self._size, position.given
         draws = Draws(self._seed, position.epoch, self._worker, given)
         held = buffer
@@ -161,7 +163,9 @@ class Batching:
             held.append((rest.numbers, rest.rows))
             given, rows = given + count, rows - count
         if rows:
-            pool, moment = self._rest(Pool.of(held), draws, Moment(position.epoch, given, np.empty(0, np.int64), source.next))
+            pool, moment = self._rest(
+                Pool.of(held), draws, Moment(position.epoch, given, np.empty(0, np.int64), source.next)
+            )
             yield pool, moment, not source.failed
 
     def _rest(self, pool: Pool, draws: Draws, moment: Moment) -> tuple[Pool, Moment]:
@@ -187,7 +191,10 @@ class Batching:
                     columns = self._forms.settle([part.cut(0, rows).rows])
                     break
                 except RowError as fault:  # once more, without the rows from there on
-                    rows, error = fault.row, fault.located(stream.reader.origins, stream.origin(int(part.numbers[fault.row])))
+                    rows, error = (
+                        fault.row,
+                        fault.located(stream.reader.origins, stream.origin(int(part.numbers[fault.row]))),
+                    )
                     error.__cause__ = fault.__cause__
             last = begin + rows == len(pool)
             yield Chunk(rows, columns, moment, begin, error, ends and last and error is None)

@@ -13,7 +13,14 @@ from tfrecord_io.options import INT64_MAX, IterOptions
 from tfrecord_io.storage.read.source import Source
 
 _VERSION = 1
-_DECIDING = ("batch_size", "shuffle_buffer", "drop_last", "worker", "offset", "limit")  # options that decide which record comes when
+_DECIDING = (
+    "batch_size",
+    "shuffle_buffer",
+    "drop_last",
+    "worker",
+    "offset",
+    "limit",
+)  # options that decide which record comes when
 _KEYS = {"version", "seed", "epoch", "given", "next", "buffer", "files", "options"}
 
 
@@ -51,7 +58,11 @@ class Identity:
         digest = hashlib.sha256()
         for source in sources:
             digest.update(f"{os.path.basename(source.path)}\0{source.size}\0".encode("utf-8", "surrogateescape"))
-        files = {"count": len(sources), "bytes": sum(source.size or 0 for source in sources), "digest": digest.hexdigest()}
+        files = {
+            "count": len(sources),
+            "bytes": sum(source.size or 0 for source in sources),
+            "digest": digest.hexdigest(),
+        }
         chosen = {name: getattr(options, name) for name in _DECIDING}
         return cls(files, json.loads(json.dumps(chosen, default=int)))
 
@@ -87,7 +98,9 @@ class Identity:
                 had, have = state["options"].get(name), self.options[name]
                 raise ValueError(f"the state was made with {name}={had!r}, and this is {name}={have!r}; pass the same")
         if seed is not None and seed != state["seed"]:
-            raise ValueError(f"the state was made with seed={state['seed']}, and this is seed={seed}; pass the same, or none")
+            raise ValueError(
+                f"the state was made with seed={state['seed']}, and this is seed={seed}; pass the same, or none"
+            )
         return state["seed"], Position(state["epoch"], state["given"], state["next"], state["buffer"])
 
 

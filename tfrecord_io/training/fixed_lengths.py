@@ -29,10 +29,17 @@ def sample_lengths(session: Session, options: IterOptions, reading: ReadOptions)
     if options.ragged is not None or not lists:
         return {}
     parts: dict[int, list[Ragged]] = {at: [] for at in lists}
-    rows = None if options.sample == "all" else min(options.sample, options.limit if options.limit is not None else options.sample)
+    rows = (
+        None
+        if options.sample == "all"
+        else min(options.sample, options.limit if options.limit is not None else options.sample)
+    )
     sampling = replace(reading, limit=rows)
     size = 0
-    with Reader(None, sampling, session=session.over(session.sources, sampling)) as reader, suppress(TFRecordError, OSError):
+    with (
+        Reader(None, sampling, session=session.over(session.sources, sampling)) as reader,
+        suppress(TFRecordError, OSError),
+    ):
         # An error ends the sample, and is told when it is met again, behind the records before it.
         for batch in reader:
             arrays = leaf_arrays(batch)

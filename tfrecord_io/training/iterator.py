@@ -54,9 +54,15 @@ class ArrayIterator:
         self._session = _opened(path, replace(plain_options(options), threads=threads))
         lengths = sample_lengths(self._session, options, self._reading)
         self._forms = Forms(self._session.schema, options, whole=False, lengths=lengths)
-        self._schemaless = None if self._forms.fields else self._session.failed  # damage before any record showed a column
-        if not self._forms.fields and self._schemaless is None and self._session.sampled != 0:  # of no records nothing is known
-            raise ValueError("there is no column to read: pass columns= or schema= with a feature that the records have")
+        self._schemaless = (
+            None if self._forms.fields else self._session.failed
+        )  # damage before any record showed a column
+        if (
+            not self._forms.fields and self._schemaless is None and self._session.sampled != 0
+        ):  # of no records nothing is known
+            raise ValueError(
+                "there is no column to read: pass columns= or schema= with a feature that the records have"
+            )
         self.schema: pa.Schema = self._session.schema
         self._identity = Identity.of(self._session.sources, options)
         self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
@@ -187,7 +193,9 @@ class ArrayIterator:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:

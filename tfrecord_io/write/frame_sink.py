@@ -207,7 +207,9 @@ class RecordWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if error is None:
             self.close()
         else:
@@ -218,4 +220,6 @@ def _refuse_shards(path: Any, storage_options: Mapping[str, Any] | None, filesys
     if not isinstance(path, str | os.PathLike) or parse_spec(os.fspath(path)) is None:
         return
     if resolve_output(path, storage_options=storage_options, filesystem=filesystem).sharded:
-        raise ValueError(f"'{os.fspath(path)}' is a sharded dataset, and a RecordWriter writes one file: open one for each name")
+        raise ValueError(
+            f"'{os.fspath(path)}' is a sharded dataset, and a RecordWriter writes one file: open one for each name"
+        )

@@ -57,8 +57,14 @@ class ShardedSink:
         self._schema: bytes | None = None
         self._prefix = b""
         self._shards: dict[int, _Shard] = {}
-        self._dealer: Dealer = InTurn(output.count) if output.count is not None else BySize(output.max_shard_bytes or MAX_RECORD_BYTES)
-        self._making: dict[str, Any] = {"compression": output.compression, "write_index": write_index, "threads": threads}
+        self._dealer: Dealer = (
+            InTurn(output.count) if output.count is not None else BySize(output.max_shard_bytes or MAX_RECORD_BYTES)
+        )
+        self._making: dict[str, Any] = {
+            "compression": output.compression,
+            "write_index": write_index,
+            "threads": threads,
+        }
         self._fsspec: dict[str, Any] = {"storage_options": storage_options, "filesystem": filesystem}
         if write_index:
             refuse_compressed(output.compression)
@@ -104,7 +110,9 @@ class ShardedSink:
         if chosen.step is None:
             shard.sink.write(data[starts[0] : starts[-1] + sizes[-1]])
         else:
-            shard.sink.write(self._engine.payloads(data, Frames(starts, sizes, 0)))  # records with their frames around them
+            shard.sink.write(
+                self._engine.payloads(data, Frames(starts, sizes, 0))
+            )  # records with their frames around them
 
     def _prefixed(self, record: Any) -> bytes:
         payload = self._prefix + record[HEADER_BYTES:-FOOTER_BYTES].tobytes()

@@ -93,7 +93,9 @@ class Writer:
                 advice="select the column",
             )
         float64 = options.float64
-        self._plan = plan_writing(schema, column_encoding=options.column_encoding, float64=float64, sequence=self._sequence)
+        self._plan = plan_writing(
+            schema, column_encoding=options.column_encoding, float64=float64, sequence=self._sequence
+        )
         return self._plan
 
     def write(self, data: Any) -> None:
@@ -178,7 +180,9 @@ class Writer:
                     )
             yield piece
 
-    def _write_parallel(self, pool: ThreadPoolExecutor, pieces: Iterator[pa.RecordBatch], plan: WritePlan, threads: int) -> None:
+    def _write_parallel(
+        self, pool: ThreadPoolExecutor, pieces: Iterator[pa.RecordBatch], plan: WritePlan, threads: int
+    ) -> None:
         pending: deque[tuple[Future[list[Any]], pa.RecordBatch]] = deque()
         row = self._rows
         try:
@@ -220,7 +224,12 @@ class Writer:
     def _embed_in_shards(self, first: pa.RecordBatch | None) -> None:
         """Tell a sharded sink the schema and the categories of the first rows."""
         plan = self._plan
-        if isinstance(self._sink, ShardedSink) and self._options.embed_schema and plan is not None and not self._as_bytes:
+        if (
+            isinstance(self._sink, ShardedSink)
+            and self._options.embed_schema
+            and plan is not None
+            and not self._as_bytes
+        ):
             self._sink.embed(pack(embedded_schema(plan.schema), {} if first is None else dictionaries(first, plan)))
 
     def _write_payloads(self, source: BatchSource) -> None:
@@ -228,7 +237,9 @@ class Writer:
             column = batch.column(0)
             if column.null_count:
                 row = self._rows + column.is_null().index(True).as_py()
-                raise EncodeError("a null is no record", record=row, feature=batch.schema.names[0], advice="filter the nulls out")
+                raise EncodeError(
+                    "a null is no record", record=row, feature=batch.schema.names[0], advice="filter the nulls out"
+                )
             for piece in _pieces(batch):
                 payloads = [memoryview(value.as_buffer()) for value in piece.column(0)]
                 self._put([self._engine.frame(payloads)], piece)
@@ -258,7 +269,9 @@ class Writer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if error is None:
             self._finish(stacklevel=3)
         else:
@@ -275,7 +288,11 @@ def _open_sink(path: Any, options: WriteOptions) -> FrameSink | ShardedSink:
         storage_options=options.storage_options,
         filesystem=options.filesystem,
     )
-    making: dict[str, Any] = {"overwrite": options.overwrite, "write_index": options.write_index, "threads": options.thread_count}
+    making: dict[str, Any] = {
+        "overwrite": options.overwrite,
+        "write_index": options.write_index,
+        "threads": options.thread_count,
+    }
     if output.sharded:
         return ShardedSink(output, **making, **fsspec)
     return FrameSink(path, compression=options.compression, **making, **fsspec)
@@ -296,7 +313,9 @@ def conform(
     for name in schema.names:
         if name not in source.schema.names:
             there = ", ".join(source.schema.names)
-            raise SchemaError("the schema names a column that the data does not have", feature=name, advice=f"it has: {there}")
+            raise SchemaError(
+                "the schema names a column that the data does not have", feature=name, advice=f"it has: {there}"
+            )
     target = schema.to_arrow()
     target = target if target.metadata else target.with_metadata(source.schema.metadata)
     written = written_schema(schema, target.metadata)
@@ -319,7 +338,13 @@ def written_schema(schema: Schema, metadata: Any = None) -> pa.Schema:
 
 def _is_binary(type_: pa.DataType) -> bool:
     return any(
-        is_one(type_) for is_one in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
+        is_one(type_)
+        for is_one in (
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+            pa.types.is_fixed_size_binary,
+            pa.types.is_binary_view,
+        )
     )
 
 

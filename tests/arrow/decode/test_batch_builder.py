@@ -188,7 +188,10 @@ def test_declared_types_come_back(type_: pa.DataType, values: list[Any], wire: l
     structs = [None if v is None else {"a": v} for v in values]
     assert built([in_struct], pa.schema([("x", pa.struct([("a", type_)]))])).column(0).to_pylist() == structs
     of_structs = [None if row is None else [{"a": v} for v in row] for row in rows]
-    assert built([_named(nested, "x/a")], pa.schema([("x", pa.list_(pa.struct([("a", type_)])))])).column(0).to_pylist() == of_structs
+    assert (
+        built([_named(nested, "x/a")], pa.schema([("x", pa.list_(pa.struct([("a", type_)])))])).column(0).to_pylist()
+        == of_structs
+    )
 
 
 def _named(column: ColumnBuffers, name: str) -> ColumnBuffers:
@@ -229,8 +232,12 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("type_", "kind", "wire", "row"), BAD, ids=lambda v: str(v) if isinstance(v, pa.DataType) else "")
-def test_a_value_out_of_range_ends_the_batch_before_its_row(type_: pa.DataType, kind: Kind, wire: list[Any], row: int) -> None:
+@pytest.mark.parametrize(
+    ("type_", "kind", "wire", "row"), BAD, ids=lambda v: str(v) if isinstance(v, pa.DataType) else ""
+)
+def test_a_value_out_of_range_ends_the_batch_before_its_row(
+    type_: pa.DataType, kind: Kind, wire: list[Any], row: int
+) -> None:
     batch, fault = faulty(scalars(kind, wire), type_)
     assert (fault.row, fault.feature) == (row, "x")
     assert str(type_) in fault.reason
@@ -240,7 +247,11 @@ def test_a_value_out_of_range_ends_the_batch_before_its_row(type_: pa.DataType, 
 
 
 def test_the_lowest_row_of_several_faults_wins() -> None:
-    columns = {"a": scalars(INT, [0, 0, 0, 300], "a"), "b": scalars(INT, [0, 0, 300, 0], "b"), "c": scalars(INT, [0] * 4, "c")}
+    columns = {
+        "a": scalars(INT, [0, 0, 0, 300], "a"),
+        "b": scalars(INT, [0, 0, 300, 0], "b"),
+        "c": scalars(INT, [0] * 4, "c"),
+    }
     batch, fault = to_batch(columns, 4, pa.schema([("a", pa.int8()), ("b", pa.int8()), ("c", pa.int8())]))
     assert fault is not None
     assert (fault.row, fault.feature) == (2, "b")
@@ -321,7 +332,9 @@ def test_given_categories_are_kept_whole_and_in_order() -> None:
 
 
 def test_a_value_outside_the_given_categories_is_a_fault() -> None:
-    _, fault = faulty(scalars(BYTES, [b"a", None, b"z"]), pa.dictionary(pa.int8(), pa.string()), dictionaries={"x": pa.array(["a"])})
+    _, fault = faulty(
+        scalars(BYTES, [b"a", None, b"z"]), pa.dictionary(pa.int8(), pa.string()), dictionaries={"x": pa.array(["a"])}
+    )
     assert fault.row == 2
 
 
@@ -341,7 +354,9 @@ def test_categories_of_all_batches_become_one() -> None:
 
 
 def test_a_struct_is_null_where_all_its_leaves_are() -> None:
-    type_ = pa.struct([("a", pa.int8()), ("b", pa.struct([("c", pa.string()), ("d", pa.list_(pa.float32()))])), ("n", pa.null())])
+    type_ = pa.struct(
+        [("a", pa.int8()), ("b", pa.struct([("c", pa.string()), ("d", pa.list_(pa.float32()))])), ("n", pa.null())]
+    )
     columns = [scalars(INT, [1, None, None], "x/a"), nothing(3, "x/b/c"), lists(FLOAT, [None, None, [2.0]], "x/b/d")]
     assert built(columns, pa.schema([("x", type_)])).column(0).to_pylist() == [
         {"a": 1, "b": None, "n": None},
@@ -434,7 +449,10 @@ def test_absent_features_are_null_or_the_default() -> None:
 
 
 def test_columns_are_those_of_the_schema_in_its_order() -> None:
-    schema = pa.schema([pa.field("b", pa.int8(), nullable=False), pa.field("a", pa.int64(), metadata={b"k": b"v"})], metadata={b"m": b"n"})
+    schema = pa.schema(
+        [pa.field("b", pa.int8(), nullable=False), pa.field("a", pa.int64(), metadata={b"k": b"v"})],
+        metadata={b"m": b"n"},
+    )
     columns = [scalars(INT, [1], "a"), scalars(INT, [2], "b"), scalars(INT, [3], "c")]
     assert built(columns, schema).schema.equals(schema, check_metadata=True)
 
@@ -459,8 +477,16 @@ def test_no_rows() -> None:
 
 
 def test_views_and_run_ends_are_handed_over_plain() -> None:
-    views = pa.schema([("x", pa.list_view(pa.string_view())), ("y", pa.run_end_encoded(pa.int32(), pa.int8())), ("z", pa.large_string())])
-    assert BatchBuilder(views).schema == pa.schema([("x", pa.list_(pa.string())), ("y", pa.int8()), ("z", pa.large_string())])
+    views = pa.schema(
+        [
+            ("x", pa.list_view(pa.string_view())),
+            ("y", pa.run_end_encoded(pa.int32(), pa.int8())),
+            ("z", pa.large_string()),
+        ]
+    )
+    assert BatchBuilder(views).schema == pa.schema(
+        [("x", pa.list_(pa.string())), ("y", pa.int8()), ("z", pa.large_string())]
+    )
 
 
 def test_extension_types_are_restored() -> None:
@@ -480,7 +506,11 @@ def test_inferred_columns_in_one_go() -> None:
     schema = arrow_schema(join_columns(observe_all(first), observe_all(second)))
     builder = BatchBuilder(schema)
     batches = [builder.batch({c.name: c for c in columns}, columns[0].rows)[0] for columns in (first, second)]
-    assert to_table(batches, schema).to_pydict() == {"a": ["t", None, None], "b": [[1], [2], [1, 2]], "c": [None, None, 1.5]}
+    assert to_table(batches, schema).to_pydict() == {
+        "a": ["t", None, None],
+        "b": [[1], [2], [1, 2]],
+        "c": [None, None, 1.5],
+    }
 
 
 # ---- plans
@@ -491,7 +521,9 @@ def test_plan_of_a_schema() -> None:
         [
             pa.field("a", pa.int8(), nullable=False),
             pa.field("b", pa.list_(pa.string())),
-            pa.field("c", pa.struct([pa.field("d", pa.binary(), nullable=False), pa.field("e", pa.list_(pa.date32()))])),
+            pa.field(
+                "c", pa.struct([pa.field("d", pa.binary(), nullable=False), pa.field("e", pa.list_(pa.date32()))])
+            ),
             with_encoding(pa.field("r", pa.list_(pa.float64())), "raw"),
             pa.field("n", pa.null()),
             pa.field("s", pa.list_(pa.list_(pa.float32()))),

@@ -28,7 +28,9 @@ def assembled(assembly: Assembly, *parts: list[Any]) -> pa.Array:
 def attempted(assembly: Assembly, *parts: list[Any]) -> tuple[pa.Array, Any]:
     assembler = Assembler(Schema([assembly.field("x")]))
     schema = assembler.parts.to_arrow()
-    batch = pa.record_batch([pa.array(part, type_) for part, type_ in zip(parts, schema.types, strict=True)], schema=schema)
+    batch = pa.record_batch(
+        [pa.array(part, type_) for part, type_ in zip(parts, schema.types, strict=True)], schema=schema
+    )
     made, fault = assembler.batch(batch)
     made.validate(full=True)
     assert made.schema == assembled_schema(Schema([assembly.field("x")])).to_arrow()
@@ -59,7 +61,9 @@ def test_bytes_of_an_array(encoding: str, dtype: str) -> None:
     name = str(pa.from_numpy_dtype(np.dtype(dtype)))
     values = [[0, 1, 1], [1, 0, 1]]
     compress = encoding == "zlib"
-    column = assembled(Assembly("x", name, encoding, shape=(None, 3)), [raw(values, dtype, compress), None, raw([], dtype, compress)])
+    column = assembled(
+        Assembly("x", name, encoding, shape=(None, 3)), [raw(values, dtype, compress), None, raw([], dtype, compress)]
+    )
     assert column.to_pylist() == [values, None, []]
 
 
@@ -83,11 +87,15 @@ def test_bits_of_uint64() -> None:
 
 def test_least_value_is_null_where_it_says_so() -> None:
     assert assembled(Assembly("x", "int8", sentinel=True), [-128, 1, None]).to_pylist() == [None, 1, None]
-    rows = assembled(Assembly("x", "int32", shape=(2,), sentinel=True), [[-(2**31)] * 2, [-(2**31), 0], None]).to_pylist()
+    rows = assembled(
+        Assembly("x", "int32", shape=(2,), sentinel=True), [[-(2**31)] * 2, [-(2**31), 0], None]
+    ).to_pylist()
     assert rows == [None, [-(2**31), 0], None]
 
 
-NESTED = st.lists(st.none() | st.lists(st.lists(st.lists(st.integers(-9, 9), max_size=3), max_size=3), max_size=3), max_size=6)
+NESTED = st.lists(
+    st.none() | st.lists(st.lists(st.lists(st.integers(-9, 9), max_size=3), max_size=3), max_size=3), max_size=6
+)
 
 
 @given(rows=NESTED, begin=st.integers(0, 3))
@@ -99,7 +107,9 @@ def test_lists_in_lists(rows: list[Any], begin: int) -> None:
     inner = [None if row is None else [len(b) for a in row for b in a] for row in rows]
     assembler = Assembler(Schema([assembly.field("x")]))
     schema = assembler.parts.to_arrow()
-    batch = pa.record_batch([pa.array(p, t) for p, t in zip([values, outer, inner], schema.types, strict=True)], schema=schema)
+    batch = pa.record_batch(
+        [pa.array(p, t) for p, t in zip([values, outer, inner], schema.types, strict=True)], schema=schema
+    )
     made, fault = assembler.batch(batch.slice(begin))
     made.validate(full=True)
     assert fault is None
@@ -126,8 +136,16 @@ def test_lists_in_lists(rows: list[Any], begin: int) -> None:
         (Assembly("x", "int8", "bytes", shape=(None, None), shape_feature="s"), [b"12", [1, 2]], [b"12", [1]]),
         (Assembly("x", "int8", "bytes", shape=(None, None), shape_feature="s"), [b"12", [1, 2]], [b"12", [-1, -2]]),
         (Assembly("x", "int8", "bytes", shape=(None, None), shape_feature="s"), [b"12", [1, 2]], [b"", [2**31, 0]]),
-        (Assembly("x", "int8", "bytes", shape=(None, None), shape_feature="s"), [b"12", [1, 2]], [b"12", [2**62, 2**62]]),
-        (Assembly("x", "int8", "bytes", shape=(None, 2, None), shape_feature="s"), [b"12", [1, 2, 1]], [b"12", [2, 1, 1]]),
+        (
+            Assembly("x", "int8", "bytes", shape=(None, None), shape_feature="s"),
+            [b"12", [1, 2]],
+            [b"12", [2**62, 2**62]],
+        ),
+        (
+            Assembly("x", "int8", "bytes", shape=(None, 2, None), shape_feature="s"),
+            [b"12", [1, 2, 1]],
+            [b"12", [2, 1, 1]],
+        ),
         (Assembly("x", "int64", sequence=(None, None), lengths=("l",)), [[1, 2], [2]], [[1, 2], [1]]),
         (Assembly("x", "int64", sequence=(None, None), lengths=("l",)), [[1, 2], [2]], [[1, 2], [3, -1]]),
         (Assembly("x", "int64", sequence=(None, None), lengths=("l",)), [[1, 2], [2]], [[1, 2], [2**62, 2**62]]),
@@ -154,7 +172,14 @@ def test_assembly_travels_with_the_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{", "[]", '{"values": "x"}', '{"values": "x", "dtype": "no"}', '{"values": "x", "dtype": "int8", "shape": [null, null]}']
+    "text",
+    [
+        "{",
+        "[]",
+        '{"values": "x"}',
+        '{"values": "x", "dtype": "no"}',
+        '{"values": "x", "dtype": "int8", "shape": [null, null]}',
+    ],
 )
 def test_damaged_assembly_is_refused(text: str) -> None:
     with pytest.raises(SchemaError):

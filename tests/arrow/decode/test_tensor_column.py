@@ -64,7 +64,8 @@ def test_what_the_records_have_decides(read: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "stored"), [("int16", "<i2"), ("uint64", "<u8"), ("float16", "<f2"), ("float64", "<f8"), ("bool", "?"), ("int8", "i1")]
+    ("dtype", "stored"),
+    [("int16", "<i2"), ("uint64", "<u8"), ("float16", "<f2"), ("float64", "<f8"), ("bool", "?"), ("int8", "i1")],
 )
 def test_raw_arrays_of_any_number(read: Any, dtype: str, stored: str) -> None:
     values = np.array([[1, 0], [0, 1]], stored)
@@ -129,7 +130,11 @@ def test_the_number_of_values_says_how_long_one_free_axis_is(read: Any, write: A
 @pytest.mark.parametrize("write", [floats, raw])
 def test_several_free_axes_need_the_companion(read: Any, write: Any) -> None:
     schema = {"x": tensor("float32", (None, None))}
-    payloads = [example(x=write(1, 2), **{"x/shape": int64s(1, 2)}), b"", example(x=write(3, 4), **{"x/shape": int64s(2, 1)})]
+    payloads = [
+        example(x=write(1, 2), **{"x/shape": int64s(1, 2)}),
+        b"",
+        example(x=write(3, 4), **{"x/shape": int64s(2, 1)}),
+    ]
     assert cells(read(payloads, schema), "x") == [[[1, 2]], None, [[3], [4]]]
     with pytest.raises(tfr.DecodeError, match=r"record 3.*'x/shape'"):
         read([*payloads, example(x=write(1))], schema)
@@ -150,12 +155,18 @@ def test_arrays_of_text(read: Any) -> None:
 @pytest.mark.fault(44)
 def test_defaults_of_arrays_and_lists(read: Any) -> None:
     payloads = [example(x=int64s(1, 2), y=int64s(3, 4)), example(y=b"")]
-    schema = {"x": tensor("uint8", (2,), default=7), "y": list_("int8", 2, default=[8, 9]), "z": list_("int64", default=[1])}
+    schema = {
+        "x": tensor("uint8", (2,), default=7),
+        "y": list_("int8", 2, default=[8, 9]),
+        "z": list_("int64", default=[1]),
+    }
     assert read(payloads, schema).to_pydict() == {"x": [[1, 2], [7, 7]], "y": [[3, 4], [8, 9]], "z": [[1], [1]]}
 
 
 @pytest.mark.fault(44)
-@pytest.mark.parametrize("made", [tensor("uint8", (2,), required=True), list_("int64", required=True), scalar("int64", required=True)])
+@pytest.mark.parametrize(
+    "made", [tensor("uint8", (2,), required=True), list_("int64", required=True), scalar("int64", required=True)]
+)
 def test_required_features(read: Any, made: Any) -> None:
     with pytest.raises(tfr.FeatureNotFoundError, match=r"record 0.*'y'"):
         read([example(x=int64s(1))], {"y": made})
@@ -165,11 +176,19 @@ def test_required_features(read: Any, made: Any) -> None:
 
 
 def test_steps_of_arrays(read: Any) -> None:
-    payloads = [sequence_example({}, {"x": [raw(1, 2), raw(3, 4)], "y": [int64s(1), int64s(2)]}), b"", sequence_example({}, {"x": []})]
+    payloads = [
+        sequence_example({}, {"x": [raw(1, 2), raw(3, 4)], "y": [int64s(1), int64s(2)]}),
+        b"",
+        sequence_example({}, {"x": []}),
+    ]
     schema = {"x": sequence(tensor("float32", (2,))), "y": sequence("int8")}
     table = read(payloads, schema, record_type="sequence_example")
     assert table["x"].type == pa.list_(pa.fixed_shape_tensor(pa.float32(), [2]))
-    assert [None if row is None else [step.as_py() for step in row] for row in map(_steps, table["x"])] == [[[1, 2], [3, 4]], None, []]
+    assert [None if row is None else [step.as_py() for step in row] for row in map(_steps, table["x"])] == [
+        [[1, 2], [3, 4]],
+        None,
+        [],
+    ]
     assert table["y"].to_pylist() == [[1, 2], None, None]
 
 
@@ -179,7 +198,9 @@ def _steps(row: Any) -> Any:
 
 def test_frames_as_bytes(read: Any) -> None:
     """YouTube-8M: each step is the bytes of 4 (there 1024) values."""
-    payloads = [sequence_example({"id": blobs(b"v")}, {"rgb": [blobs(bytes([1, 2, 3, 4])), blobs(bytes([5, 6, 7, 8]))]})]
+    payloads = [
+        sequence_example({"id": blobs(b"v")}, {"rgb": [blobs(bytes([1, 2, 3, 4])), blobs(bytes([5, 6, 7, 8]))]})
+    ]
     schema = {"id": text(), "rgb": sequence(tensor("uint8", (4,), encoding="raw"))}
     table = read(payloads, schema, record_type="sequence_example")
     frames = table["rgb"][0].values.to_numpy_ndarray()
@@ -191,10 +212,10 @@ def test_steps_with_a_free_axis(read: Any) -> None:
     payloads = [sequence_example({}, {"position": [raw(1, 2, 3, 4), raw(5, 6)]})]
     schema = {"position": sequence(tensor("float32", (None, 2)))}
     table = read(payloads, schema, record_type="sequence_example")
-    assert [step.tolist() for step in to_cells(table["position"].chunk(0).values, pa.field("", table["position"].type.value_type))] == [
-        [[1, 2], [3, 4]],
-        [[5, 6]],
-    ]
+    assert [
+        step.tolist()
+        for step in to_cells(table["position"].chunk(0).values, pa.field("", table["position"].type.value_type))
+    ] == [[[1, 2], [3, 4]], [[5, 6]]]
     bad = [*payloads, sequence_example({}, {"position": [raw(1, 2), raw(1, 2, 3)]})]
     with pytest.raises(tfr.DecodeError, match=r"record 1.*a multiple of 8") as caught:
         read(bad, schema, record_type="sequence_example")

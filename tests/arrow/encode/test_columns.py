@@ -86,7 +86,9 @@ def on_wire(value: Any, type_: pa.DataType) -> Any:
     if t.is_date64(type_):
         return (value - dt.date(1970, 1, 1)).days * 86_400_000
     if t.is_time(type_):
-        inside = dt.timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
+        inside = dt.timedelta(
+            hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond
+        )
         return ticks(inside, type_.unit)
     if t.is_timestamp(type_):
         if not hasattr(value, "as_unit"):
@@ -200,7 +202,9 @@ def test_raw_keeps_the_bits_of_float64(rows: list[Any]) -> None:
 
 
 def test_encoding_comes_from_argument_metadata_and_float64_in_this_order() -> None:
-    fields = [pa.field(n, pa.float64(), metadata={b"tfrecord_io.encoding": b"raw"} if n == "b" else None) for n in "abc"]
+    fields = [
+        pa.field(n, pa.float64(), metadata={b"tfrecord_io.encoding": b"raw"} if n == "b" else None) for n in "abc"
+    ]
     schema = pa.schema([*fields, ("s", pa.struct([("x", pa.float64()), ("y", pa.int8())]))])
 
     def raw(**options: Any) -> list[str]:
@@ -220,12 +224,15 @@ def test_encoding_comes_from_argument_metadata_and_float64_in_this_order() -> No
 
 
 def float64_batch(values: list[float | None], **more: Any) -> pa.RecordBatch:
-    return pa.record_batch([pa.array(values, pa.float64()), pa.array([values], pa.list_(pa.float64())).values], names=["a", "b"], **more)
+    return pa.record_batch(
+        [pa.array(values, pa.float64()), pa.array([values], pa.list_(pa.float64())).values], names=["a", "b"], **more
+    )
 
 
 def test_rounding_is_counted_once_for_a_write() -> None:
     batch = pa.record_batch(
-        [pa.array([0.1, 0.5, None, math.nan, math.inf]), pa.array([[0.1, 0.2], [], [0.3], None, [1.0]])], names=["a", "b"]
+        [pa.array([0.1, 0.5, None, math.nan, math.inf]), pa.array([[0.1, 0.2], [], [0.3], None, [1.0]])],
+        names=["a", "b"],
     )
     plan = plan_writing(batch.schema)
     encode_columns(batch, plan)
@@ -343,11 +350,15 @@ def test_dictionaries_are_found_wherever_they_are() -> None:
     nested = pa.StructArray.from_arrays([lists], names=["l"])
     batch = pa.record_batch([d, nested, pa.array([1, 2])], names=["d", "s", "n"])
     found = dictionaries(batch, plan_writing(batch.schema))
-    assert {k: (v.type, v.to_pylist()) for k, v in found.items()} == dict.fromkeys(["d", "s/l"], (pa.string(), ["x", "y"]))
+    assert {k: (v.type, v.to_pylist()) for k, v in found.items()} == dict.fromkeys(
+        ["d", "s/l"], (pa.string(), ["x", "y"])
+    )
 
 
 def test_no_columns_and_no_rows() -> None:
     empty = pa.table({"a": [1, 2]}).select([]).to_batches()[0]
     assert encode_columns(empty, plan_writing(empty.schema)) == []
-    batch = pa.RecordBatch.from_pylist([], pa.schema([("a", pa.list_(pa.string())), ("b", pa.bool_()), ("c", pa.float64())]))
+    batch = pa.RecordBatch.from_pylist(
+        [], pa.schema([("a", pa.list_(pa.string())), ("b", pa.bool_()), ("c", pa.float64())])
+    )
     assert [c.rows for c in encode_columns(batch, plan_writing(batch.schema))] == [0, 0, 0]

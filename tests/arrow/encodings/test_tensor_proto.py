@@ -16,7 +16,12 @@ from arrow_tables import LEAVES
 from tfrecord_io.schema.types import is_number, is_text_or_bytes
 
 TYPES = [(type_, values) for type_, values in LEAVES if is_number(type_) or is_text_or_bytes(type_)]
-PLAIN = {pa.large_string(): pa.string(), pa.string_view(): pa.string(), pa.large_binary(): pa.binary(), pa.binary_view(): pa.binary()}
+PLAIN = {
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+}
 
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
@@ -56,9 +61,13 @@ def _bits(rows: list[Any], type_: pa.DataType) -> list[Any]:
         (tfr.serialize_tensor(np.array(b"\xff", object)), pa.string(), "no string"),
     ],
 )
-def test_what_is_no_such_tensor_names_its_record(engine: str, tmp_path: Path, cell: bytes, type_: pa.DataType, said: str) -> None:
+def test_what_is_no_such_tensor_names_its_record(
+    engine: str, tmp_path: Path, cell: bytes, type_: pa.DataType, said: str
+) -> None:
     value = np.dtype("i2").type(1) if pa.types.is_int16(type_) else [1] if pa.types.is_list(type_) else "a"
-    tfr.write_tfrecord(pa.table({"x": pa.array([value, None], type_)}), tmp_path / "a", column_encoding={"x": "tensor_proto"})
+    tfr.write_tfrecord(
+        pa.table({"x": pa.array([value, None], type_)}), tmp_path / "a", column_encoding={"x": "tensor_proto"}
+    )
     (first, second) = tfr.RecordReader(tmp_path / "a")
     with tfr.RecordWriter(tmp_path / "b") as writer:
         for payload in (first, second, tfr.encode_example({"x": cell})):

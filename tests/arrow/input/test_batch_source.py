@@ -96,7 +96,9 @@ def test_rows_without_columns_are_kept() -> None:
     assert [b.num_rows for b in open_input(pd.DataFrame(index=range(3)))] == [3]
 
 
-@pytest.mark.parametrize("data", [5, "a.csv", b"x", np.zeros(3), None, [1, 2], pa.array([1]), pd.Series([1])], ids=type_name)
+@pytest.mark.parametrize(
+    "data", [5, "a.csv", b"x", np.zeros(3), None, [1, 2], pa.array([1]), pd.Series([1])], ids=type_name
+)
 def test_what_holds_no_table_is_a_type_error(data: Any) -> None:
     with pytest.raises((TypeError, pa.ArrowInvalid)):
         open_input(data)
@@ -112,7 +114,11 @@ def test_an_iterable_of_nothing_has_no_rows() -> None:
 
 @pytest.mark.parametrize(
     ("other", "said"),
-    [({"a": ["x"], "b": ["x"]}, "item 1.*another type"), ({"a": [1]}, "item 1.*'b'"), ({"b": ["x"], "a": [1]}, "order")],
+    [
+        ({"a": ["x"], "b": ["x"]}, "item 1.*another type"),
+        ({"a": [1]}, "item 1.*'b'"),
+        ({"b": ["x"], "a": [1]}, "order"),
+    ],
 )
 def test_items_of_another_schema_are_refused(other: dict[str, Any], said: str) -> None:
     source = open_input([{"a": [1], "b": ["x"]}, other])
@@ -135,7 +141,9 @@ def test_dictionaries_are_made_one() -> None:
 
 
 def test_pandas_keeps_its_metadata_and_index() -> None:
-    frame = pd.DataFrame({"a": pd.array([1, None], "Int8"), "c": pd.Categorical(["x", "y"])}, index=pd.Index([5, 6], name="i"))
+    frame = pd.DataFrame(
+        {"a": pd.array([1, None], "Int8"), "c": pd.Categorical(["x", "y"])}, index=pd.Index([5, 6], name="i")
+    )
     found = open_input(frame)
     assert found.schema.names == ["a", "c", "i"]
     assert json.loads(found.schema.metadata[b"pandas"])["index_columns"] == ["i"]
@@ -148,7 +156,9 @@ def test_index_as_in_parquet(index: bool | None, names: list[str]) -> None:
 
 
 def test_nan_is_missing_unless_told() -> None:
-    frame = pd.DataFrame({"a": [1.5, math.nan], "t": pd.to_datetime(["2020", None]), "n": pd.array([1.0, None], "Float64")})
+    frame = pd.DataFrame(
+        {"a": [1.5, math.nan], "t": pd.to_datetime(["2020", None]), "n": pd.array([1.0, None], "Float64")}
+    )
     assert table(open_input(frame)).column("a").null_count == 1
     kept = table(open_input(frame, nan_to_null=False))
     assert [c.null_count for c in kept.columns] == [0, 1, 1]
@@ -266,8 +276,12 @@ def test_mappings_that_are_no_table(data: dict[Any, Any], said: str) -> None:
         open_input(data)
 
 
-@pytest.mark.parametrize("of", [lambda x: x, lambda x: [x], lambda x: iter([x])], ids=["alone", "in a list", "iterated"])
-@pytest.mark.parametrize("array", [np.zeros((2, 3)), np.zeros(3), np.array(["a"]), np.array([{}])], ids=lambda x: str(x.dtype))
+@pytest.mark.parametrize(
+    "of", [lambda x: x, lambda x: [x], lambda x: iter([x])], ids=["alone", "in a list", "iterated"]
+)
+@pytest.mark.parametrize(
+    "array", [np.zeros((2, 3)), np.zeros(3), np.array(["a"]), np.array([{}])], ids=lambda x: str(x.dtype)
+)
 def test_an_array_alone_has_no_name(of: Any, array: np.ndarray) -> None:
     with pytest.raises(TypeError, match=r"an ndarray of shape .* has no name: pass a dict, \{'x': array\}"):
         open_input(of(array))

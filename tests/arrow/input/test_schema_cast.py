@@ -60,7 +60,9 @@ def test_a_cast_that_loses_nothing_is_done(values: list[float]) -> None:
     assert found.to_pylist() == values
 
 
-@pytest.mark.parametrize("declared", [tfr.scalar("float32"), tfr.list_("float32"), tfr.tensor("float32", (2,))], ids=repr)
+@pytest.mark.parametrize(
+    "declared", [tfr.scalar("float32"), tfr.list_("float32"), tfr.tensor("float32", (2,))], ids=repr
+)
 def test_rounding_to_a_declared_float32_is_said_as_without_a_schema(tmp_path: Path, declared: Any) -> None:
     values = [0.1, 0.5] if declared == tfr.scalar("float32") else [np.array([0.1, 0.5])]
     path = tmp_path / "x.tfrecord"
@@ -74,7 +76,12 @@ def test_rounding_to_a_declared_float32_is_said_as_without_a_schema(tmp_path: Pa
 
 @pytest.mark.parametrize(
     "data",
-    [{"x": CUBE}, {"x": list(CUBE)}, pd.DataFrame({"x": list(CUBE)}), pa.table({"x": pa.FixedShapeTensorArray.from_numpy_ndarray(CUBE)})],
+    [
+        {"x": CUBE},
+        {"x": list(CUBE)},
+        pd.DataFrame({"x": list(CUBE)}),
+        pa.table({"x": pa.FixedShapeTensorArray.from_numpy_ndarray(CUBE)}),
+    ],
     ids=["array", "list", "frame", "arrow"],
 )
 def test_batches_of_one_shape_are_some_of_a_declared_free_one(tmp_path: Path, data: Any) -> None:
@@ -82,7 +89,9 @@ def test_batches_of_one_shape_are_some_of_a_declared_free_one(tmp_path: Path, da
     with tfr.open_writer(path, schema={"x": tfr.tensor("float32", (None, 2))}) as writer:
         writer.write(data)
         writer.write({"x": [CUBE[0][:1], CUBE[1]]})
-    assert [cell.tolist() for cell in tfr.read_tfrecord(path)["x"]] == [each.tolist() for each in (*CUBE, CUBE[0][:1], CUBE[1])]
+    assert [cell.tolist() for cell in tfr.read_tfrecord(path)["x"]] == [
+        each.tolist() for each in (*CUBE, CUBE[0][:1], CUBE[1])
+    ]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,9 @@ def test_any_tensors_become_tensors_of_free_axes(data: st.DataObject) -> None:
 def test_lists_are_reshaped_in_c_order(data: st.DataObject) -> None:
     shape = tuple(data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3)))
     rows = [data.draw(st.one_of(st.none(), st.just(np.arange(at, at + np.prod(shape))))) for at in range(3)]
-    form = data.draw(st.sampled_from([pa.list_, pa.large_list, pa.list_view, lambda type_: pa.list_(type_, int(np.prod(shape)))]))
+    form = data.draw(
+        st.sampled_from([pa.list_, pa.large_list, pa.list_view, lambda type_: pa.list_(type_, int(np.prod(shape)))])
+    )
     array = pa.array([None if row is None else row.tolist() for row in rows], form(pa.int64()))
     free = data.draw(st.sampled_from([None, *range(len(shape))]))
     axes = tuple(None if at == free else axis for at, axis in enumerate(shape))
@@ -79,7 +81,9 @@ FIXED = tensor_field("x", element("int16"), (2, 2))
         ([5], pa.int16(), FIXED, 10, r"shape \(\)"),
     ],
 )
-def test_what_does_not_fit_names_its_row(rows: list[Any], type_: pa.DataType, target: pa.Field, record: int | None, said: str) -> None:
+def test_what_does_not_fit_names_its_row(
+    rows: list[Any], type_: pa.DataType, target: pa.Field, record: int | None, said: str
+) -> None:
     batch = pa.record_batch([pa.array(rows, type_)], names=["x"])
     with pytest.raises(EncodeError, match=said) as caught:
         cast_columns(batch, pa.schema([target]), 10)

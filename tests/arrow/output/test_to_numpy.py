@@ -40,7 +40,10 @@ def plain(array: pa.Array) -> list[Any]:
 
 
 @law
-@given(data=st.data(), leaf=st.sampled_from([each for each in LEAVES if "view" not in str(each[0]) and not pa.types.is_float16(each[0])]))
+@given(
+    data=st.data(),
+    leaf=st.sampled_from([each for each in LEAVES if "view" not in str(each[0]) and not pa.types.is_float16(each[0])]),
+)
 def test_values_are_those_of_arrow(data: st.DataObject, leaf: tuple[pa.DataType, st.SearchStrategy[Any]]) -> None:
     type_, values = leaf
     array = pa.array(data.draw(st.lists(st.none() | values, max_size=8)), type_)
@@ -51,7 +54,10 @@ def test_values_are_those_of_arrow(data: st.DataObject, leaf: tuple[pa.DataType,
 
 
 @law
-@given(rows=st.lists(st.none() | st.lists(st.integers(0, 9), max_size=3), max_size=9), cuts=st.lists(st.integers(0, 9), max_size=2))
+@given(
+    rows=st.lists(st.none() | st.lists(st.integers(0, 9), max_size=3), max_size=9),
+    cuts=st.lists(st.integers(0, 9), max_size=2),
+)
 def test_parts_joined_are_the_whole(rows: list[list[int] | None], cuts: list[int]) -> None:
     array = pa.array(rows, pa.list_(pa.int64()))
     field = pa.field("x", array.type)
@@ -92,7 +98,9 @@ def test_tensors_of_several_shapes() -> None:
     rows = to_rows(column, pa.field("x", column.type))
     assert isinstance(rows, Ragged)
     got = rows.objects(0, 4)
-    assert all((a is None and b is None) or (a.shape == b.shape and (a == b).all()) for a, b in zip(got, cells, strict=True))
+    assert all(
+        (a is None and b is None) or (a.shape == b.shape and (a == b).all()) for a, b in zip(got, cells, strict=True)
+    )
     assert rows.shapes is not None
     assert rows.shapes.tolist() == [[2, 3], [0, 0], [0, 3], [1, 3]]
     assert rows.padded(0, 4, -1).shape == (4, 2, 3)

@@ -67,7 +67,12 @@ def test_lists_are_arrays() -> None:
 def test_backends() -> None:
     table = pa.table({"n": pa.array([1], pa.int8()), "s": ["a"], "f": pa.array([1.0], pa.float32()), "b": [True]})
     assert [str(d) for d in to_pandas(table, "numpy_nullable").dtypes] == ["Int8", "string", "Float32", "boolean"]
-    assert [str(d) for d in to_pandas(table, "pyarrow").dtypes] == ["int8[pyarrow]", "string[pyarrow]", "float[pyarrow]", "bool[pyarrow]"]
+    assert [str(d) for d in to_pandas(table, "pyarrow").dtypes] == [
+        "int8[pyarrow]",
+        "string[pyarrow]",
+        "float[pyarrow]",
+        "bool[pyarrow]",
+    ]
     with pytest.raises(ValueError, match="dtype_backend"):
         to_pandas(table, "polars")
 
@@ -177,11 +182,16 @@ def test_values_that_went_missing_since_do_not_lose_bits() -> None:
         json.dumps({"columns": [{"name": "x", "field_name": "x", "numpy_type": "string"}]}).encode(),
         json.dumps({"columns": [{"name": "x", "field_name": "x", "numpy_type": "period[M]"}]}).encode(),
         json.dumps({"columns": [{"name": "x", "field_name": "x", "numpy_type": "Int8"}]}).encode(),
-        json.dumps({"index_columns": ["y", 3, None, {"kind": "range", "start": 0, "stop": 10**30, "step": 1}]}).encode(),
+        json.dumps(
+            {"index_columns": ["y", 3, None, {"kind": "range", "start": 0, "stop": 10**30, "step": 1}]}
+        ).encode(),
         json.dumps({"index_columns": [{"kind": "range", "start": 0, "stop": 2, "step": 0}]}).encode(),
         json.dumps({"index_columns": [{"kind": "range", "start": 0, "stop": 2, "step": 1, "name": {}}]}).encode(),
         json.dumps(
-            {"columns": [{"name": "(" * 5000, "field_name": "x", "numpy_type": "int64"}], "column_indexes": [{"name": 1}, {}]}
+            {
+                "columns": [{"name": "(" * 5000, "field_name": "x", "numpy_type": "int64"}],
+                "column_indexes": [{"name": 1}, {}],
+            }
         ).encode(),
         json.dumps(
             {
@@ -206,7 +216,9 @@ def test_register_pandas_may_be_called_twice(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(pd.DataFrame, "to_tfrecord", None, raising=False)
     calls: list[Any] = []
     monkeypatch.setattr(tfr, "read_tfrecord", lambda path, **options: calls.append((path, options)), raising=False)
-    monkeypatch.setattr(tfr, "write_tfrecord", lambda frame, path, **options: calls.append((frame, path, options)), raising=False)
+    monkeypatch.setattr(
+        tfr, "write_tfrecord", lambda frame, path, **options: calls.append((frame, path, options)), raising=False
+    )
     register_pandas()
     register_pandas()
     pd.read_tfrecord("a", limit=1)

@@ -85,7 +85,9 @@ def test_tensors_have_their_shape() -> None:
 def test_tensors_in_structs_and_in_steps_have_the_dtype_of_their_field() -> None:
     field = tensor_field("x", element("complex64"), (2,))
     data = np.array([[1 + 2j, 3], [4, 5j]], np.complex64)
-    tensors = pa.ExtensionArray.from_storage(field.type, pa.FixedSizeListArray.from_arrays(data.view(np.float32).reshape(-1), 4))
+    tensors = pa.ExtensionArray.from_storage(
+        field.type, pa.FixedSizeListArray.from_arrays(data.view(np.float32).reshape(-1), 4)
+    )
     struct = pa.StructArray.from_arrays([tensors], fields=[field])
     np.testing.assert_array_equal(cell(struct, 1)["x"], data[1], strict=True)
     steps = pa.ListArray.from_arrays([0, 2, 2], tensors)

@@ -41,7 +41,9 @@ EVERYTHING = f.FeaturesDict(
         "labeled": f.LabeledImage(labels=3, shape=(None, None, 1)),
         "mask": f.Tensor(shape=(None,), dtype=np.bool_, encoding="bytes"),
         "nested": {"a": {"b": np.int8, "c/d": f.Sequence({"x": np.int64, "name": f.Text()})}},
-        "objects": f.Sequence({"bbox": f.BBoxFeature(), "label": f.ClassLabel(names=["x", "y"]), "parts": f.Sequence(np.int32)}),
+        "objects": f.Sequence(
+            {"bbox": f.BBoxFeature(), "label": f.ClassLabel(names=["x", "y"]), "parts": f.Sequence(np.int32)}
+        ),
         "optional": f.Scalar(np.int32, optional=True),
         "optional_text": f.Scalar(np.str_, optional=True),
         "pairs": f.Sequence(f.Tensor(shape=(2,), dtype=np.int64), length=2),
@@ -76,41 +78,46 @@ EPISODES = f.FeaturesDict(
 def everything(rng):
     for i in range(4):
         n = i % 3
-        yield f"{i}", {
-            "audio": rng.integers(-9, 9, (5 * n, 2), dtype=np.int16),
-            "bbox": f.BBox(0.0, 0.25, 0.5, 1.0),
-            "bool": i % 2 == 0,
-            "bytes": bytes([0, 255, i]),
-            "caption": {"de": f"größe {i}", "en": f"size {i}"},
-            "captions": {"de": ["ja"] * (n + 1), "en": "yes"},
-            "double": 0.1 + i,
-            "double_bytes": np.array([0.1, -1e300]),
-            "dynamic": rng.integers(0, 255, (i, n, 2), dtype=np.uint8),
-            "dynamics": [rng.integers(-9, 9, (n, 2), dtype=np.int32) for _ in range(i + 1)],  # TFDS stacks them
-            "fixed": rng.integers(-9, 9, (2, 3), dtype=np.int16),
-            "free": rng.standard_normal((n, 3)).astype(np.float32),
-            "free_last": rng.standard_normal((2, n)).astype(np.float32),
-            "half_bytes": rng.standard_normal((2, 2)).astype(np.float16),
-            "image": rng.integers(0, 255, (4, 4, 3), dtype=np.uint8),
-            "label": -1 if i == 3 else i,
-            "labels": ["a", "b"][:n],
-            "labeled": rng.integers(0, 3, (3, 2, 1), dtype=np.uint8),
-            "mask": rng.integers(0, 2, n).astype(bool),
-            "nested": {"a": {"b": -i, "c/d": {"x": list(range(n)), "name": ["n"] * n}}},
-            "objects": [{"bbox": f.BBox(0.0, 0.0, 1.0, 0.5), "label": k % 2, "parts": list(range(k))} for k in range(n)],
-            "optional": None if i == 1 else i - 2,
-            "optional_text": None if i == 2 else "",
-            "pairs": rng.integers(-9, 9, (2, 2)),
-            "ragged3": [[[[1, 2]] * k for k in range(j)] for j in range(i)],
-            "text": ["", "größe", "a\x00b", "plain"][i],
-            "uint64": 2**64 - 1 - i,
-            "uint64s": [2**63, 7][:n],
-            "vector": rng.standard_normal(3).astype(np.float32),
-            "video": rng.integers(0, 255, (n, 2, 2, 3), dtype=np.uint8),
-            "words": ["ein", "zwei"][:n],
-            "zlib": rng.integers(-9, 9, (2, 2)),
-            "zlibs": rng.standard_normal((n, 3)).astype(np.float32),
-        }
+        yield (
+            f"{i}",
+            {
+                "audio": rng.integers(-9, 9, (5 * n, 2), dtype=np.int16),
+                "bbox": f.BBox(0.0, 0.25, 0.5, 1.0),
+                "bool": i % 2 == 0,
+                "bytes": bytes([0, 255, i]),
+                "caption": {"de": f"größe {i}", "en": f"size {i}"},
+                "captions": {"de": ["ja"] * (n + 1), "en": "yes"},
+                "double": 0.1 + i,
+                "double_bytes": np.array([0.1, -1e300]),
+                "dynamic": rng.integers(0, 255, (i, n, 2), dtype=np.uint8),
+                "dynamics": [rng.integers(-9, 9, (n, 2), dtype=np.int32) for _ in range(i + 1)],  # TFDS stacks them
+                "fixed": rng.integers(-9, 9, (2, 3), dtype=np.int16),
+                "free": rng.standard_normal((n, 3)).astype(np.float32),
+                "free_last": rng.standard_normal((2, n)).astype(np.float32),
+                "half_bytes": rng.standard_normal((2, 2)).astype(np.float16),
+                "image": rng.integers(0, 255, (4, 4, 3), dtype=np.uint8),
+                "label": -1 if i == 3 else i,
+                "labels": ["a", "b"][:n],
+                "labeled": rng.integers(0, 3, (3, 2, 1), dtype=np.uint8),
+                "mask": rng.integers(0, 2, n).astype(bool),
+                "nested": {"a": {"b": -i, "c/d": {"x": list(range(n)), "name": ["n"] * n}}},
+                "objects": [
+                    {"bbox": f.BBox(0.0, 0.0, 1.0, 0.5), "label": k % 2, "parts": list(range(k))} for k in range(n)
+                ],
+                "optional": None if i == 1 else i - 2,
+                "optional_text": None if i == 2 else "",
+                "pairs": rng.integers(-9, 9, (2, 2)),
+                "ragged3": [[[[1, 2]] * k for k in range(j)] for j in range(i)],
+                "text": ["", "größe", "a\x00b", "plain"][i],
+                "uint64": 2**64 - 1 - i,
+                "uint64s": [2**63, 7][:n],
+                "vector": rng.standard_normal(3).astype(np.float32),
+                "video": rng.integers(0, 255, (n, 2, 2, 3), dtype=np.uint8),
+                "words": ["ein", "zwei"][:n],
+                "zlib": rng.integers(-9, 9, (2, 2)),
+                "zlibs": rng.standard_normal((n, 3)).astype(np.float32),
+            },
+        )
 
 
 def episodes(rng):
@@ -120,7 +127,10 @@ def episodes(rng):
                 "action": rng.standard_normal(7).astype(np.float32),
                 "is_first": k == 0,
                 "language_instruction": "pick up the größe",
-                "observation": {"image": rng.integers(0, 255, (2, 2, 3), dtype=np.uint8), "state": rng.standard_normal((2, 2))},
+                "observation": {
+                    "image": rng.integers(0, 255, (2, 2, 3), dtype=np.uint8),
+                    "state": rng.standard_normal((2, 2)),
+                },
                 "reward": float(k),
             }
             for k in range(2 * i)
@@ -181,7 +191,11 @@ def main():
         with tempfile.TemporaryDirectory() as scratch:
             builder = make_builder(name, features, examples)(data_dir=scratch)
             builder.download_and_prepare()
-            decoders = skip(features) if name == "everything" else {"steps": {"observation": {"image": tfds.decode.SkipDecoding()}}}
+            decoders = (
+                skip(features)
+                if name == "everything"
+                else {"steps": {"observation": {"image": tfds.decode.SkipDecoding()}}}
+            )
             read = builder.as_dataset(split="train", decoders=decoders, shuffle_files=False)
             records = [plain(record) for record in read]
             shutil.copytree(builder.data_dir, target)

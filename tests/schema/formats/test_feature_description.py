@@ -54,14 +54,18 @@ def test_foreign_objects_are_read_by_their_attributes() -> None:
             "b": Foreign.VarLenFeature(string),
             "c": Foreign.FixedLenSequenceFeature([2], np.float32, True, None),
             "d": Foreign.SparseFeature(["i", "j"], "v", int64, [3, 4], False),
-            "e": Foreign.RaggedFeature(int64, None, (Foreign.RowLengths("n"), Foreign.UniformRowLength(2)), int32, True),
+            "e": Foreign.RaggedFeature(
+                int64, None, (Foreign.RowLengths("n"), Foreign.UniformRowLength(2)), int32, True
+            ),
         }
     ) == {
         "a": FixedLenFeature((2, 3), "int64", [[0, 1, 2], [3, 4, 5]]),
         "b": VarLenFeature("string"),
         "c": FixedLenSequenceFeature([2], "float32", True),
         "d": SparseFeature(("i", "j"), "v", "int64", (3, 4)),
-        "e": RaggedFeature("int64", None, [RaggedFeature.RowLengths("n"), RaggedFeature.UniformRowLength(2)], "int32", True),
+        "e": RaggedFeature(
+            "int64", None, [RaggedFeature.RowLengths("n"), RaggedFeature.UniformRowLength(2)], "int32", True
+        ),
     }
 
 

@@ -45,7 +45,9 @@ def expected(directory: Path) -> list[dict[str, Any]]:
             steps = [flat(step, name) for step in value["steps"]]
             return {key: [step[key] for step in steps] for key in (steps[0] if steps else ())}
         if isinstance(value, dict):
-            return {k: v for key, each in value.items() for k, v in flat(each, f"{name}/{key}" if name else key).items()}
+            return {
+                k: v for key, each in value.items() for k, v in flat(each, f"{name}/{key}" if name else key).items()
+            }
         if isinstance(value, list):
             return {name: [flat(each, "")[""] for each in value]}
         return {name: value}
@@ -108,7 +110,9 @@ def test_class_labels_by_name(tfds: Path) -> None:
     names = ["cat", "dog", "größe"]
     assert named["label"].to_pylist() == [None if code == -1 else names[code] for code in coded["label"].to_pylist()]
     assert named["labels"].to_pylist() == [["ab"[code] for code in codes] for codes in coded["labels"].to_pylist()]
-    assert named["objects/label"].to_pylist() == [["xy"[code] for code in codes] for codes in coded["objects/label"].to_pylist()]
+    assert named["objects/label"].to_pylist() == [
+        ["xy"[code] for code in codes] for codes in coded["objects/label"].to_pylist()
+    ]
     assert named["label"].chunk(0).dictionary.to_pylist() == names
     with pytest.raises(ValueError, match="codes, names"):
         from_tfds(directory, class_labels="both")
@@ -136,7 +140,10 @@ def test_oldest_form_has_plain_content(tmp_path: Path) -> None:
         "ids": {"type": f"{MODULE}.text_feature.Text", "content": {"use_encoder": True}},
         "steps": {
             "type": f"{MODULE}.sequence_feature.Sequence",
-            "content": {"feature": {"type": f"{MODULE}.feature.Tensor", "content": {"shape": [], "dtype": "float32"}}, "length": None},
+            "content": {
+                "feature": {"type": f"{MODULE}.feature.Tensor", "content": {"shape": [], "dtype": "float32"}},
+                "length": None,
+            },
         },
     }
     schema = from_tfds(described(tmp_path, features))
@@ -163,7 +170,9 @@ def test_unknown_class_is_refused_by_name(tmp_path: Path) -> None:
     assert caught.value.path == str(tmp_path / "features.json")
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"type": "x.Tensor"}', '{"type": "x.Text", "content": {}}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"type": "x.Tensor"}', '{"type": "x.Text", "content": {}}', "[" * 100_000]
+)
 def test_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "features.json").write_text(text)
     with pytest.raises(tfr.SchemaError):
@@ -207,7 +216,11 @@ def test_no_dataset_info_says_nothing(tmp_path: Path) -> None:
 
 def test_names_of_shards_follow_the_template(tmp_path: Path) -> None:
     splits = [
-        {"name": "train", "shardLengths": ["2", "3"], "filepathTemplate": "{DATASET}/{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"},
+        {
+            "name": "train",
+            "shardLengths": ["2", "3"],
+            "filepathTemplate": "{DATASET}/{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}",
+        },
         {"name": "test", "shardLengths": [1]},
         {"name": "none"},
     ]

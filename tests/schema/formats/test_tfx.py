@@ -130,7 +130,12 @@ NUMBERS = st.sampled_from(["int16", "uint8", "int64", "float32", "bool"])
 SHAPES = st.lists(st.integers(1, 4), min_size=2, max_size=3)
 FIELDS = st.one_of(
     st.builds(scalar, VALUES, required=st.booleans()),
-    st.builds(scalar, st.sampled_from(["timestamp[ns, tz=UTC]", "dictionary<values=string, indices=int8, ordered=0>", "decimal128(5, 2)"])),
+    st.builds(
+        scalar,
+        st.sampled_from(
+            ["timestamp[ns, tz=UTC]", "dictionary<values=string, indices=int8, ordered=0>", "decimal128(5, 2)"]
+        ),
+    ),
     st.builds(scalar, st.just("int32"), default=st.integers(-(2**31), 2**31 - 1)),
     st.builds(scalar, st.just("bool"), default=st.booleans(), feature=st.just("other")),
     st.builds(text, default=st.none() | st.text(st.characters(codec="utf-8"))),
@@ -174,7 +179,15 @@ def test_text_path_and_bytes_are_taken(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"feature {", b"\x0a\xff\x01", b"name: 1 {", b"\xff\xfe{", b'feature { type: NEW name: "a" }', b"annotation {" * 50_000]
+    "content",
+    [
+        b"feature {",
+        b"\x0a\xff\x01",
+        b"name: 1 {",
+        b"\xff\xfe{",
+        b'feature { type: NEW name: "a" }',
+        b"annotation {" * 50_000,
+    ],
 )
 def test_damaged_schema_is_refused(content: bytes) -> None:
     with pytest.raises(tfr.SchemaError):

@@ -54,7 +54,8 @@ def test_what_may_pass_is_tried_again(error: Exception) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [PermissionError(), FileNotFoundError(), replaced("p"), OSError(errno.EINVAL, "x"), TypeError(), OfALibrary(403)]
+    "error",
+    [PermissionError(), FileNotFoundError(), replaced("p"), OSError(errno.EINVAL, "x"), TypeError(), OfALibrary(403)],
 )
 def test_what_will_not_pass_is_not(error: Exception) -> None:
     assert not may_pass(error)
@@ -90,7 +91,9 @@ def test_tries_are_few_and_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
         (OfALibrary(403), PermissionError, "of a library"),
     ],
 )
-def test_what_libraries_raise_is_told_as_an_oserror_with_the_path(error: Exception, kind: type[OSError], text: str) -> None:
+def test_what_libraries_raise_is_told_as_an_oserror_with_the_path(
+    error: Exception, kind: type[OSError], text: str
+) -> None:
     told = to_os_error(error, "s3://bucket/key")
     assert isinstance(told, kind)
     assert told.filename == "s3://bucket/key"

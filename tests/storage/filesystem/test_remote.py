@@ -67,7 +67,10 @@ def test_missing_buckets(bucket: Bucket) -> None:
     with pytest.raises(FileNotFoundError):
         resolve_inputs(f"{bucket.protocol}://no-such-bucket-anywhere/a*", storage_options=bucket.storage_options)
     if bucket.protocol == "s3":
-        with pytest.raises(OSError), open_output("s3://no-such-bucket-anywhere/a", storage_options=bucket.storage_options) as out:
+        with (
+            pytest.raises(OSError),
+            open_output("s3://no-such-bucket-anywhere/a", storage_options=bucket.storage_options) as out,
+        ):
             out.write(b"x")
 
 

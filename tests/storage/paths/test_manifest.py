@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.storage.paths import manifest as format_
-from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, format_manifest, manifest_name, new_id, parse_manifest, stem_of
+from tfrecord_io.storage.paths.manifest import (
+    Manifest,
+    ManifestFile,
+    format_manifest,
+    manifest_name,
+    new_id,
+    parse_manifest,
+    stem_of,
+)
 from tfrecord_io.storage.paths.shard_names import shard_name
 
 PATH = "dir/_MANIFEST-train.json"
@@ -48,7 +56,10 @@ def test_what_is_written_is_read(manifest: Manifest) -> None:
     assert parse_manifest(format_manifest(manifest), PATH) == manifest
 
 
-@given(st.binary(max_size=50) | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(lambda v: json.dumps(v).encode()))
+@given(
+    st.binary(max_size=50)
+    | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(lambda v: json.dumps(v).encode())
+)
 def test_any_other_text_is_refused_or_passed_over(text: bytes) -> None:
     with contextlib.suppress(CorruptRecordError):
         assert parse_manifest(text, PATH) is None
@@ -93,7 +104,9 @@ def test_names_that_lead_elsewhere_are_refused(name: Any) -> None:
 
 
 @pytest.mark.fault(55)
-@pytest.mark.parametrize("name", ["../x", "/etc/passwd", "_0000000000000000-00000.staged/../../x", "train-00000-of-00001", "", 5, None])
+@pytest.mark.parametrize(
+    "name", ["../x", "/etc/passwd", "_0000000000000000-00000.staged/../../x", "train-00000-of-00001", "", 5, None]
+)
 def test_a_file_waits_under_a_name_of_ours_only(name: Any) -> None:
     with pytest.raises(CorruptRecordError, match="staged"):
         parse_manifest(json.dumps(entry(staged=name)).encode(), PATH)

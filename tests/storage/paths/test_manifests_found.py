@@ -20,7 +20,13 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
 
 TABLE = pa.table({"n": range(12)})
 SHARDS = [f"train-{i:05d}-of-00004" for i in range(4)]
-READS = [tfr.read_table, tfr.read_tfrecord, tfr.count_records, tfr.read_metadata, lambda path: list(tfr.RecordReader(path))]
+READS = [
+    tfr.read_table,
+    tfr.read_tfrecord,
+    tfr.count_records,
+    tfr.read_metadata,
+    lambda path: list(tfr.RecordReader(path)),
+]
 
 
 @pytest.fixture

@@ -54,11 +54,15 @@ def test_a_directory_is_searched_in_such_folders_only(folder: str, slash: str) -
 
 def test_a_glob_says_itself_where_values_begin(folder: str) -> None:
     for pattern in ("label=*/*.tfrecord", "label=[cd]*/part-*", "*/part-?.tfrecord", "label={cat,dog}/part-*"):
-        assert [dict(s.partitions) for s in resolve_inputs(f"{folder}/{pattern}")] == [{"label": v} for v in ("cat", "dog", "dog")]
+        assert [dict(s.partitions) for s in resolve_inputs(f"{folder}/{pattern}")] == [
+            {"label": v} for v in ("cat", "dog", "dog")
+        ]
     assert {s.partitions for s in resolve_inputs(f"{folder}/label=dog/part-*.tfrecord")} == {()}
     assert {s.partitions for s in resolve_inputs(f"{folder}/label=dog")} == {()}
     assert {s.partitions for s in resolve_inputs([f"{folder}/label=dog/part-0.tfrecord"])} == {()}
-    everywhere = {s.path.removeprefix(f"{folder}/"): dict(s.partitions) for s in resolve_inputs(f"{folder}/**/*.tfrecord")}
+    everywhere = {
+        s.path.removeprefix(f"{folder}/"): dict(s.partitions) for s in resolve_inputs(f"{folder}/**/*.tfrecord")
+    }
     assert everywhere["other/x.tfrecord"] == {}
     assert everywhere["other/label=emu/x.tfrecord"] == {"label": "emu"}
     assert everywhere["label=dog/notes/x.tfrecord"] == {"label": "dog"}

@@ -63,7 +63,9 @@ def test_a_file(tree):
     assert pickle.loads(pickle.dumps(source)).path == source.path
 
 
-@pytest.mark.parametrize("name", ["a*.tfrecord", "a[1].tfrecord", "{a,b}.tfrecord", "name@8", "{1..3}", "train@*", "what?"])
+@pytest.mark.parametrize(
+    "name", ["a*.tfrecord", "a[1].tfrecord", "{a,b}.tfrecord", "name@8", "{1..3}", "train@*", "what?"]
+)
 def test_a_file_of_that_very_name_wins_over_a_pattern(tree, name):
     tree.make(name, "a1.tfrecord", "a.tfrecord", "b.tfrecord", *shards("name", 8), "1", "2", "3", "whatx")
     assert tree.found(name) == [name]
@@ -134,7 +136,10 @@ def test_files_come_in_natural_order(tree):
 
 def test_several_families_in_a_directory_are_refused_with_a_glob_for_each_that_works(tree):
     tree.make(
-        *shards("mnist-train.tfrecord", 3), *shards("mnist-test.tfrecord", 1), *shards("x[1]", 2, ".tfrec"), "x1-00000-of-00002.tfrec"
+        *shards("mnist-train.tfrecord", 3),
+        *shards("mnist-test.tfrecord", 1),
+        *shards("x[1]", 2, ".tfrec"),
+        "x1-00000-of-00002.tfrec",
     )
     with pytest.raises(ValueError, match="families of shards; name one") as caught:
         tree.found("")
@@ -179,7 +184,9 @@ def test_a_missing_shard_is_named(tree):
     names = shards("train.tfrecord", 12)
     tree.make(*[n for n in names if "00007" not in n and "00009" not in n])
     for path in ("", "train*", "train@12", "train.tfrecord@*"):
-        with pytest.raises(FileNotFoundError, match=r"shard 7 of 12 is missing \(and 1 more\); allow_missing_shards=True") as caught:
+        with pytest.raises(
+            FileNotFoundError, match=r"shard 7 of 12 is missing \(and 1 more\); allow_missing_shards=True"
+        ) as caught:
             tree.found(path)
         assert caught.value.filename == f"{tree.root}/{names[7]}"
         assert len(tree.found(path, allow_missing_shards=True)) == 10
@@ -415,7 +422,9 @@ def test_natural_order_is_total():
     assert ordered.index("a2") < ordered.index("a10")
 
 
-@pytest.mark.parametrize("read", [tfr.read_arrays, tfr.read_table, tfr.open_reader, tfr.count_records], ids=lambda read: read.__name__)
+@pytest.mark.parametrize(
+    "read", [tfr.read_arrays, tfr.read_table, tfr.open_reader, tfr.count_records], ids=lambda read: read.__name__
+)
 def test_data_is_no_path(tmp_path, read):
     np.save(tmp_path / "x.npy", np.arange(3))
     with tfr.from_npy(tmp_path / "x.npy") as stream:

@@ -16,7 +16,12 @@ def targets(output):
 
 @pytest.mark.parametrize("compression", ["infer", "gzip"])
 def test_written_shards_are_named_as_reading_finds_them(tmp_path, compression):
-    for path in (f"{tmp_path}/d/", f"{tmp_path}/e/train@3", f"{tmp_path}/f/train.tfrecord.gz@3", f"{tmp_path}/g/train_tfrecord@3"):
+    for path in (
+        f"{tmp_path}/d/",
+        f"{tmp_path}/e/train@3",
+        f"{tmp_path}/f/train.tfrecord.gz@3",
+        f"{tmp_path}/g/train_tfrecord@3",
+    ):
         names = targets(resolve_output(path, shards=3, compression=compression))
         os.makedirs(os.path.dirname(names[0]))
         for name in names:

@@ -76,7 +76,9 @@ def test_a_wrong_compression_says_what_the_file_looks_like(tmp_path, codec, said
         assert read(path, said) == PLAIN
         return
     looks = f"{codec} data" if codec else "a plain TFRecord file"
-    with pytest.raises(CompressionError, match=f"{said!r} was said, but the file looks like {looks}; compression='infer'") as caught:
+    with pytest.raises(
+        CompressionError, match=f"{said!r} was said, but the file looks like {looks}; compression='infer'"
+    ) as caught:
         read(path, said)
     assert (caught.value.path, caught.value.expected, caught.value.got) == (str(path), said, looks)
 
@@ -173,7 +175,9 @@ def test_files_of_other_formats_are_named(tmp_path):
         assert looks_like(data) == name
 
 
-RIEGELI = bytes.fromhex("83af70d10d884a3f0000000000000000400000000000000091bac23c9287e1a90000000000000000e19f13c0e9b1c37273") + bytes(15)
+RIEGELI = bytes.fromhex(
+    "83af70d10d884a3f0000000000000000400000000000000091bac23c9287e1a90000000000000000e19f13c0e9b1c37273"
+) + bytes(15)
 
 
 @pytest.mark.fault(14)
@@ -199,7 +203,10 @@ RIEGELI = bytes.fromhex("83af70d10d884a3f0000000000000000400000000000000091bac23
         ),
         (b"<!DOCTYPE html>\n<html>", "an HTML page: an error page of a server perhaps"),
         (b"\n <HTML><head><title>404</title>", "an HTML page: an error page of a server perhaps"),
-        (b'<?xml version="1.0"?><Error><Code>AccessDenied</Code>', "an XML document: an error message of a bucket perhaps"),
+        (
+            b'<?xml version="1.0"?><Error><Code>AccessDenied</Code>',
+            "an XML document: an error message of a bucket perhaps",
+        ),
         (b"<Error><Code>NoSuchKey</Code></Error>", "an XML document: an error message of a bucket perhaps"),
         (b'{"error": {"code": 404}}', "JSON"),
         (b"{}", "JSON"),

@@ -70,7 +70,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make_small(patch: pytest.MonkeyPatch) -> None:
-    for name, value in (("_FIRST_BYTES", 10), ("_STREAM_BYTES", 20), ("_LARGEST_BYTES", 40), ("_MOST_BYTES", 200), ("_KEPT_BYTES", 50)):
+    for name, value in (
+        ("_FIRST_BYTES", 10),
+        ("_STREAM_BYTES", 20),
+        ("_LARGEST_BYTES", 40),
+        ("_MOST_BYTES", 200),
+        ("_KEPT_BYTES", 50),
+    ):
         patch.setattr(ranges, name, value)
 
 
@@ -91,8 +97,14 @@ steps = st.lists(st.tuples(st.booleans(), st.integers(0, 400)), max_size=20)
 
 
 @settings(deadline=None)
-@given(st.integers(0, 400), steps, st.lists(st.sampled_from([None, None, 3, OSError(5, "broken"), ConnectionResetError()]), max_size=12))
-def test_reads_and_seeks_give_the_bytes_of_the_file(size: int, steps: list[tuple[bool, int]], script: list[Any]) -> None:
+@given(
+    st.integers(0, 400),
+    steps,
+    st.lists(st.sampled_from([None, None, 3, OSError(5, "broken"), ConnectionResetError()]), max_size=12),
+)
+def test_reads_and_seeks_give_the_bytes_of_the_file(
+    size: int, steps: list[tuple[bool, int]], script: list[Any]
+) -> None:
     data = random.Random(size).randbytes(size)
     with pytest.MonkeyPatch.context() as patch:
         make_small(patch)
@@ -121,7 +133,9 @@ def test_a_short_body_is_gone_on_with_where_it_ended(small: None) -> None:
 
 @pytest.mark.fault(61)
 @pytest.mark.fault(62)
-@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), ConnectionResetError(), RuntimeError("of some library"), 0])
+@pytest.mark.parametrize(
+    "error", [OSError(5, "Input/output error"), ConnectionResetError(), RuntimeError("of some library"), 0]
+)
 def test_what_does_not_pass_is_an_oserror_behind_the_bytes_before_it_and_never_the_end(small: None, error: Any) -> None:
     reader, fetch = reader_of(bytes(100), [10, None, 4, *([error] * 1000)], window=None)
     got = bytearray()
@@ -278,7 +292,9 @@ def test_a_server_without_ranges_is_read_as_one_stream(web: Web, tmp_path: Any) 
 
 @pytest.mark.fault(23)
 @pytest.mark.parametrize("kind", ["s3", "gcs", "web"])
-def test_an_object_replaced_while_it_is_read_is_an_error(kind: str, request: pytest.FixtureRequest, small: None) -> None:
+def test_an_object_replaced_while_it_is_read_is_an_error(
+    kind: str, request: pytest.FixtureRequest, small: None
+) -> None:
     where: Any = request.getfixturevalue(kind)
 
     def put(data: bytes) -> None:

@@ -54,7 +54,9 @@ def read_all(reader: ReadAhead, wishes: list[int]) -> bytes:
     head=st.sampled_from([0, 3, 1 << 16]),
     wishes=st.lists(st.integers(0, 60), min_size=1, max_size=4).filter(any),
 )
-def test_all_bytes_come_in_order_however_they_are_consumed(data: bytes, most: int, size: int, head: int, wishes: list[int]) -> None:
+def test_all_bytes_come_in_order_however_they_are_consumed(
+    data: bytes, most: int, size: int, head: int, wishes: list[int]
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ahead, "_HEAD", head)
         assert read_all(ReadAhead(Stream(data, most), size), wishes) == data

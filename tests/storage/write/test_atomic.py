@@ -172,7 +172,9 @@ def test_overwrite_false_refuses_a_file_that_is_there(target):
 @pytest.mark.parametrize("links", [True, False])
 def test_overwrite_false_refuses_a_file_that_came_meanwhile(tmp_path, links, monkeypatch):
     if not links:
-        monkeypatch.setattr(commit_local.os, "link", lambda *a: (_ for _ in ()).throw(OSError(errno.EPERM, "no links here")))
+        monkeypatch.setattr(
+            commit_local.os, "link", lambda *a: (_ for _ in ()).throw(OSError(errno.EPERM, "no links here"))
+        )
     write(tmp_path / "b", b"mine", overwrite=False)
     assert (tmp_path / "b").read_bytes() == b"mine"
     out = open_output(tmp_path / "a", overwrite=False)
@@ -273,7 +275,9 @@ def test_a_full_disk_or_a_size_limit_leaves_the_target(target):
 def test_after_a_failed_write_nothing_can_be_published(target, monkeypatch):
     out = open_output(target)
     out.write(b"half")
-    monkeypatch.setattr(commit_local.os, "write", lambda *a: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
+    monkeypatch.setattr(
+        commit_local.os, "write", lambda *a: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device"))
+    )
     with pytest.raises(OSError, match="No space left on device, at byte 4") as caught:
         out.write(b"more")
     assert caught.value.errno == errno.ENOSPC
@@ -294,7 +298,9 @@ def test_short_writes_are_gone_on_with(tmp_path, monkeypatch):
 @pytest.mark.fault(66)
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_failing_commit_leaves_the_target(target, monkeypatch, call):
-    monkeypatch.setattr(commit_local.os, call, lambda *a: (_ for _ in ()).throw(OSError(errno.EIO, "Input/output error")))
+    monkeypatch.setattr(
+        commit_local.os, call, lambda *a: (_ for _ in ()).throw(OSError(errno.EIO, "Input/output error"))
+    )
     with pytest.raises(OSError, match="Input/output error") as caught:
         write(target, b"new")
     assert caught.value.filename == str(target)
@@ -338,7 +344,9 @@ def test_ctrl_c_during_a_long_write_leaves_the_target(target):
             for i in range(3000):
                 out.write(data)
     """
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     process.stdout.readline()
     process.send_signal(signal.SIGINT)
     assert b"KeyboardInterrupt" in process.communicate()[1]

@@ -59,7 +59,9 @@ def test_what_is_written_is_there_at_the_end(bucket: Bucket, data: bytes, overwr
 @pytest.mark.fault(69)
 @CONTENTS
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_an_exception_in_the_block_publishes_nothing_and_leaves_no_upload(s3: Bucket, data: bytes, error: type[BaseException]) -> None:
+def test_an_exception_in_the_block_publishes_nothing_and_leaves_no_upload(
+    s3: Bucket, data: bytes, error: type[BaseException]
+) -> None:
     s3.fs.pipe_file(s3.url("a"), b"old")
     with pytest.raises(error), open_output(s3.url("a"), storage_options=s3.storage_options) as out:  # noqa: PT012
         out.write(data)
@@ -105,7 +107,9 @@ def test_an_output_that_is_forgotten_leaves_no_upload(s3: Bucket) -> None:
 @pytest.mark.fault(64)
 @pytest.mark.fault(69)
 @pytest.mark.parametrize("late", [False, True])
-def test_an_upload_that_is_interrupted_before_its_id_came_is_ended(s3: Bucket, monkeypatch: pytest.MonkeyPatch, late: bool) -> None:
+def test_an_upload_that_is_interrupted_before_its_id_came_is_ended(
+    s3: Bucket, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
     monkeypatch.setattr(commit_s3, "_PATIENCE", 0.0 if late else 10.0)
     real = s3.fs._call_s3
     asked = threading.Event()
@@ -159,7 +163,9 @@ def test_overwrite_false_refuses_a_file_that_came_meanwhile(s3: Bucket, data: by
 
 @pytest.mark.fault(68)
 @CONTENTS
-def test_overwrite_false_refuses_where_the_server_knows_no_conditions(s3: Bucket, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_overwrite_false_refuses_where_the_server_knows_no_conditions(
+    s3: Bucket, data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = s3.fs._call_s3
 
     async def call(method: str, *arguments: Any, **kwargs: Any) -> Any:

@@ -62,7 +62,9 @@ def test_a_full_disk_leaves_the_old_dataset(dataset: Path, target: str) -> None:
 
 @pytest.mark.fault(66)
 @pytest.mark.parametrize("call", ["fsync", "replace"])
-def test_a_failing_commit_leaves_the_old_dataset_or_the_new(dataset: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+def test_a_failing_commit_leaves_the_old_dataset_or_the_new(
+    dataset: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
     """Each call of its kind fails once, and all behind it."""
     before = content(dataset)
     real = getattr(os, call)
@@ -116,9 +118,13 @@ def test_of_many_writers_that_replace_one_wins_whole(dataset: Path) -> None:
 
 @pytest.mark.fault(68)
 @pytest.mark.parametrize("step", range(3))
-def test_a_filesystem_without_locks_says_that_there_was_another_writer(dataset: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+def test_a_filesystem_without_locks_says_that_there_was_another_writer(
+    dataset: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
     """The other one comes in while the shards get their names."""
-    monkeypatch.setattr(publish_local.fcntl, "flock", lambda *a: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks here")))
+    monkeypatch.setattr(
+        publish_local.fcntl, "flock", lambda *a: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks here"))
+    )
     real = publish_local.LocalPublication._give_name
     left = [step]
 
@@ -254,7 +260,9 @@ def test_a_folder_of_links_is_replaced_and_what_they_lead_to_is_not(dataset: Pat
 
 @pytest.mark.fault(67)
 @pytest.mark.parametrize("target", ["train@3", "train@2"])
-def test_random_access_finds_the_dataset_of_a_writer_that_was_killed_before_it_gave_names(dataset: Path, target: str) -> None:
+def test_random_access_finds_the_dataset_of_a_writer_that_was_killed_before_it_gave_names(
+    dataset: Path, target: str
+) -> None:
     code = f"""
         import os, pyarrow as pa, tfrecord_io as tfr
         from tfrecord_io.storage.write.sharded_dataset_local import LocalPublication

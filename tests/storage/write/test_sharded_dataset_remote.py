@@ -46,7 +46,9 @@ SHARDS = [f"train-{i:05d}-of-00003" for i in range(3)]
 
 
 @pytest.mark.parametrize("size", [10, BIG])
-@pytest.mark.parametrize("keywords", [{"shards": 3}, {"max_shard_bytes": BIG}, {"shards": 2, "compression": "gzip"}], ids=str)
+@pytest.mark.parametrize(
+    "keywords", [{"shards": 3}, {"max_shard_bytes": BIG}, {"shards": 2, "compression": "gzip"}], ids=str
+)
 def test_what_is_written_is_read(fs: Any, folder: str, size: int, keywords: dict[str, Any]) -> None:
     data = table(1, 3, size)
     with tfr.open_writer(f"{folder}/", filesystem=fs, **keywords) as writer:
@@ -64,7 +66,9 @@ def test_what_is_written_is_read(fs: Any, folder: str, size: int, keywords: dict
 @pytest.mark.fault(69)
 @pytest.mark.parametrize("size", [10, BIG])
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_an_exception_publishes_nothing_and_leaves_no_upload(fs: Any, folder: str, size: int, error: type[BaseException]) -> None:
+def test_an_exception_publishes_nothing_and_leaves_no_upload(
+    fs: Any, folder: str, size: int, error: type[BaseException]
+) -> None:
     for there in (False, True):
         before = names(fs, folder)
         with pytest.raises(error), tfr.open_writer(f"{folder}/train@3", filesystem=fs, overwrite=True) as writer:  # noqa: PT012
@@ -130,7 +134,9 @@ def test_a_writer_that_dies_leaves_the_old_the_new_or_what_is_refused(
         real(self)
 
     monkeypatch.setattr(OutputFile, "commit", commit)
-    monkeypatch.setattr("tfrecord_io.storage.write.sharded_dataset_remote.RemotePublication._take_back", lambda *a: None)
+    monkeypatch.setattr(
+        "tfrecord_io.storage.write.sharded_dataset_remote.RemotePublication._take_back", lambda *a: None
+    )
     with pytest.raises(SystemExit):
         tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
     monkeypatch.undo()

@@ -75,7 +75,9 @@ class BatchBuilder:
         Of the batches: the given one without views and run-ends, and without what only told how to read.
     """
 
-    def __init__(self, schema: Schema | pa.Schema, dictionaries: Dictionaries | None = None, folded: Collection[str] = ()) -> None:
+    def __init__(
+        self, schema: Schema | pa.Schema, dictionaries: Dictionaries | None = None, folded: Collection[str] = ()
+    ) -> None:
         parsed = Schema.parse(schema)
         fields = [replace(f, type=handed_type(f.type)) for f in parsed]
         self.schema = Schema(map(_as_read, fields), parsed.metadata).to_arrow()
@@ -195,7 +197,9 @@ def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, beside: Compani
 
 def _as_read(field: Field) -> Field:
     """The field of a column that has been read: whoever writes it again means this column's name and these values."""
-    return replace(field, feature=field.column, default=None, encoding=LIST if field.encoding == BY_WIRE else field.encoding)
+    return replace(
+        field, feature=field.column, default=None, encoding=LIST if field.encoding == BY_WIRE else field.encoding
+    )
 
 
 def fill(array: pa.Array, default: pa.Array) -> pa.Array:

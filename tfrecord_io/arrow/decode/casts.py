@@ -139,7 +139,9 @@ def _sized(type_: pa.DataType, width: int, convert: Callable[[Array], Array]) ->
         sizes = np.diff(offsets)
         if np.any(bad := (sizes != width) & mask):
             row = int(bad.argmax())
-            raise RowFault(row, f"a {type_} needs {width} bytes, the value has {sizes[row]}", expected=width, got=int(sizes[row]))
+            raise RowFault(
+                row, f"a {type_} needs {width} bytes, the value has {sizes[row]}", expected=width, got=int(sizes[row])
+            )
         data = expand(mask, values.reshape(-1, width)).reshape(-1) if nulls and width else values
         return fixed_width(type_, count, nulls, validity, convert(data))
 
@@ -203,7 +205,9 @@ def _indices(indices: pa.Array, type_: pa.DataType) -> pa.Array:
     except pa.ArrowInvalid:
         high = 2 ** (type_.index_type.bit_width - t.is_signed_integer(type_.index_type)) - 1
         row = int(np.asarray(pc.fill_null(pc.greater(indices, high), False)).argmax())
-        raise RowFault(row, f"more categories than {type_.index_type} indices can tell apart", expected=high + 1) from None
+        raise RowFault(
+            row, f"more categories than {type_.index_type} indices can tell apart", expected=high + 1
+        ) from None
 
 
 def _extension(type_: Any) -> Cast:

@@ -82,7 +82,9 @@ class Expected:
         if bad.any():
             row = int(bad.argmax())
             said = self._dtype_said(row)
-            reason = f"its {sizes[row]} bytes are {said} by '{printable(self.dtype.name)}', and the column is of {of.name}"
+            reason = (
+                f"its {sizes[row]} bytes are {said} by '{printable(self.dtype.name)}', and the column is of {of.name}"
+            )
             raise RowFault(row, reason, expected=of.name, got=said)
 
     def shapes(self, mask: Array, shape: Shape, counts: Array) -> tuple[Array | None, Array | None]:
@@ -121,7 +123,9 @@ class Expected:
 
     def _refuse_shape(self, row: int, shape: Shape, counts: Array) -> None:
         said = self._shape_said(row)
-        reason = f"its {counts[row]} values have the shape {said} by '{printable(self.shape.name)}', and the column {shape}"
+        reason = (
+            f"its {counts[row]} values have the shape {said} by '{printable(self.shape.name)}', and the column {shape}"
+        )
         raise RowFault(row, reason, expected=str(shape), got=said)
 
     def words(self, row: int) -> str:

@@ -93,7 +93,10 @@ class AssemblingBuilder:
         """See `BatchBuilder.batch`."""
         parts, fault = self._builder.batch(columns, rows)
         batch, assembling_fault = self._assembler.batch(parts)
-        return batch, assembling_fault or fault  # of two the later stage's comes first: it saw the rows before the other's
+        return (
+            batch,
+            assembling_fault or fault,
+        )  # of two the later stage's comes first: it saw the rows before the other's
 
 
 def assemble(assembly: Assembly, parts: list[pa.Array]) -> pa.Array:
@@ -163,7 +166,11 @@ class _Work:
             shapes = self._shapes(self.counts, self.counts * 0 + 1)
             return values, _axes(a, self.counts, shapes)
         size = a.item_size
-        _refuse(self.counts % size != 0 if size else self.counts != 0, f"the number of values is no multiple of {size}", expected=size)
+        _refuse(
+            self.counts % size != 0 if size else self.counts != 0,
+            f"the number of values is no multiple of {size}",
+            expected=size,
+        )
         items = self.counts // size if size else self.counts
         return values, self._lists(items) + _axes(a, np.full(int(items.sum()), size), None)
 
@@ -171,7 +178,13 @@ class _Work:
         a = self.assembly
         per_row = self.counts  # items
         shapes = self._shapes(None, per_row)
-        expected = np.full(len(self.stored), a.item_size) if None not in a.shape else None if shapes is None else np.prod(shapes, axis=1)
+        expected = (
+            np.full(len(self.stored), a.item_size)
+            if None not in a.shape
+            else None
+            if shapes is None
+            else np.prod(shapes, axis=1)
+        )
         try:
             values, counts = array_values(self.stored, a.encoding, a.value_type, expected)
             axes = _axes(a, counts, shapes)
@@ -195,7 +208,9 @@ class _Work:
         bad = np.any(bad, axis=1) | (np.prod(shapes.astype(float), axis=1) >= 2**31)
         if np.any(bad):
             at = int(bad.argmax())
-            raise _InPresent(RowFault(int(of_row[at]), f"{tuple(shapes[at].tolist())} is no shape {a.shape}", expected=a.shape))
+            raise _InPresent(
+                RowFault(int(of_row[at]), f"{tuple(shapes[at].tolist())} is no shape {a.shape}", expected=a.shape)
+            )
         if counts is not None:
             _refuse(np.prod(shapes, axis=1) != counts, "the number of values is not that of the shape")
         return shapes
@@ -244,10 +259,16 @@ def _axes(a: Assembly, counts: Array, shapes: Array | None) -> list[_Level]:
         shapes = np.broadcast_to(np.array(a.shape, np.int64), (len(counts), len(a.shape)))
     if shapes is None:
         rest = a.item_size
-        _refuse((counts % rest != 0) if rest else counts != 0, f"the number of values is no multiple of {rest}", expected=rest)
+        _refuse(
+            (counts % rest != 0) if rest else counts != 0,
+            f"the number of values is no multiple of {rest}",
+            expected=rest,
+        )
         free = counts // rest if rest else counts
         shapes = np.stack([free if axis is None else np.full(len(counts), axis) for axis in a.shape], axis=1)
-    before = np.cumprod(np.concatenate([np.ones((len(shapes), 1)), shapes], axis=1), axis=1)[:, :-1]  # floats cannot overflow
+    before = np.cumprod(np.concatenate([np.ones((len(shapes), 1)), shapes], axis=1), axis=1)[
+        :, :-1
+    ]  # floats cannot overflow
     too_many = np.any(before > np.maximum(counts, _MOST_EMPTY)[:, None], axis=1)
     _refuse(too_many, "an array without values has too many rows", expected=_MOST_EMPTY)
     return [_Level(size, np.repeat(shapes[:, at], before[:, at].astype(np.int64))) for at, size in enumerate(a.shape)]
@@ -290,7 +311,9 @@ def _typed(stored: pa.Array, a: Assembly, counts: Array) -> pa.Array:
         bad = (codes < -1) | (codes >= len(a.labels))
         if np.any(bad):
             at = int(bad.argmax())
-            fault = RowFault(at, f"{codes[at]} is none of {len(a.labels)} labels", expected=len(a.labels), got=int(codes[at]))
+            fault = RowFault(
+                at, f"{codes[at]} is none of {len(a.labels)} labels", expected=len(a.labels), got=int(codes[at])
+            )
             raise _InPresent(fault.in_row_of(_offsets(counts)))
         indices = pa.array(codes.astype(np.int32), mask=codes == -1)
         return pa.DictionaryArray.from_arrays(indices, pa.array(a.labels, pa.string()))

@@ -34,7 +34,9 @@ def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:
         plain = _lists(leaf.type, value_cast(leaf.type.value_type, leaf.encoding, dictionary))
 
     # An array of nulls has the categories of its column as any other, and Arrow makes none of an extension type.
-    nulls_are_plain = not any(t.is_dictionary(each) or isinstance(each, pa.BaseExtensionType) for each in _with_values(leaf.type))
+    nulls_are_plain = not any(
+        t.is_dictionary(each) or isinstance(each, pa.BaseExtensionType) for each in _with_values(leaf.type)
+    )
 
     def restore(column: ColumnBuffers) -> pa.Array:
         if column.layout is Layout.NULL and nulls_are_plain:
@@ -55,7 +57,9 @@ def feature_list_restore(type_: pa.DataType, step: Restore) -> Restore:
         if column.null_count == column.rows:
             return pa.nulls(column.rows, type_)
         if column.steps is None or column.offsets is None:
-            raise RowFault(first_valid(column), "it is a context feature, not a feature list", expected="a feature list")
+            raise RowFault(
+                first_valid(column), "it is a context feature, not a feature list", expected="a feature list"
+            )
         try:
             values = step(column.steps)
         except RowFault as fault:
@@ -65,7 +69,9 @@ def feature_list_restore(type_: pa.DataType, step: Restore) -> Restore:
     return restore
 
 
-def wrap(type_: pa.DataType, rows: int, nulls: int, validity: Array | None, offsets: Array, values: pa.Array) -> pa.Array:
+def wrap(
+    type_: pa.DataType, rows: int, nulls: int, validity: Array | None, offsets: Array, values: pa.Array
+) -> pa.Array:
     """Cut `values` into rows of the list `type_`; a fixed size is checked."""
     if not t.is_fixed_size_list(type_):
         return list_array(type_, rows, nulls, validity, offsets, values)
@@ -85,7 +91,11 @@ def _spread(values: pa.Array, mask: Array, size: int) -> pa.Array:
     """Make room for the values that the rows without any still take in a list of fixed size."""
     slots = np.repeat(mask, size)
     spread = values.take(pa.array(np.cumsum(slots) - 1, mask=~slots))
-    return pc.fill_null(spread, pa.scalar(False if t.is_boolean(spread.type) else 0, spread.type)) if is_number(spread.type) else spread
+    return (
+        pc.fill_null(spread, pa.scalar(False if t.is_boolean(spread.type) else 0, spread.type))
+        if is_number(spread.type)
+        else spread
+    )
 
 
 def _nothing(type_: pa.DataType) -> Restore:

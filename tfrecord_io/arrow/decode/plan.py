@@ -15,7 +15,18 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, Text
 from tfrecord_io.schema.schema import FEATURE_LIST, Field, Schema
 from tfrecord_io.schema.tensor_types import is_any_tensor, without_permutation
-from tfrecord_io.schema.types import BY_WIRE, LIST, RAW, Leaf, UnsupportedType, companions, is_list_like, leaves, value_type, with_encoding
+from tfrecord_io.schema.types import (
+    BY_WIRE,
+    LIST,
+    RAW,
+    Leaf,
+    UnsupportedType,
+    companions,
+    is_list_like,
+    leaves,
+    value_type,
+    with_encoding,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +105,10 @@ def _companion_columns(feature: str, in_steps: bool, ours: bool) -> dict[str, Pl
     shape, dtype = companions(feature)
     if not ours:
         return {name: PlanColumn(name, Kind.NONE, Layout.ANY, Text.NO, steps=in_steps) for name in (shape, dtype)}
-    return {shape: PlanColumn(shape, Kind.INT64, Layout.LIST, Text.NO), dtype: PlanColumn(dtype, Kind.BYTES, Layout.SCALAR, Text.NO)}
+    return {
+        shape: PlanColumn(shape, Kind.INT64, Layout.LIST, Text.NO),
+        dtype: PlanColumn(dtype, Kind.BYTES, Layout.SCALAR, Text.NO),
+    }
 
 
 def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
@@ -103,11 +117,15 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
     if in_steps and is_list_like(type_):
         type_ = type_.value_type
         if t.is_struct(type_):
-            raise SchemaError("a step of a feature list is no struct", feature=field.feature, advice="make its fields feature lists")
+            raise SchemaError(
+                "a step of a feature list is no struct", feature=field.feature, advice="make its fields feature lists"
+            )
     if is_any_tensor(type_):
         return [tensor_leaf(replace(field, type=handed_type(field.type)), type_)]
     try:
-        found = leaves(with_encoding(pa.field(field.feature, type_), LIST if field.encoding == BY_WIRE else field.encoding))
+        found = leaves(
+            with_encoding(pa.field(field.feature, type_), LIST if field.encoding == BY_WIRE else field.encoding)
+        )
     except UnsupportedType as error:
         raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), advice=error.advice) from error
     return [replace(leaf, encoding=BY_WIRE) for leaf in found] if field.encoding == BY_WIRE else found
@@ -151,4 +169,8 @@ def _within(type_: pa.DataType) -> Iterator[pa.DataType]:
 
 def _text(leaf: Leaf, text: Text) -> Text:
     value = value_type(leaf.type)
-    return text if leaf.kind is Kind.BYTES and leaf.encoding == LIST and (t.is_string(value) or t.is_large_string(value)) else Text.NO
+    return (
+        text
+        if leaf.kind is Kind.BYTES and leaf.encoding == LIST and (t.is_string(value) or t.is_large_string(value))
+        else Text.NO
+    )

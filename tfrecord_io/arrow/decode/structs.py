@@ -48,7 +48,9 @@ def _struct(type_: pa.DataType, rows: int, validity: Array | None, children: lis
 
 
 def _list_of_structs(type_: pa.DataType, path: Path, leaves: Mapping[Path, pa.Array]) -> pa.Array:
-    below = {at: array for at, array in leaves.items() if at[: len(path)] == path and not t.is_null(array.type.value_type)}
+    below = {
+        at: array for at, array in leaves.items() if at[: len(path)] == path and not t.is_null(array.type.value_type)
+    }
     if not below:  # every leaf is of the null type: nothing says how many structs a row has
         return pa.nulls(len(next(iter(leaves.values()))), type_)
     model = next(iter(below.values()))

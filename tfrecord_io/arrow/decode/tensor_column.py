@@ -27,7 +27,15 @@ from tfrecord_io.schema.shapes import Shape, fixed_part, size_of
 from tfrecord_io.schema.tensor_types import element_and_shape, is_fixed_shape_tensor, value_type_of
 from tfrecord_io.schema.types import BY_WIRE, LIST, RAW, TENSOR_PROTO, Leaf, companions, is_list_like
 
-_NUMBER_KINDS = {"b": Kind.INT64, "i": Kind.INT64, "u": Kind.INT64, "M": Kind.INT64, "m": Kind.INT64, "f": Kind.FLOAT, "c": Kind.FLOAT}
+_NUMBER_KINDS = {
+    "b": Kind.INT64,
+    "i": Kind.INT64,
+    "u": Kind.INT64,
+    "M": Kind.INT64,
+    "m": Kind.INT64,
+    "f": Kind.FLOAT,
+    "c": Kind.FLOAT,
+}
 
 
 def value_restore(leaf: Leaf, shape: Shape | None, dictionary: pa.Array | None = None) -> Restore:
@@ -92,7 +100,9 @@ def tensor_leaf(field: Field, type_: pa.DataType) -> Leaf:
         return Leaf(field.feature, (), type_, Kind.NONE, Layout.ANY, BY_WIRE)
     kind = _number_kind(of)
     if kind is None:
-        raise SchemaError(f"a list of values is no tensor of {of.name}", feature=field.feature, advice='pass encoding="raw"')
+        raise SchemaError(
+            f"a list of values is no tensor of {of.name}", feature=field.feature, advice='pass encoding="raw"'
+        )
     return Leaf(field.feature, (), type_, kind, Layout.LIST, LIST)
 
 
@@ -158,19 +168,35 @@ class TensorColumn:
         found = {}
         for name in companions(self._feature):
             beside = columns.get(name)
-            if beside is None or column is None or beside.steps is None or beside.offsets is None or column.offsets is None:
+            if (
+                beside is None
+                or column is None
+                or beside.steps is None
+                or beside.offsets is None
+                or column.offsets is None
+            ):
                 continue
             if np.array_equal(beside.offsets, column.offsets):
                 found[name] = beside.steps
-        return lambda steps: self._array(steps, None if self._companions is None else self._companions.of(found, steps.rows))
+        return lambda steps: self._array(
+            steps, None if self._companions is None else self._companions.of(found, steps.rows)
+        )
 
     def _array(self, column: ColumnBuffers, beside: Expected | None) -> pa.Array:
         nothing = is_nothing(column)
-        mask = np.zeros(column.rows, bool) if nothing else mask_of(column.validity if column.null_count else None, column.rows)
+        mask = (
+            np.zeros(column.rows, bool)
+            if nothing
+            else mask_of(column.validity if column.null_count else None, column.rows)
+        )
         if beside is not None:
             beside.refuse_strays(mask)
         if nothing:
-            return pa.nulls(column.rows, self._type) if not column.rows else self._built(_Present(_NO_BYTES, _NO_SIZES), mask, None)
+            return (
+                pa.nulls(column.rows, self._type)
+                if not column.rows
+                else self._built(_Present(_NO_BYTES, _NO_SIZES), mask, None)
+            )
         present = self._readers[self._encoding](column, mask)
         if beside is not None and column.kind is Kind.BYTES:
             beside.refuse_dtype(mask, self._of, _spread(present.sizes, mask))
@@ -180,14 +206,21 @@ class TensorColumn:
     # ---- from the wire to bytes
 
     def _by_wire(self, column: ColumnBuffers, mask: Array) -> _Present:
-        return (self._raw if column.kind is Kind.BYTES or _number_kind(self._of) is None else self._numbers)(column, mask)
+        return (self._raw if column.kind is Kind.BYTES or _number_kind(self._of) is None else self._numbers)(
+            column, mask
+        )
 
     def _raw(self, column: ColumnBuffers, mask: Array) -> _Present:
         offsets, data = slots(column)
         sizes = np.diff(offsets).astype(np.int64)
         if (at := first_unreal(self._of, data)) >= 0:
-            row, got = int(offsets.searchsorted(at, side="right")) - 1, data[at : at + self._of.itemsize].tobytes().hex()
-            raise RowFault(row, f"the bytes {got} at {at - offsets[row]} are no {self._of.name}", expected=self._of.name, got=got)
+            row, got = (
+                int(offsets.searchsorted(at, side="right")) - 1,
+                data[at : at + self._of.itemsize].tobytes().hex(),
+            )
+            raise RowFault(
+                row, f"the bytes {got} at {at - offsets[row]} are no {self._of.name}", expected=self._of.name, got=got
+            )
         return _Present(data, sizes if len(sizes) == np.count_nonzero(mask) else sizes[mask])
 
     def _numbers(self, column: ColumnBuffers, mask: Array) -> _Present:

@@ -54,14 +54,22 @@ def encode_columns(batch: pa.RecordBatch, plan: WritePlan, *, row_base: int = 0)
     return columns
 
 
-def _encode_steps(parts: tuple[Leaf, ...], array: pa.Array, name: str, row_base: int, plan: WritePlan) -> Iterator[ColumnBuffers]:
+def _encode_steps(
+    parts: tuple[Leaf, ...], array: pa.Array, name: str, row_base: int, plan: WritePlan
+) -> Iterator[ColumnBuffers]:
     """A feature list: its steps are the rows of an inner column; a null step has no kind."""
     rows, steps = cut_steps(array, name, row_base)
     try:
         for leaf, (inner, values) in zip(parts, flatten(steps, name), strict=True):
-            found = list(_encode_leaf(leaf, inner, values, plan)) or [ColumnBuffers(leaf.feature, Kind.NONE, Layout.NULL, inner.count)]
+            found = list(_encode_leaf(leaf, inner, values, plan)) or [
+                ColumnBuffers(leaf.feature, Kind.NONE, Layout.NULL, inner.count)
+            ]
             for step in found:
-                yield replace(feature_column(step.name, step.kind, rows, None, offsets=rows.offsets), layout=Layout.LIST, steps=step)
+                yield replace(
+                    feature_column(step.name, step.kind, rows, None, offsets=rows.offsets),
+                    layout=Layout.LIST,
+                    steps=step,
+                )
     except EncodeError as error:
         error.record = None if error.record is None else rows.row_of(error.record)  # it counted steps
         raise
@@ -80,7 +88,11 @@ def _encode_leaf(leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan) -> I
         data, value_offsets = bytes_values(values)
         yield feature_column(leaf.feature, leaf.kind, rows, data, offsets=rows.offsets, value_offsets=value_offsets)
     else:
-        found = int64_values(values, rows) if leaf.kind == Kind.INT64 else float32_values(values, rows, plan.float64, plan.rounding)
+        found = (
+            int64_values(values, rows)
+            if leaf.kind == Kind.INT64
+            else float32_values(values, rows, plan.float64, plan.rounding)
+        )
         yield feature_column(leaf.feature, leaf.kind, rows, found, offsets=rows.offsets)
 
 
@@ -90,7 +102,9 @@ def _refuse_untyped_lists(rows: Rows) -> None:
     if rows.offsets is not None and written.any():
         row = rows.base + int(np.argmax(written))
         reason = "an empty list of no type has no kind to be written as"
-        raise EncodeError(reason, feature=rows.feature, record=row, advice="cast the column, for example to a list of int64")
+        raise EncodeError(
+            reason, feature=rows.feature, record=row, advice="cast the column, for example to a list of int64"
+        )
 
 
 def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:

@@ -10,7 +10,13 @@ from tfrecord_io.format.kinds import Kind, Layout
 
 
 def feature_column(
-    name: str, kind: Kind, rows: Rows, values: Array | None, *, offsets: Array | None = None, value_offsets: Array | None = None
+    name: str,
+    kind: Kind,
+    rows: Rows,
+    values: Array | None,
+    *,
+    offsets: Array | None = None,
+    value_offsets: Array | None = None,
 ) -> ColumnBuffers:
     """The column of a feature whose rows are null where `rows` says so; with `offsets` a row has any number of values."""
     nulls = 0 if rows.valid is None else rows.count - int(np.count_nonzero(rows.valid))

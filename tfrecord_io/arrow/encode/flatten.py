@@ -120,7 +120,9 @@ def _apply_nulls(array: pa.Array, rows: Rows) -> Rows:
     if rows.offsets is None:
         return replace(rows, valid=own if rows.valid is None else own & rows.valid)
     if not own.all():
-        raise rows.error(int(np.argmin(own)), "a null inside a list has no form in a record", "fill it, or make the whole row null")
+        raise rows.error(
+            int(np.argmin(own)), "a null inside a list has no form in a record", "fill it, or make the whole row null"
+        )
     return rows
 
 
@@ -130,7 +132,9 @@ def _cut(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
     if rows.valid is None and rows.index is None and _has_offsets(array.type):  # the common case, with fewer passes
         offsets = _list_offsets(array)
         begin = int(offsets[0])
-        return array.values.slice(begin, int(offsets[-1]) - begin), replace(rows, offsets=offsets - begin if begin else offsets)
+        return array.values.slice(begin, int(offsets[-1]) - begin), replace(
+            rows, offsets=offsets - begin if begin else offsets
+        )
     starts, lengths = _extents(array)
     if rows.index is not None:
         starts, lengths = starts[rows.index], lengths[rows.index]
@@ -157,7 +161,10 @@ def _extents(array: pa.Array) -> tuple[Array, Array]:
     buffers = array.buffers()
     if is_list_view(array.type):
         width = np.dtype(np.int32 if t.is_list_view(array.type) else np.int64)
-        return (_of_buffer(buffers[1], width, begin, count).astype(np.int64), _of_buffer(buffers[2], width, begin, count).astype(np.int64))
+        return (
+            _of_buffer(buffers[1], width, begin, count).astype(np.int64),
+            _of_buffer(buffers[2], width, begin, count).astype(np.int64),
+        )
     offsets = _list_offsets(array)
     return offsets[:-1], np.diff(offsets)
 
@@ -228,7 +235,11 @@ def numbers(array: pa.Array) -> Array:
     """The numbers of an integer, float, bool or temporal array; null slots hold anything. A view, except of bools."""
     if t.is_boolean(array.type):
         return bits(array.buffers()[1], array.offset, len(array))
-    dtype = np.dtype(f"i{array.type.bit_width // 8}") if t.is_temporal(array.type) else np.dtype(array.type.to_pandas_dtype())
+    dtype = (
+        np.dtype(f"i{array.type.bit_width // 8}")
+        if t.is_temporal(array.type)
+        else np.dtype(array.type.to_pandas_dtype())
+    )
     return _of_buffer(array.buffers()[1], dtype, array.offset, len(array))
 
 

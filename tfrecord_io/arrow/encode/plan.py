@@ -48,8 +48,12 @@ class Rounding:
         named = [f"'{printable(name)}' ({count} values)" for name, count in self.counts.most_common(_NAMES_IN_WARNING)]
         more = len(self.counts) - len(named)
         text = ", ".join(named) + (f" and {more} more columns" if more else "")
-        advice = 'a TFRecord has no float64: float64="raw" keeps the bits, float64="round" accepts the rounding silently'
-        warnings.warn(f"float64 values were rounded to float32 in {text}; {advice}", PrecisionWarning, stacklevel=stacklevel + 1)
+        advice = (
+            'a TFRecord has no float64: float64="raw" keeps the bits, float64="round" accepts the rounding silently'
+        )
+        warnings.warn(
+            f"float64 values were rounded to float32 in {text}; {advice}", PrecisionWarning, stacklevel=stacklevel + 1
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,11 @@ class WritePlan:
 
 
 def plan_writing(
-    schema: pa.Schema, *, column_encoding: Mapping[str, str] | None = None, float64: str | None = None, sequence: bool = False
+    schema: pa.Schema,
+    *,
+    column_encoding: Mapping[str, str] | None = None,
+    float64: str | None = None,
+    sequence: bool = False,
 ) -> WritePlan:
     """Decide how each column of `schema` is written.
 
@@ -111,7 +119,9 @@ def plan_writing(
     try:
         fields = [_annotate(column, column.name, asked, None, float64 == RAW) for column in schema]
         if asked:
-            raise FeatureNotFoundError("column_encoding names a column that the data does not have", feature=next(iter(asked)))
+            raise FeatureNotFoundError(
+                "column_encoding names a column that the data does not have", feature=next(iter(asked))
+            )
         steps = [step_of(column) if sequence else None for column in fields]
         columns = tuple(tuple(leaves(step or column)) for step, column in zip(steps, fields, strict=True))
     except UnsupportedType as error:
@@ -120,7 +130,9 @@ def plan_writing(
         raise EncodeError("a column's name is not UTF-8", advice="rename it") from error
     _refuse_collisions(fields, columns)
     in_steps = tuple(step is not None for step in steps)
-    return WritePlan(pa.schema(fields, metadata=schema.metadata), columns, in_steps, None if float64 == RAW else float64)
+    return WritePlan(
+        pa.schema(fields, metadata=schema.metadata), columns, in_steps, None if float64 == RAW else float64
+    )
 
 
 def _annotate(field: pa.Field, feature: str, asked: dict[str, str], above: str | None, raw_float64: bool) -> pa.Field:

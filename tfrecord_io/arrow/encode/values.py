@@ -20,7 +20,11 @@ def int64_values(array: pa.Array, rows: Rows) -> Array:
         too_large = found > _INT64_MAX
         if too_large.any():
             _refuse(
-                too_large, found, rows, "an unsigned integer above 2**63 - 1 has no form in a record", "write the column as text or raw"
+                too_large,
+                found,
+                rows,
+                "an unsigned integer above 2**63 - 1 has no form in a record",
+                "write the column as text or raw",
             )
         return found.view(np.int64)
     return found.astype(np.int64, copy=False)
@@ -36,7 +40,11 @@ def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: R
     infinite = np.isinf(rounded)
     if infinite.any():
         _refuse(
-            infinite & np.isfinite(exact), exact, rows, "a finite float64 is too large for float32", 'write the column with float64="raw"'
+            infinite & np.isfinite(exact),
+            exact,
+            rows,
+            "a finite float64 is too large for float32",
+            'write the column with float64="raw"',
         )
     if float64 == "round":
         return rounded
@@ -44,7 +52,13 @@ def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: R
     if changed.any():
         changed &= ~np.isnan(exact)
         if float64 == "error":
-            _refuse(changed, exact, rows, "a float64 that float32 does not hold", 'float64="raw" keeps its bits, "round" rounds it')
+            _refuse(
+                changed,
+                exact,
+                rows,
+                "a float64 that float32 does not hold",
+                'float64="raw" keeps its bits, "round" rounds it',
+            )
         count = np.count_nonzero(_written(changed, rows))
         if count:
             rounding.add(rows.feature, int(count))

@@ -87,7 +87,11 @@ def _raw(leaf: Leaf, rows: Rows, items: Items) -> Iterator[ColumnBuffers]:
     yield feature_column(leaf.feature, Kind.BYTES, rows, items.data, value_offsets=_of_rows(items.offsets, rows))
     count = len(items)
     counted = _of_rows(np.arange(count + 1), rows)
-    shapes = np.tile(np.array(items.shapes, np.int64), count) if isinstance(items.shapes, tuple) else items.shapes.reshape(-1)
+    shapes = (
+        np.tile(np.array(items.shapes, np.int64), count)
+        if isinstance(items.shapes, tuple)
+        else items.shapes.reshape(-1)
+    )
     yield feature_column(shape_name, Kind.INT64, rows, shapes, offsets=counted * items.rank)
     name = np.frombuffer(items.of.name.encode(), np.uint8)
     yield feature_column(dtype_name, Kind.BYTES, rows, np.tile(name, count), value_offsets=counted * len(name))

@@ -39,7 +39,9 @@ def read_protos(column: ColumnBuffers, mask: Array, dtype: str, shape: Shape) ->
         fault.row = int(rows[fault.row])
         raise
     if found.dtype != dtype:
-        raise RowFault(int(rows[0]), f"the TensorProto is of {found.dtype}, the column of {dtype}", expected=dtype, got=found.dtype)
+        raise RowFault(
+            int(rows[0]), f"the TensorProto is of {found.dtype}, the column of {dtype}", expected=dtype, got=found.dtype
+        )
     return found.contents, found.lengths, _shapes(found, rows, shape)
 
 
@@ -54,7 +56,9 @@ def _shapes(found: TensorRows, rows: Array, shape: Shape) -> Array:
             return shapes
     at = int(bad.argmax())
     got = tuple(int(axis) for axis in found.shapes[at])
-    raise RowFault(int(rows[at]), f"the TensorProto has the shape {got}, the column {shape}", expected=str(shape), got=str(got))
+    raise RowFault(
+        int(rows[at]), f"the TensorProto has the shape {got}, the column {shape}", expected=str(shape), got=str(got)
+    )
 
 
 def proto_restore(leaf: Leaf) -> Restore:
@@ -79,7 +83,11 @@ def proto_restore(leaf: Leaf) -> Restore:
 def _numbers(column: ColumnBuffers, mask: Array, type_: pa.DataType, is_list: bool) -> tuple[Array, pa.Array]:
     of = element_of(type_)
     contents, sizes, _ = read_protos(column, mask, of.name, (None,) if is_list else ())
-    values = raw_values(type_)(contents) if t.is_boolean(type_) else fixed_width(type_, contents.size // of.itemsize, 0, None, contents)
+    values = (
+        raw_values(type_)(contents)
+        if t.is_boolean(type_)
+        else fixed_width(type_, contents.size // of.itemsize, 0, None, contents)
+    )
     return sizes // of.itemsize, values
 
 

@@ -89,7 +89,9 @@ def _one_by_one(first: Parsed, offsets: Array, values: Array) -> TensorRows:
         size += found[-1].values.nbytes
         if size > max(MOST_BYTES, len(values)):  # few bytes may claim many values
             raise RowFault(row, f"the tensors up to this one unfold to {size} bytes", expected=MOST_BYTES, got=size)
-    contents = np.concatenate([each.values.astype(each.values.dtype.newbyteorder("<"), copy=False).view(np.uint8) for each in found])
+    contents = np.concatenate(
+        [each.values.astype(each.values.dtype.newbyteorder("<"), copy=False).view(np.uint8) for each in found]
+    )
     lengths = np.array([each.values.nbytes for each in found], np.int64)
     return TensorRows(first.name, _shapes([each.shape for each in found]), contents, lengths)
 

@@ -50,7 +50,9 @@ def parse_string_protos(offsets: Array, values: Array, name: str) -> TensorRows:
     contents = np.concatenate([np.empty(0, dtype), *pieces]).view(np.uint8)
     ranks = {len(shape) for shape in shapes}
     alike = len(ranks) < 2
-    return TensorRows(name, np.array(shapes, np.int64).reshape(len(shapes), *ranks) if alike else shapes, contents, sizes)
+    return TensorRows(
+        name, np.array(shapes, np.int64).reshape(len(shapes), *ranks) if alike else shapes, contents, sizes
+    )
 
 
 def _of_one_width(row: int, strings: list[bytes], dtype: np.dtype) -> Array:
@@ -62,5 +64,10 @@ def _of_one_width(row: int, strings: list[bytes], dtype: np.dtype) -> Array:
     width = dtype.itemsize // np.dtype(f"{dtype.kind}1").itemsize
     longest = max(map(len, cells), default=0)
     if longest > width:
-        raise RowFault(row, f"a string of the tensor has {longest} characters, {dtype.str[1:]} has {width}", expected=width, got=longest)
+        raise RowFault(
+            row,
+            f"a string of the tensor has {longest} characters, {dtype.str[1:]} has {width}",
+            expected=width,
+            got=longest,
+        )
     return np.array(cells, dtype)

@@ -30,14 +30,24 @@ def observe(column: ColumnBuffers, path: str | None = None, first_record: int = 
         return Observed()
     if column.steps is None:
         text = column.kind is not Kind.BYTES or column.text
-        return Observed(column.kind, column.layout, text, False, where(column.first_row), where(column.list_row), where(column.binary_row))
+        return Observed(
+            column.kind,
+            column.layout,
+            text,
+            False,
+            where(column.first_row),
+            where(column.list_row),
+            where(column.binary_row),
+        )
     assert column.offsets is not None
     row = int(mask_of(column.validity, column.rows).argmax()) if column.null_count else 0
     step = _observe_steps(column.steps, column.offsets, where)
     return Observed(Kind.NONE, Layout.LIST, True, False, where(row), None, None, step)
 
 
-def observe_all(columns: Iterable[ColumnBuffers], path: str | None = None, first_record: int = 0, file: int = 0) -> dict[str, Observed]:
+def observe_all(
+    columns: Iterable[ColumnBuffers], path: str | None = None, first_record: int = 0, file: int = 0
+) -> dict[str, Observed]:
     """`observe` for each column, by name."""
     return {column.name: observe(column, path, first_record, file) for column in columns}
 
@@ -50,4 +60,12 @@ def _observe_steps(steps: ColumnBuffers, offsets: Array, where: Callable[[int], 
     if steps.layout is Layout.NULL or steps.null_count == steps.rows:
         return Observed(nulls=nulls)
     text = steps.kind is not Kind.BYTES or steps.text
-    return Observed(steps.kind, steps.layout, text, nulls, of_step(steps.first_row), of_step(steps.list_row), of_step(steps.binary_row))
+    return Observed(
+        steps.kind,
+        steps.layout,
+        text,
+        nulls,
+        of_step(steps.first_row),
+        of_step(steps.list_row),
+        of_step(steps.binary_row),
+    )

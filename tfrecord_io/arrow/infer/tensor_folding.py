@@ -45,7 +45,11 @@ class Folded:
 
 def candidates(seen: Mapping[str, Observed]) -> list[str]:
     """The features that may be tensors, by kinds and numbers of values."""
-    return [name for name, of in seen.items() if _is_bytes(of) and _have_kinds(*(seen.get(each) for each in companions(name)))]
+    return [
+        name
+        for name, of in seen.items()
+        if _is_bytes(of) and _have_kinds(*(seen.get(each) for each in companions(name)))
+    ]
 
 
 def _is_bytes(seen: Observed) -> bool:
@@ -53,7 +57,13 @@ def _is_bytes(seen: Observed) -> bool:
 
 
 def _have_kinds(shape: Observed | None, dtype: Observed | None) -> bool:
-    return shape is not None and shape.kind is Kind.INT64 and shape.steps is None and dtype is not None and _is_bytes(dtype)
+    return (
+        shape is not None
+        and shape.kind is Kind.INT64
+        and shape.steps is None
+        and dtype is not None
+        and _is_bytes(dtype)
+    )
 
 
 def fold(name: str, batches: Iterable[Mapping[str, ColumnBuffers]]) -> Folded | None:
@@ -123,7 +133,9 @@ def _one_dtype(column: ColumnBuffers, mask: Array) -> Element | None:
     size = int(sizes[0])
     if not 0 < size <= _MOST_NAME or np.any(sizes != size):
         return None
-    names = column.values[column.value_offsets[0] : column.value_offsets[-1]].reshape(-1, size)  # a null's slot is empty
+    names = column.values[column.value_offsets[0] : column.value_offsets[-1]].reshape(
+        -1, size
+    )  # a null's slot is empty
     if np.any(names != names[0]):
         return None
     try:

@@ -122,14 +122,18 @@ def _open(data: Any, how: _How, row_base: int) -> BatchSource:
         return _of_iterable(iter(data), how, row_base)
     if source is None:
         what = f"{type(data).__module__}.{type(data).__qualname__}"
-        raise TypeError(f"{what} holds no table: pass a DataFrame, Arrow data, a mapping of arrays or an iterable of record batches")
+        raise TypeError(
+            f"{what} holds no table: pass a DataFrame, Arrow data, a mapping of arrays or an iterable of record batches"
+        )
     return source if how.conform is None else how.conform(source, row_base)
 
 
 def _no_column(data: np.ndarray[Any, Any] | np.generic) -> TypeError:
     """An array alone, which has no name."""
     what = f"an ndarray of shape {data.shape} and dtype {data.dtype} is one column and has no name"
-    return TypeError(f"{what}: pass a dict, {{'x': array}}" if data.ndim else f"a single value of dtype {data.dtype} holds no table")
+    return TypeError(
+        f"{what}: pass a dict, {{'x': array}}" if data.ndim else f"a single value of dtype {data.dtype} holds no table"
+    )
 
 
 def _of_one(data: Any, how: _How, row_base: int) -> BatchSource | None:
@@ -260,7 +264,9 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
 def _fill_nulls(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if batch.schema.types == schema.types:
         return batch
-    columns = [_filled(column, own, field) for column, own, field in zip(batch.columns, batch.schema, schema, strict=True)]
+    columns = [
+        _filled(column, own, field) for column, own, field in zip(batch.columns, batch.schema, schema, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(columns, names=schema.names)
 
 
@@ -285,7 +291,9 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
         if len(axes) == len(others) and (of == other or set(numbers) <= set("biuf")):
             free = tuple(x if x == y else None for x, y in zip(axes, others, strict=True))
             dtype = np.result_type(of.dtype, other.dtype) if of != other else of.dtype
-            return f"say what all have from the start: schema={{'{a.name}': tfr.tensor('{name_of(dtype)}', {free}), ...}}"
+            return (
+                f"say what all have from the start: schema={{'{a.name}': tfr.tensor('{name_of(dtype)}', {free}), ...}}"
+            )
     return f"cast {logical_name(a.type, a.metadata)} to {logical_name(b.type, b.metadata)}"
 
 

@@ -14,10 +14,17 @@ from tfrecord_io.arrow.input.tensor_detection import native, tensors_of_array, t
 from tfrecord_io.arrow.input.tensor_sources import Columns, Tensors
 from tfrecord_io.errors import EncodeError
 
-NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # what Arrow raises for values that it cannot hold
+NOT_ARROW = (
+    pa.ArrowException,
+    TypeError,
+    ValueError,
+    OverflowError,
+)  # what Arrow raises for values that it cannot hold
 
 
-def table_of_arrays(data: Mapping[Any, Any], nan_to_null: bool = True, encodings: Mapping[str, str] | None = None) -> Columns:
+def table_of_arrays(
+    data: Mapping[Any, Any], nan_to_null: bool = True, encodings: Mapping[str, str] | None = None
+) -> Columns:
     """Make a table of arrays; NumPy's NaN are values.
 
     Parameters
@@ -41,11 +48,19 @@ def table_of_arrays(data: Mapping[Any, Any], nan_to_null: bool = True, encodings
         columns[name] = _column(name, values, nan_to_null, (encodings or {}).get(name))
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        first, other = next(iter(lengths)), next(name for name in lengths if lengths[name] != next(iter(lengths.values())))
+        first, other = (
+            next(iter(lengths)),
+            next(name for name in lengths if lengths[name] != next(iter(lengths.values()))),
+        )
         reason = f"has {lengths[other]} values, where '{first}' has {lengths[first]}"
         raise EncodeError(reason, feature=other, expected=lengths[first], got=lengths[other])
-    tensors = {at: column for at, column in enumerate(columns.values()) if not isinstance(column, pa.Array | pa.ChunkedArray)}
-    return Columns(pa.table({name: pa.nulls(len(c)) if at in tensors else c for at, (name, c) in enumerate(columns.items())}), tensors)
+    tensors = {
+        at: column for at, column in enumerate(columns.values()) if not isinstance(column, pa.Array | pa.ChunkedArray)
+    }
+    return Columns(
+        pa.table({name: pa.nulls(len(c)) if at in tensors else c for at, (name, c) in enumerate(columns.items())}),
+        tensors,
+    )
 
 
 def fields_of(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
@@ -58,7 +73,9 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         return values
     if isinstance(values, np.ndarray) and values.ndim == 0:
         raise EncodeError(
-            "an array without dimensions has no rows", feature=name, advice="its first axis counts the rows: pass array[None] for one row"
+            "an array without dimensions has no rows",
+            feature=name,
+            advice="its first axis counts the rows: pass array[None] for one row",
         )
     if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__"):
         raise EncodeError("this is no array", feature=name, advice="pass an array or a list, with an item for each row")
@@ -119,6 +136,10 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
     """An error that says of which types the values are."""
     dtype = getattr(values, "dtype", None)
     if dtype is not None and getattr(dtype, "kind", "") != "O":
-        return EncodeError(f"values of dtype {dtype} have no form in a record", feature=name, advice="convert the column first")
+        return EncodeError(
+            f"values of dtype {dtype} have no form in a record", feature=name, advice="convert the column first"
+        )
     types = sorted({type(cell).__name__ for cell in values if cell is not None})[:5]
-    return EncodeError(f"values of types {', '.join(types)} have no one type in Arrow", feature=name, advice="convert them to one type")
+    return EncodeError(
+        f"values of types {', '.join(types)} have no one type in Arrow", feature=name, advice="convert them to one type"
+    )

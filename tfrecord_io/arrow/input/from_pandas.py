@@ -60,7 +60,9 @@ def table_of_frame(
     return Columns(table, {i: tensors for i, tensors in found.items() if not isinstance(tensors, pa.Array)})
 
 
-def _tensor_columns(frame: pd.DataFrame, nan_to_null: bool, encodings: Mapping[str, str]) -> dict[int, Tensors | pa.Array]:
+def _tensor_columns(
+    frame: pd.DataFrame, nan_to_null: bool, encodings: Mapping[str, str]
+) -> dict[int, Tensors | pa.Array]:
     """The columns whose cells are arrays that Arrow's own conversion does not take, by number."""
     found = {}
     for at, name in enumerate(frame.columns):
@@ -84,7 +86,11 @@ def _without(frame: pd.DataFrame, columns: Collection[int]) -> pd.DataFrame:
 
 
 def _in_native_order(frame: pd.DataFrame) -> pd.DataFrame:
-    swapped = {name: dtype.newbyteorder("=") for name, dtype in frame.dtypes.items() if isinstance(dtype, np.dtype) and not dtype.isnative}
+    swapped = {
+        name: dtype.newbyteorder("=")
+        for name, dtype in frame.dtypes.items()
+        if isinstance(dtype, np.dtype) and not dtype.isnative
+    }
     return frame.astype(swapped) if swapped else frame
 
 
@@ -97,7 +103,11 @@ def _better_column(values: pd.Series, found: pa.ChunkedArray, name: str, nan_to_
     if values.dtype != object:
         return None
     refuse_mixture(name, values, found.type)
-    if is_list_like(found.type) and t.is_floating(value_type(found.type)) and any(c.values.null_count for c in found.chunks):
+    if (
+        is_list_like(found.type)
+        and t.is_floating(value_type(found.type))
+        and any(c.values.null_count for c in found.chunks)
+    ):
         # from_pandas takes NaN inside an array for a null; only a missing cell is one
         return pa.array(values.to_numpy(), mask=values.isna().to_numpy(), from_pandas=False)
     return None

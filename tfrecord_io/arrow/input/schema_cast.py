@@ -22,7 +22,12 @@ _ADVICE = "cast it yourself, or change the schema"
 
 
 def cast_columns(
-    batch: pa.RecordBatch, target: pa.Schema, row_base: int = 0, *, float64: str | None = None, rounding: Rounding | None = None
+    batch: pa.RecordBatch,
+    target: pa.Schema,
+    row_base: int = 0,
+    *,
+    float64: str | None = None,
+    rounding: Rounding | None = None,
 ) -> list[pa.Array]:
     """The columns of a batch, cast to a schema with the same names in the same order; those of tensors by `tensor_cast`.
 
@@ -57,7 +62,9 @@ def cast_columns(
 def _declared(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
     if array.null_count and not field.nullable:
         row = array.is_null().index(True).as_py()
-        raise EncodeError("it is missing, and the schema requires it", record=row, advice="fill it, or declare it without required")
+        raise EncodeError(
+            "it is missing, and the schema requires it", record=row, advice="fill it, or declare it without required"
+        )
     if own.type == field.type:
         return array
     try:
@@ -106,7 +113,9 @@ def _misfits(array: pa.Array, own: pa.Field, field: pa.Field) -> bool:
     return False
 
 
-def _note_rounding(array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field, float64: str | None, rounding: Rounding | None) -> None:
+def _note_rounding(
+    array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field, float64: str | None, rounding: Rounding | None
+) -> None:
     """Count the float64 that a declared float32 does not hold, or refuse them."""
     if float64 == "round" or rounding is None:
         return
@@ -116,7 +125,9 @@ def _note_rounding(array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Fie
         count = int(np.count_nonzero((cast != exact) & ~np.isnan(exact)))
         if count and float64 == "error":
             reason = f"the schema says float32, which does not hold {count} of its float64 values"
-            raise EncodeError(reason, expected="float32", got="float64", advice='float64="round" rounds them, or declare float64')
+            raise EncodeError(
+                reason, expected="float32", got="float64", advice='float64="round" rounds them, or declare float64'
+            )
         if count:
             rounding.add(field.name, count)
 
@@ -126,7 +137,12 @@ def _floats(array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field) -> 
     if is_any_tensor(field.type):
         if is_any_tensor(own.type):
             (before, after) = (items_of(array, own), items_of(made, field))
-            if before.of.dtype.kind == "f" and before.of.itemsize > after.of.itemsize and after.of.dtype.kind == "f" and before.data.size:
+            if (
+                before.of.dtype.kind == "f"
+                and before.of.itemsize > after.of.itemsize
+                and after.of.dtype.kind == "f"
+                and before.data.size
+            ):
                 yield before.data.view(before.of.dtype), after.data.view(after.of.dtype)
             return
         made, field = made.storage, pa.field(field.name, field.type.storage_type)

@@ -16,7 +16,14 @@ from tfrecord_io.arrow.tensor_values import Items, items_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import Element
-from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_any_tensor, is_fixed_shape_tensor, permutation_of, value_type_of
+from tfrecord_io.schema.tensor_types import (
+    Shape,
+    element_and_shape,
+    is_any_tensor,
+    is_fixed_shape_tensor,
+    permutation_of,
+    value_type_of,
+)
 from tfrecord_io.schema.types import is_list_like
 
 
@@ -44,7 +51,9 @@ def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array
     if not is_any_tensor(target.type):
         return _lists(items, len(array), target)
     if permutation_of(target.type) is not None:
-        raise EncodeError("the schema's tensors are permuted", feature=target.name, advice="declare them by tfr.tensor()")
+        raise EncodeError(
+            "the schema's tensors are permuted", feature=target.name, advice="declare them by tfr.tensor()"
+        )
     of, axes = element_and_shape(target)
     items = _retyped(items, of, target.name)
     shaped = _reshaped(items, axes, not is_any_tensor(source.type), target.name)
@@ -60,14 +69,18 @@ def _items(array: pa.Array, source: pa.Field) -> Items:
         if is_any_tensor(source.type):
             return items_of(array, source)
         if is_list_like(source.type) and is_list_like(source.type.value_type):
-            raise EncodeError("lists of lists do not say the shape of a tensor", advice="pass arrays: numpy.array(...) of each row")
+            raise EncodeError(
+                "lists of lists do not say the shape of a tensor", advice="pass arrays: numpy.array(...) of each row"
+            )
         ((rows, values),) = flatten(array, source.name)
         return items_of_values(rows, values)
     except EncodeError as error:
         error.feature = source.name
         raise
     except ValueError as error:
-        raise EncodeError(f"a column of {source.type} is none of tensors", feature=source.name, advice="cast it yourself") from error
+        raise EncodeError(
+            f"a column of {source.type} is none of tensors", feature=source.name, advice="cast it yourself"
+        ) from error
 
 
 def _retyped(items: Items, of: Element, name: str) -> Items:
@@ -76,13 +89,19 @@ def _retyped(items: Items, of: Element, name: str) -> Items:
         return items
     if of.marked or (items.of.marked and items.of.name != "bool"):
         reason = f"its values are of {items.of.name}, and the schema says {of.name}"
-        raise EncodeError(reason, feature=name, expected=of.name, got=items.of.name, advice="cast it yourself, or change the schema")
+        raise EncodeError(
+            reason, feature=name, expected=of.name, got=items.of.name, advice="cast it yourself, or change the schema"
+        )
     begin, end = int(items.offsets[0]), int(items.offsets[-1])
     data = items.data[begin:end]
     if data.ctypes.data % items.of.itemsize:
         data = data.copy()
     cast = fixed_width(items.of.arrow, data.size // items.of.itemsize, 0, None, data).cast(of.arrow)
-    bytes_ = np.frombuffer(cast.buffers()[1], np.uint8)[cast.offset * of.itemsize :][: len(cast) * of.itemsize] if len(cast) else data
+    bytes_ = (
+        np.frombuffer(cast.buffers()[1], np.uint8)[cast.offset * of.itemsize :][: len(cast) * of.itemsize]
+        if len(cast)
+        else data
+    )
     return replace(items, of=of, data=bytes_, offsets=(items.offsets - begin) // items.of.itemsize * of.itemsize)
 
 
@@ -135,7 +154,9 @@ def _lists(items: Items, rows: int, target: pa.Field) -> pa.Array:
 
 
 def _words(axes: Shape) -> str:
-    return "(" + ", ".join("None" if axis is None else str(axis) for axis in axes) + ("," if len(axes) == 1 else "") + ")"
+    return (
+        "(" + ", ".join("None" if axis is None else str(axis) for axis in axes) + ("," if len(axes) == 1 else "") + ")"
+    )
 
 
 def tensors_fit(source: pa.Field, target: pa.Field) -> bool:
@@ -143,4 +164,6 @@ def tensors_fit(source: pa.Field, target: pa.Field) -> bool:
     if not (is_any_tensor(source.type) and is_any_tensor(target.type)) or is_fixed_shape_tensor(target.type):
         return False
     (of, own), (said, axes) = element_and_shape(source), element_and_shape(target)
-    return of == said and len(own) == len(axes) and all(axis in (None, mine) for mine, axis in zip(own, axes, strict=True))
+    return (
+        of == said and len(own) == len(axes) and all(axis in (None, mine) for mine, axis in zip(own, axes, strict=True))
+    )

@@ -71,7 +71,9 @@ def tensors_of_cells(cells: Sequence[Any] | Array, encoding: str | None = None) 
     if any(np.ndim(cell) > 1 and cell.dtype.kind == "O" for cell in arrays):
         raise _objects()
     tensors = CellTensors(cells)
-    return tensors if tensors.rank or any(_only_tensors_hold(dtype, encoding) for dtype in dtypes) else tensors.scalars()
+    return (
+        tensors if tensors.rank or any(_only_tensors_hold(dtype, encoding) for dtype in dtypes) else tensors.scalars()
+    )
 
 
 def native(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -81,7 +83,9 @@ def native(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _is_array(cell: Any) -> bool:
     """An array, or a single value that no list of a record has."""
-    return isinstance(cell, np.ndarray | complex) or (isinstance(cell, np.generic) and _only_tensors_hold(cell.dtype, None))
+    return isinstance(cell, np.ndarray | complex) or (
+        isinstance(cell, np.generic) and _only_tensors_hold(cell.dtype, None)
+    )
 
 
 def _is_missing(cell: Any) -> bool:

@@ -94,7 +94,9 @@ class CellTensors:
     def scalars(self) -> pa.Array:
         """The plain column of tensors without dimensions."""
         missing = np.array([cell is None for cell in self._cells], np.bool_)
-        values = np.array([np.zeros((), self._of.dtype) if cell is None else cell for cell in self._cells], self._of.dtype)
+        values = np.array(
+            [np.zeros((), self._of.dtype) if cell is None else cell for cell in self._cells], self._of.dtype
+        )
         return pa.array(values, mask=missing)
 
 
@@ -127,7 +129,10 @@ class Columns:
         begin = 0
         for batch in self.table.to_batches(max_chunksize=max(1, -(-rows // max(heavy, 1)))):
             end = begin + batch.num_rows
-            columns = [self.tensors[at].slice(begin, end) if at in self.tensors else each for at, each in enumerate(batch.columns)]
+            columns = [
+                self.tensors[at].slice(begin, end) if at in self.tensors else each
+                for at, each in enumerate(batch.columns)
+            ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
             begin = end
 

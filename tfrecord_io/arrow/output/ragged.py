@@ -42,7 +42,11 @@ class Ragged:
     def joined(cls, parts: list[Ragged]) -> Ragged:
         """The rows of several."""
         counts = np.concatenate([np.diff(part.offsets) for part in parts])
-        shapes = None if parts[0].shapes is None else np.concatenate([part.shapes for part in parts if part.shapes is not None])
+        shapes = (
+            None
+            if parts[0].shapes is None
+            else np.concatenate([part.shapes for part in parts if part.shapes is not None])
+        )
         valids = [np.ones(len(part), np.bool_) if part.valid is None else part.valid for part in parts]
         found = cls.of_present(np.concatenate([part.values for part in parts]), counts, None, shapes)
         found.valid = None if all(part.valid is None for part in parts) else np.concatenate(valids)

@@ -62,7 +62,11 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
         values = items.data.view(dtype) if items.data.size else np.empty(0, dtype)
         return Ragged.of_present(values, np.diff(items.offsets) // dtype.itemsize, items.valid, shapes)
     if isinstance(type_, pa.BaseExtensionType):
-        return to_rows(array.storage, pa.field(field.name, type_.storage_type)) if type_.extension_name != "arrow.bool8" else _bools(array)
+        return (
+            to_rows(array.storage, pa.field(field.name, type_.storage_type))
+            if type_.extension_name != "arrow.bool8"
+            else _bools(array)
+        )
     if t.is_fixed_size_list(type_):
         size, valid = type_.list_size, _valid(array)
         values = _items(array.values.slice(array.offset * size, len(array) * size), _value_field(field))
@@ -71,7 +75,9 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
     if is_list_like(type_):
         counts = np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
         valid = _valid(array)
-        return Ragged.of_present(_items(array.flatten(), _value_field(field)), counts if valid is None else counts[valid], valid)
+        return Ragged.of_present(
+            _items(array.flatten(), _value_field(field)), counts if valid is None else counts[valid], valid
+        )
     return _scalars(array)
 
 
@@ -206,7 +212,9 @@ def _leaves(field: pa.Field, array: pa.Array) -> Iterator[tuple[pa.Field, pa.Arr
     if t.is_struct(type_):
         children = zip(type_, array.flatten(), strict=True)
     elif is_list_like(type_) and not is_any_tensor(type_) and t.is_struct(type_.value_type):
-        children = ((child.with_type(pa.list_(child)), _lists_of(array, at)) for at, child in enumerate(type_.value_type))  # type: ignore[assignment]
+        children = (
+            (child.with_type(pa.list_(child)), _lists_of(array, at)) for at, child in enumerate(type_.value_type)
+        )  # type: ignore[assignment]
     else:
         yield field, array
         return

@@ -29,7 +29,16 @@ _KEY = b"pandas"
 _FAR = 2**61  # beyond that a range has no length
 _BACKENDS = (None, "numpy_nullable", "pyarrow")
 _UNNAMED = re.compile(r"__index_level_\d+__")  # the column of an index level without a name
-_MALFORMED = (ValueError, TypeError, LookupError, AttributeError, NotImplementedError, SyntaxError, RecursionError, MemoryError)
+_MALFORMED = (
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    NotImplementedError,
+    SyntaxError,
+    RecursionError,
+    MemoryError,
+)
 
 
 def to_pandas(table: pa.Table, dtype_backend: str | None = None, *, whole_file: bool = False) -> pd.DataFrame:
@@ -60,7 +69,11 @@ def to_pandas(table: pa.Table, dtype_backend: str | None = None, *, whole_file: 
     index_fields = stored_index(table.schema)
     data = table.select([name for name in table.column_names if name not in index_fields])
     frame = _frame(data, stated, dtype_backend)
-    index = _stored_index(table.select(index_fields), stated, dtype_backend) if index_fields else _range(stated, table.num_rows, whole_file)
+    index = (
+        _stored_index(table.select(index_fields), stated, dtype_backend)
+        if index_fields
+        else _range(stated, table.num_rows, whole_file)
+    )
     if index is not None:
         frame.index = index
     frame.columns = _labels(data.column_names, stated)
@@ -85,8 +98,12 @@ def _stated(schema: pa.Schema) -> dict[str, Any]:
         found = {}
     found = found if isinstance(found, dict) else {}
     parts: dict[str, type] = {"index_columns": list, "columns": list, "column_indexes": list, "attributes": dict}
-    stated: dict[str, Any] = {name: value if isinstance(value := found.get(name), kind) else kind() for name, kind in parts.items()}
-    stated["columns"] = {entry.get("field_name", entry.get("name")): entry for entry in stated["columns"] if _is_entry(entry)}
+    stated: dict[str, Any] = {
+        name: value if isinstance(value := found.get(name), kind) else kind() for name, kind in parts.items()
+    }
+    stated["columns"] = {
+        entry.get("field_name", entry.get("name")): entry for entry in stated["columns"] if _is_entry(entry)
+    }
     return stated
 
 
@@ -99,7 +116,9 @@ def _is_entry(entry: object) -> bool:
 def _range(stated: Mapping[str, Any], rows: int, whole_file: bool) -> pd.RangeIndex | None:
     import pandas as pd
 
-    described = next((index for index in stated["index_columns"] if isinstance(index, dict) and index.get("kind") == "range"), None)
+    described = next(
+        (index for index in stated["index_columns"] if isinstance(index, dict) and index.get("kind") == "range"), None
+    )
     if described is None or not whole_file:
         return None
     ends = [end for key in ("start", "stop", "step") if isinstance(end := described.get(key), int) and abs(end) < _FAR]
@@ -133,7 +152,9 @@ def _labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
         return pd.Index(names)
     entries = [{**stated["columns"][name], "field_name": name, "pandas_type": "object"} for name in names]
     metadata = {"index_columns": [], "column_indexes": stated["column_indexes"], "columns": entries}
-    empty = pa.table({name: pa.array([], pa.null()) for name in names}).replace_schema_metadata({_KEY: json.dumps(metadata)})
+    empty = pa.table({name: pa.array([], pa.null()) for name in names}).replace_schema_metadata(
+        {_KEY: json.dumps(metadata)}
+    )
     try:
         return empty.to_pandas().columns
     except _MALFORMED:  # it may come from anyone
@@ -228,7 +249,9 @@ def _restores(stated: str, type_: pa.DataType) -> bool:
         return bool(t.is_string(type_) or t.is_large_string(type_))
     if not isinstance(dtype, pd.api.extensions.ExtensionDtype):
         return False
-    is_kind = {"i": t.is_signed_integer, "u": t.is_unsigned_integer, "f": t.is_floating, "b": t.is_boolean}.get(dtype.kind)
+    is_kind = {"i": t.is_signed_integer, "u": t.is_unsigned_integer, "f": t.is_floating, "b": t.is_boolean}.get(
+        dtype.kind
+    )
     masked = is_kind is not None and is_kind(type_)
     return bool(masked and dtype.itemsize >= type_.bit_width // 8)
 

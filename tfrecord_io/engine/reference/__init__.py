@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, ColumnBuffers, EmbeddedHook, Engine, Fault, Frames, Plan
+from tfrecord_io.engine.contract import (
+    MAX_RECORD_BYTES,
+    Array,
+    ColumnBuffers,
+    EmbeddedHook,
+    Engine,
+    Fault,
+    Frames,
+    Plan,
+)
 from tfrecord_io.engine.reference import encoder, framing
 from tfrecord_io.engine.reference.decoder import ReferenceDecoder
 
@@ -31,7 +40,9 @@ class ReferenceEngine:
         max_record_bytes: int = MAX_RECORD_BYTES,
         final: bool = True,
     ) -> tuple[Frames, Fault | None]:
-        return framing.scan(data, begin, max_records=max_records, check_crc=check_crc, max_record_bytes=max_record_bytes, final=final)
+        return framing.scan(
+            data, begin, max_records=max_records, check_crc=check_crc, max_record_bytes=max_record_bytes, final=final
+        )
 
     def find_header(self, data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD_BYTES) -> int:
         return framing.find_header(data, begin, max_record_bytes)

@@ -136,7 +136,9 @@ def _fill_values(out: ColumnBuffers, rows: Sequence[Cell | None]) -> None:
         out.offsets = _offsets([0 if cell is None else len(cell.values) for cell in rows])
     if out.kind == Kind.NONE:
         return
-    null: Any = () if out.layout == Layout.LIST else (b"",) if out.kind == Kind.BYTES else (0,)  # a null scalar has a slot
+    null: Any = (
+        () if out.layout == Layout.LIST else (b"",) if out.kind == Kind.BYTES else (0,)
+    )  # a null scalar has a slot
     parts = [null if cell is None else cell.values for cell in rows]
     if out.kind == Kind.BYTES:
         values = [value for part in parts for value in part]

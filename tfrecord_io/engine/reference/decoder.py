@@ -35,7 +35,9 @@ class ReferenceDecoder:
     def expect(self, payload_bytes: int) -> None:
         """Python's memory grows as it must; see `contract.Decoder.expect`."""
 
-    def feed(self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True) -> Progress:
+    def feed(
+        self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True
+    ) -> Progress:
         """Decode the records of `data` from byte `begin` on; see `contract.Decoder.feed`."""
         view = byte_view(data)
         limit = _OFFSET_LIMIT if max_bytes < 0 else min(max_bytes, _OFFSET_LIMIT)
@@ -76,7 +78,9 @@ class ReferenceDecoder:
             if self._on_embedded is not None:
                 for content in read_embedded(payload):
                     self._on_embedded(index, offset, content)
-            record = read_record(payload, RecordType.SEQUENCE_EXAMPLE if self.sequence else self._plan.record_type, self._is_wanted)
+            record = read_record(
+                payload, RecordType.SEQUENCE_EXAMPLE if self.sequence else self._plan.record_type, self._is_wanted
+            )
         except DecodeError as error:
             return Fault(FaultCode.WIRE, index, offset, feature=getattr(error, "feature", None))
         found = self._discovered(record)
@@ -118,7 +122,9 @@ class ReferenceDecoder:
             return Fault(FaultCode.UNKNOWN_FEATURE, 0, 0, feature=unknown)
         total = len(self._columns) + len(self._left_out) + len(new)
         if new and total > self._plan.max_features:
-            return Fault(FaultCode.TOO_MANY_FEATURES, 0, 0, feature=new[-1][0], expected=self._plan.max_features, got=total)
+            return Fault(
+                FaultCode.TOO_MANY_FEATURES, 0, 0, feature=new[-1][0], expected=self._plan.max_features, got=total
+            )
         for name, is_list in found:
             if (name, not is_list) in self._columns or (name, not is_list) in found:
                 return Fault(FaultCode.NAME_IN_BOTH, 0, 0, feature=name)

@@ -14,7 +14,9 @@ from tfrecord_io.engine.reference.framing import frame
 from tfrecord_io.format.kinds import Kind, Layout
 
 
-def encode(columns: Sequence[ColumnBuffers], begin: int, end: int, *, prefix: bytes = b"", sequence: bool = False) -> tuple[bytes, int]:
+def encode(
+    columns: Sequence[ColumnBuffers], begin: int, end: int, *, prefix: bytes = b"", sequence: bool = False
+) -> tuple[bytes, int]:
     """Encode rows [begin, end) as framed records; see `contract.Engine.encode`.
 
     As TensorFlow's programs do, `features` is written even where it is empty; `feature_lists` where any column is one.
@@ -41,14 +43,18 @@ def feature_of(kind: Kind, values: Any) -> Any:
         feature.int64_list.SetInParent()
     elif kind == Kind.FLOAT:
         raw = np.asarray(values, dtype="<f4").tobytes()
-        feature.float_list.MergeFromString(b"\x0a" + tags.varint(len(raw)) + raw)  # as Python floats, signalling NaNs would turn quiet
+        feature.float_list.MergeFromString(
+            b"\x0a" + tags.varint(len(raw)) + raw
+        )  # as Python floats, signalling NaNs would turn quiet
         feature.float_list.SetInParent()
     return feature
 
 
 def entries(named: Sequence[tuple[str, bytes]]) -> bytes:
     """A Features or FeatureLists message with its entries in the order given; a protobuf map would have one of its own."""
-    return messages.MapShell(entry=[messages.EntryShell(key=[name], value=[value]) for name, value in named]).SerializeToString()
+    return messages.MapShell(
+        entry=[messages.EntryShell(key=[name], value=[value]) for name, value in named]
+    ).SerializeToString()
 
 
 def encode_example_features(features: Sequence[tuple[str, Any]]) -> bytes:

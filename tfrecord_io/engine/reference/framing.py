@@ -131,7 +131,10 @@ def find_header(data: Any, begin: int, max_record_bytes: int) -> int:
 def payloads(data: Any, frames: Frames) -> Array:
     """Join the payloads of `data`; see `contract.Engine.payloads`."""
     view = byte_view(data)
-    parts = [view[start : start + length] for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True)]
+    parts = [
+        view[start : start + length]
+        for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True)
+    ]
     return np.frombuffer(b"".join(parts), np.uint8)
 
 

@@ -18,7 +18,10 @@ from tfrecord_io.engine.contract import EMBEDDED_FIELD
 
 _PACKAGE = "tensorflow"
 _FieldSpec = tuple[str, int, str]  # name, number, type: "bytes", "int64", … or a message; a leading "*" repeats it
-_SCALARS = {name: getattr(descriptor_pb2.FieldDescriptorProto, f"TYPE_{name.upper()}") for name in ("bytes", "float", "int64", "string")}
+_SCALARS = {
+    name: getattr(descriptor_pb2.FieldDescriptorProto, f"TYPE_{name.upper()}")
+    for name in ("bytes", "float", "int64", "string")
+}
 
 # tensorflow/core/example/feature.proto and example.proto
 _MESSAGES: dict[str, tuple[_FieldSpec, ...]] = {
@@ -53,7 +56,9 @@ def _add_field(message: Any, name: str, number: int, kind: str) -> Any:
     repeated = kind.startswith("*")
     kind = kind.removeprefix("*")
     labels = descriptor_pb2.FieldDescriptorProto
-    field = message.field.add(name=name, number=number, label=labels.LABEL_REPEATED if repeated else labels.LABEL_OPTIONAL)
+    field = message.field.add(
+        name=name, number=number, label=labels.LABEL_REPEATED if repeated else labels.LABEL_OPTIONAL
+    )
     if kind in _SCALARS:
         field.type = _SCALARS[kind]
         if repeated and kind in ("float", "int64"):

@@ -35,7 +35,9 @@ class Record:
 
     features: dict[str, Cell | None] = field(default_factory=dict)  # None: no kind
     lists: dict[str, Steps] = field(default_factory=dict)
-    met: list[tuple[str, bool]] = field(default_factory=list)  # (name, is a feature list) of each entry, in the order of the wire
+    met: list[tuple[str, bool]] = field(
+        default_factory=list
+    )  # (name, is a feature list) of each entry, in the order of the wire
     has_feature: bool = False  # a map entry holds a key or a value
     has_unknown: bool = False  # at the top, in a map or in an entry
     is_sequence: bool = False  # a feature list entry holds a key or a value
@@ -96,7 +98,11 @@ def _read_sequence(payload: bytes, wanted: Wanted) -> Record:
 
 def _top_level(payload: bytes) -> list[tuple[int, bytes]]:
     """The length-delimited fields of `payload` in the order of the wire, which a parsed message does not tell."""
-    return [(number, content) for number, wire_type, groups, content in tags.fields(payload) if wire_type == tags.LEN and groups == 0]
+    return [
+        (number, content)
+        for number, wire_type, groups, content in tags.fields(payload)
+        if wire_type == tags.LEN and groups == 0
+    ]
 
 
 def _entries(shell: Any, record: Record, wanted: Wanted, is_list: bool) -> Iterator[tuple[str, list[bytes]]]:

@@ -109,9 +109,13 @@ def _feature_list(feature: Feature) -> Field:
     type_ = _TYPES[feature.dtype]
     if isinstance(feature, FixedLenSequenceFeature):
         return sequence(_fixed(type_, feature.shape), required=not feature.allow_missing)
-    if isinstance(feature, VarLenFeature) or (isinstance(feature, RaggedFeature) and not (feature.partitions or feature.value_key)):
+    if isinstance(feature, VarLenFeature) or (
+        isinstance(feature, RaggedFeature) and not (feature.partitions or feature.value_key)
+    ):
         return sequence(list_(type_))
-    raise SchemaError(f"a feature list is no {type(feature).__name__} here", advice="use FixedLenSequenceFeature or VarLenFeature")
+    raise SchemaError(
+        f"a feature list is no {type(feature).__name__} here", advice="use FixedLenSequenceFeature or VarLenFeature"
+    )
 
 
 def _bytes(default: Any) -> Any:
@@ -145,7 +149,9 @@ def _described(f: Field) -> dict[str, Feature]:
     if assembly is not None:
         return {f.column: _described_assembly(f, assembly)}
     if t.is_struct(f.type) or (is_list_like(f.type) and t.is_struct(f.type.value_type)):
-        return {leaf.feature: VarLenFeature(DTYPES[leaf.kind]) for leaf in _leaves(f, f.type) if leaf.kind is not Kind.NONE}
+        return {
+            leaf.feature: VarLenFeature(DTYPES[leaf.kind]) for leaf in _leaves(f, f.type) if leaf.kind is not Kind.NONE
+        }
     dtype = _dtype(f, f.type)
     if dtype is None:
         return {}
@@ -226,7 +232,9 @@ def _wire_default(f: Field) -> Any:
     try:
         values = _cast(array, kind).to_pylist()
     except pa.ArrowException as error:
-        raise SchemaError(f"the default {printable(repr(f.default))} has no form in a record", feature=f.feature) from error
+        raise SchemaError(
+            f"the default {printable(repr(f.default))} has no form in a record", feature=f.feature
+        ) from error
     if _shape(f, f.type) == ():
         return values[0]
     return values

@@ -77,7 +77,9 @@ def _call(f: Field) -> _Call:
     keywords |= {"required": True} if f.required else {}
     keywords |= {"feature": f.feature} if f.feature != f.column else {}
     if f.part == FEATURE_LIST:
-        step = Field("", f.value, encoding=f.encoding, shape=f.shape, metadata=f.metadata if is_any_tensor(f.value) else {})
+        step = Field(
+            "", f.value, encoding=f.encoding, shape=f.shape, metadata=f.metadata if is_any_tensor(f.value) else {}
+        )
         return _Call(makers.sequence, (_plain_name(step) or _call(step),), keywords)
     if is_any_tensor(f.type):
         of, shape = element_and_shape(f.tensor)
@@ -117,6 +119,10 @@ def _literal(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False) if value.isprintable() else repr(value)
     if isinstance(value, list):
         return f"[{', '.join(map(_literal, value))}]"
-    if value is None or isinstance(value, bool | int | bytes | tuple) or (isinstance(value, float) and math.isfinite(value)):
+    if (
+        value is None
+        or isinstance(value, bool | int | bytes | tuple)
+        or (isinstance(value, float) and math.isfinite(value))
+    ):
         return repr(value)
     raise SchemaError("a value has no literal", got=value)

@@ -71,7 +71,11 @@ def as_ours(source: Any, classes: Mapping[str, type[Any]]) -> Any:
     """
     class_ = next((classes[each.__name__] for each in type(source).__mro__ if each.__name__ in classes), None)
     if class_ is None:
-        raise SchemaError(f"{printable(repr(source))} is none of {', '.join(classes)}", expected=tuple(classes), got=type(source).__name__)
+        raise SchemaError(
+            f"{printable(repr(source))} is none of {', '.join(classes)}",
+            expected=tuple(classes),
+            got=type(source).__name__,
+        )
     if isinstance(source, class_):
         return source
     try:

@@ -40,7 +40,13 @@ def parse_dtype(dtype: Any) -> str:
     SchemaError
         Another dtype: TensorFlow parses only these.
     """
-    name = dtype if isinstance(dtype, str) else str(dtype) if isinstance(dtype, pa.DataType) else getattr(dtype, "name", None)
+    name = (
+        dtype
+        if isinstance(dtype, str)
+        else str(dtype)
+        if isinstance(dtype, pa.DataType)
+        else getattr(dtype, "name", None)
+    )
     if not isinstance(name, str):
         try:
             name = np.dtype(dtype).name
@@ -82,7 +88,12 @@ class FixedLenFeature:
     default_value: Any = None
 
     def __post_init__(self) -> None:
-        _settle(self, shape=_fixed_shape(self.shape), dtype=parse_dtype(self.dtype), default_value=_plain(self.default_value))
+        _settle(
+            self,
+            shape=_fixed_shape(self.shape),
+            dtype=parse_dtype(self.dtype),
+            default_value=_plain(self.default_value),
+        )
 
 
 @dataclass(frozen=True)
@@ -174,8 +185,12 @@ class SparseFeature:
             raise SchemaError("index_key and size are one each, or a list each", expected=self.index_key, got=self.size)
         keys, shape = _keys(self.index_key), _fixed_shape(self.size)
         if not keys or not all(keys) or not self.value_key or len(keys) != len(shape):
-            raise SchemaError("a sparse feature has a value_key, and as many index_keys as sizes", expected=keys, got=shape)
-        _settle(self, index_key=keys[0] if one else keys, size=shape[0] if one else shape, dtype=parse_dtype(self.dtype))
+            raise SchemaError(
+                "a sparse feature has a value_key, and as many index_keys as sizes", expected=keys, got=shape
+            )
+        _settle(
+            self, index_key=keys[0] if one else keys, size=shape[0] if one else shape, dtype=parse_dtype(self.dtype)
+        )
 
     @property
     def index_keys(self) -> tuple[str, ...]:
@@ -227,7 +242,11 @@ class RaggedFeature:
     def __post_init__(self) -> None:
         if self.value_key is not None and not (isinstance(self.value_key, str) and self.value_key):
             raise SchemaError(f"value_key is the name of a feature, not {self.value_key!r}", got=self.value_key)
-        splits = self.row_splits_dtype if isinstance(self.row_splits_dtype, str) else np.dtype(_numpy(self.row_splits_dtype)).name
+        splits = (
+            self.row_splits_dtype
+            if isinstance(self.row_splits_dtype, str)
+            else np.dtype(_numpy(self.row_splits_dtype)).name
+        )
         if splits not in ("int32", "int64"):
             raise SchemaError(f"row_splits_dtype is int32 or int64, not {splits}", got=splits)
         if not isinstance(self.partitions, list | tuple):
@@ -238,7 +257,8 @@ class RaggedFeature:
 
 Feature = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature | SparseFeature | RaggedFeature
 _FEATURES: dict[str, type[Any]] = {
-    each.__name__: each for each in (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, SparseFeature, RaggedFeature)
+    each.__name__: each
+    for each in (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, SparseFeature, RaggedFeature)
 }
 
 
@@ -288,7 +308,9 @@ def _fixed_shape(source: Any) -> tuple[int, ...]:
         raise SchemaError(str(error), got=source) from None
     known = tuple(axis for axis in shape if axis is not None)
     if len(known) < len(shape):
-        raise SchemaError(f"the shape {shape} has an axis that is not known", got=shape, advice="use FixedLenSequenceFeature")
+        raise SchemaError(
+            f"the shape {shape} has an axis that is not known", got=shape, advice="use FixedLenSequenceFeature"
+        )
     return known
 
 

@@ -87,7 +87,9 @@ def from_tfds(
     folder = Folder(_directory(path), storage_options, filesystem)
     text = folder.read(FEATURES)
     if text is None:
-        raise FileNotFoundError(2, "TFDS writes one beside the files of a dataset, and there is none", folder.shown(FEATURES))
+        raise FileNotFoundError(
+            2, "TFDS writes one beside the files of a dataset, and there is none", folder.shown(FEATURES)
+        )
     try:
         leaves = leaves_of(json.loads(text))
         return Schema(_field(leaf, _labels(folder, leaf) if class_labels == "names" else None) for leaf in leaves)
@@ -231,7 +233,9 @@ def _value_type(leaf: Leaf) -> pa.DataType:
     try:
         return pa.from_numpy_dtype(np.dtype(leaf.dtype))
     except (TypeError, pa.ArrowNotImplementedError) as error:
-        raise SchemaError(f"there is no Arrow type for TFDS's {leaf.dtype}", feature=leaf.name, got=leaf.dtype) from error
+        raise SchemaError(
+            f"there is no Arrow type for TFDS's {leaf.dtype}", feature=leaf.name, got=leaf.dtype
+        ) from error
 
 
 def _is_signed(type_: pa.DataType) -> bool:

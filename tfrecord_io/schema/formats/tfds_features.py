@@ -179,7 +179,9 @@ def _sequence(content: dict[str, Any], at: _At) -> Iterator[Leaf]:
 
 def _tensor(content: dict[str, Any], at: _At) -> Iterator[Leaf]:
     encoding = str(content.get("encoding") or "none").lower().rpartition(".")[2]
-    yield at.leaf(content["dtype"], _shape(content.get("shape")), encoding=encoding, optional=bool(content.get("optional")))
+    yield at.leaf(
+        content["dtype"], _shape(content.get("shape")), encoding=encoding, optional=bool(content.get("optional"))
+    )
 
 
 def _audio(content: dict[str, Any], at: _At) -> Iterator[Leaf]:

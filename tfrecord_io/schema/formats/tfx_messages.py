@@ -11,9 +11,14 @@ from typing import Any
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 _PACKAGE = "tensorflow.metadata.v0"
-_FieldSpec = tuple[str, int, str]  # name, number, type; a leading "*" repeats it, a trailing "|group" puts it into that oneof
+_FieldSpec = tuple[
+    str, int, str
+]  # name, number, type; a leading "*" repeats it, a trailing "|group" puts it into that oneof
 _PROTO = descriptor_pb2.FieldDescriptorProto
-_SCALARS = {name: getattr(_PROTO, f"TYPE_{name.upper()}") for name in ("bool", "bytes", "double", "float", "int64", "string", "uint64")}
+_SCALARS = {
+    name: getattr(_PROTO, f"TYPE_{name.upper()}")
+    for name in ("bool", "bytes", "double", "float", "int64", "string", "uint64")
+}
 
 _ENUMS: dict[str, dict[str, int]] = {
     "FeatureType": {"TYPE_UNKNOWN": 0, "BYTES": 1, "INT": 2, "FLOAT": 3, "STRUCT": 4},
@@ -99,7 +104,9 @@ _MESSAGES: dict[str, tuple[_FieldSpec, ...]] = {
     ),
     "SparseFeature.IndexFeature": (("name", 1, "string"),),
     "SparseFeature.ValueFeature": (("name", 1, "string"),),
-    "TensorRepresentationGroup": (("tensor_representation", 1, "*TensorRepresentationGroup.TensorRepresentationEntry"),),
+    "TensorRepresentationGroup": (
+        ("tensor_representation", 1, "*TensorRepresentationGroup.TensorRepresentationEntry"),
+    ),
     "TensorRepresentationGroup.TensorRepresentationEntry": (("key", 1, "string"), ("value", 2, "TensorRepresentation")),
     "TensorRepresentation": (
         ("dense_tensor", 1, "TensorRepresentation.DenseTensor|kind"),
@@ -130,14 +137,19 @@ _MESSAGES: dict[str, tuple[_FieldSpec, ...]] = {
         ("row_partition_dtype", 2, "TensorRepresentation.RowPartitionDType"),
         ("partition", 3, "*TensorRepresentation.RaggedTensor.Partition"),
     ),
-    "TensorRepresentation.RaggedTensor.Partition": (("uniform_row_length", 1, "int64|kind"), ("row_length", 2, "string|kind")),
+    "TensorRepresentation.RaggedTensor.Partition": (
+        ("uniform_row_length", 1, "int64|kind"),
+        ("row_length", 2, "string|kind"),
+    ),
     "Path": (("step", 1, "*string"),),
 }
 
 
 def _add_field(message: Any, name: str, number: int, spec: str) -> None:
     kind, _, group = spec.removeprefix("*").partition("|")
-    field = message.field.add(name=name, number=number, label=_PROTO.LABEL_REPEATED if spec.startswith("*") else _PROTO.LABEL_OPTIONAL)
+    field = message.field.add(
+        name=name, number=number, label=_PROTO.LABEL_REPEATED if spec.startswith("*") else _PROTO.LABEL_OPTIONAL
+    )
     if kind in _SCALARS:
         field.type = _SCALARS[kind]
     else:

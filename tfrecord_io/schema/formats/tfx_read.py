@@ -15,7 +15,16 @@ from tfrecord_io.schema.composite import Assembly, assembly_of
 from tfrecord_io.schema.field import CONTEXT, FEATURE_LIST, Field
 from tfrecord_io.schema.field_makers import tensor
 from tfrecord_io.schema.formats.json import schema_of
-from tfrecord_io.schema.formats.tfx_messages import BYTES, CATEGORICAL_YES, FLOAT, INT, STRUCT, TIME_UNITS, UNIX_DAYS, UNUSED_STAGES
+from tfrecord_io.schema.formats.tfx_messages import (
+    BYTES,
+    CATEGORICAL_YES,
+    FLOAT,
+    INT,
+    STRUCT,
+    TIME_UNITS,
+    UNIX_DAYS,
+    UNUSED_STAGES,
+)
 from tfrecord_io.schema.formats.tfx_tensors import SPARSE_KEY, representation_of
 from tfrecord_io.schema.formats.tfx_write import INTEGERS, feature_of
 from tfrecord_io.schema.shapes import Shape
@@ -122,7 +131,9 @@ class Import:
         group = self._message.tensor_representation_group
         if self._group not in group:
             if self._group:
-                raise SchemaError(f"the schema has no tensor_representation_group {self._group!r}", expected=sorted(group))
+                raise SchemaError(
+                    f"the schema has no tensor_representation_group {self._group!r}", expected=sorted(group)
+                )
             return
         claimed: set[tuple[str, str]] = set()
         representations: Mapping[str, Any] = group[self._group].tensor_representation
@@ -139,9 +150,13 @@ class Import:
             part, path = (FEATURE_LIST, path[1:]) if path[:1] == [SEQUENCE] else (CONTEXT, path)
             key = (part, "/".join(path))
             if key not in found:
-                raise SchemaError(f"the tensor {name!r} is made of a feature that the schema does not have", feature=key[1])
+                raise SchemaError(
+                    f"the tensor {name!r} is made of a feature that the schema does not have", feature=key[1]
+                )
             if part == FEATURE_LIST and kind.partition:
-                raise SchemaError(f"the tensor {name!r} cuts the steps of a feature list into rows, which is not read", feature=key[1])
+                raise SchemaError(
+                    f"the tensor {name!r} cuts the steps of a feature list into rows, which is not read", feature=key[1]
+                )
             if key in claimed:
                 continue
             claimed.add(key)
@@ -152,7 +167,9 @@ class Import:
     @staticmethod
     def _reshaped(field: Field, representation: Any) -> Field:
         known = representation_of(field)  # of a field that stood in a tag
-        if field.part == FEATURE_LIST or (known is not None and known[1] == representation):  # feature lists are ragged as they are
+        if field.part == FEATURE_LIST or (
+            known is not None and known[1] == representation
+        ):  # feature lists are ragged as they are
             return field
         which = representation.WhichOneof("kind")
         return _RESHAPE[which](field, getattr(representation, which))
@@ -163,7 +180,9 @@ class Import:
         for name in (*indices, values):
             made = found.get((CONTEXT, name))
             if made is None:
-                raise SchemaError(f"the sparse tensor {tensor_name!r} is made of it, and the schema does not have it", feature=name)
+                raise SchemaError(
+                    f"the sparse tensor {tensor_name!r} is made of it, and the schema does not have it", feature=name
+                )
             found[CONTEXT, name] = _as_list(made)
         made = found[CONTEXT, values]
         note = {"name": tensor_name, "index": indices, "shape": list(_sizes(shape)), "sorted": is_sorted}

@@ -11,7 +11,15 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind
 from tfrecord_io.schema.composite import assembly_of
 from tfrecord_io.schema.field import CONTEXT, FEATURE_LIST, Field
-from tfrecord_io.schema.formats.tfx_messages import BYTES, CATEGORICAL_YES, FLOAT, INT, TIME_UNITS, UNIX_DAYS, FeatureMessage
+from tfrecord_io.schema.formats.tfx_messages import (
+    BYTES,
+    CATEGORICAL_YES,
+    FLOAT,
+    INT,
+    TIME_UNITS,
+    UNIX_DAYS,
+    FeatureMessage,
+)
 from tfrecord_io.schema.shapes import Shape
 from tfrecord_io.schema.tensor_types import is_any_tensor, value_type_of
 from tfrecord_io.schema.types import RAW, TENSOR_PROTO, UnsupportedType, is_list_like, kind_of

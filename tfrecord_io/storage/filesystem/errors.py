@@ -18,7 +18,12 @@ ARGUMENTS = (ImportError, LookupError, TypeError, ValueError, AttributeError, No
 _LASTING = (FileNotFoundError, FileExistsError, PermissionError, IsADirectoryError, NotADirectoryError, *ARGUMENTS)
 _LASTING_NUMBERS = {errno.EINVAL, errno.ENOSYS, errno.EPERM, errno.ENAMETOOLONG, errno.ESTALE}
 _PASSING_STATUS = {408, 425, 429}  # come again later
-_NUMBERS = {FileNotFoundError: errno.ENOENT, FileExistsError: errno.EEXIST, PermissionError: errno.EACCES, TimeoutError: errno.ETIMEDOUT}
+_NUMBERS = {
+    FileNotFoundError: errno.ENOENT,
+    FileExistsError: errno.EEXIST,
+    PermissionError: errno.EACCES,
+    TimeoutError: errno.ETIMEDOUT,
+}
 
 
 def may_pass(error: Exception) -> bool:

@@ -19,7 +19,13 @@ from tfrecord_io.errors import MissingDependencyError
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
 _WEB = ("http", "https")
 _EXTRAS = {"s3": "tfrecord_io[s3]", "s3a": "tfrecord_io[s3]", "gs": "tfrecord_io[gcs]", "gcs": "tfrecord_io[gcs]"}
-_PACKAGES = {"http": "aiohttp", "https": "aiohttp", "abfs": "adlfs", "az": "adlfs", "hf": "huggingface_hub"}  # no extra of ours
+_PACKAGES = {
+    "http": "aiohttp",
+    "https": "aiohttp",
+    "abfs": "adlfs",
+    "az": "adlfs",
+    "hf": "huggingface_hub",
+}  # no extra of ours
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
 
@@ -62,7 +68,9 @@ class Tree(Protocol):
         ...
 
 
-def locate(path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None, filesystem: Any) -> tuple[Tree, str]:
+def locate(
+    path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None, filesystem: Any
+) -> tuple[Tree, str]:
     """Find the tree that a path is in, and its name there.
 
     Raises
@@ -101,7 +109,9 @@ def _missing(text: str, error: ImportError) -> MissingDependencyError:
     if wanted is None:
         return MissingDependencyError(str(error), path=text)
     package = _EXTRAS.get(wanted) or _PACKAGES[wanted]
-    return MissingDependencyError(f"{wanted}:// needs a package that is not installed: pip install '{package}' ({error})", path=text)
+    return MissingDependencyError(
+        f"{wanted}:// needs a package that is not installed: pip install '{package}' ({error})", path=text
+    )
 
 
 def protocols(fs: Any) -> tuple[str, ...]:

@@ -90,7 +90,9 @@ class RemoteTree:
         self.fs.invalidate_cache(directory)
         with told_as_os_error(self.shown(directory)):
             found = [_from_info(i) for i in tried_again(lambda: self.fs.ls(directory, detail=True))]
-        return [e for e in found if e.name.rstrip("/") != directory.rstrip("/")]  # S3's empty object for the directory itself
+        return [
+            e for e in found if e.name.rstrip("/") != directory.rstrip("/")
+        ]  # S3's empty object for the directory itself
 
     def glob(self, pattern: str) -> list[Entry]:
         self._refuse_listing(pattern)

@@ -20,7 +20,9 @@ class Folder:
         For fsspec.
     """
 
-    def __init__(self, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None = None, filesystem: Any = None
+    ) -> None:
         self._tree, self._name = locate(path, storage_options, filesystem)
 
     def shown(self, name: str) -> str:

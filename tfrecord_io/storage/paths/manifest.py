@@ -226,7 +226,9 @@ class _Parser:
             return default
         return list(self._is(document, name, list))
 
-    def _is(self, document: dict[str, Any], name: str, type_: type, holds: Callable[[Any], bool] = lambda value: True) -> Any:
+    def _is(
+        self, document: dict[str, Any], name: str, type_: type, holds: Callable[[Any], bool] = lambda value: True
+    ) -> Any:
         value = document.get(name)
         if type(value) is not type_ or not holds(value):
             _refuse(self._path, f"its '{name}' is {printable(repr(value), 80)}")

@@ -187,10 +187,14 @@ class Datasets:
         for name, error in self._damaged.items():
             directory, base = _split(name)
             stem = stem_of(base) or ""
-            if (directory, stem) in by_dataset or any(wanted(shard_name(stem, 0, count) + RECORD_SUFFIXES[0]) for count in (1, None)):
+            if (directory, stem) in by_dataset or any(
+                wanted(shard_name(stem, 0, count) + RECORD_SUFFIXES[0]) for count in (1, None)
+            ):
                 raise error
 
-    def _check_one(self, dataset: Dataset, known: Mapping[str, ManifestFile], there: Mapping[str, Entry], complete: bool) -> None:
+    def _check_one(
+        self, dataset: Dataset, known: Mapping[str, ManifestFile], there: Mapping[str, Entry], complete: bool
+    ) -> None:
         dataset.refuse_incomplete()
         for name in there:
             if name not in known:
@@ -202,12 +206,19 @@ class Datasets:
                 self._refuse_other_size(there[name], self.shards[name])
             elif complete:
                 dataset.refuse_replaced()
-                text = f"'{dataset.shown}' names this file, and it is missing; allow_missing_shards=True reads the others"
+                text = (
+                    f"'{dataset.shown}' names this file, and it is missing; allow_missing_shards=True reads the others"
+                )
                 raise FileNotFoundError(errno.ENOENT, text, self.tree.shown(name))
 
     def _leads_nowhere(self, entry: Entry) -> bool:
         """Whether it is a link to what is not there."""
-        return entry.size is None and isinstance(self.tree, LocalTree) and os.path.islink(entry.name) and not os.path.exists(entry.name)
+        return (
+            entry.size is None
+            and isinstance(self.tree, LocalTree)
+            and os.path.islink(entry.name)
+            and not os.path.exists(entry.name)
+        )
 
     def _refuse_other_size(self, entry: Entry, shard: Shard) -> None:
         if not self.check_sizes or entry.size in (None, shard.file.bytes):

@@ -49,7 +49,9 @@ class NamedFiles:
         return self.sources[0]
 
 
-def find_files(path: Any, suffixes: str | tuple[str, ...], *, storage_options: Any = None, filesystem: Any = None) -> NamedFiles:
+def find_files(
+    path: Any, suffixes: str | tuple[str, ...], *, storage_options: Any = None, filesystem: Any = None
+) -> NamedFiles:
     """Find the files that a path means; of a folder those whose names end in `suffixes`.
 
     A file of the very name comes before what it matches as a glob.

@@ -91,16 +91,22 @@ def resolve_inputs(
     if isinstance(path, (str, os.PathLike)):
         return search.text(path, check=True)
     if hasattr(path, "__arrow_c_stream__"):
-        raise TypeError(f"this is data already, a {type(path).__name__}, and no path: it need not be read, and write_tfrecord takes it")
+        raise TypeError(
+            f"this is data already, a {type(path).__name__}, and no path: it need not be read, and write_tfrecord takes it"
+        )
     if isinstance(path, (bytes, bytearray, memoryview)) or not isinstance(path, Iterable):
-        raise TypeError(f"path is a str, a PathLike, a binary file object or a list of those, not {type(path).__name__}")
+        raise TypeError(
+            f"path is a str, a PathLike, a binary file object or a list of those, not {type(path).__name__}"
+        )
     return search.listed(list(path))
 
 
 class _Search:
     """The path rules, with the arguments that all of them need."""
 
-    def __init__(self, storage_options: Mapping[str, Any] | None, filesystem: Any, allow_missing: bool, check_sizes: bool) -> None:
+    def __init__(
+        self, storage_options: Mapping[str, Any] | None, filesystem: Any, allow_missing: bool, check_sizes: bool
+    ) -> None:
         self.storage_options, self.filesystem = storage_options, filesystem
         self.allow_missing, self.check_sizes = allow_missing, check_sizes
         self.datasets: Datasets  # of the path at hand
@@ -123,7 +129,9 @@ class _Search:
             elif isinstance(path, (str, os.PathLike)):
                 found.extend(self.text(path, check=False))
             else:
-                raise TypeError(f"a list of paths holds str, PathLike or binary file objects, not {type(path).__name__}")
+                raise TypeError(
+                    f"a list of paths holds str, PathLike or binary file objects, not {type(path).__name__}"
+                )
         return found
 
     def text(self, path: str | os.PathLike[str], *, check: bool) -> list[Source]:
@@ -131,8 +139,14 @@ class _Search:
         sources = []
         for entry in self._steady_entries(tree, name, check=check):
             inside = entry.name.startswith(f"{name.rstrip('/')}/")
-            folders = folders_of(entry.name, f"{name.rstrip('/')}/" if inside else root_of(name)) if entry.name != name else ()
-            sources.append(replace(source_of(tree, entry), shard=self.datasets.shards.get(entry.name), partitions=folders))
+            folders = (
+                folders_of(entry.name, f"{name.rstrip('/')}/" if inside else root_of(name))
+                if entry.name != name
+                else ()
+            )
+            sources.append(
+                replace(source_of(tree, entry), shard=self.datasets.shards.get(entry.name), partitions=folders)
+            )
         return sources
 
     def _steady_entries(self, tree: Tree, name: str, *, check: bool) -> list[Entry]:
@@ -182,7 +196,11 @@ class _Search:
 
     def _directory(self, tree: Tree, directory: str, *, check: bool) -> list[Entry]:
         everything = tree.listing(directory)
-        inside = self._in_folders(tree, directory) if any(e.directory and parse_folder(e.basename) for e in everything) else []
+        inside = (
+            self._in_folders(tree, directory)
+            if any(e.directory and parse_folder(e.basename) for e in everything)
+            else []
+        )
         listing = self.datasets.look_into([*everything, *inside])
         files = [e for e in listing if not e.directory and is_record_file(e.basename)]
         self.datasets.check(files, lambda name: True, complete=check and not self.allow_missing)
@@ -191,13 +209,17 @@ class _Search:
             others = f"; it has {len(everything)} other entries, which a glob can name" if everything else ""
             raise _nothing(tree, directory, wanted + others)
         for folder in sorted({_parent(e) for e in files}):
-            Families(tree, [e for e in files if _parent(e) == folder]).refuse_several(tree.shown(folder.rstrip("/") or folder))
+            Families(tree, [e for e in files if _parent(e) == folder]).refuse_several(
+                tree.shown(folder.rstrip("/") or folder)
+            )
         return self._sorted(Families(tree, files), check=check)
 
     def _in_folders(self, tree: Tree, directory: str) -> list[Entry]:
         """What is below folders that stand for a column's value, and below no others."""
         root = f"{directory.rstrip('/')}/" if directory else ""
-        return [e for e in tree.glob(f"{glob.escape(root)}*=*/**") if not e.directory and is_below_folders(e.name, root)]
+        return [
+            e for e in tree.glob(f"{glob.escape(root)}*=*/**") if not e.directory and is_below_folders(e.name, root)
+        ]
 
     def _glob(self, tree: Tree, pattern: str, *, check: bool) -> list[Entry]:
         everything = tree.glob(pattern)
@@ -258,7 +280,9 @@ class _Search:
     def _unlisted_spec(self, tree: Tree, name: str, stem: str, count: int | None) -> list[Entry]:
         """Find ``name@8`` by asking for the names that it may mean, the most exact first."""
         if count is None:
-            raise ValueError(f"'{tree.shown(name)}': a web server has no listing of its files; write how many shards there are, as name@8")
+            raise ValueError(
+                f"'{tree.shown(name)}': a web server has no listing of its files; write how many shards there are, as name@8"
+            )
         form = next((form for form in spelled_shards(stem, count) if form and tree.entry(form[0]) is not None), None)
         if form is None:
             raise _nothing(tree, name, f"no shard such as '{shard_name(stem.rpartition('/')[2], 0, count)}'")

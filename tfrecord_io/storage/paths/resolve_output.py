@@ -113,7 +113,9 @@ def resolve_output(
     if text.endswith("/") or (entry is not None and entry.directory):
         directory = _base(tree, name, text)
         base = (directory if directory.endswith("://") else directory.rstrip("/") + "/") + DIRECTORY_STEM + _SUFFIX
-        return _shards(text, base, shards or (None if max_shard_bytes else 1), max_shard_bytes, compression, suffix_last=True)
+        return _shards(
+            text, base, shards or (None if max_shard_bytes else 1), max_shard_bytes, compression, suffix_last=True
+        )
     spec = parse_spec(text) if entry is None else None
     if spec is not None:
         stem, count = spec
@@ -131,7 +133,13 @@ def resolve_output(
 
 
 def _shards(
-    path: str, base: str, count: int | None, max_bytes: int | None, compression: str | None, *, suffix_last: bool = False
+    path: str,
+    base: str,
+    count: int | None,
+    max_bytes: int | None,
+    compression: str | None,
+    *,
+    suffix_last: bool = False,
 ) -> Output:
     """TensorFlow's names end with the count; those of a directory, and those without a count, with the suffixes."""
     if count is not None and count > MOST_SHARDS:
@@ -151,7 +159,9 @@ def _shards(
 def _refuse_unnameable(output: Output) -> None:
     """Raise ValueError where a manifest could not name the shards."""
     if any(c == "\\" or "\ud800" <= c <= "\udfff" for c in output.stem):
-        raise ValueError(f"'{printable(output.path)}': names of shards are UTF-8 and have no backslash; choose another name")
+        raise ValueError(
+            f"'{printable(output.path)}': names of shards are UTF-8 and have no backslash; choose another name"
+        )
 
 
 def _base(tree: Tree, name: str, text: str) -> str:

@@ -32,7 +32,9 @@ class Families:
         if len(globs) > 1:
             named = ", ".join(repr(g) for g in sorted(globs)[:_NAMED])
             more = f" and {len(globs) - _NAMED} more" if len(globs) > _NAMED else ""
-            raise ValueError(f"'{where}' has {len(globs)} families of shards; name one: {named}{more}, or join them by a glob of your own")
+            raise ValueError(
+                f"'{where}' has {len(globs)} families of shards; name one: {named}{more}, or join them by a glob of your own"
+            )
 
     def _globs(self, shards: _Shards) -> list[str]:
         by_count: dict[str, set[str]] = {}

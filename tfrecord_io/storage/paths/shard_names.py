@@ -134,7 +134,9 @@ def is_sidecar(name: str) -> bool:
 
 def natural_key(path: str) -> list[list[str | int]]:
     """Sort key by which ``file9`` comes before ``file10``."""
-    return [[int(t) if i % 2 else t for i, t in enumerate(re.split("([0-9]+)", part))] for part in path.split("/")] + [[path]]
+    return [[int(t) if i % 2 else t for i, t in enumerate(re.split("([0-9]+)", part))] for part in path.split("/")] + [
+        [path]
+    ]
 
 
 def _less_compression(name: str) -> str:

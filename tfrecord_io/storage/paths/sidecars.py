@@ -71,5 +71,10 @@ def modified(source: Source) -> float | None:
     fs, name = source.remote
     try:
         return float(fs.modified(name).timestamp())
-    except (NotImplementedError, KeyError, AttributeError, TypeError):  # filesystems that keep no times say so in many ways
+    except (
+        NotImplementedError,
+        KeyError,
+        AttributeError,
+        TypeError,
+    ):  # filesystems that keep no times say so in many ways
         return None

@@ -102,7 +102,9 @@ class BlockReader:
     (b'efgh', 4, True)
     """
 
-    def __init__(self, stream: Stream | Any, block_bytes: int = BLOCK_BYTES, pool: BufferPool | None = None, start: int = 0) -> None:
+    def __init__(
+        self, stream: Stream | Any, block_bytes: int = BLOCK_BYTES, pool: BufferPool | None = None, start: int = 0
+    ) -> None:
         self.stream = stream
         self._pool = pool or BufferPool(block_bytes)
         self._size = self._pool.block_bytes

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tfrecord_io.compression import SNIFF_BYTES, Codec, Raw, Stream, get_codec, infer, is_record_header, open_decompressed, sniff
+from tfrecord_io.compression import (
+    SNIFF_BYTES,
+    Codec,
+    Raw,
+    Stream,
+    get_codec,
+    infer,
+    is_record_header,
+    open_decompressed,
+    sniff,
+)
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format import magic as foreign
 from tfrecord_io.storage.read.source import Source
@@ -31,7 +41,9 @@ def open_source(source: Source, compression: str | None = "infer") -> Stream:
     try:
         if source.span is not None:
             if codec is not None:
-                raise CompressionError(f"compression={compression!r} was said, but this is a piece of a plain file", path=source.path)
+                raise CompressionError(
+                    f"compression={compression!r} was said, but this is a piece of a plain file", path=source.path
+                )
             return SpanStream(raw, source.path, *source.span)
         head = _read_head(raw, source)
         codec = infer(head, source.path) if compression == "infer" else _checked(codec, compression, head, source.path)
@@ -63,5 +75,7 @@ def _checked(codec: Codec | None, said: str | None, head: bytes, path: str) -> C
         looks = None
     if looks is not None:
         reason = f"compression={said!r} was said, but the file looks like {looks}"
-        raise CompressionError(reason, path=path, expected=said, got=looks, advice="compression='infer' goes by the content")
+        raise CompressionError(
+            reason, path=path, expected=said, got=looks, advice="compression='infer' goes by the content"
+        )
     return codec

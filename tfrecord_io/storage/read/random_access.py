@@ -53,7 +53,9 @@ class Ranges(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
 
 
 def open_ranges(source: Source) -> Ranges:
@@ -130,14 +132,19 @@ class _Ranges:
         found: list[Bytes] = []
         for (first, _, count), data in zip(spans, held, strict=True):
             at = len(found)
-            found += [data[begin - first : end - first] for begin, end in zip(begins[at : at + count], ends[at : at + count], strict=True)]
+            found += [
+                data[begin - first : end - first]
+                for begin, end in zip(begins[at : at + count], ends[at : at + count], strict=True)
+            ]
         return found
 
     def _read_joined(self, spans: list[tuple[int, int]]) -> list[Bytes]:
         raise NotImplementedError
 
     def _cut(self, at: int) -> OSError:
-        return OSError(errno.EIO, f"the file ended at byte {at} of {self.size}: it was cut since it was opened", self.path)
+        return OSError(
+            errno.EIO, f"the file ended at byte {at} of {self.size}: it was cut since it was opened", self.path
+        )
 
     def close(self) -> None:
         """Nothing is held."""
@@ -145,7 +152,9 @@ class _Ranges:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
 
@@ -216,7 +225,9 @@ class RemoteRanges(_Ranges):
         fs, name = source.remote
         size = fs.size(name) if source.size is None else source.size
         if size is None:
-            raise ValueError(f"{printable(source.path)}: its server does not tell its size, so it can be read only from its start")
+            raise ValueError(
+                f"{printable(source.path)}: its server does not tell its size, so it can be read only from its start"
+            )
         self.size = int(size)
 
     def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:

@@ -134,7 +134,9 @@ class RangeReader:
         The first byte that will be read.
     """
 
-    def __init__(self, fetch: Fetch, size: int, path: str, window: Window | None = None, whole: Any = None, *, begin: int = 0) -> None:
+    def __init__(
+        self, fetch: Fetch, size: int, path: str, window: Window | None = None, whole: Any = None, *, begin: int = 0
+    ) -> None:
         self.path = path
         self._fetch, self._size, self._open_whole = fetch, size, whole
         self._held: deque[_Range] = deque()  # asked for and not used up, in order

@@ -21,7 +21,17 @@ from tfrecord_io.storage.filesystem.local import protocols
 
 T = TypeVar("T")
 
-_VERSION_KEYS = ("ETag", "etag", "generation", "size", "mtime", "LastModified", "Last-Modified", "last_modified", "content_md5")
+_VERSION_KEYS = (
+    "ETag",
+    "etag",
+    "generation",
+    "size",
+    "mtime",
+    "LastModified",
+    "Last-Modified",
+    "last_modified",
+    "content_md5",
+)
 
 
 class NoRanges(Exception):
@@ -71,7 +81,9 @@ class S3Fetch(Fetch):
     async def range(self, begin: int, end: int) -> bytes:
         bucket, key, version = self._fs.split_path(self._name)
         tag = self._info.get("ETag")
-        conditional = tag and not getattr(self._fs, "local_expiry_check", False)  # which is for servers without conditions
+        conditional = tag and not getattr(
+            self._fs, "local_expiry_check", False
+        )  # which is for servers without conditions
         asked = {"VersionId": version} if version else {"IfMatch": tag} if conditional else {}
         try:
             answer = await self._fs._call_s3(
@@ -99,7 +111,9 @@ class GcsFetch(Fetch):
 
     async def range(self, begin: int, end: int) -> bytes:
         try:
-            data: bytes = await self._fs._cat_file(self._name, start=begin, end=end, generation=self._info.get("generation"))
+            data: bytes = await self._fs._cat_file(
+                self._name, start=begin, end=end, generation=self._info.get("generation")
+            )
             return data
         except FileNotFoundError as error:
             raise replaced(self._path) from error
@@ -110,7 +124,10 @@ class HttpFetch(Fetch):
 
     async def range(self, begin: int, end: int) -> bytes:
         session = await self._fs.set_session()
-        headers = {"Range": f"bytes={begin}-{end - 1}", "Accept-Encoding": "identity"}  # aiohttp would undo a compression
+        headers = {
+            "Range": f"bytes={begin}-{end - 1}",
+            "Accept-Encoding": "identity",
+        }  # aiohttp would undo a compression
         asked = {**self._fs.kwargs, "headers": {**self._fs.kwargs.get("headers", {}), **headers}}
         async with session.get(self._fs.encode_url(self._name), **asked) as answer:
             if answer.status == 404:

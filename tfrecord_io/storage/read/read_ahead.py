@@ -40,7 +40,9 @@ def _fill(stream: Stream | Any, buffer: Bytes) -> _Filled:
     return _Filled(buffer, done, False)
 
 
-def _fill_all(stream: Stream | Any, free: SimpleQueue[Bytes | None], filled: SimpleQueue[_Filled], stop: threading.Event) -> None:
+def _fill_all(
+    stream: Stream | Any, free: SimpleQueue[Bytes | None], filled: SimpleQueue[_Filled], stop: threading.Event
+) -> None:
     """The thread: fills what is free until the end, an error, or the sign to stop."""
     while (buffer := free.get()) is not None and not stop.is_set():
         found = _fill(stream, buffer)
@@ -80,7 +82,9 @@ class ReadAhead:
         """Read on: the rest of the last block and new bytes; None at the end."""
         held = len(self._rest)
         found = self._next()
-        if held > _HEAD or (held and not self._took):  # a record larger than a block: twice as much, or it would take forever
+        if held > _HEAD or (
+            held and not self._took
+        ):  # a record larger than a block: twice as much, or it would take forever
             data = self._joined(found, 0 if self._took else held)
         else:
             data = self._in_front(found)
@@ -119,8 +123,14 @@ class ReadAhead:
         if self._thread is None:
             for _ in range(_BUFFERS - 1):
                 self._free.put(np.empty(_HEAD + self._size + SPARE, np.uint8))
-            queues = (self._free, self._filled, self._stop)  # not the reader itself, which may be dropped without a word
-            self._thread = threading.Thread(target=_fill_all, args=(self._stream, *queues), name="tfrecord_io read ahead", daemon=True)
+            queues = (
+                self._free,
+                self._filled,
+                self._stop,
+            )  # not the reader itself, which may be dropped without a word
+            self._thread = threading.Thread(
+                target=_fill_all, args=(self._stream, *queues), name="tfrecord_io read ahead", daemon=True
+            )
             self._thread.start()
         return self._filled.get()
 

@@ -37,7 +37,11 @@ class SpanStream:
         if n is None:
             raise BlockingIOError(errno.EAGAIN, "a non-blocking file has no data yet", self._path)
         if n == 0:
-            raise OSError(errno.EIO, f"the file ended at byte {self.offset}, inside of the piece up to byte {self._end}", self._path)
+            raise OSError(
+                errno.EIO,
+                f"the file ended at byte {self.offset}, inside of the piece up to byte {self._end}",
+                self._path,
+            )
         self.offset += n
         return n
 

@@ -18,7 +18,11 @@ from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile
 
 
 def open_output(
-    path: Any, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None, overwrite: bool | None = None
+    path: Any,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    overwrite: bool | None = None,
 ) -> OutputFile:
     """Open one file for writing.
 

@@ -10,7 +10,9 @@ from contextlib import suppress
 
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile, exists_error
 
-_DESCRIPTOR = re.compile("/dev/(stdout|stderr|fd/[0-9]+)|/proc/(self|[0-9]+)/fd/[0-9]+")  # names of what is open already
+_DESCRIPTOR = re.compile(
+    "/dev/(stdout|stderr|fd/[0-9]+)|/proc/(self|[0-9]+)/fd/[0-9]+"
+)  # names of what is open already
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EROFS)
 
@@ -50,7 +52,9 @@ class LocalOutput(OutputFile):
         try:
             self._fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except FileNotFoundError as error:
-            raise FileNotFoundError(errno.ENOENT, f"the directory '{self._directory or '.'}' does not exist", path) from error
+            raise FileNotFoundError(
+                errno.ENOENT, f"the directory '{self._directory or '.'}' does not exist", path
+            ) from error
         except OSError as error:
             raise OSError(error.errno, f"{error.strerror}, at making a temporary file beside it", path) from error
         self._open = True

@@ -60,7 +60,11 @@ class S3Output(OutputFile):
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def _part_size(self, number: int) -> int:
-        return _FIXED_PART_BYTES if getattr(self._fs, "fixed_upload_size", False) else _PART_BYTES << (number // _DOUBLED_AFTER)
+        return (
+            _FIXED_PART_BYTES
+            if getattr(self._fs, "fixed_upload_size", False)
+            else _PART_BYTES << (number // _DOUBLED_AFTER)
+        )
 
     def _write(self, piece: memoryview) -> int:
         piece = piece[: self._size - len(self._part)]
@@ -92,7 +96,10 @@ class S3Output(OutputFile):
 
     async def _put_part(self, number: int, part: bytearray) -> None:
         answer = await self._call("upload_part", UploadId=self._upload, PartNumber=number, Body=part)
-        self._tags[number] = {"PartNumber": number, **{k: v for k, v in answer.items() if k == "ETag" or k.startswith("Checksum")}}
+        self._tags[number] = {
+            "PartNumber": number,
+            **{k: v for k, v in answer.items() if k == "ETag" or k.startswith("Checksum")},
+        }
         self._tags[number].pop("ChecksumType", None)
 
     def _finish(self) -> None:
@@ -164,7 +171,9 @@ class S3Output(OutputFile):
         alive = getattr(self, "_upload", None) is not None and self._open and not sys.is_finalizing()
         if alive and self._process == os.getpid():  # not a fork's copy of us
             self._open = False
-            self._start(self._end())  # not waited for: the garbage collector may run anywhere, on fsspec's own thread as well
+            self._start(
+                self._end()
+            )  # not waited for: the garbage collector may run anywhere, on fsspec's own thread as well
 
     # Requests ---------------------------------------------------------------------------------------------------
 

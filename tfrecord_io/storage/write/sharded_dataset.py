@@ -87,7 +87,11 @@ class Publication(ABC):
 
     def _indexes(self) -> list[str]:
         """Names of the indexes beside the dataset's shards: of shards that are replaced they say what is no longer so."""
-        return [name for name in self._listed() if name.endswith(INDEX_SUFFIX) and self._belongs(name.removesuffix(INDEX_SUFFIX))]
+        return [
+            name
+            for name in self._listed()
+            if name.endswith(INDEX_SUFFIX) and self._belongs(name.removesuffix(INDEX_SUFFIX))
+        ]
 
     def _listed(self) -> list[str]:
         try:
@@ -131,7 +135,11 @@ class Publication(ABC):
 
 
 def open_publication(
-    output: Output, *, overwrite: bool | None = None, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None
+    output: Output,
+    *,
+    overwrite: bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
 ) -> Publication:
     """Begin to write a sharded dataset; see `Publication`. Its directory is made if it is not there."""
     tree, base = locate(output.base, storage_options, filesystem)

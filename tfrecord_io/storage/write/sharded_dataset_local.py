@@ -40,7 +40,9 @@ class LocalPublication(Publication):
 
     def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
         made = self._of(shards, schema)
-        staged = replace(made, files=tuple(replace(f, staged=self._staged(s.index)) for f, s in zip(made.files, shards, strict=True)))
+        staged = replace(
+            made, files=tuple(replace(f, staged=self._staged(s.index)) for f, s in zip(made.files, shards, strict=True))
+        )
         try:
             for shard in shards:
                 shard.output.commit()
@@ -49,7 +51,9 @@ class LocalPublication(Publication):
                 self._put_in_force(staged, made, alone)
         except BaseException as error:
             if self._is_ours():
-                error.add_note("the dataset is published all the same: its manifest names its files, some by temporary names")
+                error.add_note(
+                    "the dataset is published all the same: its manifest names its files, some by temporary names"
+                )
             else:
                 for shard in shards:
                     self._remove(self._staged(shard.index))
@@ -78,7 +82,9 @@ class LocalPublication(Publication):
     def _put(self, manifest: Manifest) -> None:
         """Write the manifest, in the place of a link as the shards are: what that leads to is about another directory's files."""
         link = os.path.islink(self._manifest)
-        with open_staged(self._manifest, self._manifest) if link else open_local(self._manifest, exclusive=False) as file:
+        with (
+            open_staged(self._manifest, self._manifest) if link else open_local(self._manifest, exclusive=False) as file
+        ):
             file.write(format_manifest(manifest))
 
     def _give_name(self, staged: str, name: str) -> None:
@@ -99,7 +105,9 @@ def _make(directory: str) -> list[str]:
     above = directory
     while above and not os.path.isdir(above):
         if os.path.lexists(above):
-            raise NotADirectoryError(errno.ENOTDIR, "a file, or a link that leads nowhere, and no directory to put shards in", above)
+            raise NotADirectoryError(
+                errno.ENOTDIR, "a file, or a link that leads nowhere, and no directory to put shards in", above
+            )
         missing.append(above)
         above = os.path.dirname(above)
     for each in reversed(missing):
