@@ -122,7 +122,7 @@ def test_pythons_values(value: Any, tf: Any) -> None:
     assert tfr.serialize_tensor(value) == tf.io.serialize_tensor(value).numpy()
 
 
-class Forms:
+class TableRepresentation:
     """Draws TensorProtos in odd forms."""
 
     def __init__(self, seed: int) -> None:
@@ -187,7 +187,7 @@ STRICTER = [  # what we refuse and TensorFlow reads: it cuts, or makes zeros
 def test_the_same_answer_to_odd_forms(part: int, tf: Any) -> None:
     read = refused = 0
     for seed in range(part * 300, part * 300 + 300):
-        forms = Forms(seed)
+        forms = TableRepresentation(seed)
         data = forms.record()
         where = f"seed {seed}: {data!r}"
         try:

@@ -17,7 +17,7 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read import range_reader as ranges
 from tfrecord_io.storage.read.block_reader import BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
-from tfrecord_io.storage.read.prefetch import Upcoming
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.write import atomic_s3 as commit_s3
 from tfrecord_io.storage.write.atomic import open_output
 
@@ -77,7 +77,7 @@ def test_what_is_read_in_a_storm_is_right_or_an_oserror(s3: Bucket, chaos: Chaos
         out = bytearray()
         path = s3.url(str(seed))
         try:
-            with Upcoming(resolve_inputs(path, storage_options=stormy)) as upcoming:
+            with SourcePrefetcher(resolve_inputs(path, storage_options=stormy)) as upcoming:
                 blocks = BlockReader(open_source(next(upcoming), None), 3000)
                 while (block := blocks.next_block()) is not None:
                     out += block.data.tobytes()

@@ -24,7 +24,7 @@ from tfrecord_io.read.record_walk import walk
 from tfrecord_io.read.resolve_schema import Session
 from tfrecord_io.read.resync import find_boundaries
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.prefetch import Upcoming
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.random_access import open_ranges
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.tools.index_files import write_indexes
@@ -255,9 +255,9 @@ def test_pieces_of_a_bucket_are_the_whole_through_reading_ahead(bucket: Bucket, 
         with tfr.RecordReader(path, **options) as records:
             expected = list(records)
         sources = [piece for source in resolve_inputs(path, **options) for piece in pieces(source, 4)]
-        with Upcoming(sources, stream=stream) as upcoming:
+        with SourcePrefetcher(sources, stream=stream) as upcoming:
             assert [record for piece in upcoming for record in read(piece)] == expected
-        with Upcoming(sources[::-1], stream=stream) as upcoming:
+        with SourcePrefetcher(sources[::-1], stream=stream) as upcoming:
             got = [read(piece) for piece in upcoming]
         assert [record for records in got[::-1] for record in records] == expected
 
@@ -288,7 +288,7 @@ def test_compressed_shards_of_a_bucket_come_in_order_through_reading_ahead(bucke
     with tfr.RecordReader(bucket.url("d/"), **options) as records:
         expected = list(records)
     for stream in (True, False):
-        with Upcoming(resolve_inputs(bucket.url("d/"), **options), stream=stream) as upcoming:
+        with SourcePrefetcher(resolve_inputs(bucket.url("d/"), **options), stream=stream) as upcoming:
             assert [record for source in upcoming for record in read(source)] == expected
     assert tfr.read_table(bucket.url("d/"), **options) == table
     with pytest.raises(ValueError, match="compress"):

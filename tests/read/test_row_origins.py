@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.read.row_origins import Origins
+from tfrecord_io.read.row_origins import RowOrigins
 
 
 @given(runs=st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 5), st.integers(0, 4)), max_size=12))
 def test_each_row_is_the_record_that_was_added(runs: list[tuple[str, int, int]]) -> None:
-    origins, expected = Origins(), []
+    origins, expected = RowOrigins(), []
     for path, first, rows in runs:
         origins.add(path, first, rows)
         expected += [(path, first + i) for i in range(rows)]
@@ -19,7 +19,7 @@ def test_each_row_is_the_record_that_was_added(runs: list[tuple[str, int, int]])
 
 
 def test_a_long_file_costs_one_entry() -> None:
-    origins = Origins()
+    origins = RowOrigins()
     for first in range(0, 10_000, 10):
         origins.add("a", first, 10)
     assert len(origins._runs) == 1

@@ -12,15 +12,15 @@ from hypothesis import strategies as st
 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.schema.observation import Observed, Where, arrow_schema, arrow_type, join, join_columns
+from tfrecord_io.schema.observation import Observation, RecordRef, arrow_schema, arrow_type, join, join_columns
 
-WHERES = st.builds(Where, st.sampled_from(["a.tfrecord", "b.tfrecord"]), st.integers(0, 9), st.integers(0, 1))
+WHERES = st.builds(RecordRef, st.sampled_from(["a.tfrecord", "b.tfrecord"]), st.integers(0, 9), st.integers(0, 1))
 MAYBE = st.none() | WHERES
 
 
-def plain(kinds: st.SearchStrategy[Kind]) -> st.SearchStrategy[Observed]:
+def plain(kinds: st.SearchStrategy[Kind]) -> st.SearchStrategy[Observation]:
     seen = st.builds(
-        Observed,
+        Observation,
         kinds,
         st.sampled_from([Layout.SCALAR, Layout.LIST]),
         st.booleans(),
@@ -29,44 +29,44 @@ def plain(kinds: st.SearchStrategy[Kind]) -> st.SearchStrategy[Observed]:
         MAYBE,
         MAYBE,
     )
-    return st.just(Observed()) | seen
+    return st.just(Observation()) | seen
 
 
-def sequences(kinds: st.SearchStrategy[Kind]) -> st.SearchStrategy[Observed]:
+def sequences(kinds: st.SearchStrategy[Kind]) -> st.SearchStrategy[Observation]:
     steps = st.builds(
-        Observed, kinds, st.sampled_from([Layout.SCALAR, Layout.LIST]), st.booleans(), st.booleans(), WHERES
+        Observation, kinds, st.sampled_from([Layout.SCALAR, Layout.LIST]), st.booleans(), st.booleans(), WHERES
     )
-    kindless = st.builds(Observed, nulls=st.booleans())
+    kindless = st.builds(Observation, nulls=st.booleans())
     return st.builds(
-        lambda step, where: Observed(layout=Layout.LIST, first=where, steps=step), steps | kindless, WHERES
+        lambda step, where: Observation(layout=Layout.LIST, first=where, steps=step), steps | kindless, WHERES
     )
 
 
 KINDS = st.sampled_from([Kind.BYTES, Kind.FLOAT, Kind.INT64])
 ONE_KIND = KINDS.flatmap(lambda kind: st.lists(plain(st.just(kind)), min_size=3, max_size=5))
 ONE_KIND_STEPS = KINDS.flatmap(
-    lambda kind: st.lists(st.just(Observed()) | sequences(st.just(kind)), min_size=3, max_size=5)
+    lambda kind: st.lists(st.just(Observation()) | sequences(st.just(kind)), min_size=3, max_size=5)
 )
 ANYTHING = st.lists(plain(KINDS) | sequences(KINDS), min_size=2, max_size=4)
 
 
-def join_all(seen: list[Observed]) -> Observed:
+def join_all(seen: list[Observation]) -> Observation:
     return reduce(lambda a, b: join("x", a, b), seen)
 
 
 @given(ONE_KIND | ONE_KIND_STEPS)
-def test_join_is_commutative_associative_and_idempotent(seen: list[Observed]) -> None:
+def test_join_is_commutative_associative_and_idempotent(seen: list[Observation]) -> None:
     a, b, c = seen[:3]
     assert join("x", a, b) == join("x", b, a)
     assert join("x", join("x", a, b), c) == join("x", a, join("x", b, c))
     assert join("x", a, a) == a
-    assert join("x", a, Observed()) == a
+    assert join("x", a, Observation()) == a
     assert join("x", join("x", a, b), b) == join("x", a, b)
 
 
 @given(ANYTHING)
-def test_order_changes_neither_the_answer_nor_whether_there_is_one(seen: list[Observed]) -> None:
-    def answer(order: tuple[Observed, ...]) -> Observed | None:
+def test_order_changes_neither_the_answer_nor_whether_there_is_one(seen: list[Observation]) -> None:
+    def answer(order: tuple[Observation, ...]) -> Observation | None:
         try:
             return join_all(list(order))
         except SchemaError:
@@ -76,8 +76,8 @@ def test_order_changes_neither_the_answer_nor_whether_there_is_one(seen: list[Ob
 
 
 def test_two_kinds_name_both_records() -> None:
-    early = Observed(Kind.INT64, Layout.SCALAR, first=Where("a.tfrecord", 3, 0))
-    late = Observed(Kind.FLOAT, Layout.SCALAR, first=Where("b.tfrecord", 1, 1))
+    early = Observation(Kind.INT64, Layout.SCALAR, first=RecordRef("a.tfrecord", 3, 0))
+    late = Observation(Kind.FLOAT, Layout.SCALAR, first=RecordRef("b.tfrecord", 1, 1))
     for one, other in ((early, late), (late, early)):
         with pytest.raises(SchemaError) as caught:
             join("x", one, other)
@@ -88,31 +88,31 @@ def test_two_kinds_name_both_records() -> None:
 
 def test_a_context_feature_and_a_feature_list_of_one_name_conflict() -> None:
     with pytest.raises(SchemaError, match="a feature list"):
-        join("x", Observed(Kind.INT64, Layout.SCALAR), Observed(layout=Layout.LIST, steps=Observed()))
+        join("x", Observation(Kind.INT64, Layout.SCALAR), Observation(layout=Layout.LIST, steps=Observation()))
 
 
 def test_columns_are_joined_by_name_and_sorted() -> None:
-    one, many = Observed(Kind.INT64, Layout.SCALAR), Observed(Kind.INT64, Layout.LIST)
-    joined = join_columns({"b": one, "c": one}, {"a": many, "b": many, "n": Observed()})
+    one, many = Observation(Kind.INT64, Layout.SCALAR), Observation(Kind.INT64, Layout.LIST)
+    joined = join_columns({"b": one, "c": one}, {"a": many, "b": many, "n": Observation()})
     assert arrow_schema(joined) == pa.schema(
         [("a", pa.list_(pa.int64())), ("b", pa.list_(pa.int64())), ("c", pa.int64()), ("n", pa.null())]
     )
 
 
-BYTES = Observed(Kind.BYTES, Layout.SCALAR)
-BINARY = Observed(Kind.BYTES, Layout.LIST, text=False)
-FLOATS = Observed(Kind.FLOAT, Layout.LIST)
+BYTES = Observation(Kind.BYTES, Layout.SCALAR)
+BINARY = Observation(Kind.BYTES, Layout.LIST, text=False)
+FLOATS = Observation(Kind.FLOAT, Layout.LIST)
 
 
-def steps(step: Observed) -> Observed:
-    return Observed(layout=Layout.LIST, steps=step)
+def steps(step: Observation) -> Observation:
+    return Observation(layout=Layout.LIST, steps=step)
 
 
 @pytest.mark.parametrize(
     ("seen", "options", "expected"),
     [
-        (Observed(), {}, pa.null()),
-        (Observed(), {"stable_types": True}, pa.null()),
+        (Observation(), {}, pa.null()),
+        (Observation(), {"stable_types": True}, pa.null()),
         (BYTES, {}, pa.string()),
         (BYTES, {"infer_text": False}, pa.binary()),
         (BYTES, {"stable_types": True}, pa.list_(pa.binary())),
@@ -122,22 +122,22 @@ def steps(step: Observed) -> Observed:
         (steps(BYTES), {}, pa.list_(pa.string())),
         (steps(FLOATS), {}, pa.list_(pa.list_(pa.float32()))),
         (steps(BYTES), {"stable_types": True}, pa.list_(pa.list_(pa.binary()))),
-        (steps(Observed(Kind.INT64, Layout.SCALAR, nulls=True)), {}, pa.list_(pa.list_(pa.int64()))),
-        (steps(Observed()), {}, pa.list_(pa.null())),
-        (steps(Observed(nulls=True)), {}, pa.list_(pa.list_(pa.null()))),
+        (steps(Observation(Kind.INT64, Layout.SCALAR, nulls=True)), {}, pa.list_(pa.list_(pa.int64()))),
+        (steps(Observation()), {}, pa.list_(pa.null())),
+        (steps(Observation(nulls=True)), {}, pa.list_(pa.list_(pa.null()))),
     ],
 )
-def test_arrow_types(seen: Observed, options: dict[str, bool], expected: pa.DataType) -> None:
+def test_arrow_types(seen: Observation, options: dict[str, bool], expected: pa.DataType) -> None:
     assert arrow_type(seen, **options) == expected
 
 
 def test_of_two_columns_that_contradict_each_other_in_one_record_the_same_is_told_in_any_order() -> None:
     before = {
-        name: Observed(kind, Layout.SCALAR, first=Where("a", 0))
+        name: Observation(kind, Layout.SCALAR, first=RecordRef("a", 0))
         for name, kind in (("x", Kind.FLOAT), ("y", Kind.BYTES))
     }
     after = {
-        name: Observed(kind, Layout.SCALAR, first=Where("a", 5))
+        name: Observation(kind, Layout.SCALAR, first=RecordRef("a", 5))
         for name, kind in (("x", Kind.BYTES), ("y", Kind.FLOAT))
     }
     for names in itertools.permutations(after):

@@ -8,7 +8,7 @@ from collections.abc import Generator
 
 import pytest
 
-from tfrecord_io.training.prefetch import Ahead
+from tfrecord_io.training.prefetch import BackgroundGenerator
 
 
 def test_items_come_in_order_and_the_error_behind_them() -> None:
@@ -16,7 +16,7 @@ def test_items_come_in_order_and_the_error_behind_them() -> None:
         yield from range(20)
         raise OSError("torn")
 
-    ahead = Ahead(numbers, 3)
+    ahead = BackgroundGenerator(numbers, 3)
     got = []
     with pytest.raises(OSError, match="torn"):
         got.extend(ahead)
@@ -36,7 +36,7 @@ def test_no_more_than_its_depth_is_made_ahead() -> None:
                 third.set()
             yield n
 
-    ahead = Ahead(numbers, 2)
+    ahead = BackgroundGenerator(numbers, 2)
     assert next(ahead) == 0
     assert third.wait(10)
     ahead.close()
@@ -54,7 +54,7 @@ def test_the_generator_is_closed_in_its_thread(how: str) -> None:
         finally:
             closed.append(threading.current_thread().name)
 
-    ahead = Ahead(numbers, 1)
+    ahead = BackgroundGenerator(numbers, 1)
     next(ahead)
     thread = next(t for t in threading.enumerate() if t.name == "tfrecord_io batches")
     if how == "close":
@@ -71,4 +71,4 @@ def test_an_error_in_the_making_is_told() -> None:
         raise ValueError("no files")
 
     with pytest.raises(ValueError, match="no files"):
-        next(Ahead(broken, 1))
+        next(BackgroundGenerator(broken, 1))

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.write.shard_assignment import BySize, InTurn, Parts
+from tfrecord_io.write.shard_assignment import BySize, Contiguous, RoundRobin
 
 SIZES = st.lists(st.integers(16, 60), max_size=40)
 
@@ -17,14 +17,14 @@ def dealt(dealer, sizes, cut):
     for at in range(0, len(sizes), cut):
         piece = np.array(sizes[at : at + cut])
         for shard, chosen in dealer.deal(piece):
-            assert shard >= dealer.current or isinstance(dealer, InTurn)
+            assert shard >= dealer.current or isinstance(dealer, RoundRobin)
             shards.setdefault(shard, []).extend(np.arange(at, at + len(piece))[chosen].tolist())
     return shards
 
 
 @given(SIZES, st.integers(1, 50), st.integers(1, 8))
 def test_parts_follow_each_other_and_differ_by_one_row_at_most(sizes, cut, shards):
-    found = dealt(Parts(len(sizes), shards), sizes, cut)
+    found = dealt(Contiguous(len(sizes), shards), sizes, cut)
     assert [r for i in sorted(found) for r in found[i]] == list(range(len(sizes)))
     lengths = [len(found.get(i, [])) for i in range(shards)]
     assert sum(lengths) == len(sizes)
@@ -33,7 +33,7 @@ def test_parts_follow_each_other_and_differ_by_one_row_at_most(sizes, cut, shard
 
 @given(SIZES, st.integers(1, 50), st.integers(1, 8))
 def test_in_turn_each_record_goes_to_its_number_modulo_shards(sizes, cut, shards):
-    found = dealt(InTurn(shards), sizes, cut)
+    found = dealt(RoundRobin(shards), sizes, cut)
     assert found == {i: list(range(i, len(sizes), shards)) for i in range(min(shards, len(sizes)))}
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import framed
 from servers import Bucket
-from tfrecord_io.index.index_writer import IndexOutput
+from tfrecord_io.index.index_writer import IndexWriter
 from tfrecord_io.tools.index_files import check_indexes
 
 ROWS = 100
@@ -323,10 +323,10 @@ def test_an_index_that_cannot_be_written_leaves_the_dataset_published(
     path = f"{tmp_path}/d/" if bucket is None else bucket.url("d/")
     options = {} if bucket is None else {"storage_options": bucket.storage_options}
 
-    def full(self: IndexOutput) -> None:
+    def full(self: IndexWriter) -> None:
         raise OSError(28, "no space")
 
-    monkeypatch.setattr(IndexOutput, "commit", full)
+    monkeypatch.setattr(IndexWriter, "commit", full)
     with pytest.raises(OSError, match="no space"):
         tfr.write_tfrecord(TABLE, path, shards=3, write_index=True, **options)
     assert tfr.read_table(path, **options) == TABLE

@@ -2,7 +2,7 @@
 
 #include "crc32c.h"
 #include "frame.h"
-#include "run.h"
+#include "fast_path.h"
 #include "text.h"
 
 namespace tfr {
@@ -121,7 +121,7 @@ bool Decoder::parse(const u8* p, const u8* end, Fault& fault) {
     return true;
   }
   take_back();
-  bool good = parse_exact(p, end, fault);
+  bool good = parse_slow(p, end, fault);
   if (good) provisional_ = false;
   if (good || fault.code < Code::kStopNewNames) is_example_ = false;
   if (!good && fault.code < Code::kStopNewNames) drop_provisional();

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "walk.h"
+#include "record_walk.h"
 
 namespace tfr {
 
@@ -80,7 +80,7 @@ class Decoder {
   void learn_shape(Name& name, const u8* p, const u8* end);
   bool skips(const FastEntry& entry) const;
   bool steps_fast(Column& column, const u8* p, const u8* end);
-  bool parse_exact(const u8* p, const u8* end, Fault& fault);
+  bool parse_slow(const u8* p, const u8* end, Fault& fault);
   bool ask_embedded(Walk& walk, Fault& fault);
   bool ask_names(const Walk& walk, Fault& fault);
   bool judge_record(const Walk& walk, Fault& fault);

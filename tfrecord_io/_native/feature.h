@@ -39,6 +39,6 @@ Measure measure(const Pieces& pieces);
 Code judge(const Column& column, const Pieces& pieces, const Measure& found);
 
 // Appends a Feature that judge() accepted.
-void append_exact(Column& column, int64_t row, const Pieces& pieces, const Measure& found);
+void append_slow(Column& column, int64_t row, const Pieces& pieces, const Measure& found);
 
 }  // namespace tfr

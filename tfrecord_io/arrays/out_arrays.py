@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.arrays.representation import Forms, Settled, plain_options
+from tfrecord_io.arrays.representation import ColumnArrays, TableRepresentation, plain_options
 from tfrecord_io.arrow.output.ragged import Ragged
 from tfrecord_io.arrow.output.to_numpy import Dense
 from tfrecord_io.arrow.row_error import RowError
@@ -40,7 +40,7 @@ def fill(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dict[str, 
     columns = options.columns if options.columns is not None else tuple(out)
     plain = replace(plain_options(options), columns=columns, batch_bytes=min(options.batch_bytes, _BATCH_BYTES))
     with Reader(path, plain) as reader:
-        forms = Forms(reader.schema, replace(options, ragged="object"), whole=False)
+        forms = TableRepresentation(reader.schema, replace(options, ragged="object"), whole=False)
         names = [field.name for field in forms.fields]
         for name in names:
             if name not in out:
@@ -92,7 +92,7 @@ def _common_rows(out: Mapping[str, Any]) -> int:
     return counts.pop()
 
 
-def _put(column: Settled, target: Array, begin: int) -> None:
+def _put(column: ColumnArrays, target: Array, begin: int) -> None:
     rows, count = column.rows, len(column.rows)
     if isinstance(rows, Ragged):
         shape = target.shape[1:]

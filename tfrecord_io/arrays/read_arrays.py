@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.arrays.out_arrays import fill
-from tfrecord_io.arrays.representation import Forms, cut, plain_options
+from tfrecord_io.arrays.representation import TableRepresentation, cut, plain_options
 from tfrecord_io.arrow.row_error import RowError
 from tfrecord_io.errors import StoppedEarlyWarning, warn
 from tfrecord_io.keyword_docs import explained
@@ -64,7 +64,7 @@ def read_arrays(path: Any, **keywords: Any) -> dict[str, Any]:
         plain = replace(plain, batch_bytes=_BATCH_BYTES)
     with Reader(path, plain, whole=True) as reader:
         table = reader.read_all()
-        forms = Forms(reader.schema, options, whole=True)
+        forms = TableRepresentation(reader.schema, options, whole=True)
         try:
             return _arrays(forms, table)
         except RowError as fault:
@@ -76,6 +76,6 @@ def read_arrays(path: Any, **keywords: Any) -> dict[str, Any]:
             return _arrays(forms, table.slice(0, fault.row))
 
 
-def _arrays(forms: Forms, table: pa.Table) -> dict[str, Any]:
+def _arrays(forms: TableRepresentation, table: pa.Table) -> dict[str, Any]:
     nothing = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in table.schema], schema=table.schema)
     return cut(forms.settle(table.to_batches() or [nothing]), 0, table.num_rows)

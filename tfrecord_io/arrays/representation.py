@@ -23,7 +23,7 @@ LENGTH, SHAPE = "length", "shape"  # of the arrays ``<name>/length`` and ``<name
 
 
 @dataclass(slots=True)
-class Settled:
+class ColumnArrays:
     """Rows of a column in the form that they are handed over in."""
 
     name: str
@@ -60,7 +60,7 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class ColumnRepresentation:
     """How one column is handed over.
 
     Attributes
@@ -99,7 +99,7 @@ class Form:
             )
         return to_rows(array, self.field)
 
-    def settle(self, rows: Rows) -> Settled:
+    def settle(self, rows: Rows) -> ColumnArrays:
         """Bring rows into the form.
 
         Raises
@@ -117,16 +117,16 @@ class Form:
             if form != "object":
                 self._refuse_missing(rows.valid, "the form of offsets", maskable=form == "pad")
             fill = pad_value(options.pad_value, rows.values.dtype, name) if form == "pad" else None
-            return Settled(name, rows, form, form == "pad" and options.missing == "mask", fill)
+            return ColumnArrays(name, rows, form, form == "pad" and options.missing == "mask", fill)
         kind = rows.values.dtype.kind
         if kind == "O" and self.images is not None and self.whole and options.ragged is None:
             rows = Dense(stack_equal(rows.values))
         if kind == "T" and not self.whole and self.field.nullable:
             rows = Dense(rows.values.astype(np.dtypes.StringDType(na_object=None)))
         if kind in "OT":
-            return Settled(name, rows, None, False)
+            return ColumnArrays(name, rows, None, False)
         self._refuse_missing(rows.valid, f"an array of {rows.values.dtype}")
-        return Settled(name, rows, None, options.missing == "mask")
+        return ColumnArrays(name, rows, None, options.missing == "mask")
 
     def _shape(self, rows: Ragged) -> tuple[int, ...] | None:
         """The shape of a row, if they are to be stacked."""
@@ -159,7 +159,7 @@ class Form:
         )
 
 
-class Forms:
+class TableRepresentation:
     """The forms of the columns of a schema.
 
     Parameters
@@ -167,7 +167,7 @@ class Forms:
     schema : pyarrow.Schema
     options : FormOptions
     whole : bool
-        See `Form`.
+        See `ColumnRepresentation`.
     lengths : dict of str to int
         Columns of lists that are to be stacked, with the number of values that each list has to have.
 
@@ -187,7 +187,7 @@ class Forms:
     ) -> None:
         self.fields = leaf_fields(schema)
         self._forms = [
-            Form(f, options, whole, (lengths or {}).get(f.name), Images.of(f), options.thread_count)
+            ColumnRepresentation(f, options, whole, (lengths or {}).get(f.name), Images.of(f), options.thread_count)
             for f in self.fields
         ]
         _refuse_nested(self.fields, options.ragged)
@@ -198,7 +198,7 @@ class Forms:
         """Whether any column is decoded."""
         return any(form.images is not None for form in self._forms)
 
-    def settle(self, batches: list[pa.RecordBatch]) -> list[Settled]:
+    def settle(self, batches: list[pa.RecordBatch]) -> list[ColumnArrays]:
         """The columns of all batches together, which the list then holds no longer.
 
         Raises
@@ -222,7 +222,7 @@ class Forms:
         return settled
 
 
-def _rows(form: Form, arrays: list[pa.Array]) -> Rows:
+def _rows(form: ColumnRepresentation, arrays: list[pa.Array]) -> Rows:
     parts, before = [], 0
     for array in arrays:
         try:
@@ -234,7 +234,7 @@ def _rows(form: Form, arrays: list[pa.Array]) -> Rows:
     return joined(parts)
 
 
-def cut(columns: list[Settled], begin: int, end: int) -> dict[str, Any]:
+def cut(columns: list[ColumnArrays], begin: int, end: int) -> dict[str, Any]:
     """The arrays of the rows [begin, end) of all columns.
 
     Raises

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.read.row_origins import Origins
+from tfrecord_io.read.row_origins import RowOrigins
 
 
 class RowError(Exception):
@@ -14,7 +14,7 @@ class RowError(Exception):
         self.row = row
         self.error = error
 
-    def located(self, origins: Origins, row: int) -> TFRecordError:
+    def located(self, origins: RowOrigins, row: int) -> TFRecordError:
         """The error, about the record that `row` of `origins` is."""
         self.error.path, self.error.record = origins.of(row)
         return self.error

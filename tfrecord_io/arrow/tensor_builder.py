@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, list_array
-from tfrecord_io.arrow.tensor_values import Items, Shape
+from tfrecord_io.arrow.tensor_values import Shape, TensorValues
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import Element, element, name_of
@@ -93,10 +93,10 @@ def cells_to_tensors(cells: Sequence[Array | None], of: Element, shape: tuple[in
     offsets = np.cumsum([0, *map(len, pieces)])
     matrix = np.array([array.shape for array in arrays], np.int64).reshape(len(arrays), len(shape))
     data = np.concatenate(pieces) if pieces else np.empty(0, np.uint8)
-    return from_items(Items(of, data, offsets, matrix, given), len(cells))
+    return from_items(TensorValues(of, data, offsets, matrix, given), len(cells))
 
 
-def from_items(items: Items, rows: int, type_: pa.DataType | None = None) -> pa.Array:
+def from_items(items: TensorValues, rows: int, type_: pa.DataType | None = None) -> pa.Array:
     """A column from the bytes of its tensors; `rows` counts the null ones, too. Of `type_`, if given, which says the same."""
     if isinstance(items.shapes, tuple):
         data = items.data[items.offsets[0] : items.offsets[-1]]
@@ -173,7 +173,7 @@ def _fixed(
     return pa.ExtensionArray.from_storage(type_, storage)
 
 
-def _variable(items: Items, rows: int, type_: pa.DataType | None = None) -> pa.Array:
+def _variable(items: TensorValues, rows: int, type_: pa.DataType | None = None) -> pa.Array:
     of, valid = items.of, items.valid
     matrix = np.asarray(items.shapes, np.int64)
     if matrix.size and matrix.max() > np.iinfo(np.int32).max:

@@ -24,7 +24,7 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class TensorValues:
     """The tensors of a column, one after another, null rows left out.
 
     Attributes
@@ -54,7 +54,7 @@ class Items:
         return len(self.offsets) - 1
 
 
-def items_of(array: pa.Array, field: pa.Field, valid: Array | None = None) -> Items:
+def items_of(array: pa.Array, field: pa.Field, valid: Array | None = None) -> TensorValues:
     """The bytes of a column's tensors in their logical order; null rows are left out.
 
     Parameters
@@ -77,7 +77,7 @@ def items_of(array: pa.Array, field: pa.Field, valid: Array | None = None) -> It
         if valid is not None:
             data = data.reshape(len(storage), size)[valid].reshape(-1) if size else data[:0]
         present = len(storage) if valid is None else int(np.count_nonzero(valid))
-        return Items(of, data, np.arange(present + 1, dtype=np.int64) * size, tuple(shape), valid)  # type: ignore[arg-type]
+        return TensorValues(of, data, np.arange(present + 1, dtype=np.int64) * size, tuple(shape), valid)  # type: ignore[arg-type]
     return _variable_items(storage, of, field.type, valid)
 
 
@@ -102,7 +102,7 @@ def to_cells(array: pa.Array, field: pa.Field) -> Array:
     return found
 
 
-def cells_of(items: Items) -> Iterator[Array]:
+def cells_of(items: TensorValues) -> Iterator[Array]:
     """The tensors one by one: views."""
     flat = _viewed(items.data, items.of)
     if isinstance(items.shapes, tuple):
@@ -181,7 +181,7 @@ def _refuse_nulls(values: pa.Array, size: int, valid: Array | None) -> None:
         )
 
 
-def _variable_items(storage: pa.Array, of: Element, type_: pa.DataType, valid: Array | None) -> Items:
+def _variable_items(storage: pa.Array, of: Element, type_: pa.DataType, valid: Array | None) -> TensorValues:
     lists, sizes = storage.field("data"), storage.field("shape")
     rows = np.arange(len(storage))
     if valid is not None:
@@ -208,7 +208,7 @@ def _variable_items(storage: pa.Array, of: Element, type_: pa.DataType, valid: A
     data, offsets = _bytes_of(values, _width(of)), (begins - begins[0]) * _width(of)
     if list(order) != sorted(order):
         data, shapes = _permuted(data, offsets, shapes, order, _width(of)), shapes[:, order]
-    return Items(of, data, offsets, shapes[:, : ndim - len(of.inner)], valid)
+    return TensorValues(of, data, offsets, shapes[:, : ndim - len(of.inner)], valid)
 
 
 def _refuse_misfits(stored: Array, logical: Array, axes: tuple[int | None, ...], counts: Array, rows: Array) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.input.batch_source import open_input
 from tfrecord_io.arrow.tensor_builder import element_of_dtype, from_items
-from tfrecord_io.arrow.tensor_values import Items
+from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.file_formats.array_file import BLOCK_BYTES, ArrayFile
@@ -86,7 +86,7 @@ class _Column:
         offsets = np.cumsum([0, *map(len, data)])
         shapes = np.array([each.shape for each in values], np.int64).reshape(len(values), len(self.shape))
         return from_items(
-            Items(of, np.concatenate(data), offsets, shapes if None in self.shape else self.shape), len(values)
+            TensorValues(of, np.concatenate(data), offsets, shapes if None in self.shape else self.shape), len(values)
         )  # type: ignore[arg-type]
 
 

@@ -5,8 +5,8 @@ line ``<offset> <size>`` for each record, of its whole frame, without a header.
 """
 
 from tfrecord_io.index.header_scan import scan_index, scan_sizes
-from tfrecord_io.index.index_writer import IndexOutput
+from tfrecord_io.index.index_writer import IndexWriter
 from tfrecord_io.index.lookup import find_indexes, read_index
 from tfrecord_io.index.record_index import SUFFIX, SUFFIXES, Index
 
-__all__ = ["SUFFIX", "SUFFIXES", "Index", "IndexOutput", "find_indexes", "read_index", "scan_index", "scan_sizes"]
+__all__ = ["SUFFIX", "SUFFIXES", "Index", "IndexWriter", "find_indexes", "read_index", "scan_index", "scan_sizes"]

@@ -12,7 +12,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.index.record_index import FRAME_BYTES, Index
 from tfrecord_io.read.record_reader import record_error
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.random_access import Ranges
+from tfrecord_io.storage.read.random_access import RandomAccessFile
 
 _HOPS = 1000  # at a time
 _HEAD_BYTES = 4096  # enough to see what a file is
@@ -43,7 +43,7 @@ class Hops:
 
     def __init__(
         self,
-        ranges: Ranges,
+        ranges: RandomAccessFile,
         engine: Engine,
         begin: int,
         end: int,
@@ -119,7 +119,7 @@ class Hops:
         return Fault(FaultCode.TRUNCATED_FOOTER, 0, 0, expected=FOOTER_BYTES, got=left - HEADER_BYTES - length)
 
 
-def scan_sizes(path: str, ranges: Ranges, max_record_bytes: int = MAX_RECORD_BYTES) -> Iterator[Array]:
+def scan_sizes(path: str, ranges: RandomAccessFile, max_record_bytes: int = MAX_RECORD_BYTES) -> Iterator[Array]:
     """Sizes of the frames of a plain file, some at a time; payloads are not checked.
 
     Raises
@@ -137,6 +137,6 @@ def scan_sizes(path: str, ranges: Ranges, max_record_bytes: int = MAX_RECORD_BYT
         raise record_error(path, replace(hops.fault, record=0, offset=0), record=records, offset=hops.at, data=head)
 
 
-def scan_index(path: str, ranges: Ranges, max_record_bytes: int = MAX_RECORD_BYTES) -> Index:
+def scan_index(path: str, ranges: RandomAccessFile, max_record_bytes: int = MAX_RECORD_BYTES) -> Index:
     """The index of a plain file; see `scan_sizes`."""
     return Index.of_sizes(np.concatenate([np.empty(0, np.int64), *scan_sizes(path, ranges, max_record_bytes)]))

@@ -14,7 +14,7 @@ from tfrecord_io.index.record_index import FRAME_BYTES, SUFFIX, Index
 from tfrecord_io.storage.write.atomic import open_output
 
 
-class IndexOutput:
+class IndexWriter:
     """Collects the sizes of the records that are written to a file, and writes its index beside it.
 
     Parameters

@@ -15,7 +15,7 @@ from tfrecord_io.index.header_scan import scan_index
 from tfrecord_io.index.lookup import find_indexes, read_index
 from tfrecord_io.index.record_index import Index
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.random_access import Ranges, open_plain, open_ranges
+from tfrecord_io.storage.read.random_access import RandomAccessFile, open_plain, open_ranges
 from tfrecord_io.storage.read.source import Source
 
 _MOST_OPEN = 128  # files that are kept open; of more, each is opened when it is read
@@ -41,7 +41,7 @@ class IndexedFiles:
 
     def __init__(self, sources: list[Source], max_record_bytes: int = MAX_RECORD_BYTES) -> None:
         self.sources = sources
-        self._held: dict[int, Ranges] = {}
+        self._held: dict[int, RandomAccessFile] = {}
         try:
             besides = find_indexes(sources)
             with ThreadPoolExecutor(_AT_A_TIME) as pool:
@@ -138,11 +138,11 @@ class IndexedFiles:
                 read(file)
         return found
 
-    def _ranges(self, file: int) -> AbstractContextManager[Ranges]:
+    def _ranges(self, file: int) -> AbstractContextManager[RandomAccessFile]:
         held = self._held.get(file)
         return self._open(file) if held is None else nullcontext(held)
 
-    def _open(self, file: int) -> Ranges:
+    def _open(self, file: int) -> RandomAccessFile:
         ranges, size = open_ranges(self.sources[file]), self.indexes[file].end
         if ranges.size == size:
             return ranges

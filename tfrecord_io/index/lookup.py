@@ -10,7 +10,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.index.record_index import FRAME_BYTES, SUFFIXES, Index
 from tfrecord_io.storage.paths.sidecars import find_sidecars, modified
-from tfrecord_io.storage.read.random_access import Ranges, open_ranges
+from tfrecord_io.storage.read.random_access import RandomAccessFile, open_ranges
 from tfrecord_io.storage.read.source import Source
 
 _WRITE_ANEW = "write it anew (tfr index), or delete it"
@@ -21,7 +21,7 @@ def find_indexes(sources: Sequence[Source]) -> list[Source | None]:
     return find_sidecars(sources, SUFFIXES)
 
 
-def read_index(beside: Source, source: Source, ranges: Ranges) -> Index:
+def read_index(beside: Source, source: Source, ranges: RandomAccessFile) -> Index:
     """The index in the file `beside`, which fits `source`.
 
     It fits if its text is sound, it ends where the file ends, the headers of the first and the last record stand where it
@@ -57,7 +57,7 @@ def read_index(beside: Source, source: Source, ranges: Ranges) -> Index:
     return index
 
 
-def _check_header(index: Index, record: int, beside: Source, source: Source, ranges: Ranges) -> None:
+def _check_header(index: Index, record: int, beside: Source, source: Source, ranges: RandomAccessFile) -> None:
     offset, end = int(index.bounds[record]), int(index.bounds[record + 1])
     header = ranges.read(offset, offset + HEADER_BYTES)
     _, fault = get_engine().scan(header, check_crc=False, final=False)

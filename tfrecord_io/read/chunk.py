@@ -14,7 +14,7 @@ from tfrecord_io.read.payload_decoder import PayloadDecoder
 
 
 @dataclass(slots=True)
-class Unit:
+class DecodedChunk:
     """Decoded rows: a run of records of one file."""
 
     path: str
@@ -31,7 +31,7 @@ class Unit:
 
 
 @dataclass(slots=True)
-class Setup:
+class DecodeSettings:
     """What decoders are made with; changed only between units."""
 
     engine: Engine
@@ -46,10 +46,10 @@ class Setup:
         return self.engine.decoder(self.plan, on_embedded)
 
 
-class Worker:
+class ChunkDecoder:
     """A decoder and where its data comes from: used by one thread at a time."""
 
-    def __init__(self, setup: Setup) -> None:
+    def __init__(self, setup: DecodeSettings) -> None:
         self._setup = setup
         self.decoder = setup.decoder(self._embedded)
         self._path = ""
@@ -62,7 +62,7 @@ class Worker:
     def _embedded(self, record: int, offset: int, content: bytes) -> None:
         self._setup.on_embedded(self._path, self._record + record, self._offset + offset, content)
 
-    def take(self, unit: Unit) -> Unit:
+    def take(self, unit: DecodedChunk) -> DecodedChunk:
         """Fill in the columns held and their counts."""
         decoder = self.decoder
         unit.rows, unit.payload_bytes = decoder.rows, decoder.value_bytes
@@ -74,15 +74,15 @@ class Worker:
 
 
 @dataclass(slots=True)
-class Job:
+class DecodeTask:
     """Whole records for a thread to decode into `unit`."""
 
-    unit: Unit
+    unit: DecodedChunk
     data: Any  # uint8 array, or None: there is only an error to tell
     offset: int  # of its first byte in the uncompressed file
-    setup: Setup
+    setup: DecodeSettings
 
-    def run(self, workers: SimpleQueue[Worker]) -> Unit:
+    def run(self, workers: SimpleQueue[ChunkDecoder]) -> DecodedChunk:
         unit = self.unit
         if self.data is None:
             return unit

@@ -13,10 +13,10 @@ from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.progress import Progress
-from tfrecord_io.read.chunk import Job, Setup, Unit, Worker
+from tfrecord_io.read.chunk import ChunkDecoder, DecodedChunk, DecodeSettings, DecodeTask
 from tfrecord_io.read.record_reader import RecordFile
 from tfrecord_io.storage.read.block_reader import Block, BlockReader
-from tfrecord_io.storage.read.prefetch import Upcoming
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
 
 _BLOCK_BYTES = 4 * MIB
@@ -25,21 +25,25 @@ _SMALL_BLOCK_BYTES = MIB // 4  # for a look at the first records,
 _FEW_ROWS = 1000  # so many at most
 
 
-class UnitReader:
+class ChunkReader:
     """Walks through the files and decodes them.
 
     Parameters
     ----------
     sources : list of Source
     options : ReadOptions
-    setup : Setup
+    setup : DecodeSettings
         May be replaced between two units.
-    upcoming : Upcoming, optional
+    upcoming : SourcePrefetcher, optional
         The sources, where some of them have been asked for.
     """
 
     def __init__(
-        self, sources: list[Source], options: ReadOptions, setup: Setup, upcoming: Upcoming | None = None
+        self,
+        sources: list[Source],
+        options: ReadOptions,
+        setup: DecodeSettings,
+        upcoming: SourcePrefetcher | None = None,
     ) -> None:
         self.setup = setup
         self.bytes = 0  # uncompressed bytes of the records that were read
@@ -50,7 +54,9 @@ class UnitReader:
         self._block: Block | None = None
         self._begin = 0  # byte of the block at which decoding goes on
         self._record = 0  # its record in the file
-        self._upcoming = upcoming or Upcoming(sources, stream=options.limit is None or options.limit > _FEW_ROWS)
+        self._upcoming = upcoming or SourcePrefetcher(
+            sources, stream=options.limit is None or options.limit > _FEW_ROWS
+        )
         self._skip = options.offset
         self._left = options.limit  # rows that may still be read
         self._error: Exception | None = None  # to be told behind the rows before it
@@ -59,14 +65,14 @@ class UnitReader:
         self._progress = Progress(options.progress, None if None in sizes else sum(filter(None, sizes)), "B")
         self._fresh = False  # each block has a buffer of its own
 
-    def again(self, setup: Setup) -> UnitReader:
+    def again(self, setup: DecodeSettings) -> ChunkReader:
         """A reader that begins anew, in place of this one; what came over a network is not asked for twice."""
         rewound = self._upcoming.rewind()
         kept = self._upcoming
         if rewound:
-            self._upcoming = Upcoming([])
+            self._upcoming = SourcePrefetcher([])
         self.close()
-        return UnitReader(self._sources, self._options, setup, kept if rewound else None)
+        return ChunkReader(self._sources, self._options, setup, kept if rewound else None)
 
     def close(self) -> None:
         """Close the open file; no more units."""
@@ -108,11 +114,11 @@ class UnitReader:
             self._pass_over()
         return worker.decoder.sequence
 
-    def worker(self) -> Worker:
+    def worker(self) -> ChunkDecoder:
         """A decoder for the setup as it is now."""
-        return Worker(self.setup)
+        return ChunkDecoder(self.setup)
 
-    def read(self, worker: Worker, max_rows: int, max_bytes: int, *, begun: bool = False) -> Unit | None:
+    def read(self, worker: ChunkDecoder, max_rows: int, max_bytes: int, *, begun: bool = False) -> DecodedChunk | None:
         """Decode up to so many rows and payload bytes of one file; None at the end of the files.
 
         A unit that does not end a batch is short because its file ended. A first record may be larger than `max_bytes`,
@@ -156,7 +162,7 @@ class UnitReader:
 
     def units(
         self, threads: int, max_rows: int, max_bytes: int, rows: int = 0, size: int = 0
-    ) -> Generator[Unit, None, None]:
+    ) -> Generator[DecodedChunk, None, None]:
         """All units from here on, in order; batches of so many rows and bytes end with one that says so.
 
         `rows` and `size` are those of the batch that units before have begun.
@@ -171,11 +177,11 @@ class UnitReader:
 
     def _parallel(
         self, threads: int, max_rows: int, max_bytes: int, rows: int, size: int
-    ) -> Generator[Unit, None, None]:
-        workers: SimpleQueue[Worker] = SimpleQueue()
+    ) -> Generator[DecodedChunk, None, None]:
+        workers: SimpleQueue[ChunkDecoder] = SimpleQueue()
         for _ in range(threads):
             workers.put(self.worker())
-        pending: deque[tuple[Future[Unit], RecordFile, Block | None]] = deque()
+        pending: deque[tuple[Future[DecodedChunk], RecordFile, Block | None]] = deque()
         if self._block is not None:  # its buffer is the reader's own, and will be used again
             self._block = replace(self._block, data=self._block.data.copy())
         self._fresh = True
@@ -208,13 +214,13 @@ class UnitReader:
                 wait=False
             )  # the garbage collector may be who runs this, anywhere: to wait for threads there can be forever
 
-    def _cut(self, max_rows: int, max_bytes: int, *, begun: bool) -> tuple[Job, Block | None]:
+    def _cut(self, max_rows: int, max_bytes: int, *, begun: bool) -> tuple[DecodeTask, Block | None]:
         """The next whole records of the block, as `read` takes them, for a thread; with the block itself once it is used up."""
         unit = self._new_unit()
         if self._error is not None:
             unit.error, self._error = self._error, None
             self.close()
-            return Job(unit, None, 0, self.setup), None
+            return DecodeTask(unit, None, 0, self.setup), None
         assert self._block is not None
         block, begin = self._block, self._begin
         wanted = max_rows if self._left is None else min(max_rows, self._left)
@@ -228,7 +234,7 @@ class UnitReader:
             unit.error = None if fault is None else self._to_error(fault)
         unit.rows, unit.payload_bytes = rows, int(frames.lengths[:rows].sum())
         unit.ends_batch = rows >= wanted or fitting < len(frames.starts)
-        job = Job(unit, block.data[begin : begin + consumed], block.start + begin, self.setup)
+        job = DecodeTask(unit, block.data[begin : begin + consumed], block.start + begin, self.setup)
         self._moved(rows, consumed)
         if unit.error is not None:
             self.close()
@@ -310,7 +316,7 @@ class UnitReader:
             final=self._block.final,
         )
 
-    def _feed(self, worker: Worker, max_records: int, max_bytes: int) -> Exception | None:
+    def _feed(self, worker: ChunkDecoder, max_records: int, max_bytes: int) -> Exception | None:
         assert self._block is not None
         assert self._file is not None
         worker.locate(self._file.path, self._record, self._block.start + self._begin)
@@ -345,9 +351,9 @@ class UnitReader:
             plan=self.setup.plan,
         )
 
-    def _new_unit(self) -> Unit:
+    def _new_unit(self) -> DecodedChunk:
         assert self._file is not None
-        return Unit(self._file.path, self.files - 1, self._record, 0, {})
+        return DecodedChunk(self._file.path, self.files - 1, self._record, 0, {})
 
     def _rest_is_cut(self) -> bool:
         """Whether the block's rest is less than a record, so that decoding stopped for want of bytes."""

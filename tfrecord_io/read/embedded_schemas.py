@@ -14,7 +14,7 @@ from tfrecord_io.storage.read.source import Source
 
 
 @dataclass(frozen=True)
-class Governing:
+class EmbeddedSchema:
     """An embedded schema that governs what is read, and the file it came from."""
 
     schema: pa.Schema
@@ -25,7 +25,7 @@ class Governing:
 class LateSchema(Exception):
     """An embedded schema was met that the plan in force does not cover: read again under `governing`."""
 
-    def __init__(self, governing: Governing, record: int) -> None:
+    def __init__(self, governing: EmbeddedSchema, record: int) -> None:
         super().__init__()
         self.governing = governing
         self.record = record
@@ -41,7 +41,7 @@ class LateSchema(Exception):
 
 
 @dataclass
-class EmbeddedSchemas:
+class EmbeddedSchemaCheck:
     """Judge of the embedded schemas that a decoder meets; used by several threads.
 
     Parameters
@@ -51,7 +51,7 @@ class EmbeddedSchemas:
     """
 
     obey: bool
-    governing: Governing | None = None
+    governing: EmbeddedSchema | None = None
     _known: set[bytes] = field(default_factory=set)  # contents that were accepted
     _of_file: dict[str, pa.Schema] = field(default_factory=dict)  # by path: what record 0 carries
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -102,7 +102,7 @@ class EmbeddedSchemas:
                 offset=offset,
                 advice="read the file with schema='infer', or the parts it was made of one by one",
             )
-        found = Governing(embedded.schema, embedded.dictionaries, path)
+        found = EmbeddedSchema(embedded.schema, embedded.dictionaries, path)
         if self.governing is None:
             raise LateSchema(found, record)
         merged = merge(self.governing, found)
@@ -126,7 +126,7 @@ def schema_of_empty(sources: Sequence[Source]) -> Embedded | None:
         return None
 
 
-def merge(a: Governing, b: Governing) -> Governing:
+def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
     """The schema that covers both: `a` itself where it says all that `b` says.
 
     Compared by names and types: the null type unifies with any, a missing column is null.
@@ -161,7 +161,9 @@ def merge(a: Governing, b: Governing) -> Governing:
         changed |= joined is not dictionaries.get(name)
         dictionaries[name] = joined
     return (
-        Governing(pa.schema(list(fields.values()), metadata=a.schema.metadata), dictionaries, a.path) if changed else a
+        EmbeddedSchema(pa.schema(list(fields.values()), metadata=a.schema.metadata), dictionaries, a.path)
+        if changed
+        else a
     )
 
 

@@ -9,25 +9,25 @@ import numpy as np
 
 from tfrecord_io.arrow.buffers import cut, mask_of
 from tfrecord_io.arrow.infer.observe import observe_all
-from tfrecord_io.arrow.infer.tensor_folding import Folded, are_companions, candidates, fold
+from tfrecord_io.arrow.infer.tensor_folding import FoldedTensor, are_companions, candidates, fold
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.read.chunk import Unit
+from tfrecord_io.read.chunk import DecodedChunk
 from tfrecord_io.schema.inferred_schema import Evidence
-from tfrecord_io.schema.observation import Observed, Where, arrow_schema, contradiction, join, join_columns
+from tfrecord_io.schema.observation import Observation, RecordRef, arrow_schema, contradiction, join, join_columns
 from tfrecord_io.schema.schema import Field, Schema
 from tfrecord_io.schema.tensor_types import mark, tensor_type
 from tfrecord_io.schema.types import FEATURE_LIST, RAW, companions
 
 
-def observe_units(units: Iterable[Unit]) -> dict[str, Observed]:
+def observe_units(units: Iterable[DecodedChunk]) -> dict[str, Observation]:
     """What the units show together, by feature.
 
     A unit that contradicts those before it gets the SchemaError as its error, and what it shows does not count.
     """
-    seen: dict[str, Observed] = {}
+    seen: dict[str, Observation] = {}
     for unit in units:
         while True:
             found = observe_all(unit.columns.values(), unit.path, unit.first_record, unit.file)
@@ -40,19 +40,19 @@ def observe_units(units: Iterable[Unit]) -> dict[str, Observed]:
     return seen
 
 
-def name_both(unit: Unit, seen: Mapping[str, Observed]) -> None:
+def name_both(unit: DecodedChunk, seen: Mapping[str, Observation]) -> None:
     """Where a record has another kind than those before it: make the unit's error one that names both records."""
     error = unit.error
     if not isinstance(error, (FeatureTypeError, SchemaError)) or str(error.got) not in Kind.__members__:
         return
     name, expected, got = error.feature or "", str(error.expected), Kind[str(error.got)]
-    before = seen.get(name, Observed())
+    before = seen.get(name, Observation())
     if before.steps is None and before.kind is got:  # it contradicts what was asked for, and no record before it
         return
-    here = Where(unit.path, error.record or 0, unit.file)
-    found = Observed(got, Layout.LIST, first=here)
+    here = RecordRef(unit.path, error.record or 0, unit.file)
+    found = Observation(got, Layout.LIST, first=here)
     if before.steps is not None:
-        found = Observed(layout=Layout.LIST, first=here, steps=found)
+        found = Observation(layout=Layout.LIST, first=here, steps=found)
     try:
         join(name, before, found)
     except SchemaError as both:
@@ -64,7 +64,7 @@ def name_both(unit: Unit, seen: Mapping[str, Observed]) -> None:
         unit.error = contradiction(name, here, Kind[expected].words, here, got.words)
 
 
-def _cut_before(unit: Unit, error: SchemaError) -> None:
+def _cut_before(unit: DecodedChunk, error: SchemaError) -> None:
     """Keep the rows before the contradiction."""
     unit.error = error
     unit.rows = max(0, (error.record or 0) - unit.first_record)
@@ -72,8 +72,8 @@ def _cut_before(unit: Unit, error: SchemaError) -> None:
 
 
 def folded_columns(
-    units: Sequence[Unit], seen: Mapping[str, Observed], wanted: Callable[[str], bool]
-) -> dict[str, Folded]:
+    units: Sequence[DecodedChunk], seen: Mapping[str, Observation], wanted: Callable[[str], bool]
+) -> dict[str, FoldedTensor]:
     """The wanted features that are tensors by their companions, in every record of the units; no companion is one itself."""
     names = [name for name in candidates(seen) if wanted(name)]
     taken = {each for name in names for each in companions(name)}
@@ -81,7 +81,9 @@ def folded_columns(
     return {name: folded for name, folded in found.items() if folded is not None}
 
 
-def left_out_companions(units: Sequence[Unit], met: AbstractSet[str], is_left_out: Callable[[str], bool]) -> set[str]:
+def left_out_companions(
+    units: Sequence[DecodedChunk], met: AbstractSet[str], is_left_out: Callable[[str], bool]
+) -> set[str]:
     """The companions of features that were met and are left out: no columns of their own."""
     found: set[str] = set()
     for name in met:
@@ -94,7 +96,7 @@ def left_out_companions(units: Sequence[Unit], met: AbstractSet[str], is_left_ou
     return found
 
 
-def folded_field(name: str, folded: Folded) -> Field:
+def folded_field(name: str, folded: FoldedTensor) -> Field:
     """The field of a folded column: of single numbers a plain one."""
     of = folded.of
     if not folded.rank and (plain := of.plain) is not None:
@@ -104,7 +106,7 @@ def folded_field(name: str, folded: Folded) -> Field:
 
 
 def inferred_schema(
-    seen: dict[str, Observed], options: ReadOptions, folded: Mapping[str, Folded] | None = None
+    seen: dict[str, Observation], options: ReadOptions, folded: Mapping[str, FoldedTensor] | None = None
 ) -> Schema:
     """The schema of what was seen, under the options that speak about inference; folded columns take their companions in."""
     found = arrow_schema(
@@ -124,7 +126,7 @@ def inferred_schema(
     return Schema(fields)
 
 
-def evidence_of(units: Iterable[Unit], seen: dict[str, Observed]) -> dict[str, Evidence]:
+def evidence_of(units: Iterable[DecodedChunk], seen: dict[str, Observation]) -> dict[str, Evidence]:
     """What the units, of which `seen` is the sum, show of each feature."""
     counts: dict[str, tuple[int, int | None, int | None]] = dict.fromkeys(seen, (0, None, None))
     for unit in units:
@@ -148,7 +150,7 @@ def _lengths(column: ColumnBuffers) -> Array:
     return np.diff(column.offsets)[present]
 
 
-def _evidence(seen: Observed, records: int, least: int | None, most: int | None) -> Evidence:
+def _evidence(seen: Observation, records: int, least: int | None, most: int | None) -> Evidence:
     values = seen if seen.steps is None else seen.steps
     text = values.kind is Kind.BYTES and values.text
     part = "context" if seen.steps is None else FEATURE_LIST

@@ -19,7 +19,7 @@ _INTEGER = re.compile(r"-?[0-9]+")
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
-class FolderColumns:
+class PartitionColumns:
     """The columns of the folders that files are in, behind the features; one that no file's folders name has none.
 
     Of the declared type where a schema names them, else int64 where all values are integers, else string; null where a file is in
@@ -62,7 +62,7 @@ class FolderColumns:
         self._fields = [own.get(field.name, field) for field in self._fields]
         return schema.select(name for name in schema.names if name not in own)
 
-    def over(self, sources: Sequence[Source]) -> FolderColumns:
+    def over(self, sources: Sequence[Source]) -> PartitionColumns:
         """The same columns for other files."""
         other = copy(self)
         other._sources = sources

@@ -10,7 +10,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.index import find_indexes, read_index, scan_index
 from tfrecord_io.read.resync import find_boundaries
-from tfrecord_io.storage.read.random_access import Ranges, open_plain
+from tfrecord_io.storage.read.random_access import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source
 
 _EXACT_BYTES = 256 << 20  # a file of so many has its headers looked at, from the first to the last
@@ -64,7 +64,7 @@ def pieces(source: Source, n: int, *, max_record_bytes: int = MAX_RECORD_BYTES) 
         return [source.piece(begin, end) for begin, end in pairwise([0, *cuts, ranges.size])]
 
 
-def _cuts(source: Source, ranges: Ranges, positions: list[int], max_record_bytes: int) -> list[int]:
+def _cuts(source: Source, ranges: RandomAccessFile, positions: list[int], max_record_bytes: int) -> list[int]:
     """The first boundary at or after each position."""
     (beside,) = find_indexes([source])
     index = None

@@ -20,7 +20,7 @@ from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.keyword_docs import explained
 from tfrecord_io.options import MIB, ReadOptions
-from tfrecord_io.read.chunk import Unit
+from tfrecord_io.read.chunk import DecodedChunk
 from tfrecord_io.read.embedded_schemas import LateSchema
 from tfrecord_io.read.record_reader import record_error
 from tfrecord_io.read.resolve_schema import Session
@@ -85,7 +85,7 @@ class RandomAccess:
         setup = self._session.fixed
         if setup.as_bytes:
             return
-        met = Unit("", 0, 0, 0, {})
+        met = DecodedChunk("", 0, 0, 0, {})
         glance = replace(
             setup, plan=Plan(unknown="skip", record_type=RecordType.DETECT, check_crc=self._options.check_crc)
         )

@@ -15,7 +15,7 @@ from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError, warn
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.embedded_schemas import LateSchema
 from tfrecord_io.read.resolve_schema import Session
-from tfrecord_io.read.row_origins import Origins
+from tfrecord_io.read.row_origins import RowOrigins
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +82,7 @@ class Reader(BatchStream):
         super().__init__()
         self._options = options
         self._session = session or Session(path, options, whole=whole, index=index)
-        self.origins = Origins()
+        self.origins = RowOrigins()
         self.report = ReadReport(schema_source=self._session.schema_source)
         self._batches: Generator[pa.RecordBatch] = self._joined()
 
@@ -178,7 +178,7 @@ class Reader(BatchStream):
                     raise late.too_late() from None
                 self._session.restart(late)
                 self.report = ReadReport(schema_source=self._session.schema_source)
-                self.origins = Origins()
+                self.origins = RowOrigins()
 
     def read_pandas(self, dtype_backend: str | None = None) -> pd.DataFrame:
         """All rows that are left, as a DataFrame; see `tfrecord_io.read_tfrecord`."""

@@ -18,7 +18,7 @@ from tfrecord_io.format.magic import looks_like
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.block_reader import Block, BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
-from tfrecord_io.storage.read.prefetch import Upcoming
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.read_ahead import ReadAhead
 from tfrecord_io.storage.read.source import Source
 
@@ -146,7 +146,7 @@ class RecordReader:
         )
         self._on_error = on_error
         self._open: RecordFile | None = None
-        self._upcoming = Upcoming(sources)
+        self._upcoming = SourcePrefetcher(sources)
         self._stopped = False
         self._records = self._walk(compression, check_crc, max_record_bytes)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
-from tfrecord_io.arrow.decode.composite import Assembler, AssemblingBuilder
+from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder, CompositeDecoder
 from tfrecord_io.arrow.decode.plan import plan_columns, reads_companions
 from tfrecord_io.arrow.output.to_pandas import stored_index
 from tfrecord_io.engine.contract import Plan
@@ -21,9 +21,9 @@ from tfrecord_io.errors import DecodeError, SchemaError, SchemaWarning, printabl
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.read import payload_decoder as payloads
-from tfrecord_io.read.chunk import Setup, Unit
-from tfrecord_io.read.chunk_reader import UnitReader
-from tfrecord_io.read.embedded_schemas import EmbeddedSchemas, Governing, LateSchema, schema_of_empty
+from tfrecord_io.read.chunk import DecodedChunk, DecodeSettings
+from tfrecord_io.read.chunk_reader import ChunkReader
+from tfrecord_io.read.embedded_schemas import EmbeddedSchema, EmbeddedSchemaCheck, LateSchema, schema_of_empty
 from tfrecord_io.read.inference import (
     evidence_of,
     folded_columns,
@@ -32,11 +32,11 @@ from tfrecord_io.read.inference import (
     name_both,
     observe_units,
 )
-from tfrecord_io.read.partition_columns import FolderColumns
-from tfrecord_io.read.sidecar_schema import Beside, find_beside
+from tfrecord_io.read.partition_columns import PartitionColumns
+from tfrecord_io.read.sidecar_schema import SidecarSchema, find_sidecar_schema
 from tfrecord_io.schema.column_selection import Projection, is_glob, matches
 from tfrecord_io.schema.inferred_schema import InferredSchema
-from tfrecord_io.schema.observation import Observed
+from tfrecord_io.schema.observation import Observation
 from tfrecord_io.schema.overrides import apply_overrides
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import schema_words
@@ -96,31 +96,31 @@ class Session:
             allow_missing_shards=options.allow_missing_shards,
         )
         self._projection = Projection(options.columns)
-        self.folders = FolderColumns(self.sources, self._projection)
-        self.builder: BatchBuilder | AssemblingBuilder
+        self.folders = PartitionColumns(self.sources, self._projection)
+        self.builder: BatchBuilder | CompositeBatchBuilder
         self._record_type = _RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE)
         self.inferred: InferredSchema | None = None
         asks_plain = _asks_inference(options.schema) and not evidence
         self._folds = not (asks_plain or options.stable_types or options.record_type == "bytes")
         self._open(None)
 
-    def _open(self, governing: Governing | None, before: UnitReader | None = None) -> None:
+    def _open(self, governing: EmbeddedSchema | None, before: ChunkReader | None = None) -> None:
         """Find the schema and get ready to read under it; again, after a reader `before`, where a file turns out to say more."""
         declared = self._options.schema
         obey = declared is None
         self.schema_source = "inferred"
-        self.beside: Beside | None = None
+        self.beside: SidecarSchema | None = None
         self.failed: Exception | None = None  # what ended a sample
         self.sampled: int | None = None  # records of a sample
         self._begun = (0, 0)  # rows and bytes of the batch that the sample began
         self._seen = self._foreign = 0
         self._shown: Mapping[
-            str, Observed
+            str, Observation
         ] = {}  # by the sample: a record that contradicts it is told with one of these
         self._rows_of: Counter[int] = Counter()  # by number of the file
-        judge = EmbeddedSchemas(obey, governing)
-        setup = Setup(get_engine(), Plan(), judge.meet)
-        self.reader = UnitReader(self.sources, self._options, setup) if before is None else before.again(setup)
+        judge = EmbeddedSchemaCheck(obey, governing)
+        setup = DecodeSettings(get_engine(), Plan(), judge.meet)
+        self.reader = ChunkReader(self.sources, self._options, setup) if before is None else before.again(setup)
         try:
             if self._options.record_type == "bytes":
                 self._read_bytes()
@@ -140,7 +140,9 @@ class Session:
                 self._govern(Schema.parse(empty.schema), empty.dictionaries, "embedded")
             elif (
                 obey
-                and (beside := find_beside(self.sources, self._options.storage_options, self._options.filesystem))
+                and (
+                    beside := find_sidecar_schema(self.sources, self._options.storage_options, self._options.filesystem)
+                )
                 is not None
             ):
                 self.beside = beside
@@ -168,7 +170,7 @@ class Session:
         other.sources, other.beside, other.failed = sources, None, None
         other.folders, other._rows_of = self.folders.over(sources), Counter()
         other._options, other._begun = options, (0, 0)
-        other.reader = UnitReader(sources, options, self.fixed)
+        other.reader = ChunkReader(sources, options, self.fixed)
         other.units = other._rest()
         return other
 
@@ -216,7 +218,7 @@ class Session:
             excluded = {name.removeprefix("!") for name in self._options.columns or ()}
             names += [name for name in stored_index(schema.to_arrow()) if name not in names and name not in excluded]
         chosen = schema.select(names)
-        assembler = None if source == "embedded" else Assembler(chosen)
+        assembler = None if source == "embedded" else CompositeDecoder(chosen)
         parts = chosen if assembler is None else assembler.parts
         compiled = plan_columns(parts)
         if source != "embedded":
@@ -295,7 +297,7 @@ class Session:
         )
         return self._projection(name) and not asked
 
-    def _unshown(self, schema: Schema, sample: list[Unit]) -> set[str]:
+    def _unshown(self, schema: Schema, sample: list[DecodedChunk]) -> set[str]:
         """Companions that are no columns: of tensors that were asked for by an override, and of features that are left out."""
         if not self._folds:
             return set()
@@ -309,7 +311,7 @@ class Session:
         if feature is not None and not self._projection(feature) and self._is_read_along(feature):
             raise _NoCompanion
 
-    def _sample(self) -> Iterator[Unit]:
+    def _sample(self) -> Iterator[DecodedChunk]:
         options = self._options
         if options.sample == "all":
             yield from self.reader.units(options.thread_count, self._batch_rows, self._batch_bytes)
@@ -334,7 +336,7 @@ class Session:
                 rows = size = 0
         self._begun = rows, size
 
-    def _after(self, sample: list[Unit]) -> Generator[Unit, None, None]:
+    def _after(self, sample: list[DecodedChunk]) -> Generator[DecodedChunk, None, None]:
         """The sample's units, then the rest under the schema that they gave."""
         failed = bool(sample) and sample[-1].error is not None
         whole = self._options.sample == "all"
@@ -347,7 +349,7 @@ class Session:
         self.reader.setup = self.fixed
         yield from self._rest()
 
-    def _rest(self) -> Generator[Unit, None, None]:
+    def _rest(self) -> Generator[DecodedChunk, None, None]:
         for unit in self.reader.units(self._options.thread_count, self._batch_rows, self._batch_bytes, *self._begun):
             if self._shown:
                 name_both(unit, self._shown)
@@ -363,11 +365,11 @@ class Session:
         return max(asked, _WHOLE_BATCH_BYTES) if self._whole else asked
 
     def _build(
-        self, schema: Schema, dictionaries: Any, assembler: Assembler | None = None, folded: Collection[str] = ()
+        self, schema: Schema, dictionaries: Any, assembler: CompositeDecoder | None = None, folded: Collection[str] = ()
     ) -> None:
         self.builder = BatchBuilder(schema, dictionaries, folded)
         if assembler is not None and assembler.needed:
-            self.builder = AssemblingBuilder(self.builder, assembler)
+            self.builder = CompositeBatchBuilder(self.builder, assembler)
         self._path_column = self._options.include_file_paths
         self.schema = self.folders.extended(self.builder.schema)
         if self._path_column is not None:
@@ -379,7 +381,7 @@ class Session:
                 )
             self.schema = self.schema.append(pa.field(self._path_column, pa.string()))
 
-    def count(self, unit: Unit, records: int) -> None:
+    def count(self, unit: DecodedChunk, records: int) -> None:
         """Note rows given, for `check_counts`."""
         self._rows_of[unit.file] += records
         if self.beside is not None:
@@ -395,7 +397,7 @@ class Session:
         if self.beside is not None:
             self.beside.check()
 
-    def check_record_type(self, units: list[Unit]) -> None:
+    def check_record_type(self, units: list[DecodedChunk]) -> None:
         """Refuse records of which none holds a feature."""
         for unit in units:
             self._seen += unit.seen

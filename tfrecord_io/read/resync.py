@@ -18,7 +18,7 @@ import numpy as np
 from tfrecord_io.engine.contract import HEADER_BYTES, MAX_RECORD_BYTES, Array, Engine
 from tfrecord_io.index.header_scan import Hops
 from tfrecord_io.index.record_index import FRAME_BYTES
-from tfrecord_io.storage.read.random_access import Ranges
+from tfrecord_io.storage.read.random_access import RandomAccessFile
 
 _WINDOW_BYTES = 64 << 10  # to look for a header in; more with each that has none
 _CHECKED_RECORDS = 64  # of a chain, from its first on, whose payloads are read whatever their size
@@ -28,7 +28,7 @@ _MOST_ARRAYS = 64
 
 
 def find_boundaries(
-    ranges: Ranges, engine: Engine, positions: Sequence[int], max_record_bytes: int = MAX_RECORD_BYTES
+    ranges: RandomAccessFile, engine: Engine, positions: Sequence[int], max_record_bytes: int = MAX_RECORD_BYTES
 ) -> list[int]:
     """For each byte position, in ascending order, the first boundary of records at or after it; the file's size where none is sure.
 
@@ -54,7 +54,7 @@ def find_boundaries(
 class _Search:
     """A search from a file's end to its start, which knows one boundary: that of the last find, or the end."""
 
-    def __init__(self, ranges: Ranges, engine: Engine, max_record_bytes: int) -> None:
+    def __init__(self, ranges: RandomAccessFile, engine: Engine, max_record_bytes: int) -> None:
         self.known = ranges.size
         self._ranges, self._engine, self._most = ranges, engine, max_record_bytes
         self._wrong = _Places()  # where headers stand from which no chain leads on

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 
-class Origins:
+class RowOrigins:
     """The records that the rows of a reading were; rows of one file that follow each other cost one entry.
 
     Attributes

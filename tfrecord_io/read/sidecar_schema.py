@@ -13,7 +13,7 @@ from tfrecord_io.storage.read.source import Source
 
 
 @dataclass
-class Beside:
+class SidecarSchema:
     """A dataset's description, found beside its files.
 
     Attributes
@@ -40,7 +40,7 @@ class Beside:
         check_shards(self.folder, counts, **self.fsspec)
 
 
-def find_beside(sources: list[Source], storage_options: Any, filesystem: Any) -> Beside | None:
+def find_sidecar_schema(sources: list[Source], storage_options: Any, filesystem: Any) -> SidecarSchema | None:
     """The description beside `sources`; None where there is none, or where they stand in several directories."""
     folders = {source.path.rpartition("/")[0] for source in sources if not source.is_file_object}
     if len(folders) != 1 or any(source.is_file_object for source in sources):
@@ -48,7 +48,7 @@ def find_beside(sources: list[Source], storage_options: Any, filesystem: Any) ->
     folder = folders.pop() or ("." if not sources[0].path.startswith("/") else "/")
     fsspec = {"storage_options": storage_options, "filesystem": filesystem}
     try:
-        return Beside(from_tfds(folder, **fsspec), folder, fsspec)
+        return SidecarSchema(from_tfds(folder, **fsspec), folder, fsspec)
     except FileNotFoundError:
         return None
     except SchemaError as error:

@@ -1,6 +1,6 @@
 """Columns that are put together from features: an array's bytes and its shape, values and the lengths of the lists they are cut into.
 
-An `Assembly` says how, and travels in the metadata of a field, so a schema stays a list of plain fields. Reading has two steps:
+An `Composite` says how, and travels in the metadata of a field, so a schema stays a list of plain fields. Reading has two steps:
 by `parts_schema`, whose columns are the features as they stand in a record; then `arrow.assembling` makes the columns of them.
 """
 
@@ -26,7 +26,7 @@ VALUES = "values"  # one bytes value is one value; any other encoding is a row o
 
 
 @dataclass(frozen=True, slots=True)
-class Assembly:
+class Composite:
     """How a column is made: items of a shape, in lists in lists.
 
     Parameters
@@ -147,7 +147,7 @@ class Assembly:
         return fixed_part(self.shape)
 
 
-def assembly_of(field: Field) -> Assembly | None:
+def assembly_of(field: Field) -> Composite | None:
     """How a field's column is put together; None where it is one plain feature.
 
     Raises
@@ -159,7 +159,7 @@ def assembly_of(field: Field) -> Assembly | None:
     if text is None:
         return None
     try:
-        return Assembly(**json.loads(text))
+        return Composite(**json.loads(text))
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         if isinstance(error, SchemaError):
             raise

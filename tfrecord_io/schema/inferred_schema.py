@@ -9,7 +9,7 @@ from types import MappingProxyType
 from tfrecord_io.display import plain_table
 from tfrecord_io.errors import printable
 from tfrecord_io.schema.field_makers import bytes_, list_, sequence
-from tfrecord_io.schema.observation import Where
+from tfrecord_io.schema.observation import RecordRef
 from tfrecord_io.schema.schema import FEATURE_LIST, Field, Schema
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.types import BY_WIRE, RAW, companions
@@ -41,8 +41,8 @@ class Evidence:
     most: int | None = None
     text: bool = False
     part: str = "context"
-    listed: Where | None = None
-    binary: Where | None = None
+    listed: RecordRef | None = None
+    binary: RecordRef | None = None
 
 
 class InferredSchema(Schema):

@@ -1,7 +1,7 @@
 """What records show about a column, and how two such observations become one.
 
 The observations of a column form a lattice: null < scalar < list, text < binary, one step value < many.
-`join` is associative, commutative and idempotent, and `Observed()` (never seen) is its identity, so threads,
+`join` is associative, commutative and idempotent, and `Observation()` (never seen) is its identity, so threads,
 block sizes and the order of files cannot change an inferred type. Two kinds in one column have no join.
 """
 
@@ -17,7 +17,7 @@ from tfrecord_io.format.kinds import Kind, Layout
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class RecordRef:
     """A record of a dataset: the evidence for what an observation says.
 
     `file` is the file's number in the order of reading; it puts records of several files in order.
@@ -35,7 +35,7 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
+class Observation:
     """What some records show about one column.
 
     Parameters
@@ -58,13 +58,13 @@ class Observed:
     layout: Layout = Layout.NULL
     text: bool = True
     nulls: bool = False
-    first: Where | None = None
-    listed: Where | None = None
-    binary: Where | None = None
-    steps: Observed | None = None
+    first: RecordRef | None = None
+    listed: RecordRef | None = None
+    binary: RecordRef | None = None
+    steps: Observation | None = None
 
 
-def join(name: str, a: Observed, b: Observed) -> Observed:
+def join(name: str, a: Observation, b: Observation) -> Observation:
     """The least observation that covers both.
 
     Raises
@@ -76,7 +76,7 @@ def join(name: str, a: Observed, b: Observed) -> Observed:
         raise _conflict(name, a, b, _form(a), _form(b))
     kind = _join_kind(name, a, b)
     steps = join(name, a.steps, b.steps) if a.steps and b.steps else a.steps or b.steps
-    return Observed(
+    return Observation(
         kind,
         max(a.layout, b.layout),
         a.text and b.text,
@@ -88,7 +88,7 @@ def join(name: str, a: Observed, b: Observed) -> Observed:
     )
 
 
-def join_columns(a: Mapping[str, Observed], b: Mapping[str, Observed]) -> dict[str, Observed]:
+def join_columns(a: Mapping[str, Observation], b: Mapping[str, Observation]) -> dict[str, Observation]:
     """Join column by column; a column that one side lacks is null there.
 
     By name, so that of several that contradict each other in one record the same is told, whichever thread met which column first.
@@ -99,15 +99,15 @@ def join_columns(a: Mapping[str, Observed], b: Mapping[str, Observed]) -> dict[s
     return joined
 
 
-def earliest(a: Where | None, b: Where | None) -> Where | None:
+def earliest(a: RecordRef | None, b: RecordRef | None) -> RecordRef | None:
     """The one that comes first in the order of reading; None is never."""
     if a is None or b is None:
         return a or b
-    return min(a, b, key=Where.order)
+    return min(a, b, key=RecordRef.order)
 
 
 def arrow_type(
-    seen: Observed, *, infer_text: bool = True, stable_types: bool = False, large_offsets: bool = False
+    seen: Observation, *, infer_text: bool = True, stable_types: bool = False, large_offsets: bool = False
 ) -> pa.DataType:
     """The Arrow type of a column of which `seen` is all that is known.
 
@@ -133,7 +133,11 @@ def arrow_type(
 
 
 def arrow_schema(
-    columns: Mapping[str, Observed], *, infer_text: bool = True, stable_types: bool = False, large_offsets: bool = False
+    columns: Mapping[str, Observation],
+    *,
+    infer_text: bool = True,
+    stable_types: bool = False,
+    large_offsets: bool = False,
 ) -> pa.Schema:
     """The schema of inferred columns, sorted by name: their order on the wire means nothing."""
     return pa.schema(
@@ -149,13 +153,13 @@ def arrow_schema(
     )
 
 
-def _join_kind(name: str, a: Observed, b: Observed) -> Kind:
+def _join_kind(name: str, a: Observation, b: Observation) -> Kind:
     if a.kind is not b.kind and Kind.NONE not in (a.kind, b.kind):
         raise _conflict(name, a, b, a.kind.words, b.kind.words)
     return max(a.kind, b.kind)
 
 
-def _value_type(seen: Observed, text: bool, large: bool) -> pa.DataType:
+def _value_type(seen: Observation, text: bool, large: bool) -> pa.DataType:
     if seen.kind is Kind.BYTES:
         if text and seen.text:
             return pa.large_string() if large else pa.string()
@@ -167,17 +171,17 @@ def _list_of(value: pa.DataType, large: bool) -> pa.DataType:
     return pa.large_list(value) if large else pa.list_(value)
 
 
-def _form(seen: Observed) -> str:
+def _form(seen: Observation) -> str:
     return "a context feature" if seen.steps is None else "a feature list"
 
 
-def _conflict(name: str, a: Observed, b: Observed, is_a: str, is_b: str) -> SchemaError:
-    sides = [(a.first or Where(None, -1), is_a), (b.first or Where(None, -1), is_b)]
+def _conflict(name: str, a: Observation, b: Observation, is_a: str, is_b: str) -> SchemaError:
+    sides = [(a.first or RecordRef(None, -1), is_a), (b.first or RecordRef(None, -1), is_b)]
     (before, expected), (after, got) = sorted(sides, key=lambda side: side[0].order())
     return contradiction(name, before, expected, after, got)
 
 
-def contradiction(name: str, before: Where, expected: str, after: Where, got: str) -> SchemaError:
+def contradiction(name: str, before: RecordRef, expected: str, after: RecordRef, got: str) -> SchemaError:
     """The error for a column that is one thing in one record and another in a later one; both are named."""
     return SchemaError(
         f"it is {expected} in {before} and {got} in {after}",

@@ -15,7 +15,7 @@ from tfrecord_io.read.record_reader import RecordFile
 from tfrecord_io.read.record_walk import scan_step, walk
 from tfrecord_io.schema.formats.tfds import shard_lengths
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.prefetch import Upcoming
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.random_access import codec_of, open_ranges
 from tfrecord_io.storage.read.source import Source
 
@@ -151,7 +151,7 @@ def _by_reading(sources: list[Source], count: _Count) -> int:
     """All that no way knows is read through."""
     step = scan_step(get_engine(), check_crc=count.check_crc, max_record_bytes=count.max_record_bytes)
     records = 0
-    with Upcoming(sources) as upcoming:
+    with SourcePrefetcher(sources) as upcoming:
         for source in upcoming:
             file = RecordFile(source, count.compression)
             try:

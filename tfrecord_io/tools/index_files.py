@@ -12,7 +12,7 @@ from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.index import SUFFIX, Index, find_indexes, read_index, scan_index
 from tfrecord_io.options import MAX_RECORD_BYTES
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.random_access import Ranges, open_plain
+from tfrecord_io.storage.read.random_access import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import open_output
 
@@ -125,7 +125,7 @@ def check_indexes(
     return done
 
 
-def _checked(source: Source, beside: Source | None, ranges: Ranges, max_record_bytes: int) -> Index:
+def _checked(source: Source, beside: Source | None, ranges: RandomAccessFile, max_record_bytes: int) -> Index:
     if beside is None:
         raise CorruptRecordError("there is no index beside the file", path=source.path, advice="write it: tfr index")
     index = read_index(beside, source, ranges)

@@ -15,7 +15,7 @@ from typing import Any
 
 from tfrecord_io.storage.filesystem.errors import told_as_os_error
 from tfrecord_io.storage.filesystem.local import locate, protocols
-from tfrecord_io.storage.filesystem.remote import RemoteTree
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.manifest import MAX_BYTES, STAGED, parse_manifest, stem_of
 
 DAY = timedelta(days=1)
@@ -94,7 +94,7 @@ def clean(
     """
     tree, name = locate(path, storage_options, filesystem)
     kind: _Uploads | _RemoteFiles | _LocalFiles
-    if not isinstance(tree, RemoteTree):
+    if not isinstance(tree, FsspecFileSystem):
         kind = _LocalFiles(name)
     elif {"s3", "s3a"} & set(protocols(tree.fs)):
         kind = _Uploads(tree, name.rstrip("/") + "/" * os.fspath(path).endswith("/"))
@@ -150,7 +150,7 @@ def _awaited(folder: str, names: list[str]) -> set[str]:
 class _RemoteFiles:
     """Temporary files below a folder of a filesystem that cannot publish in one step."""
 
-    def __init__(self, tree: RemoteTree, folder: str) -> None:
+    def __init__(self, tree: FsspecFileSystem, folder: str) -> None:
         self._tree, self._folder = tree, folder
 
     def find(self) -> Iterator[Leftover]:
@@ -172,7 +172,7 @@ class _RemoteFiles:
 class _Uploads:
     """Unfinished multipart uploads of a bucket."""
 
-    def __init__(self, tree: RemoteTree, prefix: str) -> None:
+    def __init__(self, tree: FsspecFileSystem, prefix: str) -> None:
         self._fs = tree.fs
         self._tree = tree
         self._bucket, self._prefix, _ = self._fs.split_path(prefix)

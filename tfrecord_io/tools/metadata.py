@@ -14,7 +14,7 @@ from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.record_reader import RecordFile
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.prefetch import Upcoming
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
 
 
@@ -101,7 +101,7 @@ def read_metadata(
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
     files = []
-    with Upcoming(sources, heads=True) as upcoming:
+    with SourcePrefetcher(sources, heads=True) as upcoming:
         for source in upcoming:
             opened = RecordFile(source)
             files.append(FileMetadata(source.path, source.size, opened.compression))

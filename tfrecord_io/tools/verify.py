@@ -14,7 +14,7 @@ from tfrecord_io.options import MAX_RECORD_BYTES, RECORD_TYPES
 from tfrecord_io.read.record_reader import RecordFile
 from tfrecord_io.read.record_walk import Step, scan_step, walk
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.prefetch import Upcoming
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
 
 _PIECE = 1 << 20
@@ -119,7 +119,7 @@ def verify(
         allow_missing_shards=allow_missing_shards,
         check_sizes=False,
     )
-    with Upcoming(sources) as upcoming:
+    with SourcePrefetcher(sources) as upcoming:
         return VerifyReport(tuple(_check(source, record_type, compression, max_record_bytes) for source in upcoming))
 
 

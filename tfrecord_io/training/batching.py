@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.arrays.representation import Forms, Settled
+from tfrecord_io.arrays.representation import ColumnArrays, TableRepresentation
 from tfrecord_io.arrow.row_error import RowError
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.options import IterOptions
@@ -54,7 +54,7 @@ class Chunk:
     """Rows of many batches, in the order they are given in."""
 
     rows: int
-    columns: list[Settled]
+    columns: list[ColumnArrays]
     moment: Moment
     before: int = 0  # rows of the moment's draws that earlier chunks gave
     error: Exception | None = None  # to be told behind these rows
@@ -78,7 +78,7 @@ class Batching:
     seed : int
     """
 
-    def __init__(self, epochs: Epochs, forms: Forms, options: IterOptions, seed: int) -> None:
+    def __init__(self, epochs: Epochs, forms: TableRepresentation, options: IterOptions, seed: int) -> None:
         self._epochs = epochs
         self._forms = forms
         self._size = options.shuffle_buffer

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.arrays.representation import Forms, cut, plain_options
+from tfrecord_io.arrays.representation import TableRepresentation, cut, plain_options
 from tfrecord_io.errors import StoppedEarlyWarning, warn
 from tfrecord_io.keyword_docs import explained
 from tfrecord_io.options import MIB, IterOptions
@@ -22,7 +22,7 @@ from tfrecord_io.training.batching import Batching, Chunk
 from tfrecord_io.training.checkpoint import Identity, Position
 from tfrecord_io.training.epochs import Epochs
 from tfrecord_io.training.fixed_lengths import sample_lengths
-from tfrecord_io.training.prefetch import Ahead
+from tfrecord_io.training.prefetch import BackgroundGenerator
 
 _UNIT_ROWS = 65_536
 _UNIT_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
@@ -53,7 +53,7 @@ class ArrayIterator:
         self._reading = replace(plain_options(options), batch_size=_UNIT_ROWS, batch_bytes=_UNIT_BYTES, threads=threads)
         self._session = _opened(path, replace(plain_options(options), threads=threads))
         lengths = sample_lengths(self._session, options, self._reading)
-        self._forms = Forms(self._session.schema, options, whole=False, lengths=lengths)
+        self._forms = TableRepresentation(self._session.schema, options, whole=False, lengths=lengths)
         self._schemaless = (
             None if self._forms.fields else self._session.failed
         )  # damage before any record showed a column
@@ -67,7 +67,7 @@ class ArrayIterator:
         self._identity = Identity.of(self._session.sources, options)
         self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
         self._lock = threading.RLock()  # threads may take batches from one iterator: each gets others
-        self._source: Generator[Chunk] | Ahead[Chunk] | None = None
+        self._source: Generator[Chunk] | BackgroundGenerator[Chunk] | None = None
         self._started_in: int | None = None
         self._begin(Position(0, 0, 0))
         if options.state is not None:
@@ -178,7 +178,7 @@ class ArrayIterator:
             self._started_in = os.getpid()
             epochs = Epochs(self._session, self._options, self._reading, self.seed)
             make = partial(Batching(epochs, self._forms, self._options, self.seed).chunks, self._position)
-            self._source = make() if self._options.thread_count == 1 else Ahead(make, _READY)
+            self._source = make() if self._options.thread_count == 1 else BackgroundGenerator(make, _READY)
         elif self._started_in != os.getpid():
             raise RuntimeError("the iterator was started in another process; make one in each, with worker=(i, n)")
         return self._source

@@ -43,7 +43,7 @@ def _run(make: Callable[[], Generator[T]], sink: _Sink[T]) -> None:
     sink.items.put(_End(error))
 
 
-class Ahead(Generic[T]):
+class BackgroundGenerator(Generic[T]):
     """Takes the items of a generator that a thread runs.
 
     Parameters
@@ -59,7 +59,7 @@ class Ahead(Generic[T]):
         self._thread = threading.Thread(target=_run, args=(make, self._sink), name="tfrecord_io batches", daemon=True)
         self._thread.start()
 
-    def __iter__(self) -> Ahead[T]:
+    def __iter__(self) -> BackgroundGenerator[T]:
         return self
 
     def __next__(self) -> T:

@@ -15,7 +15,7 @@ from typing import Any, Self
 from tfrecord_io.compression import codec_for_path, get_codec
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.index.index_writer import IndexOutput
+from tfrecord_io.index.index_writer import IndexWriter
 from tfrecord_io.storage.paths.resolve_output import resolve_output
 from tfrecord_io.storage.paths.shard_names import parse_spec
 from tfrecord_io.storage.write.atomic import open_output
@@ -63,7 +63,7 @@ class FrameSink:
         self._compressor = None if codec is None else codec.compressor(threads=threads)
         self._summed = output is not None
         fsspec = {"storage_options": storage_options, "filesystem": filesystem}
-        self._index = IndexOutput(path, self.compression, **fsspec) if write_index else None
+        self._index = IndexWriter(path, self.compression, **fsspec) if write_index else None
         self.output = open_output(path, overwrite=overwrite, **fsspec) if output is None else output
         self.bytes = self.crc32c = 0  # as they are in the file
         self.closed = False

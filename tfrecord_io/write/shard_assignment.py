@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 
-class Dealer(Protocol):
+class ShardAssigner(Protocol):
     """Deals records out, in their order.
 
     Attributes
@@ -29,7 +29,7 @@ class Dealer(Protocol):
         ...
 
 
-class Parts:
+class Contiguous:
     """Shards of rows that follow each other, as equal in number as can be.
 
     >>> [list(Parts(5, 2).deal(np.ones(n))) for n in (5,)]
@@ -53,7 +53,7 @@ class Parts:
             self._row += taken
 
 
-class InTurn:
+class RoundRobin:
     """One record to each shard, and again.
 
     >>> list(InTurn(2).deal(np.ones(3)))

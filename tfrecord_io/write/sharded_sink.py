@@ -14,9 +14,9 @@ from tfrecord_io.errors import EncodeError
 from tfrecord_io.index.index_writer import refuse_compressed
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.paths.resolve_output import Output
-from tfrecord_io.storage.write.sharded_dataset import WrittenShard, open_publication
+from tfrecord_io.storage.write.sharded_dataset import WrittenShard, open_sharded_dataset_writer
 from tfrecord_io.write.frame_sink import FrameSink, WrittenFile
-from tfrecord_io.write.shard_assignment import BySize, Dealer, InTurn, Parts
+from tfrecord_io.write.shard_assignment import BySize, Contiguous, RoundRobin, ShardAssigner
 
 _FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES
 
@@ -57,8 +57,8 @@ class ShardedSink:
         self._schema: bytes | None = None
         self._prefix = b""
         self._shards: dict[int, _Shard] = {}
-        self._dealer: Dealer = (
-            InTurn(output.count) if output.count is not None else BySize(output.max_shard_bytes or MAX_RECORD_BYTES)
+        self._dealer: ShardAssigner = (
+            RoundRobin(output.count) if output.count is not None else BySize(output.max_shard_bytes or MAX_RECORD_BYTES)
         )
         self._making: dict[str, Any] = {
             "compression": output.compression,
@@ -68,12 +68,12 @@ class ShardedSink:
         self._fsspec: dict[str, Any] = {"storage_options": storage_options, "filesystem": filesystem}
         if write_index:
             refuse_compressed(output.compression)
-        self._publication = open_publication(output, overwrite=overwrite, **self._fsspec)
+        self._publication = open_sharded_dataset_writer(output, overwrite=overwrite, **self._fsspec)
 
     def expect(self, rows: int) -> None:
         """Say how many records will come: shards are then parts that follow each other."""
         if self._output.count is not None:
-            self._dealer = Parts(rows, self._output.count)
+            self._dealer = Contiguous(rows, self._output.count)
 
     def embed(self, schema: bytes) -> None:
         """Put a packed schema in front of the first record of each shard, and into the manifest."""

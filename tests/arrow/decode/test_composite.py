@@ -11,22 +11,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.arrow.decode.composite import Assembler
+from tfrecord_io.arrow.decode.composite import CompositeDecoder
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.composite import Assembly, assembled_schema, assembly_of
+from tfrecord_io.schema.composite import Composite, assembled_schema, assembly_of
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
 
 
-def assembled(assembly: Assembly, *parts: list[Any]) -> pa.Array:
+def assembled(assembly: Composite, *parts: list[Any]) -> pa.Array:
     column, fault = attempted(assembly, *parts)
     if fault is not None:
         raise fault
     return column
 
 
-def attempted(assembly: Assembly, *parts: list[Any]) -> tuple[pa.Array, Any]:
-    assembler = Assembler(Schema([assembly.field("x")]))
+def attempted(assembly: Composite, *parts: list[Any]) -> tuple[pa.Array, Any]:
+    assembler = CompositeDecoder(Schema([assembly.field("x")]))
     schema = assembler.parts.to_arrow()
     batch = pa.record_batch(
         [pa.array(part, type_) for part, type_ in zip(parts, schema.types, strict=True)], schema=schema
@@ -43,12 +43,12 @@ def raw(values: Any, dtype: str, compress: bool = False) -> bytes:
 
 
 def test_items_of_a_shape_in_lists() -> None:
-    pairs = Assembly("x", "int32", shape=(2,), sequence=(None,))
+    pairs = Composite("x", "int32", shape=(2,), sequence=(None,))
     assert assembled(pairs, [[1, 2, 3, 4], None, []]).to_pylist() == [[[1, 2], [3, 4]], None, []]
 
 
 def test_tensor_of_one_shape() -> None:
-    column = assembled(Assembly("x", "float", shape=(2, 2)), [[1, 2, 3, 4], None, [5, 6, 7, 8]])
+    column = assembled(Composite("x", "float", shape=(2, 2)), [[1, 2, 3, 4], None, [5, 6, 7, 8]])
     assert column.type == pa.fixed_shape_tensor(pa.float32(), (2, 2))
     assert column.null_count == 1
     assert column.storage.to_pylist() == [[1, 2, 3, 4], None, [5, 6, 7, 8]]
@@ -62,33 +62,33 @@ def test_bytes_of_an_array(encoding: str, dtype: str) -> None:
     values = [[0, 1, 1], [1, 0, 1]]
     compress = encoding == "zlib"
     column = assembled(
-        Assembly("x", name, encoding, shape=(None, 3)), [raw(values, dtype, compress), None, raw([], dtype, compress)]
+        Composite("x", name, encoding, shape=(None, 3)), [raw(values, dtype, compress), None, raw([], dtype, compress)]
     )
     assert column.to_pylist() == [values, None, []]
 
 
 def test_shapes_of_their_own() -> None:
-    dynamic = Assembly("x/value", "uint8", "bytes", shape=(None, None), shape_feature="x/shape")
+    dynamic = Composite("x/value", "uint8", "bytes", shape=(None, None), shape_feature="x/shape")
     column = assembled(dynamic, [raw([1, 2, 3, 4, 5, 6], "u1"), b"", None], [[3, 2], [2, 0], None])
     assert column.to_pylist() == [[[1, 2], [3, 4], [5, 6]], [[], []], None]
-    several = Assembly("x/value", "uint8", "bytes", shape=(None, None), shape_feature="x/shape", sequence=(None,))
+    several = Composite("x/value", "uint8", "bytes", shape=(None, None), shape_feature="x/shape", sequence=(None,))
     column = assembled(several, [[b"\1\2", b"\3"], []], [[1, 2, 1, 1], []])
     assert column.to_pylist() == [[[[1, 2]], [[3]]], []]
 
 
 def test_labels_inside_lists() -> None:
-    column = assembled(Assembly("x", "int64", sequence=(None,), labels=("a", "b")), [[1, 0, -1], [], None])
+    column = assembled(Composite("x", "int64", sequence=(None,), labels=("a", "b")), [[1, 0, -1], [], None])
     assert column.to_pylist() == [["b", "a", None], [], None]
 
 
 def test_bits_of_uint64() -> None:
-    assert assembled(Assembly("x", "uint64"), [-1, None, 5]).to_pylist() == [2**64 - 1, None, 5]
+    assert assembled(Composite("x", "uint64"), [-1, None, 5]).to_pylist() == [2**64 - 1, None, 5]
 
 
 def test_least_value_is_null_where_it_says_so() -> None:
-    assert assembled(Assembly("x", "int8", sentinel=True), [-128, 1, None]).to_pylist() == [None, 1, None]
+    assert assembled(Composite("x", "int8", sentinel=True), [-128, 1, None]).to_pylist() == [None, 1, None]
     rows = assembled(
-        Assembly("x", "int32", shape=(2,), sentinel=True), [[-(2**31)] * 2, [-(2**31), 0], None]
+        Composite("x", "int32", shape=(2,), sentinel=True), [[-(2**31)] * 2, [-(2**31), 0], None]
     ).to_pylist()
     assert rows == [None, [-(2**31), 0], None]
 
@@ -101,11 +101,11 @@ NESTED = st.lists(
 @given(rows=NESTED, begin=st.integers(0, 3))
 def test_lists_in_lists(rows: list[Any], begin: int) -> None:
     """The serialized form of tf.RaggedTensor: values, and the lengths at each depth; also of a slice of a batch."""
-    assembly = Assembly("v", "int16", sequence=(None,) * 3, lengths=("l0", "l1"))
+    assembly = Composite("v", "int16", sequence=(None,) * 3, lengths=("l0", "l1"))
     values = [None if row is None else [v for a in row for b in a for v in b] for row in rows]
     outer = [None if row is None else [len(a) for a in row] for row in rows]
     inner = [None if row is None else [len(b) for a in row for b in a] for row in rows]
-    assembler = Assembler(Schema([assembly.field("x")]))
+    assembler = CompositeDecoder(Schema([assembly.field("x")]))
     schema = assembler.parts.to_arrow()
     batch = pa.record_batch(
         [pa.array(p, t) for p, t in zip([values, outer, inner], schema.types, strict=True)], schema=schema
@@ -119,41 +119,41 @@ def test_lists_in_lists(rows: list[Any], begin: int) -> None:
 @pytest.mark.parametrize(
     ("assembly", "good", "bad"),
     [
-        (Assembly("x", "int64", shape=(2,), sequence=(None,)), [[1, 2]], [[1]]),
-        (Assembly("x", "int64", shape=(2,), sequence=(2,)), [[1, 2, 3, 4]], [[1, 2]]),
-        (Assembly("x", "int64", shape=(2, 2)), [[1, 2, 3, 4]], [[1, 2]]),
-        (Assembly("x", "int64", shape=(None, 2)), [[1, 2]], [[1]]),
-        (Assembly("x", "int64", labels=("a",)), [0], [1]),
-        (Assembly("x", "int64", labels=("a",), sequence=(None,)), [[0]], [[0, -2]]),
-        (Assembly("x", "int16", "bytes", shape=(2,)), [b"1234"], [b"12"]),
-        (Assembly("x", "int16", "bytes", shape=(None,)), [b"12"], [b"1"]),
-        (Assembly("x", "bool", "bytes", shape=(None,)), [b"\1"], [b"\2"]),
-        (Assembly("x", "int16", "zlib", shape=(1,)), [zlib.compress(b"12")], [zlib.compress(b"12")[:-1]]),
-        (Assembly("x", "int16", "zlib", shape=(1,)), [zlib.compress(b"12")], [b"no zlib"]),
-        (Assembly("x", "int16", "zlib", shape=(1,)), [zlib.compress(b"12")], [zlib.compress(bytes(1 << 20))]),
-        (Assembly("x", "int8", "bytes", shape=(2,), sequence=(None,)), [[b"12"]], [[b"12", b"1"]]),
-        (Assembly("x", "int8", "bytes", shape=(None, None), shape_feature="s"), [b"12", [1, 2]], [b"12", [2, 2]]),
-        (Assembly("x", "int8", "bytes", shape=(None, None), shape_feature="s"), [b"12", [1, 2]], [b"12", [1]]),
-        (Assembly("x", "int8", "bytes", shape=(None, None), shape_feature="s"), [b"12", [1, 2]], [b"12", [-1, -2]]),
-        (Assembly("x", "int8", "bytes", shape=(None, None), shape_feature="s"), [b"12", [1, 2]], [b"", [2**31, 0]]),
+        (Composite("x", "int64", shape=(2,), sequence=(None,)), [[1, 2]], [[1]]),
+        (Composite("x", "int64", shape=(2,), sequence=(2,)), [[1, 2, 3, 4]], [[1, 2]]),
+        (Composite("x", "int64", shape=(2, 2)), [[1, 2, 3, 4]], [[1, 2]]),
+        (Composite("x", "int64", shape=(None, 2)), [[1, 2]], [[1]]),
+        (Composite("x", "int64", labels=("a",)), [0], [1]),
+        (Composite("x", "int64", labels=("a",), sequence=(None,)), [[0]], [[0, -2]]),
+        (Composite("x", "int16", "bytes", shape=(2,)), [b"1234"], [b"12"]),
+        (Composite("x", "int16", "bytes", shape=(None,)), [b"12"], [b"1"]),
+        (Composite("x", "bool", "bytes", shape=(None,)), [b"\1"], [b"\2"]),
+        (Composite("x", "int16", "zlib", shape=(1,)), [zlib.compress(b"12")], [zlib.compress(b"12")[:-1]]),
+        (Composite("x", "int16", "zlib", shape=(1,)), [zlib.compress(b"12")], [b"no zlib"]),
+        (Composite("x", "int16", "zlib", shape=(1,)), [zlib.compress(b"12")], [zlib.compress(bytes(1 << 20))]),
+        (Composite("x", "int8", "bytes", shape=(2,), sequence=(None,)), [[b"12"]], [[b"12", b"1"]]),
+        (Composite("x", "int8", "bytes", shape=(None, None), shape_feature="s"), [b"12", [1, 2]], [b"12", [2, 2]]),
+        (Composite("x", "int8", "bytes", shape=(None, None), shape_feature="s"), [b"12", [1, 2]], [b"12", [1]]),
+        (Composite("x", "int8", "bytes", shape=(None, None), shape_feature="s"), [b"12", [1, 2]], [b"12", [-1, -2]]),
+        (Composite("x", "int8", "bytes", shape=(None, None), shape_feature="s"), [b"12", [1, 2]], [b"", [2**31, 0]]),
         (
-            Assembly("x", "int8", "bytes", shape=(None, None), shape_feature="s"),
+            Composite("x", "int8", "bytes", shape=(None, None), shape_feature="s"),
             [b"12", [1, 2]],
             [b"12", [2**62, 2**62]],
         ),
         (
-            Assembly("x", "int8", "bytes", shape=(None, 2, None), shape_feature="s"),
+            Composite("x", "int8", "bytes", shape=(None, 2, None), shape_feature="s"),
             [b"12", [1, 2, 1]],
             [b"12", [2, 1, 1]],
         ),
-        (Assembly("x", "int64", sequence=(None, None), lengths=("l",)), [[1, 2], [2]], [[1, 2], [1]]),
-        (Assembly("x", "int64", sequence=(None, None), lengths=("l",)), [[1, 2], [2]], [[1, 2], [3, -1]]),
-        (Assembly("x", "int64", sequence=(None, None), lengths=("l",)), [[1, 2], [2]], [[1, 2], [2**62, 2**62]]),
-        (Assembly("x", "int64", sequence=(None, 2), lengths=("l",)), [[1, 2], [2]], [[1, 2], [1, 1]]),
-        (Assembly("x", "int64", sequence=(None, 2), lengths=(None,)), [[1, 2]], [[1]]),
+        (Composite("x", "int64", sequence=(None, None), lengths=("l",)), [[1, 2], [2]], [[1, 2], [1]]),
+        (Composite("x", "int64", sequence=(None, None), lengths=("l",)), [[1, 2], [2]], [[1, 2], [3, -1]]),
+        (Composite("x", "int64", sequence=(None, None), lengths=("l",)), [[1, 2], [2]], [[1, 2], [2**62, 2**62]]),
+        (Composite("x", "int64", sequence=(None, 2), lengths=("l",)), [[1, 2], [2]], [[1, 2], [1, 1]]),
+        (Composite("x", "int64", sequence=(None, 2), lengths=(None,)), [[1, 2]], [[1]]),
     ],
 )
-def test_row_that_contradicts_itself_ends_the_batch(assembly: Assembly, good: list[Any], bad: list[Any]) -> None:
+def test_row_that_contradicts_itself_ends_the_batch(assembly: Composite, good: list[Any], bad: list[Any]) -> None:
     parts = [[None, g, g, b, g] for g, b in zip(good, bad, strict=True)]
     column, fault = attempted(assembly, *parts)
     assert fault is not None
@@ -163,7 +163,7 @@ def test_row_that_contradicts_itself_ends_the_batch(assembly: Assembly, good: li
 
 
 def test_assembly_travels_with_the_schema() -> None:
-    assembly = Assembly("v", "uint8", "zlib", (None, 2), "s", (None, 3), ("l",), None, False)
+    assembly = Composite("v", "uint8", "zlib", (None, 2), "s", (None, 3), ("l",), None, False)
     schema = Schema([assembly.field("x"), Field("y", pa.int64())])
     again = Schema.from_arrow(schema.to_arrow())
     assert assembly_of(again["x"]) == assembly

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.arrow.decode.composite import Assembler
+from tfrecord_io.arrow.decode.composite import CompositeDecoder
 from tfrecord_io.schema.formats.tfds import check_shards, from_tfds, shard_lengths
 from tfrecord_io.schema.schema import Schema
 
@@ -24,7 +24,7 @@ def tfds(data: Path) -> Path:
 
 
 def read(directory: Path, schema: Schema) -> pa.Table:
-    assembler = Assembler(schema)
+    assembler = CompositeDecoder(schema)
     parts = tfr.read_table(directory, schema=assembler.parts)
     batches = []
     for part in parts.to_batches():

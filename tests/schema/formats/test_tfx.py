@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.arrow.decode.composite import Assembler
+from tfrecord_io.arrow.decode.composite import CompositeDecoder
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import bytes_, image, list_, scalar, sequence, tensor, text
 from tfrecord_io.schema.formats.tfx import from_tfx, to_tfx
@@ -101,7 +101,7 @@ def test_ragged_tensor_is_put_together(tmp_path: Path, data: Path) -> None:
         path,
         embed_schema=False,
     )
-    assembler = Assembler(from_tfx(data / "tfx" / "tensors.pb").select(["ragged", "pairs"]))
+    assembler = CompositeDecoder(from_tfx(data / "tfx" / "tensors.pb").select(["ragged", "pairs"]))
     parts = tfr.read_table(path, schema=assembler.parts)
     batch, fault = assembler.batch(parts.to_batches()[0])
     assert fault is None

@@ -17,7 +17,7 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.shard_names import is_record_file, natural_key, parse_shard, parse_spec
 
 
-class Tree:
+class FileSystem:
     """A folder on disk or in memory, with the same paths."""
 
     def __init__(self, root, fs):
@@ -37,12 +37,12 @@ class Tree:
 @pytest.fixture(params=["local", "memory"])
 def tree(request, tmp_path):
     if request.param == "local":
-        yield Tree(str(tmp_path), fsspec.filesystem("file"))
+        yield FileSystem(str(tmp_path), fsspec.filesystem("file"))
     else:
         fs = fsspec.filesystem("memory")
         fs.store.clear()
         fs.pseudo_dirs[:] = [""]
-        yield Tree("memory:///top", fs)
+        yield FileSystem("memory:///top", fs)
         fs.store.clear()
         fs.pseudo_dirs[:] = [""]
 

@@ -10,7 +10,7 @@ import pytest
 
 from servers import Web
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.prefetch import Upcoming
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
 
 
@@ -43,7 +43,7 @@ def mixed(web: Web, tmp_path: Path) -> list[Any]:
 
 @pytest.mark.parametrize("stream", [True, False])
 def test_files_of_all_kinds_come_in_order(mixed: list[Any], stream: bool) -> None:
-    with Upcoming(resolve_inputs(mixed), stream=stream) as upcoming:
+    with SourcePrefetcher(resolve_inputs(mixed), stream=stream) as upcoming:
         for i, source in enumerate(upcoming):
             assert content(source) == bytes([i]) * (i * 37 % 11 * 1000)
     with pytest.raises(StopIteration):
@@ -51,7 +51,7 @@ def test_files_of_all_kinds_come_in_order(mixed: list[Any], stream: bool) -> Non
 
 
 def test_files_may_be_left_unread(mixed: list[Any]) -> None:
-    with Upcoming(resolve_inputs(mixed)) as upcoming:
+    with SourcePrefetcher(resolve_inputs(mixed)) as upcoming:
         for i, source in enumerate(upcoming):
             if i % 3 == 2:
                 assert content(source) == bytes([i]) * (i * 37 % 11 * 1000)
@@ -60,7 +60,7 @@ def test_files_may_be_left_unread(mixed: list[Any]) -> None:
 def test_beginning_anew_with_the_first_file_asks_for_nothing_twice(web: Web) -> None:
     web.files.update((name, name.encode() * 10_000) for name in "ab")
     sources = resolve_inputs([web.url("a"), web.url("b")])
-    with Upcoming(sources) as upcoming:
+    with SourcePrefetcher(sources) as upcoming:
         for _ in range(2):
             assert content(next(upcoming)) == b"a" * 10_000
             assert upcoming.rewind()
@@ -71,7 +71,7 @@ def test_beginning_anew_with_the_first_file_asks_for_nothing_twice(web: Web) -> 
 
 def test_closing_ends_reading(web: Web) -> None:
     web.files["a"] = bytes(10)
-    upcoming = Upcoming(resolve_inputs(web.url("a")))
+    upcoming = SourcePrefetcher(resolve_inputs(web.url("a")))
     raw = next(upcoming).open()
     upcoming.close()
     with pytest.raises(ValueError, match="closed"):

@@ -17,7 +17,7 @@ from servers import Bucket, Web
 from tfrecord_io.storage.filesystem import errors as failures
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read import range_reader as ranges
-from tfrecord_io.storage.read.prefetch import Upcoming
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.range_reader import RangeReader, Window
 from tfrecord_io.storage.read.range_requests import Fetch
 
@@ -306,7 +306,7 @@ def test_an_object_replaced_while_it_is_read_is_an_error(
     options = where.storage_options if isinstance(where, Bucket) else None
     for after in (b"y" * 5000, b"y" * 400, b"y" * 6000):
         put(b"x" * 5000)
-        with Upcoming(resolve_inputs(where.url("a"), storage_options=options), stream=False) as upcoming:
+        with SourcePrefetcher(resolve_inputs(where.url("a"), storage_options=options), stream=False) as upcoming:
             raw = next(upcoming).open()
             read(raw, 10)
             put(after)

@@ -125,7 +125,7 @@ def test_a_filesystem_without_locks_says_that_there_was_another_writer(
     monkeypatch.setattr(
         publish_local.fcntl, "flock", lambda *a: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks here"))
     )
-    real = publish_local.LocalPublication._give_name
+    real = publish_local.LocalShardedDatasetWriter._give_name
     left = [step]
 
     def give_name(self: Any, staged: str, name: str) -> None:
@@ -134,7 +134,7 @@ def test_a_filesystem_without_locks_says_that_there_was_another_writer(
         if left[0] == -1:
             tfr.write_tfrecord(table(2), dataset / "train@3", overwrite=True)
 
-    monkeypatch.setattr(publish_local.LocalPublication, "_give_name", give_name)
+    monkeypatch.setattr(publish_local.LocalShardedDatasetWriter, "_give_name", give_name)
     with pytest.raises(OSError, match="another writer has written this dataset at the same time"):
         tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True)
     assert values(dataset) == {2}

@@ -35,10 +35,10 @@ class Companions:
     feature: str
     ours: bool = False
 
-    def of(self, columns: Mapping[str, ColumnBuffers], rows: int) -> Expected:
+    def of(self, columns: Mapping[str, ColumnBuffers], rows: int) -> CompanionColumns:
         """Those of some decoded rows. Features of other kinds say nothing."""
         shape, dtype = companions(self.feature)
-        return Expected(
+        return CompanionColumns(
             self,
             _as(columns.get(shape), shape, rows, Kind.INT64, Layout.LIST),
             _as(columns.get(dtype), dtype, rows, Kind.BYTES, Layout.SCALAR),
@@ -55,7 +55,7 @@ def _as(column: ColumnBuffers | None, name: str, rows: int, kind: Kind, layout: 
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class CompanionColumns:
     """What the companions of some rows say their tensors are."""
 
     of: Companions

@@ -14,14 +14,14 @@ from tfrecord_io.arrow.decode.composite_bytes import array_values
 from tfrecord_io.arrow.decode.lists import wrap
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.schema.composite import VALUES, Assembly, assembled_schema, assembly_of, part_column, parts_schema
+from tfrecord_io.schema.composite import VALUES, Composite, assembled_schema, assembly_of, part_column, parts_schema
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import is_list_like
 
 _MOST_EMPTY = 2**16  # lists that an array without values may have, for a shape such as (0, 3)
 
 
-class Assembler:
+class CompositeDecoder:
     """Makes the batches of a schema from batches of its parts; compiled once, used for every batch, by any thread.
 
     Parameters
@@ -81,10 +81,10 @@ class Assembler:
         return columns, first
 
 
-class AssemblingBuilder:
-    """A `BatchBuilder` of parts and an `Assembler` behind it, as one."""
+class CompositeBatchBuilder:
+    """A `BatchBuilder` of parts and an `CompositeDecoder` behind it, as one."""
 
-    def __init__(self, builder: BatchBuilder, assembler: Assembler) -> None:
+    def __init__(self, builder: BatchBuilder, assembler: CompositeDecoder) -> None:
         self._builder = builder
         self._assembler = assembler
         self.schema = assembler.schema
@@ -99,8 +99,8 @@ class AssemblingBuilder:
         )  # of two the later stage's comes first: it saw the rows before the other's
 
 
-def assemble(assembly: Assembly, parts: list[pa.Array]) -> pa.Array:
-    """One column from its parts, which stand in the order of `Assembly.parts`; null where the values are.
+def assemble(assembly: Composite, parts: list[pa.Array]) -> pa.Array:
+    """One column from its parts, which stand in the order of `Composite.parts`; null where the values are.
 
     Raises
     ------
@@ -144,14 +144,14 @@ class _Level:
 class _Work:
     """The rows of a column that are present, on the way from parts to values and levels."""
 
-    assembly: Assembly
+    assembly: Composite
     stored: pa.Array  # of all values, without nulls
     counts: Array  # how many of them each row has
     lengths: list[tuple[Array, Array] | None]  # per feature with lengths: all of them, and how many a row has
     shapes: tuple[Array, Array] | None  # the same of the shapes
 
     @classmethod
-    def of(cls, assembly: Assembly, parts: list[pa.Array]) -> _Work:
+    def of(cls, assembly: Composite, parts: list[pa.Array]) -> _Work:
         stored, counts = _flat(parts[0])
         others = iter([(np.asarray(values), per_row) for values, per_row in map(_flat, parts[1:])])
         lengths = [None if name is None else next(others) for name in assembly.lengths]
@@ -250,7 +250,7 @@ def _offsets(lengths: Array) -> Array:
     return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
-def _axes(a: Assembly, counts: Array, shapes: Array | None) -> list[_Level]:
+def _axes(a: Composite, counts: Array, shapes: Array | None) -> list[_Level]:
     """The levels of the axes of items that have so many values each."""
     if None not in a.shape:
         _refuse(counts != a.item_size, f"the shape {a.shape} has {a.item_size} values", expected=a.item_size)
@@ -274,7 +274,7 @@ def _axes(a: Assembly, counts: Array, shapes: Array | None) -> list[_Level]:
     return [_Level(size, np.repeat(shapes[:, at], before[:, at].astype(np.int64))) for at, size in enumerate(a.shape)]
 
 
-def _nest(a: Assembly, mask: Array, values: pa.Array, levels: list[_Level]) -> pa.Array:
+def _nest(a: Composite, mask: Array, values: pa.Array, levels: list[_Level]) -> pa.Array:
     """Values as rows, each level around the one below; rows that are not in `mask` are null."""
     rows, nulls = len(mask), int(len(mask) - np.count_nonzero(mask))
     if not levels:
@@ -304,7 +304,7 @@ def _wrapped(type_: pa.DataType, level: _Level, values: pa.Array) -> pa.Array:
     return list_array(type_, len(level.lengths), 0, None, _offsets(level.lengths), values)
 
 
-def _typed(stored: pa.Array, a: Assembly, counts: Array) -> pa.Array:
+def _typed(stored: pa.Array, a: Composite, counts: Array) -> pa.Array:
     """Stored values as those of the column: bits of uint64, and labels by their names."""
     if a.labels is not None:
         codes = np.asarray(stored)
@@ -320,7 +320,7 @@ def _typed(stored: pa.Array, a: Assembly, counts: Array) -> pa.Array:
     return stored.view(pa.uint64()) if a.value_type == pa.uint64() else stored
 
 
-def _sentinels(a: Assembly, stored: pa.Array) -> Array:
+def _sentinels(a: Composite, stored: pa.Array) -> Array:
     """Rows whose every value is the least of the type."""
     none = np.zeros(len(stored), bool)
     if not a.sentinel:

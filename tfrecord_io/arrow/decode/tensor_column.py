@@ -11,13 +11,13 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import mask_of
 from tfrecord_io.arrow.decode.casts import value_cast
-from tfrecord_io.arrow.decode.companions import Companions, Expected
+from tfrecord_io.arrow.decode.companions import CompanionColumns, Companions
 from tfrecord_io.arrow.decode.layout import absent, is_nothing, slots, widen
 from tfrecord_io.arrow.decode.lists import Restore, leaf_restore
 from tfrecord_io.arrow.decode.tensor_bytes import first_unreal
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_builder import from_items
-from tfrecord_io.arrow.tensor_values import Items
+from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.dtypes import Element
@@ -182,7 +182,7 @@ class TensorColumn:
             steps, None if self._companions is None else self._companions.of(found, steps.rows)
         )
 
-    def _array(self, column: ColumnBuffers, beside: Expected | None) -> pa.Array:
+    def _array(self, column: ColumnBuffers, beside: CompanionColumns | None) -> pa.Array:
         nothing = is_nothing(column)
         mask = (
             np.zeros(column.rows, bool)
@@ -244,7 +244,7 @@ class TensorColumn:
 
     # ---- checks
 
-    def _refuse_sizes(self, present: _Present, mask: Array, beside: Expected | None) -> None:
+    def _refuse_sizes(self, present: _Present, mask: Array, beside: CompanionColumns | None) -> None:
         """Refuse bytes that are no whole number of values, or not those of the shape."""
         part = fixed_part(self._shape) * self._of.itemsize
         sizes = present.sizes
@@ -258,7 +258,7 @@ class TensorColumn:
         reason += "" if beside is None else beside.words(row)
         raise RowFault(row, reason, expected=part if self._size is not None else expected, got=size)
 
-    def _built(self, present: _Present, mask: Array, beside: Expected | None) -> pa.Array:
+    def _built(self, present: _Present, mask: Array, beside: CompanionColumns | None) -> pa.Array:
         offsets = np.concatenate([[0], np.cumsum(present.sizes)])
         shapes: Array | tuple[int, ...]
         if is_fixed_shape_tensor(self._type):
@@ -267,13 +267,13 @@ class TensorColumn:
             shapes = self._shape  # type: ignore[assignment]  # no axis is free
         else:
             shapes = self._shapes(present, mask, beside)
-        items = Items(self._of, present.data, offsets, shapes, None if mask.all() else mask)
+        items = TensorValues(self._of, present.data, offsets, shapes, None if mask.all() else mask)
         if t.is_boolean(value_type_of(self._type)):
             plain = from_items(items, len(mask))
             return pa.ExtensionArray.from_storage(self._type, plain.storage.cast(self._type.storage_type))
         return from_items(items, len(mask), self._type)
 
-    def _shapes(self, present: _Present, mask: Array, beside: Expected | None) -> Array:
+    def _shapes(self, present: _Present, mask: Array, beside: CompanionColumns | None) -> Array:
         """The shape of each tensor: of its bytes, of its companion, or by its length."""
         if present.shapes is not None:
             return present.shapes

@@ -1,6 +1,6 @@
 """Cells that are one value of a feature each: the bytes of an array, or a serialized TensorProto.
 
-A column of tensors, of lists and of single numbers is the same here: `Items`, the bytes of one cell after another. A new
+A column of tensors, of lists and of single numbers is the same here: `TensorValues`, the bytes of one cell after another. A new
 encoding is a function from these to columns, and a row of `ENCODINGS`.
 """
 
@@ -18,7 +18,7 @@ from tfrecord_io.arrow.buffers import fixed_width
 from tfrecord_io.arrow.encode.feature_column import feature_column
 from tfrecord_io.arrow.encode.flatten import Rows
 from tfrecord_io.arrow.encode.values import raw_values
-from tfrecord_io.arrow.tensor_values import Items, cells_of, items_of
+from tfrecord_io.arrow.tensor_values import TensorValues, cells_of, items_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import element_of
@@ -59,7 +59,7 @@ def listed(leaf: Leaf, rows: Rows, values: pa.Array) -> tuple[Rows, pa.Array]:
     return replace(rows, offsets=offsets), fixed_width(items.of.arrow, len(data), 0, None, data)
 
 
-def _of_tensors(leaf: Leaf, rows: Rows, values: pa.Array) -> Items:
+def _of_tensors(leaf: Leaf, rows: Rows, values: pa.Array) -> TensorValues:
     assert leaf.element is not None
     marked = leaf.element.arrow == value_type_of(values.type)  # bool tensors of Arrow's are none of uint8
     try:
@@ -69,19 +69,19 @@ def _of_tensors(leaf: Leaf, rows: Rows, values: pa.Array) -> Items:
         raise
 
 
-def items_of_values(rows: Rows, values: pa.Array) -> Items:
+def items_of_values(rows: Rows, values: pa.Array) -> TensorValues:
     """The cells of a plain column as tensors: single numbers have no dimension, lists of them one."""
     of = element_of(values.type)
     data = raw_values(values)
     if rows.offsets is None:
         if rows.valid is not None:
             data = data.reshape(-1, of.itemsize)[rows.valid].reshape(-1)
-        return Items(of, data, np.arange(len(data) // of.itemsize + 1) * of.itemsize, (), rows.valid)
+        return TensorValues(of, data, np.arange(len(data) // of.itemsize + 1) * of.itemsize, (), rows.valid)
     lengths = np.diff(rows.offsets) if rows.valid is None else np.diff(rows.offsets)[rows.valid]
-    return Items(of, data, _ends(lengths) * of.itemsize, lengths[:, None], rows.valid)
+    return TensorValues(of, data, _ends(lengths) * of.itemsize, lengths[:, None], rows.valid)
 
 
-def _raw(leaf: Leaf, rows: Rows, items: Items) -> Iterator[ColumnBuffers]:
+def _raw(leaf: Leaf, rows: Rows, items: TensorValues) -> Iterator[ColumnBuffers]:
     """The bytes, and beside them the companions, shape and dtype."""
     shape_name, dtype_name = leaf.companions
     yield feature_column(leaf.feature, Kind.BYTES, rows, items.data, value_offsets=_of_rows(items.offsets, rows))
@@ -97,7 +97,7 @@ def _raw(leaf: Leaf, rows: Rows, items: Items) -> Iterator[ColumnBuffers]:
     yield feature_column(dtype_name, Kind.BYTES, rows, np.tile(name, count), value_offsets=counted * len(name))
 
 
-def _protos(leaf: Leaf, rows: Rows, items: Items) -> Iterator[ColumnBuffers]:
+def _protos(leaf: Leaf, rows: Rows, items: TensorValues) -> Iterator[ColumnBuffers]:
     """What ``tf.io.serialize_tensor`` makes of each cell: a few bytes that say dtype and shape, and then the raw ones."""
     from tfrecord_io.format.tensor_proto_writer import proto_prefix, serialize_tensor  # loads protobuf
 
@@ -144,7 +144,7 @@ def _there(rows: Rows) -> Array:
     return np.ones(rows.count, np.bool_) if rows.valid is None else rows.valid
 
 
-ENCODINGS: dict[str, Callable[[Leaf, Rows, Items], Iterator[ColumnBuffers]]] = {RAW: _raw, TENSOR_PROTO: _protos}
+ENCODINGS: dict[str, Callable[[Leaf, Rows, TensorValues], Iterator[ColumnBuffers]]] = {RAW: _raw, TENSOR_PROTO: _protos}
 
 
 def _of_rows(offsets: Array, rows: Rows) -> Array:

@@ -9,10 +9,10 @@ import numpy as np
 from tfrecord_io.arrow.buffers import mask_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.schema.observation import Observed, Where
+from tfrecord_io.schema.observation import Observation, RecordRef
 
 
-def observe(column: ColumnBuffers, path: str | None = None, first_record: int = 0, file: int = 0) -> Observed:
+def observe(column: ColumnBuffers, path: str | None = None, first_record: int = 0, file: int = 0) -> Observation:
     """What `column` shows, with evidence.
 
     Parameters
@@ -23,14 +23,14 @@ def observe(column: ColumnBuffers, path: str | None = None, first_record: int = 
         Number of the file in the order of reading.
     """
 
-    def where(row: int) -> Where | None:
-        return Where(path, first_record + row, file) if row >= 0 else None
+    def where(row: int) -> RecordRef | None:
+        return RecordRef(path, first_record + row, file) if row >= 0 else None
 
     if column.layout is Layout.NULL or column.null_count == column.rows:
-        return Observed()
+        return Observation()
     if column.steps is None:
         text = column.kind is not Kind.BYTES or column.text
-        return Observed(
+        return Observation(
             column.kind,
             column.layout,
             text,
@@ -42,25 +42,25 @@ def observe(column: ColumnBuffers, path: str | None = None, first_record: int = 
     assert column.offsets is not None
     row = int(mask_of(column.validity, column.rows).argmax()) if column.null_count else 0
     step = _observe_steps(column.steps, column.offsets, where)
-    return Observed(Kind.NONE, Layout.LIST, True, False, where(row), None, None, step)
+    return Observation(Kind.NONE, Layout.LIST, True, False, where(row), None, None, step)
 
 
 def observe_all(
     columns: Iterable[ColumnBuffers], path: str | None = None, first_record: int = 0, file: int = 0
-) -> dict[str, Observed]:
+) -> dict[str, Observation]:
     """`observe` for each column, by name."""
     return {column.name: observe(column, path, first_record, file) for column in columns}
 
 
-def _observe_steps(steps: ColumnBuffers, offsets: Array, where: Callable[[int], Where | None]) -> Observed:
-    def of_step(step: int) -> Where | None:
+def _observe_steps(steps: ColumnBuffers, offsets: Array, where: Callable[[int], RecordRef | None]) -> Observation:
+    def of_step(step: int) -> RecordRef | None:
         return where(int(np.searchsorted(offsets, step, side="right")) - 1) if step >= 0 else None
 
     nulls = steps.null_count > 0 or (steps.layout is Layout.NULL and steps.rows > 0)
     if steps.layout is Layout.NULL or steps.null_count == steps.rows:
-        return Observed(nulls=nulls)
+        return Observation(nulls=nulls)
     text = steps.kind is not Kind.BYTES or steps.text
-    return Observed(
+    return Observation(
         steps.kind,
         steps.layout,
         text,

@@ -19,7 +19,7 @@ from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.format.dtypes import Element, element
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.schema.observation import Observed
+from tfrecord_io.schema.observation import Observation
 from tfrecord_io.schema.types import companions
 
 _MOST_AXES = 32  # of NumPy before version 2
@@ -27,7 +27,7 @@ _MOST_NAME = 40  # bytes of a dtype's name
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class FoldedTensor:
     """What the tensors of a feature have in common.
 
     Attributes
@@ -43,7 +43,7 @@ class Folded:
     shape: tuple[int, ...] | None
 
 
-def candidates(seen: Mapping[str, Observed]) -> list[str]:
+def candidates(seen: Mapping[str, Observation]) -> list[str]:
     """The features that may be tensors, by kinds and numbers of values."""
     return [
         name
@@ -52,11 +52,11 @@ def candidates(seen: Mapping[str, Observed]) -> list[str]:
     ]
 
 
-def _is_bytes(seen: Observed) -> bool:
+def _is_bytes(seen: Observation) -> bool:
     return seen.kind is Kind.BYTES and seen.layout is Layout.SCALAR and seen.steps is None
 
 
-def _have_kinds(shape: Observed | None, dtype: Observed | None) -> bool:
+def _have_kinds(shape: Observation | None, dtype: Observation | None) -> bool:
     return (
         shape is not None
         and shape.kind is Kind.INT64
@@ -66,9 +66,9 @@ def _have_kinds(shape: Observed | None, dtype: Observed | None) -> bool:
     )
 
 
-def fold(name: str, batches: Iterable[Mapping[str, ColumnBuffers]]) -> Folded | None:
+def fold(name: str, batches: Iterable[Mapping[str, ColumnBuffers]]) -> FoldedTensor | None:
     """What the tensors of feature `name` have in common; None where some record makes it no tensor."""
-    joined: Folded | None = None
+    joined: FoldedTensor | None = None
     for columns in batches:
         if all(each not in columns or is_nothing(columns[each]) for each in (name, *companions(name))):
             continue
@@ -78,11 +78,11 @@ def fold(name: str, batches: Iterable[Mapping[str, ColumnBuffers]]) -> Folded | 
         if found is None or (joined is not None and (found.of, found.rank) != (joined.of, joined.rank)):
             return None
         same = joined is None or joined.shape == found.shape
-        joined = found if same else Folded(found.of, found.rank, None)
+        joined = found if same else FoldedTensor(found.of, found.rank, None)
     return joined
 
 
-def _fold(name: str, columns: Mapping[str, ColumnBuffers]) -> Folded | None:
+def _fold(name: str, columns: Mapping[str, ColumnBuffers]) -> FoldedTensor | None:
     column = columns[name]
     said = Companions(name).of(columns, column.rows)
     mask = _present(column)
@@ -98,7 +98,7 @@ def _fold(name: str, columns: Mapping[str, ColumnBuffers]) -> Folded | None:
     if first_unreal(of, column.values) >= 0:
         return None
     alike = np.array_equal(shapes[1:], shapes[:-1])  # each is as the one before
-    return Folded(of, shapes.shape[1], tuple(shapes[0].tolist()) if alike else None)
+    return FoldedTensor(of, shapes.shape[1], tuple(shapes[0].tolist()) if alike else None)
 
 
 def are_companions(name: str, batches: Iterable[Mapping[str, ColumnBuffers]]) -> bool:

@@ -12,7 +12,7 @@ from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, list_array
 from tfrecord_io.arrow.encode.flatten import flatten
 from tfrecord_io.arrow.encodings.raw import items_of_values
 from tfrecord_io.arrow.tensor_builder import from_items
-from tfrecord_io.arrow.tensor_values import Items, items_of
+from tfrecord_io.arrow.tensor_values import TensorValues, items_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import Element
@@ -64,7 +64,7 @@ def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array
     return pa.ExtensionArray.from_storage(target.type, storage)
 
 
-def _items(array: pa.Array, source: pa.Field) -> Items:
+def _items(array: pa.Array, source: pa.Field) -> TensorValues:
     try:
         if is_any_tensor(source.type):
             return items_of(array, source)
@@ -83,7 +83,7 @@ def _items(array: pa.Array, source: pa.Field) -> Items:
         ) from error
 
 
-def _retyped(items: Items, of: Element, name: str) -> Items:
+def _retyped(items: TensorValues, of: Element, name: str) -> TensorValues:
     """The same tensors of another dtype."""
     if items.of.name == of.name:
         return items
@@ -105,7 +105,7 @@ def _retyped(items: Items, of: Element, name: str) -> Items:
     return replace(items, of=of, data=bytes_, offsets=(items.offsets - begin) // items.of.itemsize * of.itemsize)
 
 
-def _reshaped(items: Items, axes: Shape, free: bool, name: str) -> Items:
+def _reshaped(items: TensorValues, axes: Shape, free: bool, name: str) -> TensorValues:
     """The same tensors in the shape that is declared; `free`: their own is only their number of values."""
     count = len(items)
     own = np.tile(np.array(items.shapes, np.int64), (count, 1)) if isinstance(items.shapes, tuple) else items.shapes
@@ -138,7 +138,7 @@ def _by_count(counts: Array, axes: Shape, said: Array, name: str) -> tuple[Array
     return np.where(said < 0, length[:, None], said), length * part != counts
 
 
-def _lists(items: Items, rows: int, target: pa.Field) -> pa.Array:
+def _lists(items: TensorValues, rows: int, target: pa.Field) -> pa.Array:
     """Tensors of one dimension as lists of the declared type."""
     if items.rank != 1 or not is_list_like(target.type) or items.of.marked:
         reason = f"tensors of {items.of.name} of {items.rank} dimensions are no {target.type}"

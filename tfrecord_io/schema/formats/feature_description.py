@@ -14,7 +14,7 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.kinds import Kind
-from tfrecord_io.schema.composite import VALUES, Assembly, assembly_of
+from tfrecord_io.schema.composite import VALUES, Composite, assembly_of
 from tfrecord_io.schema.field import CONTEXT, FEATURE_LIST, PARTS, Field
 from tfrecord_io.schema.field_makers import bytes_, list_, scalar, sequence, tensor
 from tfrecord_io.schema.formats.row_partitions import RowLengths, UniformRowLength
@@ -97,7 +97,7 @@ def _ragged(name: str, feature: RaggedFeature) -> Iterator[Field]:
     if all(isinstance(each, RowLengths | UniformRowLength) for each in feature.partitions):
         sizes = [each.length if isinstance(each, UniformRowLength) else None for each in feature.partitions]
         lengths = [each.key if isinstance(each, RowLengths) else None for each in feature.partitions]
-        yield Assembly(values, str(_TYPES[feature.dtype]), sequence=(None, *sizes), lengths=tuple(lengths)).field(name)
+        yield Composite(values, str(_TYPES[feature.dtype]), sequence=(None, *sizes), lengths=tuple(lengths)).field(name)
         return
     yield list_(_TYPES[feature.dtype], feature=values).named(name)
     for each in feature.partitions:
@@ -174,7 +174,7 @@ def _described_list(f: Field) -> dict[str, Feature]:
     return {f.feature: FixedLenSequenceFeature(fixed, dtype, allow_missing=not f.required)}
 
 
-def _described_assembly(f: Field, assembly: Assembly) -> Feature:
+def _described_assembly(f: Field, assembly: Composite) -> Feature:
     type_ = assembly.value_type
     if assembly.encoding != VALUES or assembly.shape or not assembly.sequence or type_ not in _TYPES.values():
         raise SchemaError("no feature description gives this column", feature=f.column, got=str(f.type))

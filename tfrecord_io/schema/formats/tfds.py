@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.errors import CorruptRecordError, SchemaError
-from tfrecord_io.schema.composite import VALUES, Assembly
+from tfrecord_io.schema.composite import VALUES, Composite
 from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.formats.tfds_features import Leaf, leaves_of
 from tfrecord_io.schema.schema import Schema
@@ -204,7 +204,7 @@ def _field(leaf: Leaf, labels: list[str] | None) -> Field:
     return _assembly(leaf, type_name(value), labels, sentinel).field(leaf.name)
 
 
-def _assembly(leaf: Leaf, dtype: str, labels: list[str] | None, sentinel: bool) -> Assembly:
+def _assembly(leaf: Leaf, dtype: str, labels: list[str] | None, sentinel: bool) -> Composite:
     """The features that TFDS makes of a leaf: beside its values its shape, and the lengths of sequences in sequences."""
     values, shapes = leaf.name, None
     if leaf.shape.count(None) > 1:
@@ -212,7 +212,7 @@ def _assembly(leaf: Leaf, dtype: str, labels: list[str] | None, sentinel: bool) 
     lengths = tuple(f"{values}/ragged_row_lengths_{at}" for at in range(len(leaf.sequence) - 1))
     if lengths:
         values, shapes = f"{values}/ragged_flat_values", shapes and f"{shapes}/ragged_flat_values"
-    return Assembly(
+    return Composite(
         values,
         dtype,
         VALUES if leaf.encoding == "none" else leaf.encoding,

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.composite import Assembly, assembly_of
+from tfrecord_io.schema.composite import Composite, assembly_of
 from tfrecord_io.schema.field import CONTEXT, FEATURE_LIST, Field
 from tfrecord_io.schema.field_makers import tensor
 from tfrecord_io.schema.formats.json import schema_of
@@ -282,7 +282,7 @@ def _as_ragged(field: Field, kind: Any) -> Field:
         uniform = partition.WhichOneof("kind") == "uniform_row_length"
         sizes.append(partition.uniform_row_length if uniform else None)
         lengths.append(None if uniform else partition.row_length)
-    made = Assembly(field.feature, type_name(_value_of(field)), sequence=tuple(sizes), lengths=tuple(lengths))
+    made = Composite(field.feature, type_name(_value_of(field)), sequence=tuple(sizes), lengths=tuple(lengths))
     return made.field(field.column, required=field.required)
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from tfrecord_io.schema.composite import VALUES, Assembly, assembly_of
+from tfrecord_io.schema.composite import VALUES, Composite, assembly_of
 from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.formats.tfx_messages import RepresentationMessage
 from tfrecord_io.schema.formats.tfx_write import set_shape
@@ -56,12 +56,12 @@ def _set_default(target: Any, default: Any) -> None:
         target.int_value = int(default)
 
 
-def _is_ragged(assembly: Assembly) -> bool:
+def _is_ragged(assembly: Composite) -> bool:
     plain = replace(assembly, sequence=(None, *assembly.sequence[1:]), shape=())
     return len(assembly.sequence) > 1 and plain == assembly and assembly.encoding == VALUES and assembly.labels is None
 
 
-def _ragged(target: Any, assembly: Assembly) -> None:
+def _ragged(target: Any, assembly: Composite) -> None:
     target.feature_path.step.append(assembly.values)
     for size, lengths in zip(assembly.sequence[1:], assembly.lengths, strict=True):
         if lengths is not None:

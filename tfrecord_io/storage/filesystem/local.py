@@ -43,7 +43,7 @@ class Entry:
         return self.name.rstrip("/").rpartition("/")[2]
 
 
-class Tree(Protocol):
+class FileSystem(Protocol):
     """What path rules need to know of a filesystem."""
 
     @property
@@ -70,7 +70,7 @@ class Tree(Protocol):
 
 def locate(
     path: str | os.PathLike[str], storage_options: Mapping[str, Any] | None, filesystem: Any
-) -> tuple[Tree, str]:
+) -> tuple[FileSystem, str]:
     """Find the tree that a path is in, and its name there.
 
     Raises
@@ -99,7 +99,7 @@ def locate(
         raise ValueError(f"storage_options are for URLs; '{text}' is a local path")
     if text.startswith("~") and not os.path.lexists(text):
         text = os.path.expanduser(text)
-    return LocalTree(), text
+    return LocalFileSystem(), text
 
 
 def _missing(text: str, error: ImportError) -> MissingDependencyError:
@@ -124,7 +124,7 @@ def lists(fs: Any) -> bool:
     return not set(protocols(fs)) & set(_WEB)
 
 
-def refuse_web(tree: Tree, name: str) -> None:
+def refuse_web(tree: FileSystem, name: str) -> None:
     """Raise OSError where a file is to be written to a web server; it is not even asked."""
     if not tree.lists:
         raise OSError(errno.EROFS, "a web server is only read from", tree.shown(name))
@@ -143,15 +143,15 @@ def as_fsspec(filesystem: Any) -> Any:
     return filesystem
 
 
-def _tree(fs: Any, name: str) -> tuple[Tree, str]:
+def _tree(fs: Any, name: str) -> tuple[FileSystem, str]:
     from fsspec.implementations.local import LocalFileSystem
 
-    from tfrecord_io.storage.filesystem.remote import RemoteTree
+    from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 
-    return (LocalTree(), name) if isinstance(fs, LocalFileSystem) else (RemoteTree(fs), name)
+    return (LocalFileSystem(), name) if isinstance(fs, LocalFileSystem) else (FsspecFileSystem(fs), name)
 
 
-def literal_prefix(tree: Tree, pattern: str) -> int:
+def literal_prefix(tree: FileSystem, pattern: str) -> int:
     """Length of the longest run of leading directories that are there by these very names."""
     for cut in reversed([m.start() for m in re.finditer("/", pattern)]):
         prefix = pattern[:cut]
@@ -162,7 +162,7 @@ def literal_prefix(tree: Tree, pattern: str) -> int:
     return 0
 
 
-class LocalTree:
+class LocalFileSystem:
     """Files of the operating system."""
 
     lists = True

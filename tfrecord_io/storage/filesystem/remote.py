@@ -18,7 +18,7 @@ _ABSENT_STATUS = (404, 410)
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteTree:
+class FsspecFileSystem:
     """Files of an fsspec filesystem. Its listings may be old ones: they are fetched anew."""
 
     fs: Any

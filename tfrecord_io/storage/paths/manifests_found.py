@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from tfrecord_io.compression import Raw
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.storage.filesystem.local import Entry, LocalTree, Tree
+from tfrecord_io.storage.filesystem.local import Entry, FileSystem, LocalFileSystem
 from tfrecord_io.storage.paths.manifest import MAX_BYTES, Manifest, ManifestFile, parse_manifest, stem_of
 from tfrecord_io.storage.paths.shard_names import RECORD_SUFFIXES, natural_key, parse_shard, shard_name
 from tfrecord_io.storage.read.source import read_whole
@@ -27,7 +27,7 @@ _ADVICE = "write the dataset again, or delete the manifest if the files were cha
 class Dataset:
     """A manifest and where it is."""
 
-    tree: Tree
+    tree: FileSystem
     name: str  # of the manifest, in the tree
     manifest: Manifest
 
@@ -120,7 +120,7 @@ class Datasets:
         By name in the tree: filled by `check`.
     """
 
-    tree: Tree
+    tree: FileSystem
     check_sizes: bool = True
     found: list[Dataset] = field(default_factory=list)
     shards: dict[str, Shard] = field(default_factory=dict)
@@ -215,7 +215,7 @@ class Datasets:
         """Whether it is a link to what is not there."""
         return (
             entry.size is None
-            and isinstance(self.tree, LocalTree)
+            and isinstance(self.tree, LocalFileSystem)
             and os.path.islink(entry.name)
             and not os.path.exists(entry.name)
         )
@@ -230,7 +230,7 @@ class Datasets:
 
     def _watched(self, dataset: Dataset, files: Mapping[str, ManifestFile]) -> dict[str, Shard]:
         """Local files are watched one by one; in a bucket, where it costs a request, the last tells of all before it."""
-        local, last = isinstance(self.tree, LocalTree), max(files, key=natural_key, default=None)
+        local, last = isinstance(self.tree, LocalFileSystem), max(files, key=natural_key, default=None)
         return {name: Shard(dataset, file, local or name == last) for name, file in files.items()}
 
 

@@ -17,11 +17,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tfrecord_io.storage.filesystem.local import Entry, Tree, locate
+from tfrecord_io.storage.filesystem.local import Entry, FileSystem, locate
 from tfrecord_io.storage.paths.braces import expand_braces
 from tfrecord_io.storage.paths.manifests_found import Datasets
 from tfrecord_io.storage.paths.partitions import folders_of, is_below_folders, parse_folder, root_of
-from tfrecord_io.storage.paths.shard_families import Families
+from tfrecord_io.storage.paths.shard_families import ShardFamilies
 from tfrecord_io.storage.paths.shard_names import (
     RECORD_SUFFIXES,
     is_hidden,
@@ -149,7 +149,7 @@ class _Search:
             )
         return sources
 
-    def _steady_entries(self, tree: Tree, name: str, *, check: bool) -> list[Entry]:
+    def _steady_entries(self, tree: FileSystem, name: str, *, check: bool) -> list[Entry]:
         """The entries; looked up anew where they do not fit a manifest, as its writer may be at work between two looks."""
         for _ in range(_LOOKS - 1):
             self.datasets = Datasets(tree, self.check_sizes)
@@ -161,7 +161,7 @@ class _Search:
         self.datasets = Datasets(tree, self.check_sizes)
         return self._entries(tree, name, check=check)
 
-    def _entries(self, tree: Tree, name: str, *, check: bool) -> list[Entry]:
+    def _entries(self, tree: FileSystem, name: str, *, check: bool) -> list[Entry]:
         if name.endswith("/") and not tree.lists:
             tree.listing(name)  # raises
         words = expand_braces(name)
@@ -183,10 +183,10 @@ class _Search:
             raise _nothing(tree, name, "no file matches; " + _FORMS)
         return sorted(found.values(), key=lambda e: natural_key(e.name))
 
-    def _existing(self, tree: Tree, entry: Entry, *, check: bool) -> list[Entry]:
+    def _existing(self, tree: FileSystem, entry: Entry, *, check: bool) -> list[Entry]:
         return self._directory(tree, entry.name, check=check) if entry.directory else [entry]
 
-    def _pattern(self, tree: Tree, name: str, *, check: bool) -> list[Entry]:
+    def _pattern(self, tree: FileSystem, name: str, *, check: bool) -> list[Entry]:
         spec = parse_spec(name)
         if spec is not None:
             return self._spec(tree, name, *spec)
@@ -194,7 +194,7 @@ class _Search:
             return self._glob(tree, name, check=check)
         raise _nothing(tree, name, "no such file")
 
-    def _directory(self, tree: Tree, directory: str, *, check: bool) -> list[Entry]:
+    def _directory(self, tree: FileSystem, directory: str, *, check: bool) -> list[Entry]:
         everything = tree.listing(directory)
         inside = (
             self._in_folders(tree, directory)
@@ -209,19 +209,19 @@ class _Search:
             others = f"; it has {len(everything)} other entries, which a glob can name" if everything else ""
             raise _nothing(tree, directory, wanted + others)
         for folder in sorted({_parent(e) for e in files}):
-            Families(tree, [e for e in files if _parent(e) == folder]).refuse_several(
+            ShardFamilies(tree, [e for e in files if _parent(e) == folder]).refuse_several(
                 tree.shown(folder.rstrip("/") or folder)
             )
-        return self._sorted(Families(tree, files), check=check)
+        return self._sorted(ShardFamilies(tree, files), check=check)
 
-    def _in_folders(self, tree: Tree, directory: str) -> list[Entry]:
+    def _in_folders(self, tree: FileSystem, directory: str) -> list[Entry]:
         """What is below folders that stand for a column's value, and below no others."""
         root = f"{directory.rstrip('/')}/" if directory else ""
         return [
             e for e in tree.glob(f"{glob.escape(root)}*=*/**") if not e.directory and is_below_folders(e.name, root)
         ]
 
-    def _glob(self, tree: Tree, pattern: str, *, check: bool) -> list[Entry]:
+    def _glob(self, tree: FileSystem, pattern: str, *, check: bool) -> list[Entry]:
         everything = tree.glob(pattern)
         base = pattern.rpartition("/")[2]
         named = {e.name for e in everything}
@@ -239,17 +239,17 @@ class _Search:
         if not files:
             also = f"; what matches ({len(everything)}) is directories or no data" if everything else ""
             raise _nothing(tree, pattern, "no file matches the pattern" + also)
-        return self._sorted(Families(tree, files), check=check)
+        return self._sorted(ShardFamilies(tree, files), check=check)
 
     @staticmethod
-    def _manifests(tree: Tree, pattern: str, matched: Sequence[Entry]) -> list[Entry]:
+    def _manifests(tree: FileSystem, pattern: str, matched: Sequence[Entry]) -> list[Entry]:
         """The manifests beside what a pattern matches, where that may be shards."""
         if matched and all(parse_shard(e.basename) is None for e in matched):
             return []
         parent, slash, base = pattern.rpartition("/")
         return tree.glob(f"{parent}{slash}{'**/' if '**' in base else ''}_MANIFEST*.json")
 
-    def _spec(self, tree: Tree, name: str, stem: str, count: int | None) -> list[Entry]:
+    def _spec(self, tree: FileSystem, name: str, stem: str, count: int | None) -> list[Entry]:
         """Find ``name@8``: the family that has the stem most exactly, with this count."""
         if not tree.lists:
             return self._unlisted_spec(tree, name, stem, count)
@@ -273,11 +273,11 @@ class _Search:
             others = f"; there is {', '.join(f'{base}@{n}' for n in there)}" if there else ""
             raise _nothing(tree, name, f"no shards such as '{base}-00000-of-{count or 8:05d}'{others}")
         best = min(s.stems.index(base) for _, s in fitting)
-        families = Families(tree, [e for e, s in fitting if s.stems.index(base) == best])
+        families = ShardFamilies(tree, [e for e, s in fitting if s.stems.index(base) == best])
         families.refuse_several(tree.shown(name))
         return self._sorted(families, check=True)
 
-    def _unlisted_spec(self, tree: Tree, name: str, stem: str, count: int | None) -> list[Entry]:
+    def _unlisted_spec(self, tree: FileSystem, name: str, stem: str, count: int | None) -> list[Entry]:
         """Find ``name@8`` by asking for the names that it may mean, the most exact first."""
         if count is None:
             raise ValueError(
@@ -287,12 +287,12 @@ class _Search:
         if form is None:
             raise _nothing(tree, name, f"no shard such as '{shard_name(stem.rpartition('/')[2], 0, count)}'")
         found = [entry for entry in tree.entries(form) if entry is not None]
-        return self._sorted(Families(tree, found), check=True)
+        return self._sorted(ShardFamilies(tree, found), check=True)
 
-    def _sorted(self, families: Families, *, check: bool) -> list[Entry]:
+    def _sorted(self, families: ShardFamilies, *, check: bool) -> list[Entry]:
         if check and not self.allow_missing:
             told = self.datasets.shards  # complete, as far as asked for, by their manifests
-            Families(families.tree, [e for e in families.files if e.name not in told]).refuse_incomplete()
+            ShardFamilies(families.tree, [e for e in families.files if e.name not in told]).refuse_incomplete()
         return sorted(families.files, key=lambda e: natural_key(e.name))
 
 
@@ -300,7 +300,7 @@ def _parent(entry: Entry) -> str:
     return entry.name[: len(entry.name) - len(entry.basename)]
 
 
-def _literal(tree: Tree, name: str, words: list[str]) -> Entry | None:
+def _literal(tree: FileSystem, name: str, words: list[str]) -> Entry | None:
     """Look up a file of the very name. A web server may refuse one that is only a pattern, in whatever way."""
     try:
         return tree.entry(name)
@@ -310,10 +310,10 @@ def _literal(tree: Tree, name: str, words: list[str]) -> Entry | None:
         return None
 
 
-def has_magic(tree: Tree, name: str) -> bool:
+def has_magic(tree: FileSystem, name: str) -> bool:
     """Whether a name is a pattern; a web address may have a question mark."""
     return glob.has_magic(name if tree.lists else name.replace("?", ""))
 
 
-def _nothing(tree: Tree, name: str, text: str) -> FileNotFoundError:
+def _nothing(tree: FileSystem, name: str, text: str) -> FileNotFoundError:
     return FileNotFoundError(errno.ENOENT, text, tree.shown(name))

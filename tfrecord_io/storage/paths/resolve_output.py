@@ -9,7 +9,7 @@ from typing import Any
 
 from tfrecord_io.compression import codec_for_path, get_codec
 from tfrecord_io.errors import printable
-from tfrecord_io.storage.filesystem.local import LocalTree, Tree, locate, refuse_web
+from tfrecord_io.storage.filesystem.local import FileSystem, LocalFileSystem, locate, refuse_web
 from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM
 from tfrecord_io.storage.paths.shard_names import parse_shard, parse_spec, shard_name, split_suffixes
 
@@ -164,6 +164,6 @@ def _refuse_unnameable(output: Output) -> None:
         )
 
 
-def _base(tree: Tree, name: str, text: str) -> str:
+def _base(tree: FileSystem, name: str, text: str) -> str:
     """Base for paths that `locate` will see again: "~" is expanded once, URLs stay as they were given."""
-    return name if isinstance(tree, LocalTree) and "://" not in text else text
+    return name if isinstance(tree, LocalFileSystem) and "://" not in text else text

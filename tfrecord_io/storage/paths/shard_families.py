@@ -6,17 +6,17 @@ import errno
 import glob
 from collections.abc import Sequence
 
-from tfrecord_io.storage.filesystem.local import Entry, Tree
+from tfrecord_io.storage.filesystem.local import Entry, FileSystem
 from tfrecord_io.storage.paths.shard_names import ShardName, parse_shard
 
 _Shards = list[tuple[Entry, ShardName]]
 _NAMED = 10  # families named in a message
 
 
-class Families:
+class ShardFamilies:
     """The shard families of some files. Files without a shard number are in none."""
 
-    def __init__(self, tree: Tree, files: Sequence[Entry]) -> None:
+    def __init__(self, tree: FileSystem, files: Sequence[Entry]) -> None:
         self.files = files
         self.tree = tree
         self._families: dict[tuple[str, str, str], _Shards] = {}

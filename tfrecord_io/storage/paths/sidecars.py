@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from tfrecord_io.storage.filesystem.local import Entry, LocalTree, Tree
-from tfrecord_io.storage.filesystem.remote import RemoteTree
+from tfrecord_io.storage.filesystem.local import Entry, FileSystem, LocalFileSystem
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.read.source import Source, source_of
 
 _LISTING_PAYS = 8  # so many files in one directory are looked up by listing it
@@ -27,7 +27,7 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
     for source in sources:
         key = _parent(source)
         if parents[key] >= _LISTING_PAYS and source.remote is not None and key not in listings:
-            tree = RemoteTree(source.remote[0])
+            tree = FsspecFileSystem(source.remote[0])
             with suppress(OSError, NotImplementedError):  # a server that must not list can still answer for each name
                 listings[key] = {entry.name: entry for entry in tree.listing(key[1])} if tree.lists else {}
         alone = source.is_file_object or source.span is not None
@@ -44,22 +44,26 @@ def _first(source: Source, suffixes: Sequence[str], listing: dict[str, Entry] | 
     return None
 
 
-def _entry(tree: Tree, name: str) -> Entry | None:
+def _entry(tree: FileSystem, name: str) -> Entry | None:
     try:
         return tree.entry(name)
     except PermissionError:
-        if isinstance(tree, RemoteTree):
+        if isinstance(tree, FsspecFileSystem):
             return None  # what a bucket that must not be listed says of a name that is not there
         raise
 
 
-def _place(source: Source) -> tuple[Tree, str]:
-    return (LocalTree(), source.path) if source.remote is None else (RemoteTree(source.remote[0]), source.remote[1])
+def _place(source: Source) -> tuple[FileSystem, str]:
+    return (
+        (LocalFileSystem(), source.path)
+        if source.remote is None
+        else (FsspecFileSystem(source.remote[0]), source.remote[1])
+    )
 
 
 def _parent(source: Source) -> Any:
     tree, name = _place(source)
-    return (id(tree.fs), tree.fs._parent(name)) if isinstance(tree, RemoteTree) else None
+    return (id(tree.fs), tree.fs._parent(name)) if isinstance(tree, FsspecFileSystem) else None
 
 
 def modified(source: Source) -> float | None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_reader import RangeReader
 
 
-class Upcoming:
+class SourcePrefetcher:
     """The sources in order, each with what was read of it ahead. Local files are given as they are.
 
     A remote one stays open until the next is taken, whoever has closed what its ``open`` gave.
@@ -30,7 +30,7 @@ class Upcoming:
     --------
     >>> from tfrecord_io.storage.paths.resolve import resolve_inputs
     >>> import io
-    >>> with Upcoming(resolve_inputs([io.BytesIO(b"a"), io.BytesIO(b"b")])) as upcoming:
+    >>> with SourcePrefetcher(resolve_inputs([io.BytesIO(b"a"), io.BytesIO(b"b")])) as upcoming:
     ...     [source.path for source in upcoming]
     ['<BytesIO>', '<BytesIO>']
     """

@@ -27,7 +27,7 @@ _REQUESTS = 32  # under way at a time
 _JOINED_BYTES = 8 << 20  # ranges that are near each other are read as one of at most this
 
 
-class Ranges(Protocol):
+class RandomAccessFile(Protocol):
     """A file to read anywhere; any threads may read at a time, also those of a fork."""
 
     size: int
@@ -58,7 +58,7 @@ class Ranges(Protocol):
     ) -> None: ...
 
 
-def open_ranges(source: Source) -> Ranges:
+def open_ranges(source: Source) -> RandomAccessFile:
     """Open a file for reading anywhere.
 
     Raises
@@ -72,10 +72,10 @@ def open_ranges(source: Source) -> Ranges:
         raise TypeError(f"{printable(source.path)}: reading at any place takes paths, not file objects")
     if source.span is not None:
         raise ValueError(f"{printable(source.path)}: a piece of a file is read from its start to its end")
-    return LocalRanges(source) if source.remote is None else RemoteRanges(source)
+    return LocalRandomAccessFile(source) if source.remote is None else RemoteRandomAccessFile(source)
 
 
-def open_plain(source: Source, purpose: str) -> Ranges:
+def open_plain(source: Source, purpose: str) -> RandomAccessFile:
     """Open a file for reading anywhere, if it is plain.
 
     Raises
@@ -93,7 +93,7 @@ def open_plain(source: Source, purpose: str) -> Ranges:
     return ranges
 
 
-def codec_of(ranges: Ranges, path: str) -> Codec | None:
+def codec_of(ranges: RandomAccessFile, path: str) -> Codec | None:
     """The compression of a file, by its first bytes; None for a plain one."""
     return infer(ranges.read(0, min(SNIFF_BYTES, ranges.size)).tobytes(), path)
 
@@ -117,7 +117,7 @@ def joined(begins: Sequence[int], ends: Sequence[int], gap: int, most: int) -> l
     return found
 
 
-class _Ranges:
+class _RandomAccessFile:
     """What both kinds of ranges share."""
 
     size: int
@@ -158,7 +158,7 @@ class _Ranges:
         self.close()
 
 
-class LocalRanges(_Ranges):
+class LocalRandomAccessFile(_RandomAccessFile):
     """A file of the operating system, read by position: no two readers move each other."""
 
     cheap_bytes = 32 << 10
@@ -178,7 +178,7 @@ class LocalRanges(_Ranges):
         return [self.read(begin, end) for begin, end in spans]
 
     def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:
-        """See `Ranges.read`."""
+        """See `RandomAccessFile.read`."""
         buffer = np.empty(end - begin, np.uint8) if buffer is None else buffer[: end - begin]
         view = buffer.data
         done = 0
@@ -211,7 +211,7 @@ def _descriptor(source: Source) -> int:
         return os.dup(raw.fileno())
 
 
-class RemoteRanges(_Ranges):
+class RemoteRandomAccessFile(_RandomAccessFile):
     """An object of a bucket: ranges that are near are one request, several are under way at a time."""
 
     cheap_bytes = 1 << 20
@@ -231,7 +231,7 @@ class RemoteRanges(_Ranges):
         self.size = int(size)
 
     def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:
-        """See `Ranges.read`; by several requests at a time where the bytes are many."""
+        """See `RandomAccessFile.read`; by several requests at a time where the bytes are many."""
         cuts = [*range(begin, end, _JOINED_BYTES), end]
         parts = self._read_joined(list(pairwise(cuts))) if begin < end else []
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, np.uint8), *parts])

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from tfrecord_io.compression import Raw
-from tfrecord_io.storage.filesystem.local import Entry, Tree, lists
-from tfrecord_io.storage.filesystem.remote import RemoteTree
+from tfrecord_io.storage.filesystem.local import Entry, FileSystem, lists
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 
 if TYPE_CHECKING:
     from tfrecord_io.storage.paths.manifests_found import Shard
@@ -110,14 +110,14 @@ class Source:
         return replace(self, size=end - begin, span=(begin, end))
 
 
-def source_of(tree: Tree, entry: Entry) -> Source:
+def source_of(tree: FileSystem, entry: Entry) -> Source:
     """Make the source of a file that was found."""
-    if isinstance(tree, RemoteTree):
+    if isinstance(tree, FsspecFileSystem):
         return Source(tree.shown(entry.name), entry.size, False, tree.fs, entry.name, _info=entry.info)
     return Source(entry.name, entry.size, True)
 
 
-def read_whole(tree: Tree, entry: Entry, limit: int = -1) -> bytes:
+def read_whole(tree: FileSystem, entry: Entry, limit: int = -1) -> bytes:
     """All bytes of a small file, or a few more than `limit` of a larger one."""
     raw = source_of(tree, entry).open()
     try:

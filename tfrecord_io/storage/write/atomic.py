@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tfrecord_io.storage.filesystem.local import locate
-from tfrecord_io.storage.filesystem.remote import RemoteTree
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.write.atomic_local import open_local
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile
 
@@ -54,7 +54,7 @@ def open_output(
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path is a str, a PathLike or a binary file object, not {type(path).__name__}")
     tree, name = locate(path, storage_options, filesystem)
-    if isinstance(tree, RemoteTree):
+    if isinstance(tree, FsspecFileSystem):
         from tfrecord_io.storage.write.atomic_remote import open_remote  # imports fsspec
 
         return open_remote(tree, name, exclusive=overwrite is False)

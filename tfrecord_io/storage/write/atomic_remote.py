@@ -12,7 +12,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from tfrecord_io.storage.filesystem.errors import told_as_os_error
 from tfrecord_io.storage.filesystem.local import protocols, refuse_web
-from tfrecord_io.storage.filesystem.remote import RemoteTree
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.read.range_requests import inner
 from tfrecord_io.storage.write.atomic_s3 import S3Output
 from tfrecord_io.storage.write.output_file import OutputFile, exists_error
@@ -20,7 +20,7 @@ from tfrecord_io.storage.write.output_file import OutputFile, exists_error
 _GCS_BLOCK_BYTES = 32 << 20  # its upload is one stream of blocks, each of which costs a round trip
 
 
-def open_remote(tree: RemoteTree, name: str, *, exclusive: bool) -> OutputFile:
+def open_remote(tree: FsspecFileSystem, name: str, *, exclusive: bool) -> OutputFile:
     """Open a remote file: by its filesystem's own commit if it has one, else by a temporary one that is moved."""
     shown = tree.shown(name)
     refuse_web(tree, name)
@@ -48,7 +48,7 @@ class CommittedOutput(OutputFile):
     collector, unless it was opened with ``autocommit=False``; then it must be closed *and* committed.
     """
 
-    def __init__(self, tree: RemoteTree, name: str, shown: str, exclusive: bool) -> None:
+    def __init__(self, tree: FsspecFileSystem, name: str, shown: str, exclusive: bool) -> None:
         super().__init__(shown)
         self._tree, self._name, self._exclusive = tree, name, exclusive
         block = {"block_size": _GCS_BLOCK_BYTES} if "gs" in protocols(inner(tree.fs, name)[0]) else {}
@@ -95,7 +95,7 @@ class CommittedOutput(OutputFile):
 class MovedOutput(OutputFile):
     """A file under a temporary name, moved to its own."""
 
-    def __init__(self, tree: RemoteTree, name: str, shown: str, exclusive: bool) -> None:
+    def __init__(self, tree: FsspecFileSystem, name: str, shown: str, exclusive: bool) -> None:
         super().__init__(shown)
         self._tree, self._name, self._exclusive = tree, name, exclusive
         directory, slash, base = name.rpartition("/")

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.storage.filesystem.local import LocalTree, Tree, locate
+from tfrecord_io.storage.filesystem.local import FileSystem, LocalFileSystem, locate
 from tfrecord_io.storage.paths.manifest import MAX_BYTES, Manifest, ManifestFile, manifest_name, new_id, parse_manifest
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.paths.shard_names import parse_shard
@@ -40,12 +40,12 @@ class WrittenShard:
     crc32c: int
 
 
-class Publication(ABC):
+class ShardedDatasetWriter(ABC):
     """A sharded dataset while it is written.
 
     Parameters
     ----------
-    tree : Tree
+    tree : FileSystem
     base : str
         `output`'s base, in `tree`.
     output : Output
@@ -58,7 +58,7 @@ class Publication(ABC):
         By this call, or by `publish`.
     """
 
-    def __init__(self, tree: Tree, base: str, output: Output, overwrite: bool | None) -> None:
+    def __init__(self, tree: FileSystem, base: str, output: Output, overwrite: bool | None) -> None:
         self._tree, self._output, self._overwrite = tree, output, overwrite
         self._directory = base[: len(base) - len(base.rpartition("/")[2])]
         self._stem = output.stem
@@ -134,19 +134,19 @@ class Publication(ABC):
         return Manifest(self._stem, self._id, files, self._output.compression, schema)
 
 
-def open_publication(
+def open_sharded_dataset_writer(
     output: Output,
     *,
     overwrite: bool | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-) -> Publication:
-    """Begin to write a sharded dataset; see `Publication`. Its directory is made if it is not there."""
+) -> ShardedDatasetWriter:
+    """Begin to write a sharded dataset; see `ShardedDatasetWriter`. Its directory is made if it is not there."""
     tree, base = locate(output.base, storage_options, filesystem)
-    if isinstance(tree, LocalTree):
-        from tfrecord_io.storage.write.sharded_dataset_local import LocalPublication
+    if isinstance(tree, LocalFileSystem):
+        from tfrecord_io.storage.write.sharded_dataset_local import LocalShardedDatasetWriter
 
-        return LocalPublication(tree, base, output, overwrite)
-    from tfrecord_io.storage.write.sharded_dataset_remote import RemotePublication  # imports fsspec
+        return LocalShardedDatasetWriter(tree, base, output, overwrite)
+    from tfrecord_io.storage.write.sharded_dataset_remote import RemoteShardedDatasetWriter  # imports fsspec
 
-    return RemotePublication(tree, base, output, overwrite)
+    return RemoteShardedDatasetWriter(tree, base, output, overwrite)

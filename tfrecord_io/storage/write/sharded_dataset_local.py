@@ -10,20 +10,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from tfrecord_io.storage.filesystem.local import Tree
+from tfrecord_io.storage.filesystem.local import FileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, format_manifest
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic_local import open_local, open_staged, sync_directory
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.sharded_dataset import Publication, WrittenShard
+from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter, WrittenShard
 
 _NO_LOCK = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EACCES)  # network filesystems
 
 
-class LocalPublication(Publication):
+class LocalShardedDatasetWriter(ShardedDatasetWriter):
     """Shards under names of their own until the manifest says that they are the dataset."""
 
-    def __init__(self, tree: Tree, base: str, output: Output, overwrite: bool | None) -> None:
+    def __init__(self, tree: FileSystem, base: str, output: Output, overwrite: bool | None) -> None:
         super().__init__(tree, base, output, overwrite)
         self._made = _make(self._directory.rstrip("/"))
 

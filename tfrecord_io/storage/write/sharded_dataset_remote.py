@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from tfrecord_io.storage.filesystem.remote import RemoteTree
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, format_manifest
 from tfrecord_io.storage.write.atomic_remote import open_remote
 from tfrecord_io.storage.write.output_file import OutputFile
-from tfrecord_io.storage.write.sharded_dataset import Publication, WrittenShard
+from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter, WrittenShard
 
 
-class RemotePublication(Publication):
+class RemoteShardedDatasetWriter(ShardedDatasetWriter):
     """Uploads kept open; between the first completion and the last the manifest says that the dataset is incomplete."""
 
-    _tree: RemoteTree
+    _tree: FsspecFileSystem
 
     def open(self, index: int) -> OutputFile:
         return open_remote(self._tree, self._directory + self._name(index), exclusive=False)

@@ -21,13 +21,13 @@ void blame(Fault& fault, Code code, const std::string& feature) {
 
 }  // namespace
 
-bool Decoder::parse_exact(const u8* p, const u8* end, Fault& fault) {
+bool Decoder::parse_slow(const u8* p, const u8* end, Fault& fault) {
   Walk walk(features_, lists_);
   bool walked = walk.run(p, end, is_example_ ? RecordType::kExample : record_type);
   if (walk.fell_back && provisional_) {  // it looked like a SequenceExample until its lists' names were known
     is_example_ = true;
     drop_provisional();
-    return parse_exact(p, end, fault);
+    return parse_slow(p, end, fault);
   }
   if (!walked) {
     fault.code = walk.error.code;
@@ -145,7 +145,7 @@ bool Decoder::judge_names(Fault& fault) {
 
 void Decoder::append_entry(Slot& slot, const Entry& entry) {
   if (!slot.steps) {
-    append_exact(slot.column, rows, entry.values, measure(entry.values));
+    append_slow(slot.column, rows, entry.values, measure(entry.values));
     return;
   }
   Column& column = slot.column;
@@ -154,7 +154,7 @@ void Decoder::append_entry(Slot& slot, const Entry& entry) {
   for_each_step(entry.values, [&](Span step) {
     Pieces pieces{step};
     int64_t row = steps.rows;
-    append_exact(steps, row, pieces, measure(pieces));
+    append_slow(steps, row, pieces, measure(pieces));
     steps.fill_nulls(row + 1);
   });
   if (column.first_row < 0 && steps.kind != Kind::kNone) column.first_row = rows;

@@ -1,4 +1,4 @@
-#include "run.h"
+#include "fast_path.h"
 
 #include "cpu.h"
 #include "feature.h"
@@ -22,7 +22,7 @@ inline bool surely_text(const u8*, size_t) { return false; }
 
 inline uint32_t checksum(const u8* p, size_t n) { return masked_crc32c(p, n); }
 
-#include "run_loop.inc"
+#include "fast_path_loop.inc"
 
 Runs choose() {
   if (!use_fast_paths()) return {run_records, run_entries};

@@ -143,7 +143,7 @@ Code judge(const Column& column, const Pieces& pieces, const Measure& found) {
   return verdict;
 }
 
-void append_exact(Column& column, int64_t row, const Pieces& pieces, const Measure& found) {
+void append_slow(Column& column, int64_t row, const Pieces& pieces, const Measure& found) {
   if (found.kind == Kind::kNone) return;
   column.fill_nulls(row);
   if (column.kind == Kind::kNone) column.start(found.kind);

@@ -1,4 +1,4 @@
-#include "walk.h"
+#include "record_walk.h"
 
 #include "text.h"
 

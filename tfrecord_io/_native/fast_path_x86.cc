@@ -1,5 +1,5 @@
-// The loops of run.h with AVX2 and BMI2: an entry's head is one comparison, a varint one extraction.
-#include "run.h"
+// The loops of fast_path.h with AVX2 and BMI2: an entry's head is one comparison, a varint one extraction.
+#include "fast_path.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 
@@ -61,7 +61,7 @@ inline uint32_t checksum(const u8* p, size_t n) {
   return n < kShort ? mask_crc(crc32c_sse42(0, p, n)) : masked_crc32c(p, n);
 }
 
-#include "run_loop.inc"
+#include "fast_path_loop.inc"
 
 }  // namespace
 }  // namespace tfr
