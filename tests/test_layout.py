@@ -14,53 +14,25 @@ import pytest
 
 import tfrecord_io as tfr
 
-# A module knows its own floor and those below. A new top level module gets a place here.
+# A package imports from strictly lower floors only. A new top-level package or module gets its floor here.
 FLOORS = {
-    "errors": 0,
-    "options": 0,
-    "keywords": 0,
-    "plain_table": 0,
-    "progress": 0,
-    "_compat": 0,
-    "schema": 1,
-    "storage": 1,
-    "compression": 1,
-    "engine": 2,
-    "_native": 2,
-    "framing": 3,
-    "indexing": 3,
-    "resync": 3,
-    "splitting": 3,
-    "payloads": 3,
-    "sink": 3,
-    "sharded_sink": 3,
-    "dealing": 3,
-    "tensors": 3,
-    "arrow": 3,
-    "messages": 3,
-    "example": 3,
-    "units": 4,
-    "decoding": 4,
-    "session": 4,
-    "beside": 4,
-    "folder_columns": 4,
-    "governing": 4,
-    "origins": 4,
-    "random_access": 4,
-    "reader": 4,
-    "writer": 4,
-    "inference": 4,
-    "metadata": 4,
-    "parsing": 4,
-    "numpy_files": 4,
-    "tools": 4,
-    "arrays": 5,
-    "adapters": 5,
-    "__init__": 6,
-    "__main__": 6,
-    "api": 6,
-    "versions": 6,
-    "cli": 6,
+    unit: floor
+    for floor, units in enumerate(
+        [
+            "errors options keyword_docs display words progress",
+            "format compression _native",
+            "storage engine",
+            "schema",
+            "arrow",
+            "index",
+            "read write",
+            "api arrays tf_compat file_formats datasets",
+            "training tools",
+            "adapters",
+            "__init__ __main__ cli versions",
+        ]
+    )
+    for unit in units.split()
 }
 AT_ONCE = {
     "click",
@@ -106,7 +78,7 @@ def is_type_checking(node: ast.AST) -> bool:
 
 
 def imports(node: ast.AST, inside: bool = False) -> Iterator[tuple[str, bool, int]]:
-    """(dotted name, whether it waits for a call, line) of every import below `node`; type-only ones count as waiting."""
+    """(dotted name, whether it is deferred to a call, line) of every import below `node`; type-only imports are deferred."""
     for child in ast.iter_child_nodes(node):
         waits = (
             inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) or is_type_checking(child)
@@ -133,17 +105,65 @@ def floor_of(module: str) -> int:
     return FLOORS[unit]
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_imports_never_go_up(name: str) -> None:
-    own = floor_of(name)
+def module_of(dotted: str) -> str:
+    """The file that ``from tfrecord_io.a.b import c`` runs, without its suffix."""
+    parts = dotted.split(".")[1:]
+    while parts:
+        for name in ("/".join(parts), "/".join([*parts, "__init__"])):
+            if name in FILES:
+                return name
+        parts.pop()
+    return "__init__"
+
+
+def own_imports(name: str) -> Iterator[tuple[str, int]]:
+    """(file, line) of the package's own files that a file imports, inside functions and for type checkers, too."""
     for target, _, line in imports_of(name):
-        parts = target.split(".")
-        if parts[0] != "tfrecord_io":
-            continue
-        unit = parts[1] if len(parts) > 1 and parts[1] in FLOORS else "__init__"
-        assert FLOORS[unit] <= own, (
-            f"tfrecord_io/{name}.py:{line} (floor {own}) imports {target} (floor {FLOORS[unit]})"
-        )
+        if target.split(".")[0] == "tfrecord_io":
+            yield module_of(target), line
+
+
+def cycles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The strongly connected components of more than one node."""
+    found: list[list[str]] = []
+    reachable: dict[str, set[str]] = {}
+    for node in graph:
+        reached, open_nodes = set(), [node]
+        while open_nodes:
+            for following in graph.get(open_nodes.pop(), ()):
+                if following not in reached:
+                    reached.add(following)
+                    open_nodes.append(following)
+        reachable[node] = reached
+    for node in graph:
+        component = sorted(other for other in reachable[node] if node in reachable.get(other, ()))
+        if len(component) > 1 and component not in found:
+            found.append(component)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(set(FILES) - {"__init__", "__main__"}))
+def test_imports_go_strictly_down(name: str) -> None:
+    own = floor_of(name)
+    for target, line in own_imports(name):
+        if target.split("/")[0] != name.split("/")[0]:
+            floor = floor_of(target)
+            where = f"tfrecord_io/{name}.py:{line} (floor {own}) imports {target} (floor {floor})"
+            assert floor < own or (target == "errors" and own == 0), where
+
+
+def test_no_circle_of_files() -> None:
+    graph = {name: {target for target, _ in own_imports(name)} - {name} for name in FILES if name != "__init__"}
+    assert cycles(graph) == []
+
+
+def test_no_circle_of_packages() -> None:
+    graph: dict[str, set[str]] = {}
+    for name in set(FILES) - {"__init__"}:
+        package = name.rpartition("/")[0]
+        targets = {target.rpartition("/")[0] for target, _ in own_imports(name)}
+        graph.setdefault(package, set()).update(targets - {package, ""})
+    assert cycles(graph) == []
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -192,10 +212,12 @@ CALLS = """
 MESSAGES = "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList FeatureLists".split()
 ERRORS = """
     TFRecordError CorruptRecordError TruncatedRecordError DecodeError FeatureTypeError EncodeError SchemaError
-    FeatureNotFoundError CompressionError MissingDependencyError PrecisionWarning SchemaWarning StoppedEarlyWarning SlowEngineWarning
+    FeatureNotFoundError CompressionError MissingDependencyError PrecisionWarning SchemaWarning
+    StoppedEarlyWarning SlowEngineWarning
 """.split()
 SCHEMAS = """
-    Schema InferredSchema Field FixedLenFeature VarLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature SparseTensor RaggedTensor
+    Schema InferredSchema Field FixedLenFeature VarLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature
+    SparseTensor RaggedTensor
 """.split()
 RESULTS = (
     "ArrayIterator ArrayStream RandomAccess Reader Writer WriteReport ReadReport SkippedRegion Metadata".split()
