@@ -318,9 +318,8 @@ def test_forms_of_ragged_columns(tmp_path: Path, buffer: int) -> None:
 def test_lists_of_one_length_in_the_sample_are_stacked_throughout(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [*[example(x=floats(n, n)) for n in range(20)], example(x=floats(1, 2, 3))])
     got = []
-    with pytest.raises(
-        tfr.SchemaError, match=r'it has 3 values, where all records of the sample have 2.*ragged="object"'
-    ) as caught:  # noqa: PT012
+    message = r'it has 3 values, where all records of the sample have 2.*ragged="object"'
+    with pytest.raises(tfr.SchemaError, match=message) as caught:  # noqa: PT012
         for batch in tfr.iter_arrays(path, batch_size=8, sample=10, schema={"x": "list<float32>"}):
             got.append(batch["x"].shape)
     assert got == [(8, 2), (8, 2), (4, 2)]
@@ -457,9 +456,11 @@ def test_threads_that_share_an_iterator_get_batches_of_their_own(tmp_path: Path)
     for threads in (1, 2):
         batches = tfr.iter_arrays(path, batch_size=3, shuffle_buffer=20, threads=threads)
         got: list[int] = []
-        takers = [
-            threading.Thread(target=lambda: got.extend(x for b in batches for x in b["x"].tolist())) for _ in range(4)
-        ]  # noqa: B023
+
+        def take(batches: Any = batches, got: list[int] = got) -> None:
+            got.extend(x for batch in batches for x in batch["x"].tolist())
+
+        takers = [threading.Thread(target=take) for _ in range(4)]
         for taker in takers:
             taker.start()
         for taker in takers:

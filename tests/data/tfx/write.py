@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Wrote the schemas beside this file, by tensorflow_metadata: ``pip install tensorflow-metadata`` and ``python -P write.py``.
 
 `schema` has what describes types, and much that does not; `tensors` tensor representations; `sequence` a SequenceExample, as TFX's
