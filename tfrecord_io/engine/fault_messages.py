@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from tfrecord_io.engine.contract import Fault, FaultCode, Plan
 from tfrecord_io.errors import (
@@ -16,6 +17,10 @@ from tfrecord_io.errors import (
     TruncatedRecordError,
 )
 from tfrecord_io.format.kinds import Kind
+from tfrecord_io.format.magic import looks_like
+
+_HEAD_BYTES = 4096  # enough to recognize a file format
+_LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
 
 ON_ERROR = "see on_error="
 OTHER_MESSAGE = 'if these records are other messages or plain bytes, pass record_type="bytes"'
@@ -169,6 +174,24 @@ def to_error(
         records_intact=record + fault.record,
         advice=advice,
     )
+
+
+def record_error(
+    path: str, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any
+) -> TFRecordError:
+    """Build the exception for a fault in `data`, which starts at byte `offset` and record number `record` of a file.
+
+    If the fault is in the first header of the file, the message names the format that the first bytes look like.
+    """
+    if fault.code in (FaultCode.LENGTH_CRC, FaultCode.TRUNCATED_HEADER) and offset + fault.offset == 0:
+        head = bytes(memoryview(data)[:_HEAD_BYTES])
+        kind = looks_like(head) if len(head) >= _LEAST_HEAD_BYTES else None
+        if kind is not None:
+            reason = f"not TFRecord: looks like {kind}"
+            return CorruptRecordError(
+                reason, path=path, record=0, offset=0, expected="TFRecord", got=kind, records_intact=0
+            )
+    return to_error(fault, path=path, record=record, offset=offset, **context)
 
 
 def _value(fault: Fault, number: int) -> object:

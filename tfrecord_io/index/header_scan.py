@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Array, Engine, Fault, FaultCode
+from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.index.record_index import FRAME_BYTES, Index
-from tfrecord_io.read.record_reader import record_error
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access import RandomAccessFile
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.decode.batch_builder import to_table
 from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.engine.contract import Array, Fault, Plan
+from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.index.indexed_files import IndexedFiles
@@ -22,7 +23,6 @@ from tfrecord_io.keyword_docs import explained
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.read.chunk import DecodedChunk
 from tfrecord_io.read.embedded_schemas import LateSchema
-from tfrecord_io.read.record_reader import record_error
 from tfrecord_io.read.resolve_schema import Session
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.block_reader import Bytes

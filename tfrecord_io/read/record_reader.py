@@ -11,19 +11,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Fault, FaultCode
-from tfrecord_io.engine.fault_messages import to_error
+from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, StoppedEarlyWarning, TFRecordError, TruncatedRecordError, warn
-from tfrecord_io.format.magic import looks_like
+from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError, TruncatedRecordError, warn
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.block_reader import Block, BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.read_ahead import ReadAhead
 from tfrecord_io.storage.read.source import Source
-
-_HEAD_BYTES = 4096  # enough to see what a file is
-_LEAST_HEAD_BYTES = 4  # fewer may as well be a record's length that was cut
 
 
 class RecordFile:
@@ -67,21 +63,6 @@ class RecordFile:
     def close(self) -> None:
         self.blocks.close()
         self._stream.close()
-
-
-def record_error(
-    path: str, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any
-) -> TFRecordError:
-    """The exception for a fault; see `RecordFile.error`. At a file's start it says what the file looks like instead."""
-    if fault.code in (FaultCode.LENGTH_CRC, FaultCode.TRUNCATED_HEADER) and offset + fault.offset == 0:
-        seen = bytes(memoryview(data)[:_HEAD_BYTES])
-        kind = looks_like(seen) if len(seen) >= _LEAST_HEAD_BYTES else None
-        if kind is not None:
-            reason = f"not TFRecord: looks like {kind}"
-            return CorruptRecordError(
-                reason, path=path, record=0, offset=0, expected="TFRecord", got=kind, records_intact=0
-            )
-    return to_error(fault, path=path, record=record, offset=offset, **context)
 
 
 class RecordReader:
