@@ -1,4 +1,4 @@
-// The only file that knows Python: arrays in, arrays and a Fault's fields out. The GIL is released while the kernel works.
+// The only file that uses Python: arrays in, arrays and the fields of a Fault out. The GIL is released during the work.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
@@ -21,14 +21,14 @@ template <class T>
 using Output = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
 template <class T>
-nb::object give(Buffer&& buffer, size_t count) {
+nb::object to_array(Buffer&& buffer, size_t count) {
   Buffer* kept = new Buffer(std::move(buffer));
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Buffer*>(p); });
   return nb::cast(Output<T>(kept->as<T>(), {count}, owner));
 }
 
 template <class T>
-nb::object give_vector(std::vector<T>&& values) {
+nb::object vector_to_array(std::vector<T>&& values) {
   auto* kept = new std::vector<T>(std::move(values));
   nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
   return nb::cast(Output<T>(kept->data(), {kept->size()}, owner));
@@ -46,20 +46,20 @@ nb::object fault_tuple(const Fault& fault) {
 
 nb::object values_array(Column& column) {
   size_t count = static_cast<size_t>(column.value_count);
-  if (column.kind == Kind::kInt64) return give<int64_t>(std::move(column.values), count);
-  if (column.kind == Kind::kFloat) return give<float>(std::move(column.values), count);
-  return give<u8>(std::move(column.values), static_cast<size_t>(column.data_bytes));
+  if (column.kind == Kind::kInt64) return to_array<int64_t>(std::move(column.values), count);
+  if (column.kind == Kind::kFloat) return to_array<float>(std::move(column.values), count);
+  return to_array<u8>(std::move(column.values), static_cast<size_t>(column.data_bytes));
 }
 
-// The fields of ColumnBuffers (engine/contract.py) after the name, in its order.
+// The fields of ColumnBuffers (engine/contract.py) after the name, in the same order.
 nb::tuple column_tuple(Column& column) {
   nb::object validity = nb::none(), offsets = nb::none(), value_offsets = nb::none(), values = nb::none(), steps = nb::none();
   size_t rows = static_cast<size_t>(column.rows);
-  if (column.null_count > 0 && column.layout != Layout::kNull) validity = give<u8>(std::move(column.validity), (rows + 7) / 8);
-  if (column.layout == Layout::kList) offsets = give<int32_t>(std::move(column.offsets), rows + 1);
+  if (column.null_count > 0 && column.layout != Layout::kNull) validity = to_array<u8>(std::move(column.validity), (rows + 7) / 8);
+  if (column.layout == Layout::kList) offsets = to_array<int32_t>(std::move(column.offsets), rows + 1);
   bool filled = column.kind != Kind::kNone && !column.steps;
   if (filled) values = values_array(column);
-  if (filled && column.kind == Kind::kBytes) value_offsets = give<int32_t>(std::move(column.value_offsets), static_cast<size_t>(column.value_count) + 1);
+  if (filled && column.kind == Kind::kBytes) value_offsets = to_array<int32_t>(std::move(column.value_offsets), static_cast<size_t>(column.value_count) + 1);
   if (column.steps) steps = column_tuple(*column.steps);
   bool text = !column.steps && column.kind == Kind::kBytes && column.text == Text::kTrack && column.binary_row < 0;
   return nb::make_tuple(static_cast<int>(column.kind), static_cast<int>(column.layout), column.rows, column.null_count, validity, offsets, value_offsets,
@@ -103,12 +103,12 @@ void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text
 }
 
 nb::tuple scan_block(const Input& data, size_t begin, int64_t max_records, bool check_crc, int64_t max_record_bytes, bool last) {
-  FrameList found;
+  FrameList frames;
   {
     nb::gil_scoped_release release;
-    found = scan(data.data(), data.size(), begin, max_records, check_crc, max_record_bytes, last);
+    frames = scan(data.data(), data.size(), begin, max_records, check_crc, max_record_bytes, last);
   }
-  return nb::make_tuple(give_vector(std::move(found.starts)), give_vector(std::move(found.lengths)), found.consumed, fault_tuple(found.fault));
+  return nb::make_tuple(vector_to_array(std::move(frames.starts)), vector_to_array(std::move(frames.lengths)), frames.consumed, fault_tuple(frames.fault));
 }
 
 int64_t header_from(const Input& data, size_t begin, int64_t max_record_bytes) {
@@ -131,10 +131,10 @@ nb::object gather_payloads(const Input& data, const Numbers& starts, const Numbe
     }
     out.trim(at);
   }
-  return give<u8>(std::move(out), at);
+  return to_array<u8>(std::move(out), at);
 }
 
-// `lengths`: of the payloads that stand in `data` one after the other.
+// `lengths` of the payloads, which are contiguous in `data`.
 nb::object frame_payloads(const Input& data, const Numbers& lengths) {
   Buffer out;
   size_t at = 0, from = 0;
@@ -149,7 +149,7 @@ nb::object frame_payloads(const Input& data, const Numbers& lengths) {
       from += length;
     }
   }
-  return give<u8>(std::move(out), at);
+  return to_array<u8>(std::move(out), at);
 }
 
 template <class T>
@@ -185,7 +185,7 @@ nb::tuple encode_rows(const nb::list& columns, int64_t begin, int64_t end, const
     nb::gil_scoped_release release;
     done = encode(sources, indices, begin, end, front, sequence);
   }
-  return nb::make_tuple(give<u8>(std::move(done.buffer), done.size), done.rows);
+  return nb::make_tuple(to_array<u8>(std::move(done.buffer), done.size), done.rows);
 }
 
 uint32_t crc_of(const Input& data, uint32_t value) {
@@ -193,7 +193,7 @@ uint32_t crc_of(const Input& data, uint32_t value) {
   return crc32c(value, data.data(), data.size());
 }
 
-// For tests: each implementation of a fast path beside the portable one.
+// For tests that compare each fast path with the portable code.
 uint32_t crc_portable(const Input& data, uint32_t value) { return crc32c_portable(value, data.data(), data.size()); }
 
 nb::object run_of(const Input& data, bool portable) {
@@ -201,13 +201,13 @@ nb::object run_of(const Input& data, bool portable) {
   out.reserve(data.size() * 8 + 8, 0);
   int64_t count = (portable ? decode_run_portable : decode_run)(data.data(), data.data() + data.size(), out.as<int64_t>());
   if (count < 0) return nb::none();
-  return give<int64_t>(std::move(out), static_cast<size_t>(count));
+  return to_array<int64_t>(std::move(out), static_cast<size_t>(count));
 }
 
 }  // namespace
 
 NB_MODULE(_kernel, m) {
-  nb::set_leak_warnings(false);  // decoders that an interpreter drops at its exit are no news to its user
+  nb::set_leak_warnings(false);  // decoders still alive at interpreter exit are not worth a warning
   m.doc() = "The compiled engine: buffers in, arrays and faults out. Private: use tfrecord_io.";
   m.def("crc32c", &crc_of, nb::arg("data"), nb::arg("value") = 0);
   m.def("crc32c_portable", &crc_portable, nb::arg("data"), nb::arg("value") = 0);
@@ -232,9 +232,9 @@ NB_MODULE(_kernel, m) {
       .def("leave_out", [](Decoder& decoder, const nb::bytes& name, bool steps) { decoder.add_name(to_string(name), steps, false, false); })
       .def("embedded",
            [](Decoder& decoder) {
-             nb::list found;
-             for (const Span& span : decoder.embedded) found.append(nb::bytes(reinterpret_cast<const char*>(span.begin), static_cast<size_t>(span.end - span.begin)));
-             return found;
+             nb::list payloads;
+             for (const Span& span : decoder.embedded) payloads.append(nb::bytes(reinterpret_cast<const char*>(span.begin), static_cast<size_t>(span.end - span.begin)));
+             return payloads;
            })
       .def("expect", [](Decoder& decoder, int64_t payload_bytes) { decoder.arena.expected = payload_bytes; })
       .def("accept_embedded", &Decoder::accept_embedded)

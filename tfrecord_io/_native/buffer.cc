@@ -16,9 +16,9 @@ constexpr size_t kAlignment = 64;
 constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kChunk = size_t{16} << 20;
-constexpr size_t kShareFrom = size_t{64} << 10;   // smaller buffers come from the heap
-constexpr size_t kMapFrom = size_t{4} << 20;      // larger ones have huge pages of their own
-constexpr int64_t kForecastFrom = int64_t{1} << 18;  // payload bytes before which nothing is foretold
+constexpr size_t kShareMinimum = size_t{64} << 10;   // smaller buffers come from the heap
+constexpr size_t kMapMinimum = size_t{4} << 20;      // larger buffers get huge pages of their own
+constexpr int64_t kForecastMinimum = int64_t{1} << 18;  // no forecast before this many payload bytes
 
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -28,7 +28,7 @@ uint8_t* map_pages(size_t bytes) {
   return data == MAP_FAILED ? nullptr : static_cast<uint8_t*>(data);
 }
 
-// Starts at a huge page's boundary.
+// Maps memory aligned to a huge page.
 uint8_t* map_chunk(size_t bytes) {
   uint8_t* data = map_pages(bytes + kHugePage);
   if (data == nullptr) return nullptr;
@@ -77,7 +77,7 @@ uint8_t* Arena::allocate([[maybe_unused]] size_t bytes, [[maybe_unused]] Chunk**
 }
 
 size_t Arena::forecast(size_t used) const {
-  if (done < kForecastFrom || expected <= done) return 0;
+  if (done < kForecastMinimum || expected <= done) return 0;
   return static_cast<size_t>(static_cast<double>(used) * static_cast<double>(expected) / static_cast<double>(done) * 1.05) + 64;
 }
 
@@ -134,8 +134,8 @@ bool Buffer::grow_mapped([[maybe_unused]] size_t wanted, [[maybe_unused]] size_t
 void Buffer::grow(size_t bytes, size_t used) {
   size_t wanted = std::max({bytes, capacity_ * 2, size_t{256}});
   if (arena_ != nullptr) wanted = std::max(wanted, arena_->forecast(used));
-  if (wanted >= kMapFrom && grow_mapped(wanted, used)) return;
-  if (wanted >= kShareFrom && wanted < kMapFrom && arena_ != nullptr && grow_in_arena(wanted, used)) return;
+  if (wanted >= kMapMinimum && grow_mapped(wanted, used)) return;
+  if (wanted >= kShareMinimum && wanted < kMapMinimum && arena_ != nullptr && grow_in_arena(wanted, used)) return;
   if (mapped_) throw std::bad_alloc();
   wanted = round_up(wanted, kAlignment);
   void* fresh = std::aligned_alloc(kAlignment, wanted);
@@ -145,7 +145,7 @@ void Buffer::grow(size_t bytes, size_t used) {
 
 void Buffer::trim(size_t bytes) {
   arena_ = nullptr;
-  if (chunk_ != nullptr) return;  // the rest of it was never touched
+  if (chunk_ != nullptr) return;  // the untouched rest costs no memory
 #ifdef __linux__
   if (mapped_) {
     size_t kept = round_up(std::max(bytes, size_t{1}), kPage);

@@ -1,5 +1,5 @@
-// Growable memory for one Arrow buffer: 64-byte aligned, given away without a copy. The middle-sized buffers of a batch
-// share a few large allocations in huge pages (Arena), which are freed when the last of their buffers is.
+// Growable memory for one Arrow buffer: 64-byte aligned, handed over without a copy. The medium-sized buffers of a batch
+// share a few large allocations in huge pages (Arena), each freed together with the last buffer in it.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace tfr {
 
-// A large allocation that several buffers live in.
+// A large allocation shared by several buffers.
 struct Chunk {
   uint8_t* data;
   size_t size;
@@ -18,7 +18,7 @@ struct Chunk {
   void release();
 };
 
-// Where the buffers of one batch grow, and how much is still to come.
+// Allocates the buffers of one batch and forecasts their final size.
 class Arena {
  public:
   Arena() = default;
@@ -26,11 +26,11 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
   ~Arena() { close(); }
 
-  // Ends the batch: later buffers share nothing with those before.
+  // Ends the batch: later buffers use new chunks.
   void close();
-  // `bytes` of a chunk with a use counted for the caller; nullptr where the machine has no large allocations.
+  // Takes `bytes` of a chunk and counts the caller as its user; nullptr if the platform has no huge pages.
   uint8_t* allocate(size_t bytes, Chunk** chunk);
-  // What a buffer with `used` bytes will come to, by the share of the input that is done; 0 if nobody knows.
+  // Final size of a buffer that has `used` bytes now, by the share of the input that is done; 0 if unknown.
   size_t forecast(size_t used) const;
 
   int64_t expected = 0;  // payload bytes of the whole batch, if known
@@ -38,7 +38,7 @@ class Arena {
 
  private:
   Chunk* chunk_ = nullptr;
-  size_t begin_ = 0;  // of the free rest of the chunk
+  size_t begin_ = 0;  // offset of the chunk's free space
 };
 
 class Buffer {
@@ -53,11 +53,11 @@ class Buffer {
   Buffer& operator=(const Buffer&) = delete;
   ~Buffer() { release(); }
 
-  // Room for `bytes`, the first `used` kept; grows at least twofold. Throws std::bad_alloc.
+  // Makes room for `bytes`, keeping the first `used`; grows at least twofold. Throws std::bad_alloc.
   void reserve(size_t bytes, size_t used) {
     if (bytes > capacity_) grow(bytes, used);
   }
-  // Gives back what is beyond `bytes`, where that is worth it. The buffer may outlive its arena from here on.
+  // Frees memory after_head `bytes` if it is worth it. From here on the buffer may outlive its arena.
   void trim(size_t bytes);
 
   template <class T>
@@ -87,8 +87,8 @@ class Buffer {
 
   uint8_t* data_ = nullptr;
   size_t capacity_ = 0;
-  bool mapped_ = false;     // from mmap, by itself
-  Chunk* chunk_ = nullptr;  // or inside this; else from the heap
+  bool mapped_ = false;     // memory is from mmap, not shared
+  Chunk* chunk_ = nullptr;  // memory is in this chunk; neither: from the heap
   Arena* arena_ = nullptr;
 };
 

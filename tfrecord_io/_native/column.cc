@@ -35,7 +35,7 @@ void Column::reset() {
   value_offsets = Buffer(arena_);
   values = Buffer(arena_);
   room_ = 0;
-  settle();
+  update_scalar_kind();
   if (steps) steps->reset();
   if (layout == Layout::kList) {
     offsets.reserve(4, 0);
@@ -52,7 +52,7 @@ void Column::start(Kind k) {
   }
   if (layout == Layout::kScalar) append_null_slots(rows, 0);  // the nulls before the first value
   room_ = 0;
-  settle();
+  update_scalar_kind();
 }
 
 void Column::grow_scalar() {
@@ -136,10 +136,10 @@ void Column::become_list() {
   value_count = count;
   offsets = std::move(fresh);
   layout = Layout::kList;
-  settle();
+  update_scalar_kind();
 }
 
-// A list in which every row turned out to have one value: the rows that had others were taken back.
+// Back from list to scalar, if every row has one value: the rows that had more or fewer were removed again.
 void Column::become_scalar() {
   int64_t source = value_count;
   if (kind == Kind::kBytes) value_offsets.reserve(static_cast<size_t>(rows + 1) * 4, static_cast<size_t>(value_count + 1) * 4);
@@ -153,7 +153,7 @@ void Column::become_scalar() {
     if (kind == Kind::kBytes) value_offsets.as<int32_t>()[row] = valid ? value_offsets.as<int32_t>()[source] : value_offsets.as<int32_t>()[row + 1];
   }
   layout = Layout::kScalar;
-  settle();
+  update_scalar_kind();
 }
 
 void Column::drop_kind() {
@@ -162,11 +162,11 @@ void Column::drop_kind() {
   value_count = data_bytes = 0;
   if (plan_layout != Layout::kList && !steps) layout = Layout::kScalar;
   room_ = 0;
-  settle();
+  update_scalar_kind();
 }
 
 void Column::truncate(int64_t row) {
-  if (row > rows) row = rows;  // a row that was begun and not closed is taken back too
+  if (row > rows) row = rows;  // a row that was started but not closed is removed too
   if (first_row >= row && !steps) drop_kind();
   if (list_row >= row) list_row = -1;
   if (binary_row >= row) binary_row = -1;
@@ -196,7 +196,7 @@ void Column::finish(int64_t total_rows) {
   } else if (kind == Kind::kNone) {
     if (plan_layout == Layout::kAny || plan_layout == Layout::kNull) {
       layout = Layout::kNull;
-    } else if (plan_kind != Kind::kNone) {  // the layout that was promised, all null
+    } else if (plan_kind != Kind::kNone) {  // all null, in the planned layout
       start(plan_kind);
       first_row = -1;
     }

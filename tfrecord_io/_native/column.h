@@ -1,4 +1,4 @@
-// One column being filled: Arrow's layout, decided by what comes (scalar until a row has other than one value).
+// One column being filled, in Arrow's layout: scalar until a row has a number of values other than one, then list.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@
 
 namespace tfr {
 
-// The numbers are those of schema/kinds.py.
+// Same numbers as format/kinds.py and engine/contract.py.
 enum class Kind : int { kNone = 0, kBytes = 1, kFloat = 2, kInt64 = 3 };
 enum class Layout : int { kAny = 0, kNull = 1, kScalar = 2, kList = 3 };
 enum class Text : int { kNo = 0, kTrack = 1, kUtf8 = 2, kStrict = 3 };
@@ -28,21 +28,21 @@ struct ColumnPlan {
 
 class Column {
  public:
-  // Its buffers grow in `arena`, which outlives it.
+  // Buffers grow in `arena`, which outlives the column.
   Column(const ColumnPlan& plan, Arena* arena);
 
-  // May a row of this kind be appended?
+  // Whether a row of this kind may be appended.
   bool accepts(Kind k) const {
     if (kind == Kind::kNone) return plan_layout != Layout::kNull && (plan_kind == Kind::kNone || plan_kind == k);
     return kind == k;
   }
-  // Fixes the kind at its first row.
+  // Sets the kind, at the first row that has one.
   void start(Kind k);
 
-  // Brings the column to `row` rows by nulls.
+  // Appends nulls until the column has `row` rows.
   void fill_nulls(int64_t row);
 
-  // Scalar rows, for a column of the kind with layout kScalar and `rows` rows.
+  // Append a scalar row, to a column of this kind with layout kScalar.
   void append_int64(int64_t value) {
     int64_t row = begin_scalar();
     values.as<int64_t>()[row] = value;
@@ -57,7 +57,7 @@ class Column {
     end_bytes(size);
   }
 
-  // The same, where 32 bytes are readable at `data` though it may be shorter.
+  // Same as append_bytes, if 32 bytes are readable at `data` whatever the size.
   void append_short_bytes(const u8* data, size_t size) {
     values.reserve(static_cast<size_t>(data_bytes) + size + 32, static_cast<size_t>(data_bytes));
     u8* to = values.as<u8>() + data_bytes;
@@ -66,7 +66,7 @@ class Column {
     end_bytes(size);
   }
 
-  // List rows: reserve room behind `value_count`, write there, then close the row.
+  // List rows: reserve room after `value_count` values, write there, add to value_count, then close the row.
   int64_t* room_int64(size_t count) {
     values.reserve((static_cast<size_t>(value_count) + count) * 8, static_cast<size_t>(value_count) * 8);
     return values.as<int64_t>() + value_count;
@@ -75,7 +75,7 @@ class Column {
     values.reserve((static_cast<size_t>(value_count) + count) * 4, static_cast<size_t>(value_count) * 4);
     return values.as<u8>() + value_count * 4;
   }
-  // One bytes value behind the others (a scalar row's slot or a list's item).
+  // Appends one bytes value without closing the row.
   void append_value(const u8* data, size_t size) {
     value_offsets.reserve(static_cast<size_t>(value_count + 2) * 4, static_cast<size_t>(value_count + 1) * 4);
     values.reserve(static_cast<size_t>(data_bytes) + size, static_cast<size_t>(data_bytes));
@@ -85,13 +85,13 @@ class Column {
   }
   void close_list_row();
 
-  // From scalar to list, on the way: null slots are compacted away.
+  // Converts the rows so far from scalar to list, removing null slots.
   void become_list();
-  // Takes back the rows from `row` on, and what they said.
+  // Removes the rows from `row` on, and what was learned from them.
   void truncate(int64_t row);
-  // The layout that was promised (or found), then memory no larger than needed.
+  // Fills up with nulls, applies the planned (or observed) layout and trims the buffers.
   void finish(int64_t total_rows);
-  // Empty again.
+  // Empties the column.
   void reset();
 
   // The plan.
@@ -100,7 +100,7 @@ class Column {
   Text text;
   bool required;
 
-  // The rows. `value_count` counts the values of a list column; of scalars there is one a row, from finish() on.
+  // The rows. `value_count` counts the values of a list column; a scalar column has one per row, set by finish().
   Kind scalar_kind = Kind::kNone;  // the kind while the layout is kScalar
   Kind kind = Kind::kNone;
   Layout layout = Layout::kAny;
@@ -113,7 +113,7 @@ class Column {
   int64_t list_row = -1;
   int64_t binary_row = -1;
   Buffer validity, offsets, value_offsets, values;
-  std::unique_ptr<Column> steps;  // of a feature list: one row a step; `offsets` count them
+  std::unique_ptr<Column> steps;  // of a feature list: one row per step, `offsets` index them
 
  private:
   int64_t begin_scalar() {
@@ -128,8 +128,8 @@ class Column {
     value_offsets.as<int32_t>()[row + 1] = static_cast<int32_t>(data_bytes);
   }
   void grow_scalar();
-  // Sets scalar_kind, after a change of kind or layout.
-  void settle() { scalar_kind = layout == Layout::kScalar ? kind : Kind::kNone; }
+  // Updates scalar_kind after a change of kind or layout.
+  void update_scalar_kind() { scalar_kind = layout == Layout::kScalar ? kind : Kind::kNone; }
   void mark_valid(int64_t row) {
     u8* bits = validity.as<u8>() + (row >> 3);
     if ((row & 7) == 0) *bits = 0;

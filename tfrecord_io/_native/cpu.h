@@ -1,4 +1,4 @@
-// Whether the paths made for this processor may run: TFRECORD_IO_PORTABLE=1 in the environment turns them off.
+// Whether CPU-specific code may be used: TFRECORD_IO_PORTABLE=1 in the environment turns it off.
 #pragma once
 
 #include <cstdlib>

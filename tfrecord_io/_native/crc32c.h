@@ -7,16 +7,16 @@
 
 namespace tfr {
 
-// Continues `value`, the CRC of what came before (0 at the start).
+// Continues `value`, the CRC of the preceding bytes (0 at the start).
 using Crc32cFunction = uint32_t (*)(uint32_t value, const uint8_t* data, size_t size);
 
-extern const Crc32cFunction crc32c;  // the fastest this machine runs
+extern const Crc32cFunction crc32c;  // the fastest implementation this CPU supports
 
 uint32_t crc32c_portable(uint32_t value, const uint8_t* data, size_t size);
-uint32_t crc32c_sse42(uint32_t value, const uint8_t* data, size_t size);  // only where crc32c_x86() is not nullptr
-Crc32cFunction crc32c_x86();  // nullptr where the machine has no SSE4.2 and PCLMUL
-Crc32cFunction crc32c_avx512();  // nullptr where it has no 512-bit carry-less products
-Crc32cFunction crc32c_arm();  // nullptr where it has no CRC32 instructions
+uint32_t crc32c_sse42(uint32_t value, const uint8_t* data, size_t size);  // only if crc32c_x86() is not nullptr
+Crc32cFunction crc32c_x86();  // nullptr if the CPU lacks SSE4.2 or PCLMUL
+Crc32cFunction crc32c_avx512();  // nullptr if it lacks 512-bit carry-less multiplication
+Crc32cFunction crc32c_arm();  // nullptr if it lacks CRC32 instructions
 
 // x^n modulo the polynomial, reflected.
 constexpr uint32_t power_of_x(uint64_t n) {

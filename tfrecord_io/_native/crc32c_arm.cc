@@ -1,4 +1,4 @@
-// One chain of ARMv8's CRC32C instructions.
+// One chain of ARMv8 CRC32C instructions.
 #include "crc32c.h"
 
 #if defined(__aarch64__) && defined(__linux__)

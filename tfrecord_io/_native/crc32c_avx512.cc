@@ -1,5 +1,5 @@
 // CRC32C by folding 256 bytes at a time with carry-less products of 512-bit registers: Gopal et al., "Fast CRC Computation
-// for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009. Worth it from a few hundred bytes on.
+// for Generic Polynomials Using PCLMULQDQ Instruction", Intel 2009. Pays from a few hundred bytes on.
 #include "crc32c.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -19,16 +19,16 @@
 namespace tfr {
 namespace {
 
-constexpr size_t kFoldFrom = 320;  // below, three chains of the CRC instruction are as fast
+constexpr size_t kFoldMinimum = 320;  // below this size three chains of the CRC instruction are as fast
 
-// Factors that carry the two halves of 16 bytes over `bits` bits: the product of reflected numbers stands 33 bits low.
+// Factors that shift the two halves of 16 bytes by `bits` bits: the product of reflected numbers is 33 bits low.
 struct Factors {
   uint64_t low, high;
 };
 constexpr Factors over(uint64_t bits) { return {power_of_x(bits + 31), power_of_x(bits - 33)}; }
 
-constexpr Factors kOver[] = {over(512), over(1024), over(1536), over(2048)};  // by how many registers
-constexpr Factors kLane[] = {over(384), over(256), over(128)};                // to the last lane of one
+constexpr Factors kOver[] = {over(512), over(1024), over(1536), over(2048)};  // by 1 to 4 registers
+constexpr Factors kLane[] = {over(384), over(256), over(128)};                // to the last lane of a register
 
 inline __m512i load(const uint8_t* data) { return _mm512_loadu_si512(data); }
 
@@ -45,7 +45,7 @@ inline __m128i lane(__m128i value, Factors f) {
   return _mm_xor_si128(_mm_clmulepi64_si128(value, factors, 0x00), _mm_clmulepi64_si128(value, factors, 0x11));
 }
 
-// CRC of what the register stands for.
+// CRC of the message that the register represents.
 inline uint32_t reduce(__m512i value) {
   __m128i last = _mm512_extracti64x2_epi64(value, 3);
   last = _mm_xor_si128(last, lane(_mm512_castsi512_si128(value), kLane[0]));
@@ -56,7 +56,7 @@ inline uint32_t reduce(__m512i value) {
 }
 
 uint32_t avx512(uint32_t value, const uint8_t* data, size_t size) {
-  if (size < kFoldFrom) return crc32c_sse42(value, data, size);
+  if (size < kFoldMinimum) return crc32c_sse42(value, data, size);
   __m512i a = _mm512_mask_xor_epi64(load(data), 1, load(data), _mm512_set1_epi64(static_cast<uint32_t>(~value)));
   __m512i b = load(data + 64), c = load(data + 128), d = load(data + 192);
   const __m512i over4 = spread(kOver[3]), over1 = spread(kOver[0]);
@@ -88,9 +88,9 @@ namespace tfr {
 
 Crc32cFunction crc32c_avx512() {
   __builtin_cpu_init();
-  bool there = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+  bool supported = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("vpclmulqdq") && crc32c_x86() != nullptr;
-  return there ? avx512 : nullptr;
+  return supported ? avx512 : nullptr;
 }
 
 }  // namespace tfr

@@ -1,6 +1,5 @@
-// Three CRC32 chains at once (the instruction takes three cycles, one starts each cycle), joined by
-// carry-less multiplication: Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32
-// Instruction", Intel 2011.
+// Three CRC32 chains at once (the instruction has a latency of three cycles and a throughput of one), joined by carry-less
+// multiplication: Gopal et al., "Fast CRC Computation for iSCSI Polynomial Using CRC32 Instruction", Intel 2011.
 #include "crc32c.h"
 
 #if defined(__x86_64__)
@@ -15,7 +14,7 @@ namespace {
 
 template <size_t kLane>
 struct Shift {
-  // Moving a CRC over kLane bytes; −33: 32 bits for the instruction's own reduction, one for the reflected product.
+  // Shift a CRC by kLane bytes; −33: 32 bits for the instruction's own reduction, one for the reflected product.
   static constexpr uint32_t one = power_of_x(kLane * 8 - 33);
   static constexpr uint32_t two = power_of_x(kLane * 16 - 33);
 };
@@ -48,10 +47,10 @@ __attribute__((target("sse4.2,pclmul"))) inline uint64_t three_lanes(uint64_t cr
   return crc;
 }
 
-// The last `size` < 8 bytes before `end` without a branch, as their number is hard to predict; 8 bytes are readable before
-// `end`. Zeros before a message leave a CRC of 0 as it is, so they fill the word up from below.
+// Processes the last `size` < 8 bytes before `end` without a branch, as their number is unpredictable; 8 bytes before `end`
+// are readable. Leading zeros do not change a CRC of 0, so they fill up the word.
 __attribute__((target("sse4.2,pclmul"))) inline uint32_t last_bytes(uint64_t crc, const uint8_t* end, size_t size) {
-  uint64_t bits = 8 * size, half = (64 - bits) / 2, other = 64 - bits - half;  // in two steps: by 64 at once is no shift
+  uint64_t bits = 8 * size, half = (64 - bits) / 2, other = 64 - bits - half;  // two steps, as a shift by 64 is undefined
   uint64_t word = load64(end - 8) >> half >> other;
   uint64_t taken = (word ^ crc) & ((uint64_t{1} << bits) - 1);
   return static_cast<uint32_t>(_mm_crc32_u64(0, taken << half << other) ^ crc >> bits);

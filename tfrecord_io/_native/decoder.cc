@@ -63,14 +63,14 @@ void Decoder::drop_provisional() {
 
 Progress Decoder::feed(const u8* data, size_t size, size_t begin, int64_t max_records, int64_t max_bytes, bool last) {
   Progress done;
-  constexpr int64_t kMostBytes = 0x7fffffff;  // every value has at least a byte: 32-bit offsets never overflow
-  if (max_bytes < 0 || max_bytes > kMostBytes) max_bytes = kMostBytes;
+  constexpr int64_t kMaxBytes = 0x7fffffff;  // every value has at least one byte, so 32-bit offsets never overflow
+  if (max_bytes < 0 || max_bytes > kMaxBytes) max_bytes = kMaxBytes;
   readable_end_ = data + size;
   size_t at = begin;
   all_shaped_ = false;
   while (at < size && (max_records < 0 || done.records < max_records)) {
     if (all_shaped_) {
-      at += take_run(data + at, size - at, max_records < 0 ? max_records : max_records - done.records, max_bytes - value_bytes, done.records);
+      at += decode_run_of_records(data + at, size - at, max_records < 0 ? max_records : max_records - done.records, max_bytes - value_bytes, done.records);
       all_shaped_ = false;
       continue;
     }
@@ -101,8 +101,8 @@ Progress Decoder::feed(const u8* data, size_t size, size_t begin, int64_t max_re
   return done;
 }
 
-// Takes the records that look as the one before did; gives their bytes.
-size_t Decoder::take_run(const u8* p, size_t size, int64_t records_left, int64_t bytes_left, int64_t& records) {
+// Decodes the records that look like the previous one; returns how many bytes they have.
+size_t Decoder::decode_run_of_records(const u8* p, size_t size, int64_t records_left, int64_t bytes_left, int64_t& records) {
   std::vector<Name*>& order = features_.order;
   Run run{order.data(), order.data() + order.size(), readable_end_ - Shape::kReach, plan_.check_crc, plan_.max_record_bytes,
           records_left, bytes_left, rows, 0, &arena};
@@ -120,7 +120,7 @@ bool Decoder::parse(const u8* p, const u8* end, Fault& fault) {
     if (p < end) ++seen;
     return true;
   }
-  take_back();
+  roll_back();
   bool good = parse_slow(p, end, fault);
   if (good) provisional_ = false;
   if (good || fault.code < Code::kStopNewNames) is_example_ = false;
@@ -129,14 +129,14 @@ bool Decoder::parse(const u8* p, const u8* end, Fault& fault) {
   return good;
 }
 
-bool Decoder::misses_required() const {
+bool Decoder::lacks_required() const {
   for (size_t column : required_)
     if (slots[column].column.rows != rows + 1) return true;
   return false;
 }
 
 bool Decoder::parse_fast(const u8* p, const u8* end) {
-  feature_place_ = list_place_ = 0;
+  feature_position_ = list_position_ = 0;
   all_shaped_ = required_.empty();
   WireError error;
   while (p < end) {
@@ -148,7 +148,7 @@ bool Decoder::parse_fast(const u8* p, const u8* end) {
     if (!(lists ? lists_fast(p, p + size) : features_fast(p, p + size))) return false;
     p += size;
   }
-  return !misses_required();
+  return !lacks_required();
 }
 
 namespace {
@@ -168,18 +168,18 @@ inline Name* look_up(Names& names, size_t place, const FastEntry& entry) {
 
 }  // namespace
 
-// Remembers how the entry [p, end), the name's last one, looks.
+// Stores the shape of the entry [p, end), the last one appended for the name.
 inline void Decoder::learn_shape(Name& name, const u8* p, const u8* end) {
-  constexpr int kMostLearnt = 32;
+  constexpr int kMaxLearned = 32;
   const Column& column = *name.target;
   size_t size = 0;  // of a bytes value
   if (column.scalar_kind == Kind::kBytes) {
     const int32_t* ends = column.value_offsets.as<int32_t>() + column.rows;
     size = static_cast<size_t>(ends[0] - ends[-1]);
   }
-  bool is_long = size > Shape::kMostShort;
+  bool is_long = size > Shape::kMaxShort;
   bool known = column.kind == name.shape.kind() && (is_long ? size == name.shape.fixed() : !name.shape.is_long());
-  if (known || ++name.learnt > kMostLearnt) return;
+  if (known || ++name.learn_count > kMaxLearned) return;
   if (is_long) {
     name.shape.learn_long(p, end - size, end, column.kind);
   } else {
@@ -192,22 +192,22 @@ bool Decoder::skips(const FastEntry& entry) const { return plan_.unknown == Unkn
 bool Decoder::features_fast(const u8* p, const u8* end) {
   std::vector<Name*>& order = features_.order;
   const u8* last = readable_end_ - Shape::kReach;
-  for (; p < end; ++feature_place_) {
-    if (feature_place_ < order.size() && p < last) {  // an entry near the end of the data is parsed
-      Name** hint = order.data() + feature_place_;
+  for (; p < end; ++feature_position_) {
+    if (feature_position_ < order.size() && p < last) {  // an entry near the end of the data is parsed, as the fast path may load after_head it
+      Name** hint = order.data() + feature_position_;
       p = runs.entries(hint, order.data() + order.size(), p, end < last ? end : last, end, rows);
-      feature_place_ = static_cast<size_t>(hint - order.data());
+      feature_position_ = static_cast<size_t>(hint - order.data());
       if (p >= end) return true;
     }
     all_shaped_ = false;
     FastEntry entry;
     if (!read_entry(p, end, entry)) return false;
-    Name* name = look_up(features_, feature_place_, entry);
+    Name* name = look_up(features_, feature_position_, entry);
     if (name == nullptr && !skips(entry)) return false;
     if (name != nullptr && name->column >= 0) {
-      Fast done = append_fast(*name->target, rows, entry.value, entry.end);
-      if (done == Fast::kDoubt) return false;
-      if (done == Fast::kDone) learn_shape(*name, p, entry.end);
+      FastResult done = append_fast(*name->target, rows, entry.value, entry.end);
+      if (done == FastResult::kReject) return false;
+      if (done == FastResult::kDone) learn_shape(*name, p, entry.end);
     }
     p = entry.end;
   }
@@ -215,10 +215,10 @@ bool Decoder::features_fast(const u8* p, const u8* end) {
 }
 
 bool Decoder::lists_fast(const u8* p, const u8* end) {
-  for (; p < end; ++list_place_) {
+  for (; p < end; ++list_position_) {
     FastEntry entry;
     if (!read_entry(p, end, entry)) return false;
-    Name* name = look_up(lists_, list_place_, entry);
+    Name* name = look_up(lists_, list_position_, entry);
     if (name == nullptr && !skips(entry)) return false;
     if (name != nullptr && name->column >= 0 && !steps_fast(*name->target, entry.value, entry.end)) return false;
     p = entry.end;
@@ -234,9 +234,9 @@ bool Decoder::steps_fast(Column& column, const u8* p, const u8* end) {
   while (p < end) {
     size_t size = 0;
     if (*p != make_tag(1, kLen) || (p = read_size(p + 1, end, &size, error)) == nullptr) return false;
-    Fast done = append_fast(steps, steps.rows, p, p + size);
-    if (done == Fast::kDoubt) return false;
-    if (done == Fast::kNothing) steps.fill_nulls(steps.rows + 1);
+    FastResult done = append_fast(steps, steps.rows, p, p + size);
+    if (done == FastResult::kReject) return false;
+    if (done == FastResult::kEmpty) steps.fill_nulls(steps.rows + 1);
     p += size;
   }
   if (column.first_row < 0 && steps.kind != Kind::kNone) column.first_row = rows;
@@ -244,14 +244,14 @@ bool Decoder::steps_fast(Column& column, const u8* p, const u8* end) {
   return true;
 }
 
-// What the fast way has appended of this record stands in the places it has come to.
-void Decoder::take_back() {
+// Removes what the fast path appended of the current record: rows of the names up to the position it reached.
+void Decoder::roll_back() {
   auto truncate = [this](const Names& names, size_t place) {
     for (size_t i = 0; i < names.order.size() && i <= place; ++i)
       if (names.order[i]->target != nullptr) names.order[i]->target->truncate(rows);
   };
-  truncate(features_, feature_place_);
-  truncate(lists_, list_place_);
+  truncate(features_, feature_position_);
+  truncate(lists_, list_position_);
 }
 
 void Decoder::finish() {

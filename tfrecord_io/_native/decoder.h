@@ -1,5 +1,5 @@
-// Frames in, columns out, in one pass: a record's CRC is checked and its features are parsed while its bytes are
-// in the cache.
+// Decodes frames into columns in one pass: a record's CRC is checked and its features are parsed while its bytes are in
+// the cache.
 #pragma once
 
 #include <deque>
@@ -26,7 +26,7 @@ struct Progress {
   Fault fault;
 };
 
-// A map entry in its usual form.
+// A map entry in the usual form: key, then value.
 struct FastEntry {
   const u8* key = nullptr;
   size_t key_size = 0;
@@ -40,21 +40,21 @@ class Decoder {
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
 
-  // Stops before the first record that does not fit; see Decoder.feed in engine/contract.py.
+  // Decodes records until one does not fit; see Decoder.feed in engine/contract.py.
   Progress feed(const u8* data, size_t size, size_t begin, int64_t max_records, int64_t max_bytes, bool last);
 
-  // What a stop asks for, and the answers to it.
+  // The questions of a stop (kStopNewNames, kStopEmbedded) and the calls that answer them.
   struct NewName {
     std::string text;
     bool steps;
   };
   std::vector<NewName> new_names;
   std::vector<Span> embedded;
-  // `provisional`: asked for by the record at hand, forgotten if that record is faulty.
+  // `provisional`: first met in the current record, removed again if that record is faulty.
   void add_name(const std::string& text, bool steps, bool wanted, bool provisional);
   void accept_embedded() { embedded_accepted_ = true; }
 
-  // The columns with all their rows; reset() when they have been handed over.
+  // finish() completes the columns; reset() empties them after they have been handed over.
   void finish();
   void reset();
 
@@ -64,7 +64,7 @@ class Decoder {
     Column column;
   };
   Arena arena;
-  std::deque<Slot> slots;  // places stay
+  std::deque<Slot> slots;  // a deque, so that addresses stay valid
   int64_t rows = 0;
   int64_t value_bytes = 0;
   int64_t seen = 0;
@@ -72,7 +72,7 @@ class Decoder {
   RecordType record_type;
 
  private:
-  size_t take_run(const u8* p, size_t size, int64_t records_left, int64_t bytes_left, int64_t& records);
+  size_t decode_run_of_records(const u8* p, size_t size, int64_t records_left, int64_t bytes_left, int64_t& records);
   bool parse(const u8* p, const u8* end, Fault& fault);
   bool parse_fast(const u8* p, const u8* end);
   bool features_fast(const u8* p, const u8* end);
@@ -81,28 +81,28 @@ class Decoder {
   bool skips(const FastEntry& entry) const;
   bool steps_fast(Column& column, const u8* p, const u8* end);
   bool parse_slow(const u8* p, const u8* end, Fault& fault);
-  bool ask_embedded(Walk& walk, Fault& fault);
-  bool ask_names(const Walk& walk, Fault& fault);
-  bool judge_record(const Walk& walk, Fault& fault);
-  Code judge_entry(const Slot& slot, const Entry* entry, Fault& fault);
-  bool judge_names(Fault& fault);
+  bool stop_for_embedded(Walk& walk, Fault& fault);
+  bool stop_for_names(const Walk& walk, Fault& fault);
+  bool check_record(const Walk& walk, Fault& fault);
+  Code check_entry(const Slot& slot, const Entry* entry, Fault& fault);
+  bool check_names(Fault& fault);
   void append_entry(Slot& slot, const Entry& entry);
-  void take_back();
+  void roll_back();
   void drop_provisional();
-  bool misses_required() const;
+  bool lacks_required() const;
 
   DecoderPlan plan_;
   Names features_, lists_;
-  size_t feature_place_ = 0, list_place_ = 0;  // how many entries of this record were seen
-  const u8* readable_end_ = nullptr;           // bytes up to here may be loaded
-  std::vector<const Entry*> winners_;          // by column: the entry that counts, for the columns in met_
-  std::vector<size_t> met_;                    // columns of the record at hand that there is something to say about, in order
+  size_t feature_position_ = 0, list_position_ = 0;  // entries of the current record seen so far
+  const u8* readable_end_ = nullptr;           // end of the readable bytes
+  std::vector<const Entry*> last_entries_;          // by column, valid for those in present_: the entry that counts (the last one)
+  std::vector<size_t> present_;                    // columns to check in the current record: those it has and the required ones, sorted
   std::vector<size_t> required_;
   bool embedded_accepted_ = false;
-  bool all_shaped_ = false;  // the record before was nothing but entries that look as their Shapes
-  bool is_example_ = false;  // kDetect: the record at hand is no SequenceExample
-  size_t left_out_ = 0;      // names that are known and not counted as met
-  // Names asked for by the record at hand: forgotten if it turns out faulty.
+  bool all_shaped_ = false;  // every entry of the previous record matched its Shape
+  bool is_example_ = false;  // kDetect: the current record is not a SequenceExample
+  size_t left_out_ = 0;      // names that are known in advance and do not count towards max_features
+  // Sizes before the names that the current record added; these are removed if it turns out to be faulty.
   size_t provisional_slots_ = 0, provisional_features_ = 0, provisional_lists_ = 0;
   bool provisional_ = false;
 };

@@ -1,4 +1,4 @@
-// The exact way through a record: walk it whole, judge it, then append. Taken by records that the fast way leaves.
+// The slow path of a record: walk it completely, check it, then append. Taken by records that the fast path rejects.
 #include <algorithm>
 #include <new>
 #include <unordered_set>
@@ -9,11 +9,11 @@
 namespace tfr {
 namespace {
 
-constexpr size_t kMostCells = size_t{1} << 29;  // rows times columns of one batch; 64 MiB of dense records have an eighth of it
+constexpr size_t kMaxCells = size_t{1} << 29;  // rows × columns of one batch; 64 MiB of dense records have an eighth of it
 
 std::string text_of(const Span& span) { return std::string(reinterpret_cast<const char*>(span.begin), static_cast<size_t>(span.end - span.begin)); }
 
-void blame(Fault& fault, Code code, const std::string& feature) {
+void set_feature(Fault& fault, Code code, const std::string& feature) {
   fault.code = code;
   fault.feature = feature;
   fault.has_feature = true;
@@ -24,26 +24,26 @@ void blame(Fault& fault, Code code, const std::string& feature) {
 bool Decoder::parse_slow(const u8* p, const u8* end, Fault& fault) {
   Walk walk(features_, lists_);
   bool walked = walk.run(p, end, is_example_ ? RecordType::kExample : record_type);
-  if (walk.fell_back && provisional_) {  // it looked like a SequenceExample until its lists' names were known
+  if (walk.fell_back && provisional_) {  // it looked like a SequenceExample until the names of its lists were known
     is_example_ = true;
     drop_provisional();
     return parse_slow(p, end, fault);
   }
   if (!walked) {
     fault.code = walk.error.code;
-    if (const Span* name = walk.culprit()) blame(fault, fault.code, text_of(*name));
+    if (const Span* name = walk.bad_feature()) set_feature(fault, fault.code, text_of(*name));
     fault.byte = walk.error.at - p;
     fault.expected = walk.error.expected;
     fault.got = walk.error.got;
     return false;
   }
-  if (!ask_embedded(walk, fault)) return false;
-  if (plan_.unknown == Unknown::kAsk && !ask_names(walk, fault)) return false;
-  if (!judge_record(walk, fault)) return false;
-  if (plan_.unknown == Unknown::kRefuse && !ask_names(walk, fault)) return false;
+  if (!stop_for_embedded(walk, fault)) return false;
+  if (plan_.unknown == Unknown::kAsk && !stop_for_names(walk, fault)) return false;
+  if (!check_record(walk, fault)) return false;
+  if (plan_.unknown == Unknown::kRefuse && !stop_for_names(walk, fault)) return false;
   if (record_type == RecordType::kDetect && walk.has_list && !walk.fell_back) record_type = RecordType::kSequence;
-  for (size_t column : met_)
-    if (winners_[column] != nullptr) append_entry(slots[column], *winners_[column]);
+  for (size_t column : present_)
+    if (last_entries_[column] != nullptr) append_entry(slots[column], *last_entries_[column]);
   if (p < end) {
     ++seen;
     if (!walk.has_feature && walk.has_unknown) ++foreign;
@@ -51,16 +51,16 @@ bool Decoder::parse_slow(const u8* p, const u8* end, Fault& fault) {
   return true;
 }
 
-// Stops for an answer: is this embedded schema the one in force?
-bool Decoder::ask_embedded(Walk& walk, Fault& fault) {
+// Stops for the caller to check the embedded schemas of this record.
+bool Decoder::stop_for_embedded(Walk& walk, Fault& fault) {
   if (walk.embedded.empty() || embedded_accepted_) return true;
   embedded = walk.embedded;
   fault.code = Code::kStopEmbedded;
   return false;
 }
 
-// Stops for an answer: are these features wanted?
-bool Decoder::ask_names(const Walk& walk, Fault& fault) {
+// Stops for the caller to decide which of the new features to read.
+bool Decoder::stop_for_names(const Walk& walk, Fault& fault) {
   std::vector<NewName> found;
   std::unordered_set<std::string> asked[2];
   for (const Entry& entry : walk.entries) {
@@ -69,66 +69,66 @@ bool Decoder::ask_names(const Walk& walk, Fault& fault) {
     if (asked[entry.steps].insert(name).second) found.push_back({name, entry.steps});
   }
   if (found.empty()) return true;
-  // Dense columns of records that each bring names of their own would take all memory there is: MemoryError instead.
-  if (static_cast<size_t>(rows + 1) * (slots.size() + found.size()) > kMostCells) throw std::bad_alloc();
+  // Dense columns of records that each have names of their own would take all memory: raise MemoryError instead.
+  if (static_cast<size_t>(rows + 1) * (slots.size() + found.size()) > kMaxCells) throw std::bad_alloc();
   new_names = std::move(found);
   fault.code = Code::kStopNewNames;
   return false;
 }
 
-bool Decoder::judge_record(const Walk& walk, Fault& fault) {
-  if (winners_.size() < slots.size()) winners_.resize(slots.size());
-  met_ = required_;
-  for (size_t column : met_) winners_[column] = nullptr;
+bool Decoder::check_record(const Walk& walk, Fault& fault) {
+  if (last_entries_.size() < slots.size()) last_entries_.resize(slots.size());
+  present_ = required_;
+  for (size_t column : present_) last_entries_[column] = nullptr;
   for (const Entry& entry : walk.entries) {
     if (entry.name == nullptr || entry.name->column < 0) continue;
-    met_.push_back(static_cast<size_t>(entry.name->column));
-    winners_[met_.back()] = &entry;
+    present_.push_back(static_cast<size_t>(entry.name->column));
+    last_entries_[present_.back()] = &entry;
   }
-  std::sort(met_.begin(), met_.end());
-  met_.erase(std::unique(met_.begin(), met_.end()), met_.end());
-  for (size_t column : met_) {
-    Code code = judge_entry(slots[column], winners_[column], fault);
+  std::sort(present_.begin(), present_.end());
+  present_.erase(std::unique(present_.begin(), present_.end()), present_.end());
+  for (size_t column : present_) {
+    Code code = check_entry(slots[column], last_entries_[column], fault);
     if (code == Code::kOk) continue;
-    blame(fault, code, slots[column].name);
+    set_feature(fault, code, slots[column].name);
     return false;
   }
-  return judge_names(fault);
+  return check_names(fault);
 }
 
-Code Decoder::judge_entry(const Slot& slot, const Entry* entry, Fault& fault) {
+Code Decoder::check_entry(const Slot& slot, const Entry* entry, Fault& fault) {
   const Column& column = slot.column;
   if (entry == nullptr) return column.required ? Code::kMissingFeature : Code::kOk;
   const Column& cells = slot.steps ? *column.steps : column;
   Kind running = cells.kind != Kind::kNone ? cells.kind : cells.plan_kind;
-  Code verdict = Code::kOk;
-  auto judge_cell = [&](const Pieces& pieces) {
-    if (verdict != Code::kOk) return;
+  Code code = Code::kOk;
+  auto check_cell = [&](const Pieces& pieces) {
+    if (code != Code::kOk) return;
     Measure found = measure(pieces);
-    verdict = judge(cells, pieces, found);
-    if (verdict == Code::kOk && found.kind != Kind::kNone && running != Kind::kNone && running != found.kind) verdict = Code::kKind;
+    code = check_feature(cells, pieces, found);
+    if (code == Code::kOk && found.kind != Kind::kNone && running != Kind::kNone && running != found.kind) code = Code::kKind;
     fault.expected = static_cast<int64_t>(running);
     fault.got = static_cast<int64_t>(found.kind);
-    if (verdict == Code::kValueCount) {
+    if (code == Code::kValueCount) {
       fault.expected = 1;
       fault.got = found.count;
     }
     if (running == Kind::kNone) running = found.kind;
   };
   if (slot.steps) {
-    for_each_step(entry->values, [&](Span step) { judge_cell(Pieces{step}); });
+    for_each_step(entry->values, [&](Span step) { check_cell(Pieces{step}); });
   } else {
-    judge_cell(entry->values);
+    check_cell(entry->values);
   }
-  return verdict;
+  return code;
 }
 
-// The names that this record brought: not too many, and none of a column in the other map.
-bool Decoder::judge_names(Fault& fault) {
+// Checks the names that this record added: not too many, and none used by both context and feature lists.
+bool Decoder::check_names(Fault& fault) {
   if (!provisional_) return true;
   size_t total = features_.size() + lists_.size() - left_out_;
   if (total > static_cast<size_t>(plan_.max_features)) {
-    blame(fault, Code::kTooManyFeatures, new_names.back().text);
+    set_feature(fault, Code::kTooManyFeatures, new_names.back().text);
     fault.expected = plan_.max_features;
     fault.got = static_cast<int64_t>(total);
     return false;
@@ -137,7 +137,7 @@ bool Decoder::judge_names(Fault& fault) {
     const std::string& name = slots[i].name;
     Name* other = (slots[i].steps ? features_ : lists_).find(reinterpret_cast<const u8*>(name.data()), name.size());
     if (other == nullptr || other->column < 0) continue;
-    blame(fault, Code::kNameInBoth, name);
+    set_feature(fault, Code::kNameInBoth, name);
     return false;
   }
   return true;

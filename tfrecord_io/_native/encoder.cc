@@ -8,7 +8,7 @@
 namespace tfr {
 namespace {
 
-constexpr size_t kMostPayload = 0x7fffffff;
+constexpr size_t kMaxPayload = 0x7fffffff;
 constexpr u8 kItem = make_tag(1, kLen);
 
 inline size_t varint_size(uint64_t value) { return (static_cast<size_t>(std::bit_width(value | 1)) * 9 + 64) / 64; }
@@ -48,7 +48,7 @@ inline Range values_of(const Source& source, int64_t row) {
   return {row, row + 1};
 }
 
-// Bytes of the list's content without the packed header; for kBytes: of all its fields.
+// Size of the list's content without the packed header; for kBytes of all its fields.
 size_t content_size(const Source& source, Range range) {
   size_t size = 0;
   if (source.kind == Kind::kFloat) return static_cast<size_t>(range.end - range.begin) * 4;
@@ -61,7 +61,7 @@ size_t content_size(const Source& source, Range range) {
   return size;
 }
 
-// Sizes of the messages around a cell's values, from the inside out.
+// Sizes of the messages around a cell's values, from the inside out; of a short entry only `content`, with feature = 0.
 struct CellSize {
   size_t content = 0;  // packed run, or the fields of a BytesList
   size_t list = 0;     // BytesList, FloatList or Int64List
@@ -100,14 +100,14 @@ u8* put_cell(u8* out, const Source& source, int64_t row, const CellSize& size) {
 constexpr size_t kShortEntry = 129;  // tag, length and up to 127 bytes: every length has one byte
 constexpr size_t kLong = kShortEntry;
 
-// Bytes of the only value of a scalar's cell.
+// Size of the value of a scalar cell.
 inline size_t value_size(const Source& source, int64_t row) {
   if (source.kind == Kind::kFloat) return 4;
   if (source.kind == Kind::kInt64) return varint_size(reinterpret_cast<const uint64_t*>(source.values)[row]);
   return static_cast<size_t>(source.value_offsets[row + 1] - source.value_offsets[row]);
 }
 
-// An entry of one value of n bytes, by its shape; Shape::kMost bytes may be written over.
+// Writes an entry of one value of n bytes by its shape; Shape::kMost bytes at `out` are writable.
 inline u8* put_short(u8* out, const Shape& shape, const Source& source, int64_t row, size_t n) {
   std::memcpy(out, shape.base(), Shape::kMost);
   u8 more = static_cast<u8>(n);
@@ -137,7 +137,7 @@ class Encoder {
     }
   }
 
-  // Bytes of the record's message.
+  // Size of the record's message.
   size_t measure(int64_t row) {
     context_ = lists_ = 0;
     has_lists_ = false;
@@ -167,7 +167,7 @@ class Encoder {
     return field_size(context_) + (sequence_ && has_lists_ ? field_size(lists_) : 0);
   }
 
-  // Writes what measure() counted.
+  // Writes the message that measure() was last called for.
   u8* put(u8* out, int64_t row) {
     out = put_header(out, kItem, context_);
     for (size_t c = 0; c < columns_.size(); ++c) {
@@ -236,7 +236,7 @@ Encoded encode(const std::vector<Source>& sources, const std::vector<int>& colum
   for (int64_t row = begin; row < end; ++row) {
     size_t before = row == begin ? prefix.size() : 0;
     size_t length = before + encoder.measure(row);
-    if (length > kMostPayload) break;
+    if (length > kMaxPayload) break;
     done.buffer.reserve(done.size + kFrameBytes + length + Shape::kMost, done.size);
     u8* frame = done.buffer.as<u8>() + done.size;
     u8* payload = frame + kHeaderBytes;

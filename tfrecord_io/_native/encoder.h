@@ -1,4 +1,4 @@
-// Columns in, framed records out: each record's size is counted first, then it is written once.
+// Encodes columns into framed records: each record's size is computed first, then it is written once.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tfr {
 
-// One column's buffers as they came; nullptr where there are none.
+// One column's buffers, borrowed from the caller; nullptr if absent.
 struct Source {
   std::string name;
   Kind kind = Kind::kNone;
@@ -24,10 +24,10 @@ struct Source {
 struct Encoded {
   Buffer buffer;
   size_t size = 0;
-  int64_t rows = 0;  // fewer than asked only where the next record would be over protobuf's limit
+  int64_t rows = 0;  // fewer than requested only if the next record would exceed protobuf's limit
 };
 
-// `columns`: the Sources that are features, by index; `prefix` stands before the first payload.
+// `columns`: indices of the Sources that are features; `prefix` is put in front of the first record's message.
 Encoded encode(const std::vector<Source>& sources, const std::vector<int>& columns, int64_t begin, int64_t end, const std::string& prefix,
                bool sequence);
 

@@ -7,18 +7,18 @@
 namespace tfr {
 namespace {
 
-inline bool looks_like(const Shape& shape, const u8* p, size_t n) {
+inline bool matches(const Shape& shape, const u8* p, size_t n) {
   for (size_t i = 0; i < shape.head(); ++i)
     if (p[i] != static_cast<u8>(shape.base()[i] + (shape.varies()[i] & n))) return false;
   return true;
 }
 
-inline bool exact_number(const u8* p, size_t n, uint64_t* out) {
+inline bool read_exact(const u8* p, size_t n, uint64_t* out) {
   WireError error;
   return n != 0 && read_varint(p, p + n, out, error) == p + n;
 }
 
-inline bool surely_text(const u8*, size_t) { return false; }
+inline bool is_plain_ascii(const u8*, size_t) { return false; }
 
 inline uint32_t checksum(const u8* p, size_t n) { return masked_crc32c(p, n); }
 

@@ -8,7 +8,7 @@
 #include "feature.h"
 #include "frame.h"
 
-// From here on code is made for these instructions; what the headers above brought was not.
+// Code from here on is compiled for these instructions, the headers above are not.
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2,sse4.2"))), apply_to = function)
 #else
@@ -27,15 +27,15 @@ inline uint32_t compare(const Shape& shape, const u8* p, size_t at, __m256i more
   return static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(expected, found)));
 }
 
-inline bool looks_like(const Shape& shape, const u8* p, size_t n) {
+inline bool matches(const Shape& shape, const u8* p, size_t n) {
   __m256i more = _mm256_set1_epi8(static_cast<char>(n));
-  uint64_t equal = compare(shape, p, 0, more) | shape.beyond();
+  uint64_t equal = compare(shape, p, 0, more) | shape.after_head();
   if (shape.head() > 32) equal |= static_cast<uint64_t>(compare(shape, p, 32, more)) << 32;
   return equal == ~uint64_t{0};
 }
 
-// Without a branch on n, which is as random as the values.
-inline bool exact_number(const u8* p, size_t n, uint64_t* out) {
+// Without a branch on n, which is as unpredictable as the values.
+inline bool read_exact(const u8* p, size_t n, uint64_t* out) {
   constexpr uint64_t kGroups = 0x7f7f7f7f7f7f7f7fu, kMore = 0x8080808080808080u;
   if (n - 1 >= 10) return false;
   unsigned bits = static_cast<unsigned>(8 * n), high_bits = bits > 64 ? bits - 64 : 0;
@@ -47,14 +47,14 @@ inline bool exact_number(const u8* p, size_t n, uint64_t* out) {
 }
 
 // Printable ASCII of at most 32 bytes.
-inline bool surely_text(const u8* p, size_t n) {
+inline bool is_plain_ascii(const u8* p, size_t n) {
   __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   __m256i low = _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), bytes), del = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(0x7f));
   uint32_t other = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_or_si256(low, del)));
   return n <= 32 && _bzhi_u32(other, static_cast<unsigned>(n)) == 0;
 }
 
-constexpr size_t kShort = 192;  // below, one chain of the CRC instruction will do
+constexpr size_t kShort = 192;  // below this size one chain of the CRC instruction is fast enough
 
 inline uint32_t checksum(const u8* p, size_t n) {
   if (n == 8) return mask_crc(~static_cast<uint32_t>(_mm_crc32_u64(0xffffffffu, load64(p))));
@@ -77,8 +77,8 @@ namespace tfr {
 const Runs* runs_x86() {
   static const Runs fast = {run_records, run_entries};
   __builtin_cpu_init();
-  bool there = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && crc32c_x86() != nullptr;
-  return there ? &fast : nullptr;
+  bool supported = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && crc32c_x86() != nullptr;
+  return supported ? &fast : nullptr;
 }
 
 }  // namespace tfr

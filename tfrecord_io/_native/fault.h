@@ -1,4 +1,4 @@
-// What went wrong and where, as a value: the kernel words no message (engine/contract.py has the same numbers).
+// Errors as values: a code and a position. Messages are written in Python (engine/contract.py has the same numbers).
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ enum class Code : int {
   kTooManyFeatures = 38,
   kNameInBoth = 39,
 
-  // Not faults: the decoder waits for an answer and is fed again from the same record.
+  // Not faults: the decoder needs an answer from the caller, who then feeds it again from the same record.
   kStopNewNames = 48,
   kStopEmbedded = 49,
 };
@@ -49,7 +49,7 @@ struct Fault {
   int64_t record = 0;   // index among the records of this call
   int64_t offset = 0;   // first byte of the record's header in the call's data
   int64_t byte = -1;    // byte inside the payload
-  std::string feature;  // empty and has_feature false where none
+  std::string feature;  // valid if has_feature
   bool has_feature = false;
   int64_t expected = 0;
   int64_t got = 0;

@@ -8,7 +8,7 @@ namespace {
 
 constexpr u8 kItem = make_tag(1, kLen);  // BytesList.value, and the packed form of the others
 
-// Length prefix that spans exactly to `end`.
+// Reads a length prefix; nullptr unless it spans exactly to `end`.
 inline const u8* exact_size(const u8* p, const u8* end) {
   if (p < end && *p < 0x80) return *p == end - (p + 1) ? p + 1 : nullptr;
   WireError error;
@@ -17,26 +17,26 @@ inline const u8* exact_size(const u8* p, const u8* end) {
   return p != nullptr && p + size == end ? p : nullptr;
 }
 
-Fast int64_list(Column& column, const u8* p, const u8* end) {
+FastResult int64_list(Column& column, const u8* p, const u8* end) {
   WireError error;
   uint64_t value = 0;
   if (p == end) {
-    if (column.layout == Layout::kScalar) return Fast::kDoubt;
+    if (column.layout == Layout::kScalar) return FastResult::kReject;
     column.close_list_row();
-    return Fast::kDone;
+    return FastResult::kDone;
   }
   if (*p == make_tag(1, kVarint)) {  // one value, not packed
-    if (read_varint(p + 1, end, &value, error) != end) return Fast::kDoubt;
+    if (read_varint(p + 1, end, &value, error) != end) return FastResult::kReject;
   } else {
-    if (*p != kItem || (p = exact_size(p + 1, end)) == nullptr) return Fast::kDoubt;
+    if (*p != kItem || (p = exact_size(p + 1, end)) == nullptr) return FastResult::kReject;
     if (column.layout == Layout::kList) {
       int64_t count = decode_run(p, end, column.room_int64(static_cast<size_t>(end - p)));
-      if (count < 0) return Fast::kDoubt;
+      if (count < 0) return FastResult::kReject;
       column.value_count += count;
       column.close_list_row();
-      return Fast::kDone;
+      return FastResult::kDone;
     }
-    if (read_varint(p, end, &value, error) != end) return Fast::kDoubt;
+    if (read_varint(p, end, &value, error) != end) return FastResult::kReject;
   }
   if (column.layout == Layout::kScalar) {
     column.append_int64(static_cast<int64_t>(value));
@@ -45,54 +45,54 @@ Fast int64_list(Column& column, const u8* p, const u8* end) {
     column.value_count += 1;
     column.close_list_row();
   }
-  return Fast::kDone;
+  return FastResult::kDone;
 }
 
-Fast float_list(Column& column, const u8* p, const u8* end) {
+FastResult float_list(Column& column, const u8* p, const u8* end) {
   if (p == end) {
-    if (column.layout == Layout::kScalar) return Fast::kDoubt;
+    if (column.layout == Layout::kScalar) return FastResult::kReject;
     column.close_list_row();
-    return Fast::kDone;
+    return FastResult::kDone;
   }
   if (*p == make_tag(1, kFixed32)) {
-    if (end - p != 5) return Fast::kDoubt;
+    if (end - p != 5) return FastResult::kReject;
     ++p;
   } else if (*p != kItem || (p = exact_size(p + 1, end)) == nullptr || (end - p) % 4 != 0) {
-    return Fast::kDoubt;
+    return FastResult::kReject;
   }
   size_t count = static_cast<size_t>(end - p) / 4;
   if (column.layout == Layout::kScalar) {
-    if (count != 1) return Fast::kDoubt;
+    if (count != 1) return FastResult::kReject;
     column.append_float(p);
-    return Fast::kDone;
+    return FastResult::kDone;
   }
   if (count != 0) std::memcpy(column.room_float(count), p, count * 4);
   column.value_count += static_cast<int64_t>(count);
   column.close_list_row();
-  return Fast::kDone;
+  return FastResult::kDone;
 }
 
-Fast bytes_list(Column& column, int64_t row, const u8* p, const u8* end) {
+FastResult bytes_list(Column& column, int64_t row, const u8* p, const u8* end) {
   if (column.layout == Layout::kScalar) {
-    if (p == end || *p != kItem || (p = exact_size(p + 1, end)) == nullptr) return Fast::kDoubt;
+    if (p == end || *p != kItem || (p = exact_size(p + 1, end)) == nullptr) return FastResult::kReject;
     size_t size = static_cast<size_t>(end - p);
-    if (!text_fits(column, row, p, size)) return Fast::kDoubt;
+    if (!text_fits(column, row, p, size)) return FastResult::kReject;
     column.append_bytes(p, size);
-    return Fast::kDone;
+    return FastResult::kDone;
   }
   WireError error;
   while (p < end) {
     size_t size;
-    if (*p != kItem || (p = read_size(p + 1, end, &size, error)) == nullptr) return Fast::kDoubt;
-    if (!text_fits(column, row, p, size)) return Fast::kDoubt;
+    if (*p != kItem || (p = read_size(p + 1, end, &size, error)) == nullptr) return FastResult::kReject;
+    if (!text_fits(column, row, p, size)) return FastResult::kReject;
     column.append_value(p, size);
     p += size;
   }
   column.close_list_row();
-  return Fast::kDone;
+  return FastResult::kDone;
 }
 
-Fast dispatch(Column& column, int64_t row, Kind kind, const u8* p, const u8* end) {
+FastResult dispatch(Column& column, int64_t row, Kind kind, const u8* p, const u8* end) {
   switch (kind) {
     case Kind::kInt64:
       return int64_list(column, p, end);
@@ -115,18 +115,18 @@ bool text_fits(Column& column, int64_t row, const u8* p, size_t size) {
   return true;
 }
 
-Fast append_fast(Column& column, int64_t row, const u8* p, const u8* end) {
-  if (column.rows > row) return Fast::kDoubt;  // the second entry of a name
-  if (p == end) return Fast::kNothing;
+FastResult append_fast(Column& column, int64_t row, const u8* p, const u8* end) {
+  if (column.rows > row) return FastResult::kReject;  // the name's second entry in this record
+  if (p == end) return FastResult::kEmpty;
   u8 tag = *p;
   Kind kind = static_cast<Kind>(tag >> 3);
-  if ((tag & 7) != kLen || tag < kItem || kind > Kind::kInt64 || (p = exact_size(p + 1, end)) == nullptr) return Fast::kDoubt;
-  if (!column.accepts(kind)) return Fast::kDoubt;
+  if ((tag & 7) != kLen || tag < kItem || kind > Kind::kInt64 || (p = exact_size(p + 1, end)) == nullptr) return FastResult::kReject;
+  if (!column.accepts(kind)) return FastResult::kReject;
   column.fill_nulls(row);
   if (column.kind == Kind::kNone) column.start(kind);
-  Fast done = dispatch(column, row, kind, p, end);
-  if (done == Fast::kDoubt && column.layout == Layout::kScalar && column.plan_layout == Layout::kAny) {
-    column.become_list();  // the usual reason: other than one value
+  FastResult done = dispatch(column, row, kind, p, end);
+  if (done == FastResult::kReject && column.layout == Layout::kScalar && column.plan_layout == Layout::kAny) {
+    column.become_list();  // the usual reason: not exactly one value
     done = dispatch(column, row, kind, p, end);
   }
   return done;

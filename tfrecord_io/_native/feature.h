@@ -1,5 +1,5 @@
-// One tf.train.Feature into one column. Two ways: the fast one knows the form that every writer uses, the
-// exact one knows all that protobuf allows; where the fast one is in doubt it leaves no row and says so.
+// Appends one tf.train.Feature to one column. The fast path handles the form that all known writers produce, the slow path
+// all forms that protobuf allows; a Feature that the fast path rejects is left to the slow path.
 #pragma once
 
 #include <vector>
@@ -14,31 +14,32 @@ struct Span {
   const u8* end;
 };
 
-enum class Fast { kDone, kNothing, kDoubt };  // kNothing: kindless, no row was appended
+// kEmpty: the Feature has no kind, no row was appended. kReject: the slow path must take the record.
+enum class FastResult { kDone, kEmpty, kReject };
 
-// May the column have these bytes as a value of row `row`? Notes there that they are no text, where that is asked.
+// Whether the column may have these bytes as a value of row `row`. With Text::kTrack records the first row that is not text.
 bool text_fits(Column& column, int64_t row, const u8* p, size_t size);
 
 // Appends the Feature as row `row` of `column`.
-Fast append_fast(Column& column, int64_t row, const u8* p, const u8* end);
+FastResult append_fast(Column& column, int64_t row, const u8* p, const u8* end);
 
-// Walks [p, end) as a Feature as protobuf would. False: malformed, `error` says where.
+// Whether [p, end) is a well-formed Feature, as protobuf would parse it; if not, sets `error`.
 bool validate_feature(const u8* p, const u8* end, int depth, WireError& error);
 
-// A valid Feature given in pieces (protobuf joins them).
+// A valid Feature, possibly in several pieces, which protobuf merges.
 using Pieces = std::vector<Span>;
 
 struct Measure {
   Kind kind = Kind::kNone;
   int64_t count = 0;
-  int switches = 0;  // lists before this one were of other kinds, and do not count
+  int switches = 0;  // changes of kind between lists; only the lists after the last one count
 };
 Measure measure(const Pieces& pieces);
 
-// What the plan of the column says against this Feature; kOk if nothing.
-Code judge(const Column& column, const Pieces& pieces, const Measure& found);
+// Checks the Feature against the column's plan; kOk if it may be appended.
+Code check_feature(const Column& column, const Pieces& pieces, const Measure& found);
 
-// Appends a Feature that judge() accepted.
+// Appends a Feature that check_feature() accepted.
 void append_slow(Column& column, int64_t row, const Pieces& pieces, const Measure& found);
 
 }  // namespace tfr

@@ -1,4 +1,4 @@
-// The exact way: all of protobuf's wire forms, for the records in which the fast way is in doubt.
+// The slow path: all of protobuf's wire forms, for records that the fast path rejects.
 #include "feature.h"
 #include "text.h"
 
@@ -25,7 +25,7 @@ void for_each_list(const Pieces& pieces, F&& on_list) {
   }
 }
 
-// Calls on_value(begin, end) for each value of a valid list: 4 bytes of a float, a varint, or the bytes themselves.
+// Calls on_value(begin, end) for each value of a valid list: a float's 4 bytes, a varint, or the bytes themselves.
 template <class F>
 void for_each_value(Kind kind, const u8* p, const u8* end, F&& on_value) {
   WireError error;
@@ -34,8 +34,8 @@ void for_each_value(Kind kind, const u8* p, const u8* end, F&& on_value) {
   while (p < end) {
     uint32_t tag = 0;
     p = read_tag(p, end, &tag, error);
-    bool mine = tag >> 3 == 1;
-    if (mine && (tag & 7) == kLen) {
+    bool is_value = tag >> 3 == 1;
+    if (is_value && (tag & 7) == kLen) {
       p = read_size(p, end, &size, error);
       const u8* stop = p + size;
       if (kind == Kind::kBytes) on_value(p, stop);
@@ -48,11 +48,11 @@ void for_each_value(Kind kind, const u8* p, const u8* end, F&& on_value) {
           q = next;
         }
       p = stop;
-    } else if (mine && kind == Kind::kInt64 && (tag & 7) == kVarint) {
+    } else if (is_value && kind == Kind::kInt64 && (tag & 7) == kVarint) {
       const u8* next = read_varint(p, end, &ignored, error);
       on_value(p, next);
       p = next;
-    } else if (mine && kind == Kind::kFloat && (tag & 7) == kFixed32) {
+    } else if (is_value && kind == Kind::kFloat && (tag & 7) == kFixed32) {
       on_value(p, p + 4);
       p += 4;
     } else {
@@ -61,7 +61,7 @@ void for_each_value(Kind kind, const u8* p, const u8* end, F&& on_value) {
   }
 }
 
-// The values that count: those of the last kind's unbroken run of lists.
+// Calls on_value for the values that count: those of the last unbroken run of lists of one kind.
 template <class F>
 void for_each_kept(const Pieces& pieces, const Measure& found, F&& on_value) {
   int switches = 0;
@@ -129,18 +129,18 @@ Measure measure(const Pieces& pieces) {
   return found;
 }
 
-Code judge(const Column& column, const Pieces& pieces, const Measure& found) {
+Code check_feature(const Column& column, const Pieces& pieces, const Measure& found) {
   if (found.kind == Kind::kNone) return column.required ? Code::kMissingFeature : Code::kOk;
   if (!column.accepts(found.kind)) return Code::kKind;
   if (column.plan_layout == Layout::kScalar && found.count != 1) return Code::kValueCount;
   if (found.kind != Kind::kBytes || column.text == Text::kNo || column.text == Text::kTrack) return Code::kOk;
-  Code verdict = Code::kOk;
+  Code code = Code::kOk;
   for_each_kept(pieces, found, [&](const u8* p, const u8* end) {
     size_t size = static_cast<size_t>(end - p);
-    if (column.text == Text::kUtf8 && !is_utf8(p, size)) verdict = Code::kNotUtf8;
-    if (column.text == Text::kStrict && !is_text(p, size)) verdict = Code::kNotText;
+    if (column.text == Text::kUtf8 && !is_utf8(p, size)) code = Code::kNotUtf8;
+    if (column.text == Text::kStrict && !is_text(p, size)) code = Code::kNotText;
   });
-  return verdict;
+  return code;
 }
 
 void append_slow(Column& column, int64_t row, const Pieces& pieces, const Measure& found) {

@@ -14,7 +14,7 @@ constexpr size_t kHeaderBytes = 12, kFooterBytes = 4, kFrameBytes = kHeaderBytes
 
 struct FrameHeader {
   Code code = Code::kOk;
-  bool whole = false;  // payload and footer are there
+  bool whole = false;  // payload and footer are complete
   int64_t length = 0;
   int64_t byte = -1;
   int64_t expected = 0;
@@ -27,7 +27,7 @@ struct FrameHeader {
   }
 };
 
-// `last`: nothing follows these bytes, so a record that they cut is a fault.
+// `last`: no data follows, so an incomplete record is a fault.
 inline FrameHeader read_frame(const u8* p, size_t left, int64_t max_record_bytes, bool last) {
   FrameHeader header;
   if (left < kHeaderBytes) {
@@ -59,6 +59,7 @@ inline void check_payload(const u8* payload, FrameHeader& header) {
   header.byte = header.length;
 }
 
+// Positions and lengths of the payloads of one call of scan().
 struct FrameList {
   std::vector<int64_t> starts, lengths;
   int64_t consumed = 0;
@@ -67,7 +68,7 @@ struct FrameList {
 
 FrameList scan(const u8* data, size_t size, size_t begin, int64_t max_records, bool check_crc, int64_t max_record_bytes, bool last);
 
-// Writes the frame around a payload of `length` bytes that already stands at out + kHeaderBytes.
+// Writes header and footer around a payload of `length` bytes that is already at out + kHeaderBytes.
 inline void close_frame(u8* out, size_t length) {
   uint64_t size = length;
   std::memcpy(out, &size, 8);

@@ -1,4 +1,4 @@
-// Feature names → columns: the order of the record before is tried first, then a hash.
+// Feature names → columns: the order of the previous record is tried first, then a hash table.
 #pragma once
 
 #include <cstring>
@@ -12,19 +12,19 @@
 
 namespace tfr {
 
-// How a map entry of one value looks on the wire up to that value: 0A Le 0A Lk key 12 Lv tag Ll 0A n, where the three
-// outer lengths follow from n as long as each has one byte. One comparison tells name, kind and all lengths.
+// The bytes of a map entry with a single value, up to that value: 0A Le 0A Lk key 12 Lv tag Ll 0A n. The three outer
+// lengths follow from n as long as each has one byte, so one comparison checks name, kind and all lengths.
 class Shape {
  public:
   static constexpr size_t kMost = 64;
-  static constexpr size_t kReach = kMost + 32;  // bytes from the entry's first on that a look at it may load
+  static constexpr size_t kReach = kMost + 32;  // bytes from the start of the entry that a comparison may load
 
   size_t head() const { return head_; }
-  static constexpr size_t kMostShort = 117;  // bytes of a value whose entry has lengths of one byte, whatever the name
-  // Bytes of the value that stands at `value`.
+  static constexpr size_t kMaxShort = 117;  // up to here all lengths of the entry have one byte, for any name that fits
+  // Size of the value that starts at `value`.
   size_t value_size(const u8* value) const { return fixed_ != 0 ? fixed_ : value[-1]; }
-  uint64_t beyond() const { return beyond_; }
-  // A long value: its lengths have more than a byte, so only the same length looks the same.
+  uint64_t after_head() const { return after_head_; }
+  // A long value: its lengths have more than one byte, so the shape matches this value size only.
   void learn_long(const u8* entry, const u8* value, const u8* end, Kind kind) {
     size_t head = static_cast<size_t>(value - entry), size = static_cast<size_t>(end - value);
     if (head > kMost) return;
@@ -33,7 +33,7 @@ class Shape {
     std::memcpy(base_, entry, head);
     head_ = head;
     fixed_ = size;
-    beyond_ = head == 64 ? 0 : ~uint64_t{0} << head;
+    after_head_ = head == 64 ? 0 : ~uint64_t{0} << head;
   }
 
   bool is_long() const { return fixed_ != 0; }
@@ -54,23 +54,23 @@ class Shape {
     std::memcpy(base_ + 4 + k, rest, 6);
     for (size_t at : {size_t{1}, k + 5, k + 7, k + 9}) varies_[at] = 0xff;
     head_ = head;
-    beyond_ = head == 64 ? 0 : ~uint64_t{0} << head;
+    after_head_ = head == 64 ? 0 : ~uint64_t{0} << head;
   }
 
  private:
-  alignas(32) u8 base_[kMost] = {};    // what stands there where n is 0
+  alignas(32) u8 base_[kMost] = {};    // the bytes for n = 0
   alignas(32) u8 varies_[kMost] = {};  // 0xff where n is added
-  size_t head_ = 1;  // bytes before the value; 1 with an empty base: nothing looks like this
-  size_t fixed_ = 0;     // bytes of the value, where they are always as many
-  uint64_t beyond_ = 0;  // bits of the bytes behind the head
+  size_t head_ = 1;  // bytes before the value; 1 with an empty base matches nothing
+  size_t fixed_ = 0;     // size of the value if it is fixed (long values), else 0
+  uint64_t after_head_ = 0;  // mask of the bytes after the head
   Kind kind_ = Kind::kNone;
 };
 
 struct Name {
   std::string text;
-  int32_t column = -1;       // −1: left out
+  int32_t column = -1;       // −1: not read
   Column* target = nullptr;  // that column
-  int learnt = 0;            // how often its Shape was; lengths that keep changing are not worth it
+  int learn_count = 0;            // how often its Shape was learned; limited, as lengths that keep changing are not worth it
   Shape shape;
 
   bool is(const u8* data, size_t size) const {
@@ -100,7 +100,7 @@ class Names {
     }
   }
 
-  // Forgets all but the first `count` names.
+  // Removes all but the first `count` names.
   void keep(size_t count) {
     order.clear();
     names_.resize(count);
@@ -110,7 +110,7 @@ class Names {
 
   size_t size() const { return names_.size(); }
 
-  // The name that stood at this place of the record before.
+  // The names of the previous record, in its order.
   std::vector<Name*> order;
 
  private:
@@ -134,7 +134,7 @@ class Names {
     return h ^ h >> 32;
   }
 
-  std::deque<Name> names_;  // places stay
+  std::deque<Name> names_;  // a deque, so that addresses stay valid
   std::vector<int32_t> slots_;
 };
 

@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint32_t kFirst = make_tag(1, kLen), kSecond = make_tag(2, kLen);
 
-// How many groups may still be opened inside a message so deep: protobuf counts both.
+// How many groups may still be opened inside messages of this depth: protobuf counts both.
 constexpr int kRecordDepth = kDepthLimit, kMapDepth = 99, kEntryDepth = 98, kValueDepth = 97;
 
 bool validate_steps(const u8* p, const u8* end, WireError& error) {
@@ -38,7 +38,7 @@ bool Walk::run(const u8* p, const u8* end, RecordType type) {
   embedded.clear();
   has_feature = has_unknown = has_list = false;
   error = WireError();
-  has_culprit_ = false;
+  has_bad_feature_ = false;
   fell_back = true;
   return record(p, end, false);  // field 2 is an unknown field of an Example
 }
@@ -89,7 +89,7 @@ bool Walk::entry(const u8* p, const u8* end, bool steps) {
   Entry found;
   found.key = {p, p};
   found.steps = steps;
-  bool hollow = true;  // neither key nor value
+  bool empty = true;  // neither key nor value
   while (p < end) {
     uint32_t tag = 0;
     size_t size = 0;
@@ -98,7 +98,7 @@ bool Walk::entry(const u8* p, const u8* end, bool steps) {
       if ((p = skip(p, end, tag, kEntryDepth)) == nullptr) return false;
       continue;
     }
-    hollow = false;
+    empty = false;
     if ((p = read_size(p, end, &size, error)) == nullptr) return false;
     if (tag == kSecond) {
       found.values.push_back({p, p + size});
@@ -110,16 +110,16 @@ bool Walk::entry(const u8* p, const u8* end, bool steps) {
     }
     p += size;
   }
-  has_feature |= !hollow;
-  has_list |= !hollow && steps;
+  has_feature |= !empty;
+  has_list |= !empty && steps;
   found.name = (steps ? lists_ : features_).find(found.key.begin, static_cast<size_t>(found.key.end - found.key.begin));
-  bool parsed = found.name != nullptr && found.name->column >= 0;  // what is left out is not parsed
+  bool parsed = found.name != nullptr && found.name->column >= 0;  // features that are not read are not parsed
   for (const Span& value : found.values) {
     if (!parsed) break;
     bool good = steps ? validate_steps(value.begin, value.end, error) : validate_feature(value.begin, value.end, kValueDepth, error);
     if (good) continue;
-    culprit_ = found.key;
-    has_culprit_ = true;
+    bad_feature_ = found.key;
+    has_bad_feature_ = true;
     return false;
   }
   entries.push_back(std::move(found));

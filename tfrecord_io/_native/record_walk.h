@@ -1,4 +1,4 @@
-// The exact walk over one record: its map entries in wire order, everything checked that protobuf checks.
+// The slow path's walk over one record: its map entries in wire order, with all the checks that protobuf makes.
 #pragma once
 
 #include <vector>
@@ -9,14 +9,14 @@
 namespace tfr {
 
 enum class RecordType : int { kExample = 1, kSequence = 2, kDetect = 3 };
-// Features that have no name yet: asked for before the record is judged, left out, or told behind all else.
+// Features whose names are new: ask the caller before the record is checked, skip them, or ask after all other checks.
 enum class Unknown : int { kAsk = 0, kSkip = 1, kRefuse = 2 };
 
 constexpr uint32_t kEmbeddedField = 21574;
 
 struct Entry {
   Span key;
-  Pieces values;  // protobuf joins several
+  Pieces values;  // protobuf merges several
   Name* name = nullptr;
   bool steps = false;
 };
@@ -25,17 +25,17 @@ class Walk {
  public:
   Walk(Names& features, Names& lists) : features_(features), lists_(lists) {}
 
-  // False: malformed. kDetect: a SequenceExample where it parses as one and holds a feature list, else an Example.
+  // False if malformed. kDetect: a SequenceExample if it parses as one and has a feature list, else an Example.
   bool run(const u8* p, const u8* end, RecordType type);
 
   std::vector<Entry> entries;
   std::vector<Span> embedded;
   WireError error;
-  const Span* culprit() const { return has_culprit_ ? &culprit_ : nullptr; }  // name of the feature that is malformed
+  const Span* bad_feature() const { return has_bad_feature_ ? &bad_feature_ : nullptr; }  // name of the malformed feature
   bool has_feature = false;  // some entry has a key or a value
   bool has_unknown = false;
-  bool fell_back = false;  // kDetect: what did not parse as a SequenceExample was walked as an Example
-  bool has_list = false;  // some entry of the feature lists has a key or a value
+  bool fell_back = false;  // kDetect: did not parse as a SequenceExample and was walked as an Example
+  bool has_list = false;  // same, of the feature lists
 
  private:
   bool record(const u8* p, const u8* end, bool sequence);
@@ -49,8 +49,8 @@ class Walk {
 
   Names& features_;
   Names& lists_;
-  Span culprit_{nullptr, nullptr};
-  bool has_culprit_ = false;
+  Span bad_feature_{nullptr, nullptr};
+  bool has_bad_feature_ = false;
 };
 
 // Calls on_step(span) for each Feature of a valid FeatureList.

@@ -1,4 +1,4 @@
-// 32 bytes a step: one mask holds where the varints end, so that the loads do not wait for one another.
+// Decodes 32 bytes per step: one mask holds the ends of all varints, so the loads do not depend on one another.
 #include "varint.h"
 
 #if defined(__x86_64__)
@@ -24,7 +24,7 @@ __attribute__((target("avx2,bmi,bmi2"))) inline void widen(__m256i bytes, int64_
   }
 }
 
-// The varint of `length` bytes at p, where 8 bytes can be loaded at p and length ≤ 10.
+// The varint of `length` ≤ 10 bytes at p; 8 bytes are readable at p.
 __attribute__((target("avx2,bmi,bmi2"))) inline uint64_t one(const u8* p, unsigned length) {
   uint64_t word = load64(p);
   if (length <= 8) return _pext_u64(word, _bzhi_u64(kPayloadBits, length * 8));
@@ -35,7 +35,7 @@ __attribute__((target("avx2,bmi,bmi2"))) inline uint64_t one(const u8* p, unsign
 
 __attribute__((target("avx2,bmi,bmi2"))) int64_t avx2(const u8* p, const u8* end, int64_t* out) {
   int64_t* start = out;
-  while (end - p >= 40) {  // 32 of the mask, 8 more that a load may touch
+  while (end - p >= 40) {  // 32 bytes for the mask, and 8 more that a load may touch
     __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     uint32_t ends = ~static_cast<uint32_t>(_mm256_movemask_epi8(bytes));
     if (ends == 0xffffffffu) {

@@ -1,5 +1,5 @@
-// Protobuf's wire format, with the answers of its C++ parser (protobuf.dev/programming-guides/encoding).
-// Every function takes [p, end), returns the place after what it read, or nullptr with `error` set.
+// Protobuf's wire format, accepting and rejecting what its C++ parser does (protobuf.dev/programming-guides/encoding).
+// Every function reads from [p, end) and returns the position after what it read, or nullptr with `error` set.
 #pragma once
 
 #include <cstring>
@@ -38,7 +38,7 @@ inline const u8* read_varint(const u8* p, const u8* end, uint64_t* out, WireErro
   for (int shift = 0; shift < 70; shift += 7) {
     if (p == end) return error.set(Code::kVarintTruncated, start);
     u8 byte = *p++;
-    value |= static_cast<uint64_t>(byte & 0x7f) << shift;  // the tenth byte's upper bits fall off, as in protobuf
+    value |= static_cast<uint64_t>(byte & 0x7f) << shift;  // the tenth byte's upper bits are dropped, as in protobuf
     if (byte < 0x80) {
       *out = value;
       return p;
@@ -47,7 +47,7 @@ inline const u8* read_varint(const u8* p, const u8* end, uint64_t* out, WireErro
   return error.set(Code::kVarintTooLong, start);
 }
 
-// A tag has at most five bytes; bits beyond the 32nd fall off.
+// A tag has at most five bytes; bits after_head the 32nd are dropped.
 inline const u8* read_tag(const u8* p, const u8* end, uint32_t* tag, WireError& error) {
   const u8* start = p;
   uint32_t value = 0;
@@ -64,7 +64,7 @@ inline const u8* read_tag(const u8* p, const u8* end, uint32_t* tag, WireError& 
   return error.set(Code::kTagTooLong, start);
 }
 
-// A length: at most five bytes, below 2 GiB, and within what is left.
+// A length: at most five bytes, below 2 GiB, and within the remaining bytes.
 inline const u8* read_size(const u8* p, const u8* end, size_t* size, WireError& error) {
   const u8* start = p;
   uint64_t value = 0;
@@ -81,7 +81,7 @@ inline const u8* read_size(const u8* p, const u8* end, size_t* size, WireError& 
   return error.set(Code::kVarintTooLong, start);
 }
 
-// Walks over the field whose tag was just read. `depth`: how many groups may still be opened.
+// Skips the field whose tag was just read. `depth`: how many groups may still be opened.
 const u8* skip_field(const u8* p, const u8* end, uint32_t tag, int depth, WireError& error);
 
 inline uint64_t load64(const u8* p) {
@@ -96,7 +96,7 @@ inline uint32_t load32(const u8* p) {
   return word;
 }
 
-// Equal bytes, without a call for the short names and values that most are.
+// Compares bytes inline when they are short, as most names and values are.
 inline bool same_bytes(const u8* a, const u8* b, size_t size) {
   if (size > 16) return std::memcmp(a, b, size) == 0;
   if (size >= 8) return load64(a) == load64(b) && load64(a + size - 8) == load64(b + size - 8);
@@ -106,7 +106,7 @@ inline bool same_bytes(const u8* a, const u8* b, size_t size) {
   return true;
 }
 
-// The same for copies; the two do not overlap.
+// Copies bytes inline when they are short; the ranges do not overlap.
 inline void copy_bytes(u8* to, const u8* from, size_t size) {
   if (size > 16) {
     std::memcpy(to, from, size);
