@@ -12,16 +12,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
 
-import numpy.typing as npt
-
+from tfrecord_io.format.dtypes import Array as Array
 from tfrecord_io.format.kinds import EMBEDDED_FIELD as EMBEDDED_FIELD
 from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
 from tfrecord_io.options import MAX_RECORD_BYTES as MAX_RECORD_BYTES
 
 HEADER_BYTES = 12  # u64 length, u32 masked CRC32C of it
 FOOTER_BYTES = 4  # u32 masked CRC32C of the payload
-
-Array = npt.NDArray[Any]
 
 
 class FaultCode(IntEnum):

@@ -12,9 +12,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tfrecord_io.errors import MissingDependencyError, printable
+
+Array = npt.NDArray[Any]
 
 DTYPE_KEY = b"tfrecord_io.dtype"  # metadata of a field: the dtype's name, where the Arrow type does not say it
 

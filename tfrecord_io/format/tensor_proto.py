@@ -13,11 +13,36 @@ from typing import Any, NamedTuple
 import numpy as np
 from google.protobuf.message import DecodeError as ProtobufError
 
-from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.dtype_names import STRING, declared_name
-from tfrecord_io.format.dtypes import element
-from tfrecord_io.format.tensor_proto_messages import TensorProto
+from tfrecord_io.format.dtypes import Array, element
+from tfrecord_io.format.protobuf import FieldSpec, message_classes
+
+# From tensorflow/core/framework/tensor.proto and tensor_shape.proto. Floats are declared as their bits: fixed32 and float
+# are the same on the wire, but a Python float quiets a signalling NaN. An enum is an int32 there. The fields of resources,
+# variants and 8-bit floats hold no array: they are left out here, and skipped.
+_MESSAGES: dict[str, tuple[FieldSpec, ...]] = {
+    "Dim": (("size", 1, "int64"), ("name", 2, "string")),
+    "TensorShapeProto": (("dim", 2, "*Dim"), ("unknown_rank", 3, "bool")),
+    "TensorProto": (
+        ("dtype", 1, "int32"),
+        ("tensor_shape", 2, "TensorShapeProto"),
+        ("version_number", 3, "int32"),
+        ("tensor_content", 4, "bytes"),
+        ("float_val", 5, "*fixed32"),
+        ("double_val", 6, "*fixed64"),
+        ("int_val", 7, "*int32"),
+        ("string_val", 8, "*bytes"),
+        ("scomplex_val", 9, "*fixed32"),
+        ("int64_val", 10, "*int64"),
+        ("bool_val", 11, "*bool"),
+        ("dcomplex_val", 12, "*fixed64"),
+        ("half_val", 13, "*int32"),
+        ("uint32_val", 16, "*uint32"),
+        ("uint64_val", 17, "*uint64"),
+    ),
+}
+TensorProto = message_classes("tfrecord_io/tensor.proto", "tensorflow", _MESSAGES)["TensorProto"]
 
 MOST_BYTES = 2**31 - 1  # of one tensor: protobuf's own limit, here of what a repeated value may unfold to as well
 _MOST_AXES = 64  # of NumPy

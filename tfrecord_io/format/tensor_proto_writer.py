@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtype_names import STRING
-from tfrecord_io.format.dtypes import element, name_of
-from tfrecord_io.format.tensor_proto import MOST_BYTES, STORED
-from tfrecord_io.format.tensor_proto_messages import TensorProto
+from tfrecord_io.format.dtypes import Array, element, name_of
+from tfrecord_io.format.protobuf import varint
+from tfrecord_io.format.tensor_proto import MOST_BYTES, STORED, TensorProto
 
 _CONTENT_TAG = b"\x22"  # field 4, length-delimited
 
@@ -70,7 +69,7 @@ def proto_prefix(name: str, shape: tuple[int, ...]) -> bytes:
         raise ValueError(f"a TensorProto has no raw values of {name}")
     front = bytes(_front(name, shape).SerializeToString())
     size = math.prod(shape) * element(name).dtype.itemsize
-    return front + _CONTENT_TAG + _varint(size) if size else front
+    return front + _CONTENT_TAG + varint(size) if size else front
 
 
 def _front(name: str, shape: tuple[int, ...]) -> Any:
@@ -79,14 +78,6 @@ def _front(name: str, shape: tuple[int, ...]) -> Any:
     for axis in shape:
         message.tensor_shape.dim.add(size=axis)
     return message
-
-
-def _varint(number: int) -> bytes:
-    groups = bytearray()
-    while number > 0x7F:
-        groups.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes(groups) + bytes([number])
 
 
 def _name(dtype: np.dtype) -> str:

@@ -21,6 +21,7 @@ from pyarrow import types as t
 from tfrecord_io.errors import MissingDependencyError, SchemaError
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.format.kinds import EMBEDDED_FIELD
+from tfrecord_io.format.protobuf import varint
 from tfrecord_io.schema.field import DEFAULT_KEY, FEATURE_KEY
 from tfrecord_io.schema.stored_types import plain_field
 from tfrecord_io.schema.tensor_metadata import described_tensor
@@ -110,15 +111,7 @@ def _bare(type: pa.DataType) -> pa.DataType:
 
 def field_bytes(content: bytes) -> bytes:
     """The field as it stands in a record: tag, length, content."""
-    return _varint(FIELD << 3 | 2) + _varint(len(content)) + content
-
-
-def _varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*found, value])
+    return varint(FIELD << 3 | 2) + varint(len(content)) + content
 
 
 def pack(schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None) -> bytes:

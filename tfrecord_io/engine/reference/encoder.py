@@ -9,9 +9,9 @@ import numpy as np
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ColumnBuffers
 from tfrecord_io.engine.reference import messages
-from tfrecord_io.engine.reference import wire_tags as tags
 from tfrecord_io.engine.reference.framing import frame
 from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.protobuf import varint
 
 
 def encode(
@@ -44,7 +44,7 @@ def feature_of(kind: Kind, values: Any) -> Any:
     elif kind == Kind.FLOAT:
         raw = np.asarray(values, dtype="<f4").tobytes()
         feature.float_list.MergeFromString(
-            b"\x0a" + tags.varint(len(raw)) + raw
+            b"\x0a" + varint(len(raw)) + raw
         )  # as Python floats, signalling NaNs would turn quiet
         feature.float_list.SetInParent()
     return feature
@@ -76,7 +76,7 @@ def _payload(columns: Sequence[ColumnBuffers], row: int) -> bytes:
 
 
 def _field(number: int, content: bytes) -> bytes:
-    return bytes([number << 3 | 2]) + tags.varint(len(content)) + content
+    return bytes([number << 3 | 2]) + varint(len(content)) + content
 
 
 def _feature_list(column: ColumnBuffers, row: int) -> bytes:

@@ -1,44 +1,36 @@
-"""The protobuf classes of tensorflow/core/example, and the shells by which this engine reads them.
+"""The protobuf classes of tensorflow/core/example, and the shell messages by which this engine reads records.
 
-All live in a private descriptor pool: in protobuf's default pool they would clash with TensorFlow's own. Messages of
-the two pools exchange bytes only.
-
-Python's protobuf (upb) drops a map entry that holds an unknown field, C++ protobuf keeps it. So records are read by
+Python's protobuf (upb) drops a map entry that holds an unknown field, C++ protobuf keeps it. So records are read with
 shells, in which a map is what it is on the wire: a repeated message with a key and a value. Values stay bytes there,
 so that a feature that is left out is never parsed.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-from tfrecord_io.engine.contract import EMBEDDED_FIELD
-
-_PACKAGE = "tensorflow"
-_FieldSpec = tuple[str, int, str]  # name, number, type: "bytes", "int64", … or a message; a leading "*" repeats it
-_SCALARS = {
-    name: getattr(descriptor_pb2.FieldDescriptorProto, f"TYPE_{name.upper()}")
-    for name in ("bytes", "float", "int64", "string")
-}
+from tfrecord_io.format.kinds import EMBEDDED_FIELD
+from tfrecord_io.format.protobuf import FieldSpec, message_classes
 
 # tensorflow/core/example/feature.proto and example.proto
-_MESSAGES: dict[str, tuple[_FieldSpec, ...]] = {
+_MESSAGES: dict[str, tuple[FieldSpec, ...]] = {
     "BytesList": (("value", 1, "*bytes"),),
     "FloatList": (("value", 1, "*float"),),
     "Int64List": (("value", 1, "*int64"),),
-    "Feature": (("bytes_list", 1, "BytesList"), ("float_list", 2, "FloatList"), ("int64_list", 3, "Int64List")),
+    "Feature": (
+        ("bytes_list", 1, "BytesList|kind"),
+        ("float_list", 2, "FloatList|kind"),
+        ("int64_list", 3, "Int64List|kind"),
+    ),
     "Features": (("feature", 1, "*Features.FeatureEntry"),),
+    "Features.FeatureEntry": (("key", 1, "string"), ("value", 2, "Feature")),
     "FeatureList": (("feature", 1, "*Feature"),),
     "FeatureLists": (("feature_list", 1, "*FeatureLists.FeatureListEntry"),),
+    "FeatureLists.FeatureListEntry": (("key", 1, "string"), ("value", 2, "FeatureList")),
     "Example": (("features", 1, "Features"),),
     "SequenceExample": (("context", 1, "Features"), ("feature_lists", 2, "FeatureLists")),
 }
-_MAPS = {"Features": ("FeatureEntry", "Feature"), "FeatureLists": ("FeatureListEntry", "FeatureList")}
 
-# A value is parsed inside as many messages as in a record, since those count towards protobuf's limit of nesting.
-_SHELLS: dict[str, tuple[_FieldSpec, ...]] = {
+# A value is parsed inside as many messages as in a record, since those count towards protobuf's nesting limit.
+_SHELLS: dict[str, tuple[FieldSpec, ...]] = {
     "EntryShell": (("key", 1, "*string"), ("value", 2, "*bytes")),
     "MapShell": (("entry", 1, "*EntryShell"),),
     "ExampleShell": (("features", 1, "*MapShell"), ("embedded", EMBEDDED_FIELD, "*bytes")),
@@ -51,66 +43,23 @@ _SHELLS: dict[str, tuple[_FieldSpec, ...]] = {
     "FeatureListDepth0": (("inner", 1, "FeatureListDepth1"),),
 }
 
+_classes = message_classes("tfrecord_io/example.proto", "tensorflow", {**_MESSAGES, **_SHELLS})
+for _class in _classes.values():
+    _class.__module__ = __name__  # where pickle and help() find it
 
-def _add_field(message: Any, name: str, number: int, kind: str) -> Any:
-    repeated = kind.startswith("*")
-    kind = kind.removeprefix("*")
-    labels = descriptor_pb2.FieldDescriptorProto
-    field = message.field.add(
-        name=name, number=number, label=labels.LABEL_REPEATED if repeated else labels.LABEL_OPTIONAL
-    )
-    if kind in _SCALARS:
-        field.type = _SCALARS[kind]
-        if repeated and kind in ("float", "int64"):
-            field.options.packed = True
-    else:
-        field.type = labels.TYPE_MESSAGE
-        field.type_name = f".{_PACKAGE}.{kind}"
-    return field
+BytesList = _classes["BytesList"]
+FloatList = _classes["FloatList"]
+Int64List = _classes["Int64List"]
+Feature = _classes["Feature"]
+Features = _classes["Features"]
+FeatureList = _classes["FeatureList"]
+FeatureLists = _classes["FeatureLists"]
+Example = _classes["Example"]
+SequenceExample = _classes["SequenceExample"]
 
-
-def _file() -> Any:
-    file = descriptor_pb2.FileDescriptorProto(name="tfrecord_io/example.proto", package=_PACKAGE, syntax="proto3")
-    for name, fields in {**_MESSAGES, **_SHELLS}.items():
-        message = file.message_type.add(name=name)
-        for spec in fields:
-            _add_field(message, *spec)
-        if name in _MAPS:
-            entry_name, value = _MAPS[name]
-            entry = message.nested_type.add(name=entry_name)
-            entry.options.map_entry = True
-            _add_field(entry, "key", 1, "string")
-            _add_field(entry, "value", 2, value)
-        if name == "Feature":
-            message.oneof_decl.add(name="kind")
-            for field in message.field:
-                field.oneof_index = 0
-    return file
-
-
-_pool = descriptor_pool.DescriptorPool()
-_pool.AddSerializedFile(_file().SerializeToString())
-
-
-def _class(name: str) -> Any:
-    message_class = message_factory.GetMessageClass(_pool.FindMessageTypeByName(f"{_PACKAGE}.{name}"))
-    message_class.__module__ = __name__  # where pickle and help() find it
-    return message_class
-
-
-BytesList = _class("BytesList")
-FloatList = _class("FloatList")
-Int64List = _class("Int64List")
-Feature = _class("Feature")
-Features = _class("Features")
-FeatureList = _class("FeatureList")
-FeatureLists = _class("FeatureLists")
-Example = _class("Example")
-SequenceExample = _class("SequenceExample")
-
-EntryShell = _class("EntryShell")
-MapShell = _class("MapShell")
-ExampleShell = _class("ExampleShell")
-SequenceShell = _class("SequenceShell")
-FeatureDepth0 = _class("FeatureDepth0")
-FeatureListDepth0 = _class("FeatureListDepth0")
+EntryShell = _classes["EntryShell"]
+MapShell = _classes["MapShell"]
+ExampleShell = _classes["ExampleShell"]
+SequenceShell = _classes["SequenceShell"]
+FeatureDepth0 = _classes["FeatureDepth0"]
+FeatureListDepth0 = _classes["FeatureListDepth0"]

@@ -14,6 +14,7 @@ from tfrecord_io.engine.contract import EMBEDDED_FIELD
 from tfrecord_io.engine.reference import messages
 from tfrecord_io.engine.reference import wire_tags as tags
 from tfrecord_io.format.kinds import Kind, RecordType
+from tfrecord_io.format.protobuf import varint
 
 _LIST_FIELDS = {"bytes_list": Kind.BYTES, "float_list": Kind.FLOAT, "int64_list": Kind.INT64}
 
@@ -146,7 +147,7 @@ def _at_depth(values: list[bytes]) -> bytes:
 
 
 def _wrapped(content: bytes) -> bytes:
-    return b"\x0a" + tags.varint(len(content)) + content  # field 1, length-delimited
+    return b"\x0a" + varint(len(content)) + content  # field 1, length-delimited
 
 
 def _cell(feature: Any) -> Cell | None:

@@ -13,6 +13,8 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
+from tfrecord_io.format.protobuf import varint
+
 Nested = dict[int, Any]
 """Which length-delimited fields of a message are messages, by number, and which of theirs."""
 
@@ -47,16 +49,6 @@ def parse(message_class: Any, data: bytes, nested: Nested) -> tuple[Any, bool]:
     if has_unknown:
         _rewritten(data, nested)
     return message, has_unknown
-
-
-def varint(value: int) -> bytes:
-    """The bytes of an unsigned varint."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def _read_varint(data: bytes, at: int, most: int = 10) -> tuple[int, int]:

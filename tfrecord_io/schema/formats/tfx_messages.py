@@ -1,24 +1,11 @@
-"""The protobuf class of a TFX schema: the part of tensorflow_metadata/proto/v0/schema.proto and path.proto that says something of types.
+"""The protobuf classes of a TFX schema: the fields of tensorflow_metadata/proto/v0/schema.proto and path.proto that describe types.
 
-All other fields are unknown ones here: skipped in text, kept in binary. The descriptor lives in a private pool, so that
-tensorflow_metadata itself may be imported beside it.
+All other fields are unknown here: skipped in text, kept in binary.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-_PACKAGE = "tensorflow.metadata.v0"
-_FieldSpec = tuple[
-    str, int, str
-]  # name, number, type; a leading "*" repeats it, a trailing "|group" puts it into that oneof
-_PROTO = descriptor_pb2.FieldDescriptorProto
-_SCALARS = {
-    name: getattr(_PROTO, f"TYPE_{name.upper()}")
-    for name in ("bool", "bytes", "double", "float", "int64", "string", "uint64")
-}
+from tfrecord_io.format.protobuf import FieldSpec, message_classes
 
 _ENUMS: dict[str, dict[str, int]] = {
     "FeatureType": {"TYPE_UNKNOWN": 0, "BYTES": 1, "INT": 2, "FLOAT": 3, "STRUCT": 4},
@@ -45,7 +32,7 @@ _ENUMS: dict[str, dict[str, int]] = {
     "TensorRepresentation.RowPartitionDType": {"UNSPECIFIED": 0, "INT64": 1, "INT32": 2},
 }
 
-_MESSAGES: dict[str, tuple[_FieldSpec, ...]] = {
+_MESSAGES: dict[str, tuple[FieldSpec, ...]] = {
     "Schema": (
         ("feature", 1, "*Feature"),
         ("string_domain", 4, "*StringDomain"),
@@ -145,51 +132,14 @@ _MESSAGES: dict[str, tuple[_FieldSpec, ...]] = {
 }
 
 
-def _add_field(message: Any, name: str, number: int, spec: str) -> None:
-    kind, _, group = spec.removeprefix("*").partition("|")
-    field = message.field.add(
-        name=name, number=number, label=_PROTO.LABEL_REPEATED if spec.startswith("*") else _PROTO.LABEL_OPTIONAL
-    )
-    if kind in _SCALARS:
-        field.type = _SCALARS[kind]
-    else:
-        field.type = _PROTO.TYPE_ENUM if kind in _ENUMS else _PROTO.TYPE_MESSAGE
-        field.type_name = f".{_PACKAGE}.{kind}"
-    if group:
-        groups = [one.name for one in message.oneof_decl]
-        if group not in groups:
-            message.oneof_decl.add(name=group)
-            groups.append(group)
-        field.oneof_index = groups.index(group)
-
-
-def _file() -> Any:
-    file = descriptor_pb2.FileDescriptorProto(name="tfrecord_io/tfx_schema.proto", package=_PACKAGE, syntax="proto2")
-    made: dict[str, Any] = {}
-    for name, fields in _MESSAGES.items():  # an outer message stands before those inside it
-        outer, _, own = name.rpartition(".")
-        message = made[name] = made[outer].nested_type.add(name=own) if outer else file.message_type.add(name=own)
-        message.options.map_entry = own.endswith("Entry")
-        for spec in fields:
-            _add_field(message, *spec)
-    for name, values in _ENUMS.items():
-        outer, _, own = name.rpartition(".")
-        enum = (made[outer] if outer else file).enum_type.add(name=own)
-        for value, number in values.items():
-            enum.value.add(name=value, number=number)
-    return file
-
-
-_pool = descriptor_pool.DescriptorPool()
-_pool.AddSerializedFile(_file().SerializeToString())
-
-SchemaMessage = message_factory.GetMessageClass(_pool.FindMessageTypeByName(f"{_PACKAGE}.Schema"))
-FeatureMessage = message_factory.GetMessageClass(_pool.FindMessageTypeByName(f"{_PACKAGE}.Feature"))
-RepresentationMessage = message_factory.GetMessageClass(_pool.FindMessageTypeByName(f"{_PACKAGE}.TensorRepresentation"))
+_classes = message_classes("tfrecord_io/tfx_schema.proto", "tensorflow.metadata.v0", _MESSAGES, _ENUMS, syntax="proto2")
+SchemaMessage = _classes["Schema"]
+FeatureMessage = _classes["Feature"]
+RepresentationMessage = _classes["TensorRepresentation"]
 
 BYTES, INT, FLOAT, STRUCT = (_ENUMS["FeatureType"][name] for name in ("BYTES", "INT", "FLOAT", "STRUCT"))
 CATEGORICAL_YES = _ENUMS["StringDomain.Categorical"]["CATEGORICAL_YES"]
 TIME_UNITS = {1: "s", 2: "ms", 3: "us", 4: "ns"}  # of TimeDomain.IntegerTimeFormat
 UNIX_DAYS = 5
-# tfx_bsl passes these by (tensor_representation_util.py, _DISQUALIFYING_LIFECYCLE_STAGES)
+# tfx_bsl ignores these (tensor_representation_util.py, _DISQUALIFYING_LIFECYCLE_STAGES)
 UNUSED_STAGES = frozenset({1, 2, 5, 6, 7, 9})

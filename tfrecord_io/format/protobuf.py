@@ -1,0 +1,99 @@
+"""Protobuf message classes built from tables of fields, each table in a descriptor pool of its own; and varints.
+
+In protobuf's default pool the classes would clash with those of TensorFlow and tensorflow_metadata. Messages of two pools
+exchange bytes only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+FieldSpec = tuple[str, int, str]
+"""Name, number, type; a leading "*" makes the field repeated, a trailing "|group" makes it a member of that oneof."""
+
+_PROTO = descriptor_pb2.FieldDescriptorProto
+_SCALARS = {
+    name: getattr(_PROTO, f"TYPE_{name.upper()}")
+    for name in "bool bytes double fixed32 fixed64 float int32 int64 string uint32 uint64".split()
+}
+
+
+def message_classes(
+    file: str,
+    package: str,
+    messages: Mapping[str, tuple[FieldSpec, ...]],
+    enums: Mapping[str, Mapping[str, int]] | None = None,
+    *,
+    syntax: str = "proto3",
+) -> dict[str, Any]:
+    """Build message classes in a private pool.
+
+    Parameters
+    ----------
+    file, package : str
+        Names of the proto file and of its package.
+    messages : mapping of str to tuple of FieldSpec
+        A nested message is named "Outer.Inner" and follows its outer one; one whose name ends in "Entry" is a map's.
+    enums : mapping of str to mapping of str to int, optional
+        Values by name, by name of the enum.
+
+    Returns
+    -------
+    dict of str to message class
+    """
+    enums = enums or {}
+    proto = descriptor_pb2.FileDescriptorProto(name=file, package=package, syntax=syntax)
+    made: dict[str, Any] = {}
+    for name, fields in messages.items():
+        outer, _, own = name.rpartition(".")
+        message = made[name] = made[outer].nested_type.add(name=own) if outer else proto.message_type.add(name=own)
+        message.options.map_entry = own.endswith("Entry")
+        for spec in fields:
+            _add_field(message, spec, package, enums)
+    for name, values in enums.items():
+        outer, _, own = name.rpartition(".")
+        enum = (made[outer] if outer else proto).enum_type.add(name=own)
+        for value, number in values.items():
+            enum.value.add(name=value, number=number)
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(proto.SerializeToString())
+    return {
+        name: message_factory.GetMessageClass(pool.FindMessageTypeByName(f"{package}.{name}"))
+        for name in messages
+        if not made[name].options.map_entry
+    }
+
+
+def _add_field(message: Any, spec: FieldSpec, package: str, enums: Mapping[str, Any]) -> None:
+    name, number, type_text = spec
+    kind, _, group = type_text.removeprefix("*").partition("|")
+    label = _PROTO.LABEL_REPEATED if type_text.startswith("*") else _PROTO.LABEL_OPTIONAL
+    field = message.field.add(name=name, number=number, label=label)
+    if kind in _SCALARS:
+        field.type = _SCALARS[kind]
+    else:
+        field.type = _PROTO.TYPE_ENUM if kind in enums else _PROTO.TYPE_MESSAGE
+        field.type_name = f".{package}.{kind}"
+    if group:
+        groups = [oneof.name for oneof in message.oneof_decl]
+        if group not in groups:
+            message.oneof_decl.add(name=group)
+            groups.append(group)
+        field.oneof_index = groups.index(group)
+
+
+def varint(value: int) -> bytes:
+    """The bytes of an unsigned varint.
+
+    >>> varint(300)
+    b'\\xac\\x02'
+    """
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
