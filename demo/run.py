@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 import tfrecord_io as tfr
-from tfrecord_io.cli.tables import description_table, show
+from tfrecord_io.cli.output import description_table, show
 
 DATA = Path(__file__).resolve().parent / "data" / "penguins.csv"
 FILE = Path("penguins.tfrecord")

@@ -1,8 +1,34 @@
-"""Reports as plain text."""
+"""Values and tables as plain text."""
 
 from __future__ import annotations
 
-from tfrecord_io.display import plain_table
+import pytest
+
+from tfrecord_io.display import plain_table, ranges, short
+
+HOSTILE = "\x1b[31mred\x1b[0m\x07\u202e"
+
+
+@pytest.mark.fault(58)
+@pytest.mark.parametrize("value", [HOSTILE, HOSTILE.encode(), [HOSTILE], {HOSTILE: HOSTILE}, [[HOSTILE]]])
+def test_terminal_escapes_are_escaped(value: object) -> None:
+    assert short(value, 200).isprintable()
+
+
+@pytest.mark.parametrize("value", ["x" * 10_000, b"\0" * 10_000, list(range(10_000)), ["x" * 1000] * 1000])
+def test_long_values_are_cut(value: object) -> None:
+    assert len(short(value)) < 120
+
+
+def test_values_in_words() -> None:
+    assert short(None) == "null"
+    assert short(True) == "True"
+    assert short(1 / 3) == "0.333333"
+    assert short(b"cat") == "b'cat'"
+    assert short(b"\xff\xd8") == "2 bytes ffd8"
+    assert short([1, None]) == "[1, null]"
+    assert ranges(1, 9) == "1 … 9"
+    assert ranges(0, 0) == "0"
 
 
 def test_columns_line_up_and_empty_ones_are_left_out() -> None:

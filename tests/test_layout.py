@@ -19,8 +19,8 @@ FLOORS = {
     unit: floor
     for floor, units in enumerate(
         [
-            "errors options keyword_docs display words progress",
-            "format compression _native",
+            "errors options display progress",
+            "format compression _native keyword_docs",
             "storage engine",
             "schema",
             "arrow",

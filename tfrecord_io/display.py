@@ -1,8 +1,14 @@
-"""A table in plain text, for ``str()`` of reports."""
+"""Values and tables as plain text, control characters escaped, for the ``str()`` of reports."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+from tfrecord_io.errors import printable
+
+SHOWN_ITEMS = 4
+SHOWN_BYTES = 8
 
 
 def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -19,3 +25,71 @@ def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
     )
+
+
+def short(value: Any, width: int = 32) -> str:
+    """Show a value in about `width` characters, control characters escaped.
+
+    >>> short(None), short(0.1 + 0.2), short([1, 2, 3, 4, 5]), short(b"\\xff\\xd8" * 50)
+    ('null', '0.3', '5 values [1, 2, 3, 4, …]', '100 bytes ffd8ffd8ffd8ffd8…')
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, bool | int):
+        return str(value)
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, bytes):
+        return _short_bytes(value, width)
+    if isinstance(value, str):
+        return _cut(printable(value, width), width)
+    if isinstance(value, list | tuple):
+        return _short_list(value, width)
+    if isinstance(value, dict):
+        return _cut("{" + ", ".join(f"{printable(k)}: {short(v, width)}" for k, v in value.items()) + "}", width)
+    return _cut(printable(value), width)
+
+
+def ranges(low: Any, high: Any) -> str:
+    """Show two ends; nothing where there are none.
+
+    >>> ranges(1, 3), ranges(2, 2), ranges(None, None)
+    ('1 … 3', '2', '')
+    """
+    if low is None:
+        return ""
+    return short(low) if low == high else f"{short(low)} … {short(high)}"
+
+
+def shape_ranges(least: tuple[int, ...] | None, most: tuple[int, ...] | None) -> str:
+    """Show the lengths of each axis.
+
+    >>> shape_ranges((1, 3), (2, 3))
+    '[1 … 2, 3]'
+    """
+    return "[" + ", ".join(ranges(low, high) for low, high in zip(least or (), most or (), strict=True)) + "]"
+
+
+def _short_bytes(value: bytes, width: int) -> str:
+    """As text where it is short and printable, else its length and how it begins."""
+    if len(value) <= width and value.isascii() and value.decode().isprintable():
+        return repr(value)
+    more = "…" if len(value) > SHOWN_BYTES else ""
+    return f"{len(value):,} bytes {value[:SHOWN_BYTES].hex()}{more}"
+
+
+def _short_list(value: list[Any] | tuple[Any, ...], width: int) -> str:
+    """The first values, as many as fit, and how many there are."""
+    shown: list[str] = []
+    for item in value[:SHOWN_ITEMS]:
+        text = short(item, width // 2)
+        if shown and sum(map(len, shown)) + len(text) > width:
+            break
+        shown.append(text)
+    if len(shown) < len(value):
+        return f"{len(value):,} values [{', '.join(shown)}, …]"
+    return f"[{', '.join(shown)}]"
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,4 +1,4 @@
-"""What runs: for bug reports."""
+"""Version information for bug reports."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from importlib import metadata
 
 from tfrecord_io.engine.select import get_engine, native_available
 
-_PACKAGES = ("numpy", "pandas", "pyarrow", "protobuf", "crc32c", "fsspec", "isal", "s3fs", "gcsfs", "tensorflow")
+_DEPENDENCIES = ("numpy", "pandas", "pyarrow", "protobuf", "crc32c", "fsspec", "isal", "s3fs", "gcsfs", "tensorflow")
 
 
 def show_versions() -> None:
-    """Print which engine and which versions run.
+    """Print the engine in use and the versions of tfrecord_io, Python and the dependencies.
 
     Examples
     --------
@@ -20,14 +20,15 @@ def show_versions() -> None:
     >>> tfr.show_versions()  # doctest: +ELLIPSIS
     tfrecord_io: ...
     """
-    from tfrecord_io import __version__
-
-    built = "built" if native_available() else "not built"
-    print(f"tfrecord_io: {__version__}")
-    print(f"engine: {get_engine().name} (native: {built})")
+    print(f"tfrecord_io: {_version('tfrecord_io')}")
+    print(f"engine: {get_engine().name} (native: {'built' if native_available() else 'not built'})")
     print(f"python: {sys.version.split()[0]} ({platform.machine()}, {platform.system()})")
-    for name in _PACKAGES:
-        try:
-            print(f"{name}: {metadata.version(name)}")
-        except metadata.PackageNotFoundError:
-            print(f"{name}: not installed")
+    for name in _DEPENDENCIES:
+        print(f"{name}: {_version(name)}")
+
+
+def _version(distribution: str) -> str:
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return "not installed"

@@ -13,7 +13,8 @@ import pytest
 from tfrecord_io.arrow.tensor_builder import from_cells
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema.tensor_types import mark, tensor_type
-from tfrecord_io.tools.column_summary import DISTINCT_LIMIT, ColumnGatherer, ColumnSummary, type_name
+from tfrecord_io.schema.type_names import short_type_name
+from tfrecord_io.tools.column_summary import DISTINCT_LIMIT, ColumnGatherer, ColumnSummary
 
 
 def summary(array: pa.Array, pieces: int = 1) -> ColumnSummary:
@@ -83,12 +84,12 @@ def test_distinct_is_counted_up_to_a_limit() -> None:
 
 
 def test_type_names_are_short() -> None:
-    assert type_name(pa.dictionary(pa.int8(), pa.string(), ordered=True)) == "ordered category"
-    assert type_name(pa.dictionary(pa.int8(), pa.int64())) == "category<int64>"
-    assert type_name(pa.list_(pa.list_(pa.int8()))) == "list<list<int8>>"
-    assert type_name(pa.fixed_shape_tensor(pa.float32(), [2, 3])) == "tensor<float32>[2, 3]"
+    assert short_type_name(pa.dictionary(pa.int8(), pa.string(), ordered=True)) == "ordered category"
+    assert short_type_name(pa.dictionary(pa.int8(), pa.int64())) == "category<int64>"
+    assert short_type_name(pa.list_(pa.list_(pa.int8()))) == "list<list<int8>>"
+    assert short_type_name(pa.fixed_shape_tensor(pa.float32(), [2, 3])) == "tensor<float32>[2, 3]"
     of = element("complex64")
-    assert type_name(tensor_type(of, (None, 3)), mark(of)) == "tensor<complex64>[?, 3]"
+    assert short_type_name(tensor_type(of, (None, 3)), mark(of)) == "tensor<complex64>[?, 3]"
 
 
 @pytest.mark.parametrize("shapes", [[(2, 2), (2, 2)], [(2, 2), (1, 3)]])

@@ -123,8 +123,8 @@ def test_the_command_lists_first_and_removes_with_yes(tmp_path: Path) -> None:
     assert (run.exit_code, path.exists()) == (0, True)
     assert str(path) in run.output
     assert "4 bytes" in run.output
-    assert "--yes removes them" in run.output
-    assert "nothing was left" in CliRunner().invoke(command, ["clean", str(tmp_path), "--older-than", "2d"]).output
+    assert "use --yes to remove them" in run.output
+    assert "no leftovers found" in CliRunner().invoke(command, ["clean", str(tmp_path), "--older-than", "2d"]).output
     assert json.loads(CliRunner().invoke(command, ["clean", str(tmp_path), "--json"]).output)[0]["bytes"] == 4
     assert "1 removed" in CliRunner().invoke(command, ["clean", str(tmp_path), "--yes"]).output
     assert not path.exists()

@@ -1,4 +1,4 @@
-"""The ``tfr`` command: it parses arguments, calls the library and shows what that gives."""
+"""The ``tfr`` command: parses arguments, calls the library and shows the results."""
 
 from __future__ import annotations
 

@@ -1,268 +1,254 @@
-"""The commands; each only calls the library, with options named as the library's keywords."""
+"""The commands of ``tfr``: each calls one function of the library, with options named like its keywords.
+
+The library is imported inside the commands, so that ``tfr --help`` starts quickly.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import click
 
-import tfrecord_io
-from tfrecord_io.cli.exit_codes import BAD_DATA, GuardedGroup, say, sentence
+from tfrecord_io.cli.exit_codes import INVALID_DATA, CommandGroup, error_line, print_error
 from tfrecord_io.errors import printable
 
-Command = Callable[..., Any]
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-FORMS = ("arrow", "tfx", "feature_description", "json", "python")  # of cli.forms, which is imported when needed
+_TIME_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+SCHEMA_FORMATS = ("arrow", "tfx", "feature_description", "json", "python")  # those of cli.schema_text
 
 
-@click.group(cls=GuardedGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(tfrecord_io.__version__, prog_name="tfr")
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tfrecord_io", prog_name="tfr")
 def tfr() -> None:
-    """Look into TFRecord files, and convert them.
+    """Inspect and convert TFRecord files.
 
-    PATH is a file, a URL, a glob in quotes, a directory or a shard spec such as train@8; several are read one after the other.
+    PATH is a file, a URL, a quoted glob, a directory or a shard spec such as train@8. Several paths are read one
+    after the other.
 
-    Exit codes: 0 all is well, 1 the data is bad, 2 the command is used in a wrong way.
+    Exit codes: 0 success, 1 invalid data, 2 usage error.
     """
-
-
-def _path(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> str | list[str]:
-    return paths[0] if len(paths) == 1 else list(paths)  # a directory or a shard spec stands alone
-
-
-def _compression(ctx: click.Context, option: click.Parameter, value: str) -> str | None:
-    return None if value == "none" else value
-
-
-def _columns(ctx: click.Context, option: click.Parameter, names: tuple[str, ...]) -> list[str] | None:
-    return list(names) or None
 
 
 def _encodings(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str] | None:
     for pair in pairs:
         if "=" not in pair:
-            raise click.BadParameter(f"'{pair}': write NAME=HOW, as in x=raw")
-    return {name: how for name, _, how in (pair.rpartition("=") for pair in pairs)} or None
+            raise click.BadParameter(f"'{pair}': expected NAME=ENCODING, such as x=raw")
+    return {name: encoding for name, _, encoding in (pair.rpartition("=") for pair in pairs)} or None
 
 
-def plain_inputs(command: Command) -> Command:
-    """The arguments that every command has."""
-    command = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")(command)
-    return click.argument("path", metavar="PATH...", nargs=-1, required=True, callback=_path)(command)
+def _duration(ctx: click.Context, option: click.Parameter, text: str) -> timedelta:
+    number, unit = text[:-1], text[-1:]
+    if unit not in _TIME_UNITS or not number.isdigit():
+        raise click.BadParameter(f"'{text}' is not a duration: expected 30m, 12h or 2d")
+    return timedelta(**{_TIME_UNITS[unit]: int(number)})
 
 
-def inputs(command: Command) -> Command:
-    """The arguments of every command that reads compressed files as well."""
-    command = click.option(
-        "--compression",
-        default="infer",
-        show_default=True,
-        metavar="NAME",
-        callback=_compression,
-        help="infer, none, gzip, zlib or zstd.",
-    )(command)
-    return plain_inputs(command)
-
-
+paths = click.argument(
+    "path",
+    metavar="PATH...",
+    nargs=-1,
+    required=True,
+    callback=lambda _ctx, _param, paths: paths[0] if len(paths) == 1 else list(paths),
+)
+json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+compression = click.option(
+    "--compression",
+    default="infer",
+    show_default=True,
+    metavar="NAME",
+    callback=lambda _ctx, _param, name: None if name == "none" else name,
+    help="infer, none, gzip, zlib or zstd.",
+)
 record_type = click.option(
     "--record-type",
     type=click.Choice(["example", "sequence_example", "bytes"]),
-    help="What a record is; found out if not given.",
+    help="What each record is; detected by default.",
 )
 columns = click.option(
     "-c",
     "--columns",
     multiple=True,
     metavar="NAME",
-    callback=_columns,
-    help="A name, a glob, or !NAME to leave out; may be repeated.",
+    callback=lambda _ctx, _param, names: list(names) or None,
+    help="A name, a glob, or !NAME to exclude; may be repeated.",
 )
 
 
-def print_json(value: Any) -> None:
-    from tfrecord_io.cli.json_output import plain_values
-
-    click.echo(json.dumps(plain_values(value), indent=2))
-
-
 @tfr.command()
-@inputs
+@paths
+@json_flag
+@compression
 @record_type
 @columns
-@click.option("-n", "limit", type=click.IntRange(min=0), default=5, show_default=True, help="How many records.")
+@click.option("-n", "limit", type=click.IntRange(min=0), default=5, show_default=True, help="Number of records.")
 def head(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Show the first records."""
-    table = tfrecord_io.read_table(path, **options)
+    from tfrecord_io.api import read_table
+    from tfrecord_io.cli import output
+
+    table = read_table(path, **options)
     if as_json:
-        from tfrecord_io.arrow.tensor_values_rest import rows_of
-
-        columns = [rows_of(*each) for each in zip(table.columns, table.schema, strict=True)]
-        print_json(
-            [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
-            if columns
-            else table.to_pylist()
-        )
+        output.print_json(output.record_dicts(table))
     else:
-        from tfrecord_io.cli import tables
-
-        tables.show(tables.records_table(table))
+        output.show(output.records_table(table))
 
 
 @tfr.command()
-@inputs
+@paths
+@json_flag
+@compression
 @record_type
 @click.option(
     "--as",
-    "form",
-    type=click.Choice(FORMS),
-    help="Print it to be pasted: for pyarrow, TFX, TensorFlow, as JSON or as Python.",
+    "format",
+    type=click.Choice(SCHEMA_FORMATS),
+    help="Print code or text for pyarrow, TFX or TensorFlow, or the schema as JSON or Python.",
 )
-def schema(path: str | list[str], as_json: bool, form: str | None, **options: Any) -> None:
-    """Show the columns and their types, as the file says or as its first records show."""
-    from tfrecord_io.tools.column_summary import type_name
+def schema(path: str | list[str], as_json: bool, format: str | None, **options: Any) -> None:
+    """Show the columns and their types.
 
-    with tfrecord_io.open_reader(path, **options) as reader:
-        next(reader, None)  # damage in front of all records is an error, not a schema without columns
-        found, origin = reader.schema, reader.report.schema_source
-    if form is not None:
-        from tfrecord_io.cli.schema_text import schema_text, strict_schema
+    They come from the schema in the file or, without one, from its first records.
+    """
+    from tfrecord_io.api import open_reader
+    from tfrecord_io.cli import output, schema_text
 
-        click.echo(schema_text(strict_schema(path, found, origin, form, options), form))
+    with open_reader(path, **options) as reader:
+        next(reader, None)  # a file damaged from its first record on is an error, not a schema without columns
+        schema, source = reader.schema, reader.report.schema_source
+    if format is not None:
+        click.echo(schema_text.schema_text(schema_text.strict_schema(path, schema, source, format, options), format))
     elif as_json:
-        print_json(
-            {
-                "source": origin,
-                "fields": [{"name": field.name, "type": type_name(field.type, field.metadata)} for field in found],
-            }
-        )
+        fields = [{"name": f.name, "type": output.short_type_name(f.type, f.metadata)} for f in schema]
+        output.print_json({"source": source, "fields": fields})
     else:
-        from tfrecord_io.cli import tables
-
-        click.echo(f"{len(found):,} columns, {origin}")
-        tables.show(tables.schema_table(found))
+        click.echo(f"{len(schema):,} columns, {source}")
+        output.show(output.schema_table(schema))
 
 
 @tfr.command()
-@inputs
+@paths
+@json_flag
+@compression
 def count(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Count the records."""
-    records = tfrecord_io.count_records(path, **options)
+    from tfrecord_io.cli import output
+    from tfrecord_io.tools.count import count_records
+
+    records = count_records(path, **options)
     if as_json:
-        print_json({"records": records})
+        output.print_json({"records": records})
     else:
         click.echo(records)
 
 
 @tfr.command()
-@plain_inputs
-@click.option("--check", is_flag=True, help="Write nothing: say whether the index beside each file fits it.")
+@paths
+@json_flag
+@click.option("--check", is_flag=True, help="Write nothing: check the existing index of each file.")
 def index(path: str | list[str], as_json: bool, check: bool) -> None:
-    """Write the places of the records beside each file, as FILE.index: for random access and counting."""
+    """Write the record offsets of each file to FILE.index.
+
+    Random access and counting use the index.
+    """
+    from tfrecord_io.cli import output
     from tfrecord_io.tools.index_files import check_indexes, write_indexes
 
-    found = check_indexes(path) if check else write_indexes(path)
+    indexes = check_indexes(path) if check else write_indexes(path)
     if as_json:
-        print_json([each.to_dict() for each in found])
+        output.print_json([index.to_dict() for index in indexes])
     else:
-        from tfrecord_io.cli import tables
-
-        tables.show(tables.indexes_table(found))
-    bad = [each.error for each in found if each.error is not None]
-    for error in bad:
-        say(sentence(error))
-    if bad:
-        click.get_current_context().exit(BAD_DATA)
+        output.show(output.indexes_table(indexes))
+    errors = [index.error for index in indexes if index.error is not None]
+    for error in errors:
+        print_error(error_line(error))
+    if errors:
+        click.get_current_context().exit(INVALID_DATA)
 
 
 @tfr.command()
-@inputs
+@paths
+@json_flag
+@compression
 @record_type
 def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
-    """Check every checksum, and that every record parses."""
-    report = tfrecord_io.verify(path, **options)
+    """Check every checksum, and parse every record."""
+    from tfrecord_io.cli import output
+    from tfrecord_io.tools.verify import verify as verify_files
+
+    report = verify_files(path, **options)
     if as_json:
-        print_json(report.to_dict())
+        output.print_json(report.to_dict())
     else:
         click.echo(report)
     if not report.ok:
-        click.get_current_context().exit(BAD_DATA)
+        click.get_current_context().exit(INVALID_DATA)
 
 
 @tfr.command()
-@inputs
+@paths
+@json_flag
+@compression
 @record_type
 @columns
 def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
-    """Show types, missing values, ranges and lengths of all columns."""
-    description = tfrecord_io.describe(path, **options)
-    if as_json:
-        print_json(description.to_dict())
-    else:
-        from tfrecord_io.cli import tables
+    """Show type, missing values, range and lengths of each column."""
+    from tfrecord_io.cli import output
+    from tfrecord_io.tools.describe import describe as describe_files
 
+    description = describe_files(path, **options)
+    if as_json:
+        output.print_json(description.to_dict())
+    else:
         click.echo(f"{description.records:,} records")
-        tables.show(tables.description_table(description))
+        output.show(output.description_table(description))
 
 
 @tfr.command()
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @click.argument("target", metavar="TARGET")
-@click.option(
-    "--overwrite/--no-overwrite",
-    default=None,
-    help="Replace an existing file, or refuse to; by default it is replaced.",
-)
+@click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing target, or fail.")
 @columns
-@click.option("--column", metavar="NAME", help="Of several the one that a .npy file is to hold.")
+@click.option("--column", metavar="NAME", help="The column to write to a .npy file, if there are several.")
 @click.option(
     "--float64",
     type=click.Choice(["round", "error", "raw"]),
-    help="What to do about it: TFRecord has none, so it is rounded.",
+    help="How to store float64, which TFRecord does not have; rounded to float32 by default.",
 )
 @click.option(
     "--column-encoding",
     multiple=True,
-    metavar="NAME=HOW",
+    metavar="NAME=ENCODING",
     callback=_encodings,
     help="list, raw or tensor_proto; may be repeated.",
 )
 @click.option(
     "--compression",
     metavar="NAME",
-    help="none, gzip, zlib or zstd, instead of what the TFRecord file's name or content says.",
+    help="none, gzip, zlib or zstd; by default from the name or content of the TFRecord file.",
 )
-@click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Write so many TFRecord files.")
-@click.option(
-    "--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Begin a new TFRecord file before one is larger."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of TFRecord files to write.")
+@click.option("--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Largest size of a TFRecord file.")
+@json_flag
 def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
-    """Make TFRecord files of other files, or other files of TFRecord files.
+    """Convert other files to TFRecord, or TFRecord to other files.
 
-    SOURCE and TARGET are known by their names: .npy, .npz, IDX (train-images-idx3-ubyte.gz), .parquet, .arrow; anything else is TFRecord.
-    Several .npy or IDX files are zipped by their leading axis; a directory of .npy or .npz files gives a record for each.
+    The format of SOURCE and TARGET is known by the name: .npy, .npz, IDX (train-images-idx3-ubyte.gz), .parquet,
+    .arrow; anything else is TFRecord. Several .npy or IDX files are zipped by their leading axis; each file of a
+    directory of .npy or .npz files becomes one record.
     """
+    from tfrecord_io.cli import output
+    from tfrecord_io.file_formats.convert import convert as convert_files
+
     given = {name: value for name, value in options.items() if value is not None}
     if given.get("compression") == "none":
         given["compression"] = None
-    report = tfrecord_io.convert(sources[0] if len(sources) == 1 else list(sources), target, **given)
+    report = convert_files(sources[0] if len(sources) == 1 else list(sources), target, **given)
     if as_json:
-        print_json(
-            {"path": report.path, "records": report.records, "bytes": report.bytes, "columns": list(report.columns)}
-        )
+        names = ("path", "records", "bytes", "columns")
+        output.print_json({name: getattr(report, name) for name in names})
     else:
         columns = printable(", ".join(report.columns))
         click.echo(f"{printable(report.path)}: {report.records:,} records, {report.bytes:,} bytes, columns {columns}")
-
-
-def _duration(ctx: click.Context, option: click.Parameter, text: str) -> timedelta:
-    number, unit = text[:-1], text[-1:]
-    if unit not in _UNITS or not number.isdigit():
-        raise click.BadParameter(f"'{text}' is no duration; write 30m, 12h or 2d")
-    return timedelta(**{_UNITS[unit]: int(number)})
 
 
 @tfr.command()
@@ -273,26 +259,27 @@ def _duration(ctx: click.Context, option: click.Parameter, text: str) -> timedel
     show_default=True,
     metavar="TIME",
     callback=_duration,
-    help="Leave younger ones: 30m, 12h, 2d.",
+    help="Minimum age: 30m, 12h, 2d.",
 )
-@click.option("--yes", "remove", is_flag=True, help="Remove them; else they are only listed.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@click.option("--yes", "remove", is_flag=True, help="Remove them; by default they are only listed.")
+@json_flag
 def clean(path: str, as_json: bool, **options: Any) -> None:
-    """List, or remove, what killed writers left below PATH: unfinished uploads to S3 and temporary files.
+    """List or remove what killed writers left behind.
 
-    Uploads of other programs are among them: nobody can tell whose one is.
+    These are unfinished uploads to S3 and temporary files below PATH. Unfinished uploads of other programs are
+    listed too: S3 does not say which program began an upload.
     """
-    from tfrecord_io.tools.leftovers import clean as find
+    from tfrecord_io.cli import output
+    from tfrecord_io.tools.leftovers import clean as find_leftovers
 
-    found = find(path, **options)
+    leftovers = find_leftovers(path, **options)
     if as_json:
-        print_json(
-            [{"path": left.path, "upload": left.upload, "started": left.started, "bytes": left.bytes} for left in found]
-        )
+        names = ("path", "upload", "started", "bytes")
+        output.print_json([{name: getattr(leftover, name) for name in names} for leftover in leftovers])
         return
-    for left in found:
-        size = "" if left.bytes is None else f"  {left.bytes:,} bytes"
-        upload = "" if left.upload is None else f"  upload {left.upload}"
-        click.echo(printable(f"{left.path}{upload}  {left.started:%Y-%m-%d %H:%M:%S}{size}", 1024))
-    done = "removed" if options["remove"] else "found, and left; --yes removes them"
-    click.echo(f"{len(found):,} {done}" if found else "nothing was left behind")
+    for leftover in leftovers:
+        size = "" if leftover.bytes is None else f"  {leftover.bytes:,} bytes"
+        upload = "" if leftover.upload is None else f"  upload {leftover.upload}"
+        click.echo(printable(f"{leftover.path}{upload}  {leftover.started:%Y-%m-%d %H:%M:%S}{size}", 1024))
+    action = "removed" if options["remove"] else "found; use --yes to remove them"
+    click.echo(f"{len(leftovers):,} {action}" if leftovers else "no leftovers found")

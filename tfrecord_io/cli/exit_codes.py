@@ -1,4 +1,4 @@
-"""What a person sees when something goes wrong: one line, and an exit code."""
+"""Exit codes of the ``tfr`` command, and its errors and warnings as single lines on stderr."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ import os
 import re
 import sys
 import warnings
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
 from tfrecord_io.errors import FeatureNotFoundError, MissingDependencyError, TFRecordError, printable
 
-BAD_DATA = 1
-WRONG_USAGE = 2
+INVALID_DATA = 1
+USAGE_ERROR = 2
 
 # float64="raw", overwrite=True, column_encoding={"x": "raw"}, columns=
 _KEYWORD = re.compile(
     r'\b(?P<name>[a-z_0-9]+)=(?:"(?P<word>\w+)"|True\b|\{"(?P<column>[^"]+)": "(?P<encoding>\w+)"\}|(?![^\s,;:.)]))'
 )
 
-# What the library raises about its arguments. Other OSErrors are about the data's bytes.
-_USAGE = (
+# Errors about arguments. Other OSErrors are about the bytes of the data.
+_USAGE_ERRORS = (
     FeatureNotFoundError,
     MissingDependencyError,
     FileNotFoundError,
@@ -32,22 +32,20 @@ _USAGE = (
 
 
 def exit_code(error: Exception) -> int | None:
-    """The exit code of an error; ``None`` for one that is a bug of ours and deserves its traceback.
+    """The exit code for an error; None for an unexpected one, whose traceback is shown.
 
     >>> exit_code(FileNotFoundError("no such file")), exit_code(KeyError("x"))
     (2, None)
     """
-    if isinstance(error, _USAGE):
-        return WRONG_USAGE
+    if isinstance(error, _USAGE_ERRORS):
+        return USAGE_ERROR
     if isinstance(error, TFRecordError | OSError):
-        return BAD_DATA
-    if isinstance(error, ValueError | TypeError | NotImplementedError):
-        return WRONG_USAGE
-    return None
+        return INVALID_DATA
+    return USAGE_ERROR if isinstance(error, ValueError | TypeError | NotImplementedError) else None
 
 
-def sentence(error: Exception) -> str:
-    """An error in one line, control characters escaped."""
+def error_line(error: Exception) -> str:
+    """The message of an error in one line, control characters escaped."""
     if isinstance(error, TFRecordError):
         return str(error)
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
@@ -55,54 +53,44 @@ def sentence(error: Exception) -> str:
     return printable(error, 1024)
 
 
-def say(text: str) -> None:
+def print_error(text: str) -> None:
     click.echo(f"tfr: {text}", err=True)
 
 
-def spelled(text: str, command: click.Command) -> str:
-    """A text that names keywords of the library, with the command's options in their place, where it has them.
+def with_option_names(text: str, command: click.Command) -> str:
+    """Replace the library's keywords in a message by the options of `command`, where it has them.
 
     >>> option = click.Option(["--float64"])
-    >>> spelled('float64="raw" keeps the bits, see on_error=', click.Command("convert", params=[option]))
+    >>> with_option_names('float64="raw" keeps the bits, see on_error=', click.Command("convert", params=[option]))
     '--float64 raw keeps the bits, see on_error='
     """
-    options = {each.name: max(each.opts, key=len) for each in command.params if isinstance(each, click.Option)}
+    options = {param.name: max(param.opts, key=len) for param in command.params if isinstance(param, click.Option)}
 
     def option(match: re.Match[str]) -> str:
         name = options.get(match["name"])
         if name is None:
             return match[0]
-        pair = f"{match['column']}={match['encoding']}" if match["column"] else None
-        return " ".join(each for each in (name, match["word"] or pair) if each)
+        value = f"{match['column']}={match['encoding']}" if match["column"] else match["word"]
+        return f"{name} {value}" if value else name
 
     return _KEYWORD.sub(option, text)
 
 
-class GuardedGroup(click.Group):
-    """A group of commands whose errors and warnings are lines on stderr, and that a closed pipe ends quietly."""
+class CommandGroup(click.Group):
+    """A command group that prints errors and warnings as one line on stderr, and ends silently on a closed pipe."""
 
     def invoke(self, ctx: click.Context) -> Any:
-        def told(text: str) -> None:
-            say(spelled(text, self.commands.get(ctx.invoked_subcommand or "", self)))
-
-        def show_warning(
-            message: Warning | str,
-            category: type[Warning],
-            filename: str,
-            lineno: int,
-            file: TextIO | None = None,
-            line: str | None = None,
-        ) -> None:
-            told(f"warning: {printable(message, 1024)}")
+        def report(text: str) -> None:
+            print_error(with_option_names(text, self.commands.get(ctx.invoked_subcommand or "", self)))
 
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = show_warning
+                warnings.showwarning = lambda message, *_, **__: report(f"warning: {printable(message, 1024)}")
                 result = super().invoke(ctx)
             sys.stdout.flush()
             return result
         except BrokenPipeError:
-            _forget_stdout()
+            _discard_stdout()
             ctx.exit(0)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
@@ -110,12 +98,12 @@ class GuardedGroup(click.Group):
             code = exit_code(error)
             if code is None:
                 raise
-            told(sentence(error))
+            report(error_line(error))
             ctx.exit(code)
 
 
-def _forget_stdout() -> None:
-    """Point stdout at nothing, or Python would complain about the closed pipe once more at its end."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, sys.stdout.fileno())
-    os.close(nothing)
+def _discard_stdout() -> None:
+    """Redirect stdout to the null device, or Python would report the closed pipe again when it exits."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)

@@ -1,4 +1,4 @@
-"""A schema as text that other tools take: what ``tfr schema --as`` prints."""
+"""A schema as source code or text for other tools: the output of ``tfr schema --as``."""
 
 from __future__ import annotations
 
@@ -23,19 +23,22 @@ from tfrecord_io.schema.tensor_types import (
 from tfrecord_io.schema.types import BY_WIRE, ENCODING_KEY, FEATURE_LIST, RAW, companions
 
 
-def schema_text(found: Schema | pa.Schema, form: str) -> str:
-    """The schema as "arrow", "tfx", "feature_description", "json" or "python"."""
-    return _FORMS[form](Schema.parse(found))
+def schema_text(schema: Schema | pa.Schema, format: str) -> str:
+    """The schema in one of the `_FORMATS`."""
+    return _FORMATS[format](Schema.parse(schema))
 
 
-def strict_schema(path: Any, found: pa.Schema, origin: str, form: str, options: Mapping[str, Any]) -> Schema:
-    """The schema for a form: TFX's and TensorFlow's say which features all records have, and this one the features beside tensors."""
-    schema = Schema.parse(found)
-    if form not in ("tfx", "feature_description") or origin not in ("embedded", "companions", "inferred"):
-        return schema
+def strict_schema(path: Any, schema: pa.Schema, source: str, format: str, options: Mapping[str, Any]) -> Schema:
+    """The schema to print: for TFX and TensorFlow, with the features that every record has marked as required.
+
+    "feature_description" also lists the companion features of tensors.
+    """
+    parsed = Schema.parse(schema)
+    if format not in ("tfx", "feature_description") or source not in ("embedded", "companions", "inferred"):
+        return parsed
     inferred = infer_schema(path, **options)
-    strict = inferred.strict(schema if origin == "embedded" else None)
-    return inferred.with_companions(strict) if form == "feature_description" else strict
+    strict = inferred.strict(parsed if source == "embedded" else None)
+    return inferred.with_companions(strict) if format == "feature_description" else strict
 
 
 def _arrow(schema: Schema) -> str:
@@ -43,16 +46,16 @@ def _arrow(schema: Schema) -> str:
         f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable}{_metadata(f)}),"
         for f in schema.to_arrow()
     ]
-    imports = ["import pyarrow as pa"] + ["import tfrecord_io as tfr"] * any(
-        is_variable_shape_tensor(f.value) for f in schema
-    )
+    imports = ["import pyarrow as pa"]
+    if any(is_variable_shape_tensor(f.value) for f in schema):
+        imports.append("import tfrecord_io as tfr")
     return "\n".join([*imports, "", "schema = pa.schema([", *fields, "])"])
 
 
 def _metadata(field: pa.Field) -> str:
-    """What the type does not say: how the values are stored, and the dtype of tensors."""
-    said = {key: value for key, value in (field.metadata or {}).items() if key in (DTYPE_KEY, ENCODING_KEY)}
-    return f", metadata={said}" if said else ""
+    """What the type does not tell: how the values are stored, and the dtype of tensors."""
+    metadata = {key: value for key, value in (field.metadata or {}).items() if key in (DTYPE_KEY, ENCODING_KEY)}
+    return f", metadata={metadata}" if metadata else ""
 
 
 def _arrow_type(type_: pa.DataType) -> str:
@@ -69,7 +72,8 @@ def _arrow_type(type_: pa.DataType) -> str:
     if t.is_struct(type_):
         return f"pa.struct([{', '.join(f'({child.name!r}, {_arrow_type(child.type)})' for child in type_)}])"
     if t.is_dictionary(type_):
-        return f"pa.dictionary({_arrow_type(type_.index_type)}, {_arrow_type(type_.value_type)}, ordered={bool(type_.ordered)})"
+        index, value = _arrow_type(type_.index_type), _arrow_type(type_.value_type)
+        return f"pa.dictionary({index}, {value}, ordered={bool(type_.ordered)})"
     if t.is_timestamp(type_):
         return f"pa.timestamp({type_.unit!r}" + (f", tz={type_.tz!r})" if type_.tz else ")")
     if t.is_time(type_) or t.is_duration(type_):
@@ -78,43 +82,35 @@ def _arrow_type(type_: pa.DataType) -> str:
         return f"pa.decimal{type_.bit_width}({type_.precision}, {type_.scale})"
     if t.is_fixed_size_binary(type_):
         return f"pa.binary({type_.byte_width})"
-    names = {
-        "bool": "bool_",
-        "halffloat": "float16",
-        "float": "float32",
-        "double": "float64",
-        "date32[day]": "date32",
-        "date64[ms]": "date64",
-    }
+    names = {"bool": "bool_", "halffloat": "float16", "float": "float32", "double": "float64"}
+    names |= {"date32[day]": "date32", "date64[ms]": "date64"}
     return f"pa.{names.get(str(type_), str(type_))}()"
 
 
-def _description(schema: Schema) -> str:
-    """TensorFlow's feature descriptions, as code for either `tf.io` or `tfrecord_io`."""
-    parts = [("context", schema.to_feature_description())]
+def _feature_description(schema: Schema) -> str:
+    """TensorFlow's feature descriptions, as code that works with `tf.io` and `tfrecord_io`."""
+    parts = [("feature_description", schema.to_feature_description())]
     if any(f.part == FEATURE_LIST for f in schema):
-        parts.append(("sequence", schema.to_feature_description(part=FEATURE_LIST)))
+        parts.append(("sequence_features", schema.to_feature_description(part=FEATURE_LIST)))
     lines = ["import tensorflow as tf", ""]
-    for name, described in parts:
-        lines += ["feature_description = {" if name == "context" else "sequence_features = {"]
-        lines += [f"    {key!r}: {_feature(feature)}," for key, feature in described.items()]
-        lines += ["}"]
-    hints = [hint for f in schema if f.part != FEATURE_LIST and (hint := _decoding(f))]
+    for name, features in parts:
+        lines += [f"{name} = {{", *(f"    {key!r}: {_feature(feature)}," for key, feature in features.items()), "}"]
+    hints = [hint for f in schema if f.part != FEATURE_LIST and (hint := _decode_raw_hint(f))]
     if hints:
         lines += ["", "# tensors, of parsed = tf.io.parse_single_example(record, feature_description):", *hints]
     return "\n".join(lines)
 
 
-def _decoding(f: Field) -> str:
-    """How TensorFlow makes the tensor of raw bytes; nothing where it has no such dtype, or the feature may be absent."""
+def _decode_raw_hint(f: Field) -> str:
+    """A comment that shows how TensorFlow decodes raw bytes; empty for an unsupported dtype or an optional feature."""
     if f.encoding not in (RAW, BY_WIRE) or not f.required or not is_any_tensor(f.type):
         return ""
-    of, shape = element_and_shape(f.tensor)
-    if of.name not in _DECODE_RAW:
+    element, shape = element_and_shape(f.tensor)
+    if element.name not in _DECODE_RAW:
         return ""
-    axes = list(shape) if shape.count(None) == 0 else [-1 if axis is None else axis for axis in shape]
+    axes = [-1 if axis is None else axis for axis in shape]
     to = f"parsed[{companions(f.feature)[0]!r}]" if shape.count(None) > 1 else str(axes)
-    return f"# {f.column!r}: tf.reshape(tf.io.decode_raw(parsed[{f.feature!r}], tf.{of.name}), {to})"
+    return f"# {f.column!r}: tf.reshape(tf.io.decode_raw(parsed[{f.feature!r}], tf.{element.name}), {to})"
 
 
 def _feature(feature: Any) -> str:
@@ -129,10 +125,10 @@ def _feature(feature: Any) -> str:
 _DECODE_RAW = frozenset(
     "bfloat16 bool complex64 complex128 float16 float32 float64 int8 int16 int32 int64 uint8 uint16".split()
 )
-_FORMS: dict[str, Callable[[Schema], str]] = {
+_FORMATS: dict[str, Callable[[Schema], str]] = {
     "arrow": _arrow,
     "tfx": Schema.to_tfx,
-    "feature_description": _description,
+    "feature_description": _feature_description,
     "json": Schema.to_json,
     "python": Schema.to_python,
 }

@@ -16,7 +16,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.file_formats.array_file import BLOCK_BYTES, ArrayFile
 from tfrecord_io.file_formats.open_array import Archive
-from tfrecord_io.tools.column_summary import type_name
+from tfrecord_io.schema.type_names import short_type_name
 
 _MOST_ROWS = 65_536
 
@@ -64,7 +64,7 @@ class ArrayStream(BatchStream):
     def __repr__(self) -> str:
         state = "closed" if self._closed else "consumed" if self._ended else "partly consumed" if self._started else ""
         columns = ", ".join(
-            f"{printable(field.name)}: {type_name(field.type, field.metadata)}" for field in self.schema
+            f"{printable(field.name)}: {short_type_name(field.type, field.metadata)}" for field in self.schema
         )
         files = f"{self.num_files:,} file{'s' * (self.num_files != 1)}"
         rows = f"{self.num_rows:,} row{'s' * (self.num_rows != 1)}"

@@ -103,6 +103,26 @@ def logical_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None) -> 
     return f"tensor<{of.name}>{_axes_name(shape)}"
 
 
+def short_type_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None = None) -> str:
+    """The name of a type in tables and reports; the field's `metadata` gives the dtype of some tensors.
+
+    >>> short_type_name(pa.dictionary(pa.int8(), pa.string())), short_type_name(pa.list_(pa.float32()))
+    ('category', 'list<float>')
+    """
+    if pa.types.is_dictionary(type_):
+        is_text = pa.types.is_string(type_.value_type) or pa.types.is_large_string(type_.value_type)
+        values = "" if is_text else f"<{short_type_name(type_.value_type)}>"
+        return f"{'ordered ' if type_.ordered else ''}category{values}"
+    if pa.types.is_fixed_size_list(type_):
+        return f"list<{short_type_name(type_.value_type)}>[{type_.list_size}]"
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return f"list<{short_type_name(type_.value_type, metadata)}>"
+    if is_any_tensor(type_):
+        of, shape = element_and_shape(pa.field("", type_, metadata=dict(metadata or {})))
+        return f"tensor<{of.name}>[{', '.join('?' if axis is None else str(axis) for axis in shape)}]"
+    return str(type_)
+
+
 def schema_words(schema: pa.Schema, most: int = 6) -> str:
     """The first columns of a schema and their types, on one line.
 

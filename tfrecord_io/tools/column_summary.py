@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 from tfrecord_io.arrow.tensor_values import to_cells
 from tfrecord_io.arrow.tensor_values_rest import flat_values
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
+from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.type_names import short_type_name
 
 DISTINCT_LIMIT = 1000  # more distinct values than this are not counted on
 EXAMPLE_ROWS = 16  # an example is looked for among so many
@@ -154,7 +155,7 @@ class ColumnGatherer:
         low, high = self.lengths or (None, None)
         return ColumnSummary(
             name=self.name,
-            type=type_name(self.type, self.field.metadata),
+            type=short_type_name(self.type, self.field.metadata),
             nulls=self.nulls,
             minimum=self.minimum,
             maximum=self.maximum,
@@ -221,22 +222,3 @@ def is_ordered(kind: pa.DataType) -> bool:
         or pa.types.is_decimal(kind)
     )
     return is_number or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
-
-
-def type_name(kind: pa.DataType, metadata: Mapping[bytes, bytes] | None = None) -> str:
-    """Name a type in a few words; the metadata of its field says the dtype of some tensors.
-
-    >>> type_name(pa.dictionary(pa.int8(), pa.string())), type_name(pa.list_(pa.float32()))
-    ('category', 'list<float>')
-    """
-    if pa.types.is_dictionary(kind):
-        values = "" if is_text(kind.value_type) else f"<{type_name(kind.value_type)}>"
-        return f"{'ordered ' if kind.ordered else ''}category{values}"
-    if pa.types.is_fixed_size_list(kind):
-        return f"list<{type_name(kind.value_type)}>[{kind.list_size}]"
-    if is_list(kind):
-        return f"list<{type_name(kind.value_type, metadata)}>"
-    if is_any_tensor(kind):
-        of, shape = element_and_shape(pa.field("", kind, metadata=dict(metadata or {})))
-        return f"tensor<{of.name}>[{', '.join('?' if axis is None else str(axis) for axis in shape)}]"
-    return str(kind)

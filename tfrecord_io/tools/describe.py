@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tfrecord_io.display import plain_table
+from tfrecord_io.display import plain_table, ranges, shape_ranges, short
 from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import explained
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.tools.column_summary import ColumnGatherer, ColumnSummary
-from tfrecord_io.words import ranges, shape_ranges, short
 
 
 @dataclass(frozen=True, slots=True)
