@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tfrecord_io.keyword_docs import explained
+from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import Session
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@explained(ReadOptions, whole=True)
+@document_keywords(ReadOptions, whole=True)
 def read_tfrecord(path: Any, *, dtype_backend: str | None = None, **keywords: Any) -> pd.DataFrame:
     """Read TFRecord files of tf.train.Example into a pandas DataFrame.
 
@@ -60,7 +60,7 @@ def read_tfrecord(path: Any, *, dtype_backend: str | None = None, **keywords: An
         return reader.read_pandas(dtype_backend)
 
 
-@explained(ReadOptions, whole=True)
+@document_keywords(ReadOptions, whole=True)
 def read_table(path: Any, **keywords: Any) -> pa.Table:
     """Read TFRecord files of tf.train.Example into a pyarrow Table.
 
@@ -93,7 +93,7 @@ def read_table(path: Any, **keywords: Any) -> pa.Table:
         return reader.read_all()
 
 
-@explained(ReadOptions)
+@document_keywords(ReadOptions)
 def open_reader(path: Any, **keywords: Any) -> Reader:
     """Open TFRecord files as a stream of Arrow record batches, of one schema, in bounded memory.
 
@@ -125,7 +125,7 @@ def open_reader(path: Any, **keywords: Any) -> Reader:
     return Reader(path, ReadOptions.of(keywords))
 
 
-@explained(WriteOptions)
+@document_keywords(WriteOptions)
 def write_tfrecord(data: Any, path: Any, **keywords: Any) -> WriteReport:
     """Write a table to TFRecord files of tf.train.Example, one record a row, which TensorFlow reads.
 
@@ -165,7 +165,7 @@ def write_tfrecord(data: Any, path: Any, **keywords: Any) -> WriteReport:
     return write(data, path, WriteOptions.of(keywords))
 
 
-@explained(WriteOptions)
+@document_keywords(WriteOptions)
 def open_writer(path: Any, schema: Any = None, **keywords: Any) -> Writer:
     """Open a TFRecord file, or a sharded dataset, to write tables to, one after the other.
 
@@ -198,7 +198,7 @@ def open_writer(path: Any, schema: Any = None, **keywords: Any) -> Writer:
     return Writer(path, WriteOptions.of({**keywords, "schema": schema}))
 
 
-@explained(ReadOptions, whole=True)
+@document_keywords(ReadOptions, whole=True)
 def infer_schema(path: Any, **keywords: Any) -> InferredSchema:
     """The schema that the values of TFRecord files show, exactly, and why: all records are decoded.
 

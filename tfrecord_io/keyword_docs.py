@@ -179,7 +179,7 @@ _STREAM_ONLY = {"sample", "on_new", "batch_size", "batch_bytes"}
 _TEXTS = {ReadOptions: READ, WriteOptions: WRITE, ArrayOptions: ARRAYS, IterOptions: ITERATION}
 
 
-def explained(
+def document_keywords(
     options: type[ReadOptions] | type[WriteOptions], *, whole: bool = False, without: Collection[str] = ()
 ) -> Callable[[F], F]:
     """Give a function that takes ``**keywords`` of `options` its full signature and docstring.

@@ -172,7 +172,7 @@ class ReadOptions(_Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FormOptions(ReadOptions):
+class RepresentationOptions(ReadOptions):
     """Keywords of reading that say how a column becomes arrays; see `tfrecord_io.read_arrays`."""
 
     ragged: str | None = None
@@ -186,7 +186,7 @@ class FormOptions(ReadOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ArrayOptions(FormOptions):
+class ArrayOptions(RepresentationOptions):
     """Keywords of `tfrecord_io.read_arrays`."""
 
     out: Mapping[str, Any] | None = None
@@ -198,7 +198,7 @@ class ArrayOptions(FormOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IterOptions(FormOptions):
+class IterOptions(RepresentationOptions):
     """Keywords of `tfrecord_io.iter_arrays`."""
 
     shuffle_buffer: int = 0

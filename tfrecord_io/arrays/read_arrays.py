@@ -11,14 +11,14 @@ from tfrecord_io.arrays.out_arrays import fill
 from tfrecord_io.arrays.representation import TableRepresentation, cut, plain_options
 from tfrecord_io.arrow.row_error import RowError
 from tfrecord_io.errors import StoppedEarlyWarning, warn
-from tfrecord_io.keyword_docs import explained
+from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, ArrayOptions
 from tfrecord_io.read.reader import Reader
 
 _BATCH_BYTES = 256 * MIB  # a file of usual size is one batch, and its tensors an array without a copy
 
 
-@explained(ArrayOptions, whole=True)
+@document_keywords(ArrayOptions, whole=True)
 def read_arrays(path: Any, **keywords: Any) -> dict[str, Any]:
     """Read TFRecord files of tf.train.Example into NumPy arrays, one for each column, with a row for each record.
 

@@ -15,7 +15,7 @@ from tfrecord_io.arrow.output.to_numpy import Dense, Rows, joined, leaf_arrays, 
 from tfrecord_io.arrow.row_error import RowError
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
-from tfrecord_io.options import FormOptions, ReadOptions
+from tfrecord_io.options import ReadOptions, RepresentationOptions
 from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
 from tfrecord_io.schema.types import is_list_like
 
@@ -76,7 +76,7 @@ class ColumnRepresentation:
     """
 
     field: pa.Field
-    options: FormOptions
+    options: RepresentationOptions
     whole: bool
     length: int | None = None
     images: Images | None = None
@@ -183,7 +183,7 @@ class TableRepresentation:
     """
 
     def __init__(
-        self, schema: pa.Schema, options: FormOptions, *, whole: bool, lengths: dict[str, int] | None = None
+        self, schema: pa.Schema, options: RepresentationOptions, *, whole: bool, lengths: dict[str, int] | None = None
     ) -> None:
         self.fields = leaf_fields(schema)
         self._forms = [
@@ -258,7 +258,7 @@ def cut(columns: list[ColumnArrays], begin: int, end: int) -> dict[str, Any]:
     return found
 
 
-def plain_options(options: FormOptions) -> ReadOptions:
+def plain_options(options: RepresentationOptions) -> ReadOptions:
     """The part of the options that any reader has."""
     return ReadOptions(**{f.name: getattr(options, f.name) for f in fields(ReadOptions)})
 

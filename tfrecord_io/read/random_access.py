@@ -19,7 +19,7 @@ from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.keyword_docs import explained
+from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.read.chunk import DecodedChunk
 from tfrecord_io.read.embedded_schemas import LateSchema
@@ -272,7 +272,7 @@ def _as_integers(key: Any) -> Array:
     return numbers.astype(np.int64)
 
 
-@explained(ReadOptions, without=_NOT_HERE)
+@document_keywords(ReadOptions, without=_NOT_HERE)
 def open_random(path: Any, **keywords: Any) -> RandomAccess:
     """Open TFRecord files for reading any of their records, by number.
 

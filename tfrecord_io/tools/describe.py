@@ -7,7 +7,7 @@ from typing import Any
 
 from tfrecord_io.display import plain_table, ranges, shape_ranges, short
 from tfrecord_io.errors import printable
-from tfrecord_io.keyword_docs import explained
+from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.tools.column_summary import ColumnGatherer, ColumnSummary
@@ -48,7 +48,7 @@ class Description:
 HEADINGS = ("column", "type", "nulls", "range", "mean", "length", "distinct", "example")
 
 
-@explained(ReadOptions)
+@document_keywords(ReadOptions)
 def describe(path: Any, **keywords: Any) -> Description:
     """Describe every column of the records.
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrays.representation import TableRepresentation, cut, plain_options
 from tfrecord_io.errors import StoppedEarlyWarning, warn
-from tfrecord_io.keyword_docs import explained
+from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.read.resolve_schema import Session
 from tfrecord_io.training.batching import Batching, Chunk
@@ -218,7 +218,7 @@ def _opened(path: Any, reading: Any) -> Session:
     return session
 
 
-@explained(IterOptions)
+@document_keywords(IterOptions)
 def iter_arrays(path: Any, *, batch_size: int, **keywords: Any) -> ArrayIterator:
     """Iterate over TFRecord files in batches of NumPy arrays, shuffled by a seed, over epochs and workers.
 
