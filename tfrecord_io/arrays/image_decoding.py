@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.output.ragged import Ragged
 from tfrecord_io.arrow.output.to_numpy import Dense, Rows
-from tfrecord_io.arrow.row_error import RowError
+from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import DecodeError, MissingDependencyError
+from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.schema.field import IMAGE_KEY, SHAPE_KEY
 
 _FORMATS = ("JPEG", "PNG", "WEBP")  # a closed list: Pillow knows formats that run other programs
@@ -74,7 +74,7 @@ class Images:
 
         Raises
         ------
-        RowError
+        RowFault
             An image cannot be decoded; of several the first.
         MissingDependencyError
             Pillow is not installed.
@@ -136,7 +136,7 @@ class _Decoder:
                         row, f'{reason}: mode="RGB" takes the upper 8', "8 bits, or one channel", "16 bits"
                     )
                 pixels = self._pixels(image)
-        except RowError:
+        except RowFault:
             raise
         except MemoryError:
             raise
@@ -172,8 +172,8 @@ class _Decoder:
         """The upper 8 bits of 16, as TensorFlow's ``decode_png`` gives them."""
         return self._pillow.fromarray((np.asarray(image) >> 8).astype(np.uint8))
 
-    def _error(self, row: int, reason: str, expected: object, got: object = None) -> RowError:
-        return RowError(row, DecodeError(reason, feature=self._images.feature, expected=expected, got=got))
+    def _error(self, row: int, reason: str, expected: object, got: object = None) -> RowFault:
+        return RowFault(row, reason, feature=self._images.feature, expected=expected, got=got)
 
 
 def _loses_bits(data: bytes) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 from tfrecord_io.arrays.representation import ColumnArrays, TableRepresentation, plain_options
 from tfrecord_io.arrow.output.ragged import Ragged
 from tfrecord_io.arrow.output.to_numpy import Dense
-from tfrecord_io.arrow.row_error import RowError
+from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, StoppedEarlyWarning, warn
 from tfrecord_io.options import MIB, ArrayOptions
@@ -62,8 +62,8 @@ def fill(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dict[str, 
                 settled = forms.settle([batch])
                 for column in settled:
                     _put(column, out[column.name], done)
-            except RowError as fault:
-                error = fault.located(reader.origins, done + fault.row)
+            except RowFault as fault:
+                error = fault.to_error(*reader.origins.of(done + fault.row))
                 error.records_intact = done
                 if options.on_error == "raise":
                     raise error from fault.__cause__
@@ -100,23 +100,14 @@ def _put(column: ColumnArrays, target: Array, begin: int) -> None:
         if len(shape) < shapes.shape[1]:
             raise _misfit(column.name, f"[rows, {', '.join('?' * shapes.shape[1])}]", rows.values.dtype, target)
         if rows.valid is not None:
-            raise RowError(
-                int(rows.valid.argmin()),
-                SchemaError("it has no value, and out= has no place for that", feature=column.name),
-            )
+            reason = "it has no value, and out= has no place for that"
+            raise RowFault(int(rows.valid.argmin()), reason, feature=column.name, error=SchemaError)
         bad = (shapes != shape[: shapes.shape[1]]).any(axis=1)
         if bad.any():
             row = int(bad.argmax())
             got = tuple(shapes[row].tolist())
-            raise RowError(
-                row,
-                SchemaError(
-                    f"its shape is {got}, and the array of out= has {shape}",
-                    feature=column.name,
-                    expected=shape,
-                    got=got,
-                ),
-            )
+            reason = f"its shape is {got}, and the array of out= has {shape}"
+            raise RowFault(row, reason, feature=column.name, expected=shape, got=got, error=SchemaError)
         rows = Dense(rows.stacked(tuple(shapes.shape[1] and shape[: shapes.shape[1]])))
     if rows.values.dtype != target.dtype or rows.values.shape[1:] != target.shape[1:]:
         raise _misfit(

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrays.out_arrays import fill
 from tfrecord_io.arrays.representation import TableRepresentation, cut, plain_options
-from tfrecord_io.arrow.row_error import RowError
+from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.errors import StoppedEarlyWarning, warn
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, ArrayOptions
@@ -67,8 +67,8 @@ def read_arrays(path: Any, **keywords: Any) -> dict[str, Any]:
         forms = TableRepresentation(reader.schema, options, whole=True)
         try:
             return _arrays(forms, table)
-        except RowError as fault:
-            error = fault.located(reader.origins, fault.row)
+        except RowFault as fault:
+            error = fault.to_error(*reader.origins.of(fault.row))
             error.records_intact = fault.row
             if options.on_error == "raise":
                 raise error from fault.__cause__

@@ -12,7 +12,7 @@ from tfrecord_io.arrays.image_decoding import Images, stack_equal
 from tfrecord_io.arrays.padding import pad_value
 from tfrecord_io.arrow.output.ragged import Ragged
 from tfrecord_io.arrow.output.to_numpy import Dense, Rows, joined, leaf_arrays, leaf_fields, missing_step, to_rows
-from tfrecord_io.arrow.row_error import RowError
+from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.options import ReadOptions, RepresentationOptions
@@ -87,15 +87,15 @@ class ColumnRepresentation:
 
         Raises
         ------
-        RowError
+        RowFault
         """
         if self.images is not None:
             return self.images.rows(array.to_pylist(), self.threads)
         if (row := missing_step(array, self.field)) is not None:
             reason = "one of its steps has no value, and an array has no place for that"
             advice = "read it with read_table, which has null there, or leave it out by columns="
-            raise RowError(
-                row, FeatureNotFoundError(reason, feature=self.field.name, expected="a value", advice=advice)
+            raise RowFault(
+                row, reason, feature=self.field.name, expected="a value", advice=advice, error=FeatureNotFoundError
             )
         return to_rows(array, self.field)
 
@@ -104,7 +104,7 @@ class ColumnRepresentation:
 
         Raises
         ------
-        RowError
+        RowFault
             A row has no place in it.
         """
         options, name = self.options, self.field.name
@@ -144,7 +144,9 @@ class ColumnRepresentation:
             got = int(rows.lengths[row])
             reason = f"it has {got} values, where all records of the sample have {length}"
             advice = 'pass ragged="object", "offsets" or "pad", or a larger sample='
-            raise RowError(row, SchemaError(reason, feature=self.field.name, expected=length, got=got, advice=advice))
+            raise RowFault(
+                row, reason, feature=self.field.name, expected=length, got=got, advice=advice, error=SchemaError
+            )
 
     def _refuse_missing(self, valid: Array | None, what: str, *, maskable: bool = True) -> None:
         if valid is None or (maskable and self.options.missing == "mask"):
@@ -153,10 +155,8 @@ class ColumnRepresentation:
             'pass missing="mask", or a schema with a default' if maskable else 'pass ragged="object", where it is None'
         )
         reason = f"it has no value, and {what} has no place for that"
-        raise RowError(
-            int(valid.argmin()),
-            FeatureNotFoundError(reason, feature=self.field.name, expected="a value", advice=advice),
-        )
+        row, name = int(valid.argmin()), self.field.name
+        raise RowFault(row, reason, feature=name, expected="a value", advice=advice, error=FeatureNotFoundError)
 
 
 class TableRepresentation:
@@ -203,7 +203,7 @@ class TableRepresentation:
 
         Raises
         ------
-        RowError
+        RowFault
             Of several the one of the first row; the row counts through all batches.
         """
         columns = [leaf_arrays(batch) for batch in batches]
@@ -212,7 +212,7 @@ class TableRepresentation:
         for at, form in enumerate(self._forms):
             try:
                 settled.append(form.settle(_rows(form, [column[at] for column in columns])))
-            except RowError as error:
+            except RowFault as error:
                 if first is None or error.row < first.row:
                     first = error
             for column in columns:
@@ -227,7 +227,7 @@ def _rows(form: ColumnRepresentation, arrays: list[pa.Array]) -> Rows:
     for array in arrays:
         try:
             parts.append(form.rows(array))
-        except RowError as error:
+        except RowFault as error:
             error.row += before
             raise
         before += len(array)

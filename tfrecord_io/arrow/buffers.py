@@ -1,4 +1,4 @@
-"""Buffers of an engine as Arrow arrays: the same memory under another name."""
+"""Buffers as Arrow arrays and Arrow arrays as buffers: the same memory under another name; and arithmetic of masks and offsets."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import types as t
 
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.format.kinds import Layout
+
+# ---- NumPy to Arrow
 
 
 def fixed_width(type_: pa.DataType, count: int, nulls: int, validity: Array | None, values: Array) -> pa.Array:
@@ -22,19 +25,68 @@ def variable_width(
     """An array of (large_)binary or (large_)string over `values`; 32-bit offsets are widened where the type asks."""
     large = type_ == pa.large_binary() or type_ == pa.large_string()
     offsets = offsets.astype(np.int64 if large else np.int32, copy=False)
-    return pa.Array.from_buffers(
-        type_, count, [_validity(nulls, validity), pa.py_buffer(offsets), pa.py_buffer(values)], nulls
-    )
+    buffers = [_validity(nulls, validity), pa.py_buffer(offsets), pa.py_buffer(values)]
+    return pa.Array.from_buffers(type_, count, buffers, nulls)
 
 
 def list_array(
     type_: pa.DataType, rows: int, nulls: int, validity: Array | None, offsets: Array, values: pa.Array
 ) -> pa.Array:
     """An array of list or large_list that cuts `values` into rows."""
-    offsets = offsets.astype(np.int64 if pa.types.is_large_list(type_) else np.int32, copy=False)
-    return pa.Array.from_buffers(
-        type_, rows, [_validity(nulls, validity), pa.py_buffer(offsets)], nulls, children=[values]
-    )
+    offsets = offsets.astype(np.int64 if t.is_large_list(type_) else np.int32, copy=False)
+    buffers = [_validity(nulls, validity), pa.py_buffer(offsets)]
+    return pa.Array.from_buffers(type_, rows, buffers, nulls, children=[values])
+
+
+def _validity(nulls: int, validity: Array | None) -> pa.Buffer | None:
+    return pa.py_buffer(validity) if nulls and validity is not None else None
+
+
+# ---- Arrow to NumPy
+
+
+def valid_mask(array: pa.Array) -> Array | None:
+    """One bool for each slot, None where there are no nulls. Not for run-ends and unions."""
+    if array.null_count == 0:
+        return None
+    if t.is_null(array.type):
+        return np.zeros(len(array), np.bool_)
+    return _bits(array.buffers()[0], array.offset, len(array))
+
+
+def number_view(array: pa.Array) -> Array:
+    """The numbers of an integer, float, bool or temporal array; null slots hold anything. A view, except of bools."""
+    type_ = array.type
+    if t.is_boolean(type_):
+        return _bits(array.buffers()[1], array.offset, len(array))
+    dtype = np.dtype(f"i{type_.bit_width // 8}" if t.is_temporal(type_) else type_.to_pandas_dtype())
+    return typed_view(array.buffers()[1], dtype, array.offset, len(array))
+
+
+def offset_view(array: pa.Array, dtype: np.dtype) -> Array:
+    """The offsets of a list or binary array, one more than it has slots. A view."""
+    if len(array) == 0:  # Arrow allows such an array to have no offsets at all
+        return np.zeros(1, dtype)
+    return typed_view(array.buffers()[1], dtype, array.offset, len(array) + 1)
+
+
+def typed_view(buffer: pa.Buffer | None, dtype: np.dtype, begin: int, count: int) -> Array:
+    """Items [begin, begin + count) of a buffer of `dtype`."""
+    if buffer is None or count == 0:
+        return np.zeros(count, dtype)
+    return np.frombuffer(buffer, dtype, count, begin * dtype.itemsize)
+
+
+def _bits(buffer: pa.Buffer | None, begin: int, count: int) -> Array:
+    """Bits [begin, begin + count) of a bitmap as bools."""
+    if buffer is None or count == 0:
+        return np.zeros(count, np.bool_)
+    first = begin // 8
+    packed = np.frombuffer(buffer, np.uint8)[first : (begin + count + 7) // 8]
+    return np.unpackbits(packed, bitorder="little")[begin - 8 * first :][:count].view(np.bool_)
+
+
+# ---- masks and offsets
 
 
 def mask_of(validity: Array | None, count: int) -> Array:
@@ -44,9 +96,43 @@ def mask_of(validity: Array | None, count: int) -> Array:
     return np.unpackbits(validity, count=count, bitorder="little").view(bool)
 
 
+def column_mask(column: ColumnBuffers) -> Array:
+    """True for the rows of a column that are not null."""
+    return mask_of(column.validity if column.null_count else None, column.rows)
+
+
 def bitmap_of(mask: Array) -> Array:
     """The validity bitmap of a mask."""
     return np.packbits(mask, bitorder="little")
+
+
+def either_bitmap(bitmaps: list[Array | None], rows: int) -> Array | None:
+    """The bitmap of rows that are valid in any of these; None where every row is."""
+    if any(bitmap is None for bitmap in bitmaps):
+        return None
+    width = (rows + 7) // 8
+    joined = np.bitwise_or.reduce([bitmap[:width] for bitmap in bitmaps if bitmap is not None])
+    mask = mask_of(joined, rows)
+    return None if mask.all() else bitmap_of(mask)
+
+
+def offsets_of(lengths: Array, dtype: type = np.int64) -> Array:
+    """Offsets from 0 on of runs of these lengths: one more than there are runs."""
+    offsets: Array = np.zeros(len(lengths) + 1, dtype)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def scatter(values: Array, mask: Array) -> Array:
+    """Items of `values` in the rows where the mask is True, zeros in the others."""
+    if len(values) == len(mask):
+        return values
+    rows = np.zeros((len(mask), *values.shape[1:]), values.dtype)
+    rows[mask] = values
+    return rows
+
+
+# ---- slices of decoded columns
 
 
 def cut(column: ColumnBuffers, begin: int, end: int) -> ColumnBuffers:
@@ -59,7 +145,7 @@ def cut(column: ColumnBuffers, begin: int, end: int) -> ColumnBuffers:
     if column.layout is Layout.NULL:
         part.null_count = part.rows
     part.first_row, part.list_row, part.binary_row = (
-        _within(r, begin, end) for r in (column.first_row, column.list_row, column.binary_row)
+        _row_within(row, begin, end) for row in (column.first_row, column.list_row, column.binary_row)
     )
     return part
 
@@ -82,10 +168,6 @@ def _cut_offsets(offsets: Array, begin: int, end: int) -> tuple[Array, int, int]
     return offsets[begin : end + 1] - offsets[begin], first, last
 
 
-def _within(row: int, begin: int, end: int) -> int:
-    """A row of evidence as seen from `begin`; −1 where it is outside, as if it had not been looked for."""
+def _row_within(row: int, begin: int, end: int) -> int:
+    """The number of an observed row counted from `begin`; −1 (not observed) where it is outside."""
     return row - begin if begin <= row < end else -1
-
-
-def _validity(nulls: int, validity: Array | None) -> pa.Buffer | None:
-    return pa.py_buffer(validity) if nulls and validity is not None else None

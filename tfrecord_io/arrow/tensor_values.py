@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.encode.flatten import numbers, offsets_of
+from tfrecord_io.arrow.buffers import number_view, offset_view
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import Element
@@ -21,6 +22,8 @@ from tfrecord_io.schema.tensor_types import (
 )
 
 Shape = tuple[int, ...]
+
+_LAST_CHARACTER = 0x10FFFF  # of Unicode
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,51 @@ def list_cells(array: pa.Array, field: pa.Field) -> Array:
     return found
 
 
+def flat_values(array: pa.Array, field: pa.Field) -> tuple[pa.Array, Array, Array]:
+    """All values of tensors, none of which is null, how many each has, and the shape of each; values without an order come as nulls."""
+    items = items_of(array, field)
+    counts = np.diff(items.offsets) // items.of.itemsize
+    shapes = np.broadcast_to(np.asarray(items.shapes, np.int64), (len(items), items.rank))
+    values = items.data.view(items.of.dtype) if items.data.size else np.empty(0, items.of.dtype)
+    if items.of.name == "bfloat16":
+        values = values.astype(np.float32)
+    try:
+        return pa.nulls(len(values)) if values.dtype.kind == "c" else pa.array(values), counts, shapes
+    except (pa.ArrowException, ValueError):  # a unit that Arrow does not have, or half of a character
+        return pa.nulls(len(values)), counts, shapes
+
+
+def rows_of(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
+    """The rows of a column as Python values: tensors as nested lists."""
+    if not (is_any_tensor(field.type) or is_list_of_tensors(field.type)):
+        return list(column.to_pylist())
+    to_array = to_cells if is_any_tensor(field.type) else list_cells
+    return [_nested(cell) for chunk in column.chunks for cell in to_array(chunk, field)]
+
+
+def _nested(cell: Any) -> Any:
+    if isinstance(cell, np.ndarray):
+        return [_nested(each) for each in cell] if cell.dtype == object else cell.tolist()
+    return cell
+
+
+def first_unreal(of: Element, data: Array) -> int:
+    """Where the first bytes stand that are no value: a bool other than 0 and 1, a number that is no character. −1: nowhere.
+
+    >>> import numpy as np
+    >>> from tfrecord_io.format.dtypes import element
+    >>> first_unreal(element("bool"), np.array([0, 1, 2], np.uint8))
+    2
+    """
+    if of.name == "bool":
+        bad, width = data > 1, 1
+    elif of.dtype.kind == "U":
+        bad, width = data[: len(data) // 4 * 4].view("<u4") > _LAST_CHARACTER, 4
+    else:
+        return -1
+    return int(bad.argmax()) * width if bad.any() else -1
+
+
 def _viewed(data: Array, of: Element) -> Array:
     return data.view(of.dtype) if data.size else np.empty(0, of.dtype)
 
@@ -148,7 +196,7 @@ def _width(of: Element) -> int:
 def _bytes_of(values: pa.Array, width: int) -> Array:
     """The bytes of a fixed-width array's slots; of bools, which Arrow packs, one each."""
     if pa.types.is_boolean(values.type):
-        return numbers(values).view(np.uint8)
+        return number_view(values).view(np.uint8)
     buffer = values.buffers()[1]
     if buffer is None or not len(values):
         return np.empty(0, np.uint8)
@@ -198,7 +246,7 @@ def _variable_items(storage: pa.Array, of: Element, type_: pa.DataType, valid: A
         row = int(rows[missing.argmax()])
         raise EncodeError("a tensor without values or without a shape", record=row, advice="make the whole row null")
     shapes = np.asarray(axes).astype(np.int64).reshape(len(sizes), ndim)
-    begins = offsets_of(lists, np.dtype(np.int32)).astype(np.int64)
+    begins = offset_view(lists, np.dtype(np.int32)).astype(np.int64)
     values = lists.values.slice(int(begins[0]), int(begins[-1] - begins[0]))
     if values.null_count:
         at = int(np.searchsorted(begins - begins[0], int(np.asarray(values.is_null()).argmax()), side="right")) - 1

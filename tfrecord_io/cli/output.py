@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import pyarrow as pa
 
-from tfrecord_io.arrow.tensor_values_rest import rows_of
+from tfrecord_io.arrow.tensor_values import rows_of
 from tfrecord_io.display import short
 from tfrecord_io.errors import printable
 from tfrecord_io.schema.type_names import short_type_name

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import mask_of, variable_width
+from tfrecord_io.arrow.buffers import column_mask, variable_width
 from tfrecord_io.arrow.decode.layout import widen
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan, PlanColumn
 from tfrecord_io.engine.fault_messages import to_error
@@ -110,7 +110,7 @@ def _values(part: ColumnBuffers, kind: Kind) -> BatchValues:
     assert column.values is not None
     assert column.offsets is not None
     counts = np.diff(column.offsets).astype(np.int64)
-    present = mask_of(column.validity if column.null_count else None, column.rows)
+    present = column_mask(column)
     if kind is not Kind.BYTES:
         return BatchValues(column.values.view(_NUMBERS[kind]), counts, present)
     assert column.value_offsets is not None

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tfrecord_io.arrow.tensor_values import to_cells
-from tfrecord_io.arrow.tensor_values_rest import flat_values
+from tfrecord_io.arrow.tensor_values import flat_values, to_cells
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name

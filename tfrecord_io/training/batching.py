@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.arrays.representation import ColumnArrays, TableRepresentation
-from tfrecord_io.arrow.row_error import RowError
+from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.options import IterOptions
 from tfrecord_io.training.checkpoint import Position
@@ -190,11 +190,9 @@ class Batching:
                 try:
                     columns = self._forms.settle([part.cut(0, rows).rows])
                     break
-                except RowError as fault:  # once more, without the rows from there on
-                    rows, error = (
-                        fault.row,
-                        fault.located(stream.reader.origins, stream.origin(int(part.numbers[fault.row]))),
-                    )
+                except RowFault as fault:  # once more, without the rows from there on
+                    origin = stream.origin(int(part.numbers[fault.row]))
+                    rows, error = fault.row, fault.to_error(*stream.reader.origins.of(origin))
                     error.__cause__ = fault.__cause__
             last = begin + rows == len(pool)
             yield Chunk(rows, columns, moment, begin, error, ends and last and error is None)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import cut, mask_of
+from tfrecord_io.arrow.buffers import column_mask, cut
 from tfrecord_io.arrow.decode.companions import Companions
 from tfrecord_io.arrow.decode.layout import absent
 from tfrecord_io.arrow.decode.lists import Restore, feature_list_restore
@@ -49,7 +49,7 @@ class _Leaf:
     def _check(self, beside: Companions, of: Element, column: ColumnBuffers, columns: Columns) -> None:
         """Refuse bytes that are something else by their companions."""
         said = beside.of(columns, column.rows)
-        mask = mask_of(column.validity if column.null_count else None, column.rows) & (column.layout is not Layout.NULL)
+        mask = column_mask(column) & (column.layout is not Layout.NULL)
         said.refuse_strays(mask)
         if column.kind is Kind.BYTES and column.layout is Layout.SCALAR and column.value_offsets is not None:
             said.refuse_dtype(mask, of, np.diff(column.value_offsets))

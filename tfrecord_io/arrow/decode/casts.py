@@ -15,8 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, mask_of, variable_width
-from tfrecord_io.arrow.decode.layout import expand
+from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, mask_of, scatter, variable_width
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import printable
@@ -142,7 +141,7 @@ def _sized(type_: pa.DataType, width: int, convert: Callable[[Array], Array]) ->
             raise RowFault(
                 row, f"a {type_} needs {width} bytes, the value has {sizes[row]}", expected=width, got=int(sizes[row])
             )
-        data = expand(mask, values.reshape(-1, width)).reshape(-1) if nulls and width else values
+        data = scatter(values.reshape(-1, width), mask).reshape(-1) if nulls and width else values
         return fixed_width(type_, count, nulls, validity, convert(data))
 
     return cast

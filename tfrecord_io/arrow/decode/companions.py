@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfrecord_io.arrow.buffers import mask_of
+from tfrecord_io.arrow.buffers import column_mask
 from tfrecord_io.arrow.decode.layout import absent, is_nothing, widen
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -67,7 +67,7 @@ class CompanionColumns:
         if not self.of.ours:
             return
         for column in (self.shape, self.dtype):
-            if np.any(bad := _present(column) != mask):
+            if np.any(bad := column_mask(column) != mask):
                 row = int(bad.argmax())
                 name, other = printable(self.of.feature), printable(column.name)
                 reason = f"it stands without '{other}'" if mask[row] else f"'{other}' stands without '{name}'"
@@ -75,7 +75,7 @@ class CompanionColumns:
 
     def refuse_dtype(self, mask: Array, of: Element, sizes: Array) -> None:
         """Refuse rows whose dtype is said to be another one."""
-        has = mask & _present(self.dtype)
+        has = mask & column_mask(self.dtype)
         if not has.any() or (has.all() and _all_equal(self.dtype, of.name.encode())):
             return
         bad = has & ~_equal(self.dtype, of.name.encode())
@@ -95,7 +95,7 @@ class CompanionColumns:
         RowFault
             One is none, is not `shape`, or has not as many values as the row.
         """
-        has = mask & _present(self.shape)
+        has = mask & column_mask(self.shape)
         if not has.any():
             return None, None
         assert self.shape.offsets is not None
@@ -131,9 +131,9 @@ class CompanionColumns:
     def words(self, row: int) -> str:
         """What they say of a row, for a message."""
         found = []
-        if _present(self.dtype)[row]:
+        if column_mask(self.dtype)[row]:
             found.append(f"'{printable(self.dtype.name)}' says {self._dtype_said(row)}")
-        if _present(self.shape)[row]:
+        if column_mask(self.shape)[row]:
             found.append(f"'{printable(self.shape.name)}' says {self._shape_said(row)}")
         return "".join(f"; {each}" for each in found)
 
@@ -168,10 +168,6 @@ def _all_equal(column: ColumnBuffers, text: bytes) -> bool:
     if not np.all(np.diff(offsets) == size) or flat[:size].tobytes() != text:
         return False
     return bool(np.array_equal(flat[size:], flat[:-size]))  # each is as the one before
-
-
-def _present(column: ColumnBuffers) -> Array:
-    return mask_of(column.validity if column.null_count else None, column.rows)
 
 
 def _equal(column: ColumnBuffers, text: bytes) -> Array:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tfrecord_io.arrow.buffers import bitmap_of, mask_of
+from tfrecord_io.arrow.buffers import mask_of, scatter
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureTypeError
@@ -104,22 +104,5 @@ def _single(column: ColumnBuffers) -> ColumnBuffers:
     if column.value_offsets is not None:
         narrow.value_offsets = column.value_offsets[column.offsets]
     else:
-        narrow.values = expand(mask, column.values)
+        narrow.values = scatter(column.values, mask)
     return narrow
-
-
-def expand(column_mask: Array, values: Array) -> Array:
-    """Rows of `values` put where the mask is True, zeros elsewhere."""
-    out = np.zeros((len(column_mask), *values.shape[1:]), values.dtype)
-    out[column_mask] = values
-    return out
-
-
-def either(bitmaps: list[Array | None], rows: int) -> Array | None:
-    """The bitmap of rows that are valid in any of these; None where every row is."""
-    if any(bitmap is None for bitmap in bitmaps):
-        return None
-    width = (rows + 7) // 8
-    joined = np.bitwise_or.reduce([bitmap[:width] for bitmap in bitmaps if bitmap is not None])
-    mask = mask_of(joined, rows)
-    return None if mask.all() else bitmap_of(mask)

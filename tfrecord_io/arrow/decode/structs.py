@@ -8,8 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import mask_of
-from tfrecord_io.arrow.decode.layout import either
+from tfrecord_io.arrow.buffers import either_bitmap, mask_of
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.types import is_list_like
@@ -35,7 +34,7 @@ def assemble(type_: pa.DataType, path: Path, leaves: Mapping[Path, pa.Array]) ->
     children = [assemble(child.type, (*path, child.name), leaves) for child in type_]
     rows = len(children[0])
     bitmaps = [_bitmap(child) for child in children if not t.is_null(child.type)]
-    validity = either(bitmaps, rows) if bitmaps else np.zeros((rows + 7) // 8, np.uint8)
+    validity = either_bitmap(bitmaps, rows) if bitmaps else np.zeros((rows + 7) // 8, np.uint8)
     return _struct(type_, rows, validity, children)
 
 
@@ -57,7 +56,7 @@ def _list_of_structs(type_: pa.DataType, path: Path, leaves: Mapping[Path, pa.Ar
     rows = len(model)
     for at, array in below.items():
         _same_lengths(model, array, at)
-    validity = either([_bitmap(array) for array in below.values()], rows)
+    validity = either_bitmap([_bitmap(array) for array in below.values()], rows)
     count = len(model.values)
     structs = _values(type_.value_type, path, leaves, count)
     buffers = [None if validity is None else pa.py_buffer(validity)]

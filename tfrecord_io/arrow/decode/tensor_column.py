@@ -9,15 +9,14 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import mask_of
+from tfrecord_io.arrow.buffers import column_mask, mask_of
 from tfrecord_io.arrow.decode.casts import value_cast
 from tfrecord_io.arrow.decode.companions import CompanionColumns, Companions
 from tfrecord_io.arrow.decode.layout import absent, is_nothing, slots, widen
 from tfrecord_io.arrow.decode.lists import Restore, leaf_restore
-from tfrecord_io.arrow.decode.tensor_bytes import first_unreal
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_builder import from_items
-from tfrecord_io.arrow.tensor_values import TensorValues
+from tfrecord_io.arrow.tensor_values import TensorValues, first_unreal
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.dtypes import Element
@@ -184,11 +183,7 @@ class TensorColumn:
 
     def _array(self, column: ColumnBuffers, beside: CompanionColumns | None) -> pa.Array:
         nothing = is_nothing(column)
-        mask = (
-            np.zeros(column.rows, bool)
-            if nothing
-            else mask_of(column.validity if column.null_count else None, column.rows)
-        )
+        mask = np.zeros(column.rows, bool) if nothing else column_mask(column)
         if beside is not None:
             beside.refuse_strays(mask)
         if nothing:

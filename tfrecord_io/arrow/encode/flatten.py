@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.arrow.buffers import number_view, offset_view, typed_view, valid_mask
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.schema.tensor_types import is_any_tensor
@@ -102,7 +103,7 @@ def _unwrap(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
                 return array, rows
             array = array.storage
         elif t.is_run_end_encoded(array.type):
-            ends = np.clip(numbers(array.run_ends), array.offset, array.offset + len(array))
+            ends = np.clip(number_view(array.run_ends), array.offset, array.offset + len(array))
             runs = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=array.offset))
             rows = replace(rows, index=runs if rows.index is None else runs[rows.index])
             array = array.values
@@ -112,7 +113,7 @@ def _unwrap(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
 
 def _apply_nulls(array: pa.Array, rows: Rows) -> Rows:
     """Bring an array's own nulls into the rows; inside a list there must be none."""
-    own = validity(array)
+    own = valid_mask(array)
     if own is None:
         return rows
     if rows.index is not None:
@@ -162,8 +163,8 @@ def _extents(array: pa.Array) -> tuple[Array, Array]:
     if is_list_view(array.type):
         width = np.dtype(np.int32 if t.is_list_view(array.type) else np.int64)
         return (
-            _of_buffer(buffers[1], width, begin, count).astype(np.int64),
-            _of_buffer(buffers[2], width, begin, count).astype(np.int64),
+            typed_view(buffers[1], width, begin, count).astype(np.int64),
+            typed_view(buffers[2], width, begin, count).astype(np.int64),
         )
     offsets = _list_offsets(array)
     return offsets[:-1], np.diff(offsets)
@@ -175,7 +176,7 @@ def _has_offsets(type: pa.DataType) -> bool:
 
 def _list_offsets(array: pa.Array) -> Array:
     width = np.dtype(np.int32 if t.is_list(array.type) else np.int64)
-    return offsets_of(array, width).astype(np.int64, copy=False)
+    return offset_view(array, width).astype(np.int64, copy=False)
 
 
 def _plain(array: pa.Array, rows: Rows) -> pa.Array:
@@ -193,9 +194,9 @@ def _decode(array: pa.DictionaryArray, rows: Rows) -> pa.Array:
     if rows.index is not None:
         indices = indices.take(pa.array(rows.index))
     if rows.valid is not None and rows.offsets is None:  # below a null parent an index may be any number
-        own = validity(indices)
+        own = valid_mask(indices)
         unused = ~(rows.valid if own is None else own & rows.valid)
-        indices = pa.array(numbers(indices), mask=unused)
+        indices = pa.array(number_view(indices), mask=unused)
     return _large(_off_views(array.dictionary)).take(indices)
 
 
@@ -211,47 +212,3 @@ def _large(array: pa.Array) -> pa.Array:
     if t.is_string(array.type):
         return array.cast(pa.large_string())
     return array.cast(pa.large_binary()) if t.is_binary(array.type) else array
-
-
-def validity(array: pa.Array) -> Array | None:
-    """One bool for each slot, None where there are no nulls. Not for run-ends and unions."""
-    if array.null_count == 0:
-        return None
-    if t.is_null(array.type):
-        return np.zeros(len(array), np.bool_)
-    return bits(array.buffers()[0], array.offset, len(array))
-
-
-def bits(buffer: pa.Buffer | None, begin: int, count: int) -> Array:
-    """The bits [begin, begin + count) of a bitmap as bools."""
-    if buffer is None or count == 0:
-        return np.zeros(count, np.bool_)
-    first = begin // 8
-    found = np.frombuffer(buffer, np.uint8)[first : (begin + count + 7) // 8]
-    return np.unpackbits(found, bitorder="little")[begin - 8 * first :][:count].view(np.bool_)
-
-
-def numbers(array: pa.Array) -> Array:
-    """The numbers of an integer, float, bool or temporal array; null slots hold anything. A view, except of bools."""
-    if t.is_boolean(array.type):
-        return bits(array.buffers()[1], array.offset, len(array))
-    dtype = (
-        np.dtype(f"i{array.type.bit_width // 8}")
-        if t.is_temporal(array.type)
-        else np.dtype(array.type.to_pandas_dtype())
-    )
-    return _of_buffer(array.buffers()[1], dtype, array.offset, len(array))
-
-
-def offsets_of(array: pa.Array, dtype: np.dtype) -> Array:
-    """The offsets of a list or binary array, one more than it has slots. A view."""
-    buffer = array.buffers()[1]
-    if len(array) == 0:  # Arrow allows such an array to have no offsets at all
-        return np.zeros(1, dtype)
-    return _of_buffer(buffer, dtype, array.offset, len(array) + 1)
-
-
-def _of_buffer(buffer: pa.Buffer | None, dtype: np.dtype, begin: int, count: int) -> Array:
-    if buffer is None or count == 0:
-        return np.zeros(count, dtype)
-    return np.frombuffer(buffer, dtype, count, begin * dtype.itemsize)

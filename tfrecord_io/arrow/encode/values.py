@@ -6,7 +6,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.encode.flatten import Rows, numbers, offsets_of
+from tfrecord_io.arrow.buffers import number_view, offset_view
+from tfrecord_io.arrow.encode.flatten import Rows
 from tfrecord_io.arrow.encode.plan import Rounding
 from tfrecord_io.engine.contract import Array
 
@@ -15,7 +16,7 @@ _INT64_MAX = 2**63 - 1
 
 def int64_values(array: pa.Array, rows: Rows) -> Array:
     """Integers, bools and temporal values; the slots of null rows hold anything."""
-    found = numbers(array)
+    found = number_view(array)
     if found.dtype == np.uint64:
         too_large = found > _INT64_MAX
         if too_large.any():
@@ -32,7 +33,7 @@ def int64_values(array: pa.Array, rows: Rows) -> Array:
 
 def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: Rounding) -> Array:
     """Floats, float64 rounded to nearest; NaN stays NaN."""
-    exact = numbers(array)
+    exact = number_view(array)
     if exact.dtype != np.float64:
         return exact.astype(np.float32, copy=False)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -88,12 +89,12 @@ def bytes_values(array: pa.Array) -> tuple[Array, Array]:
         offsets = np.arange(len(array) + 1, dtype=np.int64) * width
         return whole[array.offset * width :][: offsets[-1]], offsets
     wide = t.is_large_string(array.type) or t.is_large_binary(array.type)
-    offsets = offsets_of(array, np.dtype(np.int64 if wide else np.int32))
+    offsets = offset_view(array, np.dtype(np.int64 if wide else np.int32))
     begin, end = offsets[0], offsets[-1]
     return whole[begin:end], offsets - begin if begin else offsets
 
 
 def raw_values(array: pa.Array) -> Array:
     """The bytes of numbers, little-endian and without gaps; bools are bytes 0 and 1."""
-    found = numbers(array)
+    found = number_view(array)
     return np.ascontiguousarray(found, found.dtype.newbyteorder("<")).view(np.uint8)

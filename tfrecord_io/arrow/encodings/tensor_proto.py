@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, mask_of, variable_width
+from tfrecord_io.arrow.buffers import bitmap_of, column_mask, fixed_width, scatter, variable_width
 from tfrecord_io.arrow.decode.casts import checked_cast, raw_values
-from tfrecord_io.arrow.decode.layout import expand, is_nothing, slots
+from tfrecord_io.arrow.decode.layout import is_nothing, slots
 from tfrecord_io.arrow.decode.lists import Restore, wrap
 from tfrecord_io.arrow.encodings.tensor_proto_columns import TensorRows, parse_protos
 from tfrecord_io.arrow.encodings.tensor_proto_strings import parse_string_protos
@@ -69,12 +69,12 @@ def proto_restore(leaf: Leaf) -> Restore:
     def restore(column: ColumnBuffers) -> pa.Array:
         if is_nothing(column):
             return pa.nulls(column.rows, leaf.type)
-        mask = mask_of(column.validity if column.null_count else None, column.rows)
+        mask = column_mask(column)
         counts, values = (_numbers if is_number(value) else _texts)(column, mask, value, is_list)
         nulls = int(len(mask) - np.count_nonzero(mask))
         if not is_list:
             return values if not nulls else values.take(pa.array(np.cumsum(mask) - 1, mask=~mask))
-        lengths = expand(mask, counts)
+        lengths = scatter(counts, mask)
         return wrap(leaf.type, len(mask), nulls, bitmap_of(mask), np.concatenate([[0], np.cumsum(lengths)]), values)
 
     return restore

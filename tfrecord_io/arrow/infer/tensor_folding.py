@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tfrecord_io.arrow.buffers import mask_of
+from tfrecord_io.arrow.buffers import column_mask
 from tfrecord_io.arrow.decode.companions import Companions, product
 from tfrecord_io.arrow.decode.layout import is_nothing
-from tfrecord_io.arrow.decode.tensor_bytes import first_unreal
+from tfrecord_io.arrow.tensor_values import first_unreal
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.format.dtypes import Element, element
@@ -85,8 +85,8 @@ def fold(name: str, batches: Iterable[Mapping[str, ColumnBuffers]]) -> FoldedTen
 def _fold(name: str, columns: Mapping[str, ColumnBuffers]) -> FoldedTensor | None:
     column = columns[name]
     said = Companions(name).of(columns, column.rows)
-    mask = _present(column)
-    alike = np.array_equal(mask, _present(said.shape)) and np.array_equal(mask, _present(said.dtype))
+    mask = column_mask(column)
+    alike = np.array_equal(mask, column_mask(said.shape)) and np.array_equal(mask, column_mask(said.dtype))
     if not alike or column.layout is not Layout.SCALAR or column.value_offsets is None or column.values is None:
         return None
     sizes = np.diff(column.value_offsets).astype(np.int64)
@@ -111,18 +111,14 @@ def are_companions(name: str, batches: Iterable[Mapping[str, ColumnBuffers]]) ->
         if not all(there):
             return False
         said = Companions(name).of(columns, next(iter(columns.values())).rows)
-        mask = _present(said.dtype)
-        if not mask.any() or not np.array_equal(mask, _present(said.shape)):
+        mask = column_mask(said.dtype)
+        if not mask.any() or not np.array_equal(mask, column_mask(said.shape)):
             return False
         of, shapes = _one_dtype(said.dtype, mask), _shapes(said.shape, mask)
         if of is None or shapes is None:
             return False
         found.add((of, shapes.shape[1]))
     return len(found) == 1
-
-
-def _present(column: ColumnBuffers) -> Array:
-    return mask_of(column.validity if column.null_count else None, column.rows)
 
 
 def _one_dtype(column: ColumnBuffers, mask: Array) -> Element | None:
