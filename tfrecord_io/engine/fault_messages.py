@@ -97,7 +97,7 @@ _WORDS: dict[FaultCode, _Words] = {
     FaultCode.WIRE: _Words(DecodeError, _wire("protobuf refuses it"), OTHER_MESSAGE),
     FaultCode.KIND: _Words(
         FeatureTypeError,
-        lambda f: f"expected {Kind(f.expected).words}, got {Kind(f.got).words}",
+        lambda f: f"expected {Kind(f.expected).description}, got {Kind(f.got).description}",
         "pass a schema that fits the records, or leave the feature out",
     ),
     FaultCode.VALUE_COUNT: _Words(

@@ -1,14 +1,14 @@
-"""The kinds of a Feature and the layouts of a column: the words in which records and columns are compared."""
+"""The feature types, the layouts of a column and the record types: what engines, plans and columns are described by."""
 
 from __future__ import annotations
 
 from enum import IntEnum
 
-EMBEDDED_FIELD = 21574  # the unknown field of a record that carries our schema
+EMBEDDED_FIELD = 21574  # number of the unknown field that carries an embedded schema
 
 
 class Kind(IntEnum):
-    """The oneof of tf.train.Feature; the numbers are its field numbers (feature.proto)."""
+    """The feature type: the oneof of tf.train.Feature, numbered as its fields are (feature.proto)."""
 
     NONE = 0
     BYTES = 1
@@ -16,10 +16,10 @@ class Kind(IntEnum):
     INT64 = 3
 
     @property
-    def words(self) -> str:
-        """As messages name it.
+    def description(self) -> str:
+        """The name for error messages.
 
-        >>> Kind.INT64.words
+        >>> Kind.INT64.description
         'an Int64List'
         """
         return ("no values", "a BytesList", "a FloatList", "an Int64List")[self]
@@ -35,10 +35,10 @@ class Layout(IntEnum):
 
 
 class Text(IntEnum):
-    """What a plan asks of the bytes values of a column."""
+    """What a plan requires of the bytes values of a column."""
 
-    NO = 0  # any bytes, never looked at
-    TRACK = 1  # any bytes; say whether all are text
+    NO = 0  # any bytes, not checked
+    TRACK = 1  # any bytes; report whether all are text
     UTF8 = 2  # valid UTF-8 or a fault
     STRICT = 3  # text (valid UTF-8, no control characters but \t \n \r) or a fault
 
@@ -49,3 +49,10 @@ class RecordType(IntEnum):
     EXAMPLE = 1
     SEQUENCE_EXAMPLE = 2
     DETECT = 3  # Example until a feature list parses, SequenceExample from then on
+
+
+RECORD_TYPES: dict[str | None, RecordType] = {  # by the value of record_type=; "bytes" records are not parsed
+    None: RecordType.DETECT,
+    "example": RecordType.EXAMPLE,
+    "sequence_example": RecordType.SEQUENCE_EXAMPLE,
+}

@@ -61,7 +61,7 @@ def name_both(unit: DecodedChunk, seen: Mapping[str, Observation]) -> None:
     if (
         expected in Kind.__members__ and Kind[expected] is not Kind.NONE
     ):  # the steps of one feature list contradict each other
-        unit.error = contradiction(name, here, Kind[expected].words, here, got.words)
+        unit.error = contradiction(name, here, Kind[expected].description, here, got.description)
 
 
 def _cut_before(unit: DecodedChunk, error: SchemaError) -> None:

@@ -18,7 +18,7 @@ from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.fault_messages import OTHER_MESSAGE
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, SchemaError, SchemaWarning, printable, warn
-from tfrecord_io.format.kinds import RecordType, Text
+from tfrecord_io.format.kinds import RECORD_TYPES, RecordType, Text
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.read import payload_decoder as payloads
 from tfrecord_io.read.chunk import DecodedChunk, DecodeSettings
@@ -48,11 +48,6 @@ _SAMPLE_BYTES = 16 * MIB
 _ALL_ROWS = 2**62
 _WHOLE_BATCH_BYTES = 64 * MIB
 _MOST_BATCH_BYTES = 2**31 - 1  # offsets have 32 bits; a payload has no more values than bytes
-_RECORD_TYPES = {
-    None: RecordType.DETECT,
-    "example": RecordType.EXAMPLE,
-    "sequence_example": RecordType.SEQUENCE_EXAMPLE,
-}
 
 
 class Session:
@@ -98,7 +93,7 @@ class Session:
         self._projection = Projection(options.columns)
         self.folders = PartitionColumns(self.sources, self._projection)
         self.builder: BatchBuilder | CompositeBatchBuilder
-        self._record_type = _RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE)
+        self._record_type = RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE)
         self.inferred: InferredSchema | None = None
         asks_plain = _asks_inference(options.schema) and not evidence
         self._folds = not (asks_plain or options.stable_types or options.record_type == "bytes")

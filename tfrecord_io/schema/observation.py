@@ -155,7 +155,7 @@ def arrow_schema(
 
 def _join_kind(name: str, a: Observation, b: Observation) -> Kind:
     if a.kind is not b.kind and Kind.NONE not in (a.kind, b.kind):
-        raise _conflict(name, a, b, a.kind.words, b.kind.words)
+        raise _conflict(name, a, b, a.kind.description, b.kind.description)
     return max(a.kind, b.kind)
 
 

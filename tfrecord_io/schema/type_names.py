@@ -22,6 +22,7 @@ from tfrecord_io.schema.tensor_types import (
     value_type_of,
     variable_shape_tensor,
 )
+from tfrecord_io.schema.types import is_text
 
 _SYNONYMS: dict[str, pa.DataType] = {
     "bytes": pa.binary(),
@@ -110,8 +111,7 @@ def short_type_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None =
     ('category', 'list<float>')
     """
     if pa.types.is_dictionary(type_):
-        is_text = pa.types.is_string(type_.value_type) or pa.types.is_large_string(type_.value_type)
-        values = "" if is_text else f"<{short_type_name(type_.value_type)}>"
+        values = "" if is_text(type_.value_type) else f"<{short_type_name(type_.value_type)}>"
         return f"{'ordered ' if type_.ordered else ''}category{values}"
     if pa.types.is_fixed_size_list(type_):
         return f"list<{short_type_name(type_.value_type)}>[{type_.list_size}]"
@@ -119,7 +119,7 @@ def short_type_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None =
         return f"list<{short_type_name(type_.value_type, metadata)}>"
     if is_any_tensor(type_):
         of, shape = element_and_shape(pa.field("", type_, metadata=dict(metadata or {})))
-        return f"tensor<{of.name}>[{', '.join('?' if axis is None else str(axis) for axis in shape)}]"
+        return f"tensor<{of.name}>{_axes_name(shape, ', ')}"
     return str(type_)
 
 
@@ -160,8 +160,8 @@ def _tensor_value(name: str, whole: str, depth: int) -> pa.DataType:
     return _parse(name, whole, depth) if of.marked else of.arrow
 
 
-def _axes_name(shape: Shape) -> str:
-    return f"[{','.join('?' if axis is None else str(axis) for axis in shape)}]"
+def _axes_name(shape: Shape, separator: str = ",") -> str:
+    return f"[{separator.join('?' if axis is None else str(axis) for axis in shape)}]"
 
 
 def _axes(text: str) -> Shape:

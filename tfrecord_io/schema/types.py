@@ -288,6 +288,11 @@ def _refuse_odd_scale(type: pa.DataType, feature: str) -> None:
         )
 
 
+def is_text(type: pa.DataType) -> bool:
+    """Whether values of `type` are text, with offsets of 32 or 64 bits."""
+    return bool(t.is_string(type) or t.is_large_string(type))
+
+
 def is_text_or_bytes(type: pa.DataType) -> bool:
     """Whether values of `type` are text or bytes, of any layout."""
     plain = t.is_binary(type) or t.is_string(type) or t.is_large_binary(type) or t.is_large_string(type)

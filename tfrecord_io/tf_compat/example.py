@@ -275,7 +275,7 @@ def _feature(value: Any) -> Any:
     kinds = [_kind_of(item) for item in items]
     if any(kind != kinds[0] for kind in kinds):
         at = next(at for at, kind in enumerate(kinds) if kind != kinds[0])
-        first, other = kinds[0].words, kinds[at].words
+        first, other = kinds[0].description, kinds[at].description
         said = f"{printable(repr(items[0]), 40)} at index 0 is {first}, {printable(repr(items[at]), 40)} at index {at} is {other}"
         raise EncodeError(
             f"values of several kinds in one feature: {said}",

@@ -15,6 +15,7 @@ from tfrecord_io.arrow.tensor_values import flat_values, to_cells
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
+from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
 
 DISTINCT_LIMIT = 1000  # more distinct values than this are not counted on
 EXAMPLE_ROWS = 16  # an example is looked for among so many
@@ -84,12 +85,12 @@ class ColumnGatherer:
         if self.example is None or _is_empty(self.example):  # the next piece may show more
             self.example = _example(present)
         values = plain(present)
-        if is_list(values.type):  # the lengths of lists of texts are those of the lists
+        if is_list_like(values.type):  # the lengths of lists of texts are those of the lists
             self._add_lengths(pc.list_value_length(values))
             self.distinct = None
-        elif is_textual(values.type):
+        elif is_text_or_bytes(values.type):
             self._add_lengths(pc.utf8_length(values) if is_text(values.type) else pc.binary_length(values))
-        while is_list(values.type):
+        while is_list_like(values.type):
             values = plain(values.flatten().drop_null())
         if is_ordered(values.type):
             self._add_numbers(values)
@@ -138,8 +139,8 @@ class ColumnGatherer:
     def _add_distinct(self, values: pa.Array) -> None:
         if self.distinct is None:
             return
-        blobs = is_textual(values.type) and values.nbytes > DISTINCT_BYTES * len(values)
-        if blobs or not (is_textual(values.type) or is_ordered(values.type)):
+        blobs = is_text_or_bytes(values.type) and values.nbytes > DISTINCT_BYTES * len(values)
+        if blobs or not (is_text_or_bytes(values.type) or is_ordered(values.type)):
             self.distinct = None
             return
         fresh = pc.unique(values)
@@ -194,23 +195,6 @@ def extremes(values: pa.Array) -> tuple[Any, Any]:
         values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
     ends = pc.min_max(values)
     return ends["min"].cast(kind).as_py(), ends["max"].cast(kind).as_py()
-
-
-def is_list(kind: pa.DataType) -> bool:
-    return pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-
-
-def is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
-
-
-def is_textual(kind: pa.DataType) -> bool:
-    return (
-        is_text(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    )
 
 
 def is_ordered(kind: pa.DataType) -> bool:

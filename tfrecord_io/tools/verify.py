@@ -9,8 +9,8 @@ from typing import Any
 from tfrecord_io.engine.contract import Decoder, Fault, Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, TFRecordError, printable
-from tfrecord_io.format.kinds import RecordType, Text
-from tfrecord_io.options import MAX_RECORD_BYTES, RECORD_TYPES
+from tfrecord_io.format.kinds import RECORD_TYPES, Text
+from tfrecord_io.options import MAX_RECORD_BYTES
 from tfrecord_io.read.record_reader import RecordFile
 from tfrecord_io.read.record_walk import Step, scan_step, walk
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -18,7 +18,6 @@ from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
 
 _PIECE = 1 << 20
-_TYPES = {None: RecordType.DETECT, "example": RecordType.EXAMPLE, "sequence_example": RecordType.SEQUENCE_EXAMPLE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +109,8 @@ def verify(
     >>> report.ok, report.records
     (True, 3)
     """
-    if record_type is not None and record_type not in RECORD_TYPES:
-        raise ValueError(f"record_type={record_type!r}: expected None or one of {', '.join(map(repr, RECORD_TYPES))}")
+    if record_type not in (*RECORD_TYPES, "bytes"):
+        raise ValueError(f"record_type={record_type!r}: expected one of {', '.join(map(repr, RECORD_TYPES))}, 'bytes'")
     sources = resolve_inputs(
         path,
         storage_options=storage_options,
@@ -129,7 +128,9 @@ def _check(source: Source, record_type: str | None, compression: str | None, max
     if record_type == "bytes":
         step = scan_step(engine, check_crc=True, max_record_bytes=max_record_bytes)
     else:
-        decoder = engine.decoder(Plan(text=Text.NO, record_type=_TYPES[record_type], max_record_bytes=max_record_bytes))
+        decoder = engine.decoder(
+            Plan(text=Text.NO, record_type=RECORD_TYPES[record_type], max_record_bytes=max_record_bytes)
+        )
         step = _parse_step(decoder)
     records, size, error = _run(source, compression, step)
     if error is None and decoder is not None and record_type is None and 0 < decoder.seen == decoder.foreign:
