@@ -1,4 +1,4 @@
-# make demo · make test · make lint · make types · make wheel-test · make conformance · make bench · make clean
+# make demo · make test · make lint · make types · make wheel-test · make conformance · make bench · make diagrams · make clean
 #
 # The wheel is built once and installed into each environment; nothing imports the package from this directory, where it
 # would shadow the installed one and lose the kernel.
@@ -16,7 +16,7 @@ SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md $(shell find tfrecord
 
 export PYTHONSAFEPATH := 1
 
-.PHONY: demo test lint types format wheel-test conformance bench require-kernel clean
+.PHONY: demo test lint types format wheel-test conformance bench diagrams require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
@@ -42,6 +42,9 @@ conformance: $(CONFORMANCE)/.installed
 bench: $(BENCH)/.installed
 	mkdir -p build/bench && ln -sfn ../../benchmarks build/bench/benchmarks
 	PYTHONPATH=$(abspath build/bench) $(BENCH)/bin/python -m benchmarks $(BENCH_ARGS)
+
+diagrams:
+	$(PYTHON) docs/diagrams/architecture.py
 
 clean:
 	rm -rf $(VENV) $(CONFORMANCE) $(BENCH) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
