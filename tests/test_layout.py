@@ -20,7 +20,8 @@ FLOORS = {
     for floor, units in enumerate(
         [
             "errors options display progress",
-            "format compression _native keyword_docs",
+            "format keyword_docs",
+            "compression _native",
             "storage engine",
             "schema",
             "arrow",

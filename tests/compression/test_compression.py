@@ -15,19 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec_suite import CodecSuite, Unseekable, read, records, shared, write
-from tfrecord_io.compression import (
-    codec_for_path,
-    deflate,
-    get_codec,
-    infer,
-    is_record_header,
-    open_decompressed,
-    sniff,
-)
+from tfrecord_io.compression import codec_for_path, deflate, get_codec, infer, open_decompressed, sniff
 from tfrecord_io.compression import gzip as deflate_gzip
 from tfrecord_io.compression import zlib as deflate_zlib
 from tfrecord_io.compression.gzip import GzipTrailer
 from tfrecord_io.errors import CompressionError
+from tfrecord_io.format.framing import is_record_header
 
 zstd = importlib.import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 

@@ -8,7 +8,6 @@ from tfrecord_io.compression.registry import (
     compression_suffixes,
     get_codec,
     infer,
-    is_record_header,
     sniff,
 )
 from tfrecord_io.compression.stream import Raw, Stream, open_decompressed
@@ -23,7 +22,6 @@ __all__ = [
     "compression_suffixes",
     "get_codec",
     "infer",
-    "is_record_header",
     "open_decompressed",
     "sniff",
 ]

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 
-import crc32c
-
 from tfrecord_io.compression.codec import Codec
 from tfrecord_io.compression.gzip import Gzip
 from tfrecord_io.compression.zlib import Zlib
 from tfrecord_io.compression.zstd import Zstd
+from tfrecord_io.format.framing import is_record_header
 
 CODECS: tuple[Codec, ...] = (Gzip(), Zlib(), Zstd())
 SNIFF_BYTES = 1024  # as much of a file's head as `sniff` makes use of
 
 _PLAIN = ("", "none")
-_HEADER_BYTES = 12  # u64 length, u32 masked CRC32C of it
-_MASK_DELTA = 0xA282EAD8  # tensorflow/core/lib/hash/crc32c.h
 
 
 def get_codec(name: str | None) -> Codec | None:
@@ -73,15 +70,6 @@ def codec_for_path(path: str) -> Codec | None:
 def compression_suffixes() -> tuple[str, ...]:
     """All suffixes of all codecs."""
     return tuple(s for c in CODECS for s in c.suffixes)
-
-
-def is_record_header(head: bytes) -> bool:
-    """Whether `head` begins with a record's length and its right checksum: one chance in 2**32 to be something else."""
-    if len(head) < _HEADER_BYTES:
-        return False
-    crc = crc32c.crc32c(head[:8])
-    masked = (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
-    return masked == int.from_bytes(head[8:_HEADER_BYTES], "little")
 
 
 def sniff(head: bytes) -> Codec | None:

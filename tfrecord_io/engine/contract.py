@@ -17,9 +17,6 @@ from tfrecord_io.format.kinds import EMBEDDED_FIELD as EMBEDDED_FIELD
 from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
 from tfrecord_io.options import MAX_RECORD_BYTES as MAX_RECORD_BYTES
 
-HEADER_BYTES = 12  # u64 length, u32 masked CRC32C of it
-FOOTER_BYTES = 4  # u32 masked CRC32C of the payload
-
 
 class FaultCode(IntEnum):
     """What is wrong. Below 16: framing; 16 to 31: wire format; from 32 on: values against the plan."""

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Array, Engine, Fault, FaultCode
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine, Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.index.record_index import FRAME_BYTES, Index
+from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, frame_size
+from tfrecord_io.index.record_index import Index
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access import RandomAccessFile
 
@@ -101,7 +102,7 @@ class Hops:
 
     def _passed(self, header: Bytes) -> int | None:
         """Pass over a record whose header is sound, and give its size; None where the file ends inside of it."""
-        size = int.from_bytes(header[:8].tobytes(), "little") + FRAME_BYTES
+        size = frame_size(header)
         self.fault = self._cut(size)
         if self.fault is not None:
             return None

@@ -10,7 +10,8 @@ import numpy as np
 
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.index.record_index import FRAME_BYTES, SUFFIX, Index
+from tfrecord_io.format.framing import FRAME_BYTES
+from tfrecord_io.index.record_index import SUFFIX, Index
 from tfrecord_io.storage.write.atomic import open_output
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tfrecord_io.engine.contract import HEADER_BYTES
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, printable
-from tfrecord_io.index.record_index import FRAME_BYTES, SUFFIXES, Index
+from tfrecord_io.format.framing import HEADER_BYTES, frame_size
+from tfrecord_io.index.record_index import SUFFIXES, Index
 from tfrecord_io.storage.paths.sidecars import find_sidecars, modified
 from tfrecord_io.storage.read.random_access import RandomAccessFile, open_ranges
 from tfrecord_io.storage.read.source import Source
@@ -63,7 +63,7 @@ def _check_header(index: Index, record: int, beside: Source, source: Source, ran
     _, fault = get_engine().scan(header, check_crc=False, final=False)
     if fault is not None:
         raise _misfit(beside, source, f"no record's header stands at byte {offset}, where it has record {record}")
-    size = int.from_bytes(header[:8].tobytes(), "little") + FRAME_BYTES
+    size = frame_size(header)
     if size != end - offset:
         raise _misfit(
             beside, source, f"record {record} at byte {offset} has {size} bytes, not {end - offset}", end - offset, size

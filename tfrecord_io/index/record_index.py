@@ -10,13 +10,13 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, Array
+from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.storage.write.sharded_dataset import INDEX_SUFFIX
 
 SUFFIX = INDEX_SUFFIX
 SUFFIXES = (SUFFIX, ".idx")  # where an index is looked for
-FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES
 
 _LINE = re.compile(rb"[0-9]+ [0-9]+\r?")
 _OTHER = bytes(set(range(256)) - set(b"0123456789 \r\n"))

@@ -8,8 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from queue import SimpleQueue
 
-from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, Fault, Frames, Plan
+from tfrecord_io.engine.contract import Fault, Frames, Plan
 from tfrecord_io.errors import TFRecordError
+from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, payload_length
 from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.progress import Progress
@@ -359,10 +360,10 @@ class ChunkReader:
         """Whether the block's rest is less than a record, so that decoding stopped for want of bytes."""
         assert self._block is not None
         rest = self._block.data[self._begin :]
-        return len(rest) < HEADER_BYTES or len(rest) < self._next_length() + HEADER_BYTES + FOOTER_BYTES
+        return len(rest) < HEADER_BYTES or len(rest) < self._next_length() + FRAME_BYTES
 
     def _next_length(self) -> int:
         """What the next record's header says its length is; −1 where it is cut."""
         assert self._block is not None
         header = self._block.data[self._begin : self._begin + HEADER_BYTES]
-        return -1 if len(header) < HEADER_BYTES else int.from_bytes(header[:8].tobytes(), "little")
+        return -1 if len(header) < HEADER_BYTES else payload_length(header)

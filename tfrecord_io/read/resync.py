@@ -15,9 +15,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tfrecord_io.engine.contract import HEADER_BYTES, MAX_RECORD_BYTES, Array, Engine
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine
+from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.index.header_scan import Hops
-from tfrecord_io.index.record_index import FRAME_BYTES
 from tfrecord_io.storage.read.random_access import RandomAccessFile
 
 _WINDOW_BYTES = 64 << 10  # to look for a header in; more with each that has none
@@ -117,7 +117,7 @@ class _Search:
         if self.known - at < FRAME_BYTES:
             return None
         header = self._ranges.read(at, at + HEADER_BYTES)
-        size = int.from_bytes(header[:8].tobytes(), "little") + FRAME_BYTES
+        size = frame_size(header)
         _, fault = self._engine.scan(header, max_record_bytes=self._most, final=False)
         if fault is not None or size > self.known - at:
             return None

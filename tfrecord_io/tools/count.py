@@ -8,8 +8,8 @@ from typing import Any
 
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index import find_indexes, read_index, scan_sizes
-from tfrecord_io.index.record_index import FRAME_BYTES
 from tfrecord_io.options import MAX_RECORD_BYTES
 from tfrecord_io.read.record_reader import RecordFile
 from tfrecord_io.read.record_walk import scan_step, walk

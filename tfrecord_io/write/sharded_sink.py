@@ -8,17 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Frames
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError
+from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.index.index_writer import refuse_compressed
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard, open_sharded_dataset_writer
 from tfrecord_io.write.frame_sink import FrameSink, WrittenFile
 from tfrecord_io.write.shard_assignment import BySize, Contiguous, RoundRobin, ShardAssigner
-
-_FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES
 
 
 @dataclass
@@ -87,7 +86,7 @@ class ShardedSink:
             return
         data = np.frombuffer(framed, np.uint8)
         frames, _ = self._engine.scan(data, check_crc=False)
-        for index, chosen in self._dealer.deal(frames.lengths + _FRAME_BYTES):
+        for index, chosen in self._dealer.deal(frames.lengths + FRAME_BYTES):
             for done in [i for i in self._shards if i < self._dealer.current]:
                 self._finish(self._shards[done])
             self._write_to(self._shard(index), data, frames, chosen)
@@ -99,7 +98,7 @@ class ShardedSink:
         return self._shards[index]
 
     def _write_to(self, shard: _Shard, data: Any, frames: Frames, chosen: slice) -> None:
-        starts, sizes = frames.starts[chosen] - HEADER_BYTES, frames.lengths[chosen] + _FRAME_BYTES
+        starts, sizes = frames.starts[chosen] - HEADER_BYTES, frames.lengths[chosen] + FRAME_BYTES
         first = shard.records == 0 and bool(self._prefix)
         shard.records += len(starts)
         if first:

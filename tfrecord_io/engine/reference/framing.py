@@ -13,9 +13,8 @@ from typing import Any
 import crc32c as _crc32c
 import numpy as np
 
-from tfrecord_io.engine.contract import FOOTER_BYTES, HEADER_BYTES, MAX_RECORD_BYTES, Array, Fault, FaultCode, Frames
-
-_MASK_DELTA = 0xA282EAD8
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Fault, FaultCode, Frames
+from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES, masked_crc32c
 
 
 def byte_view(data: Any) -> memoryview:
@@ -27,12 +26,6 @@ def byte_view(data: Any) -> memoryview:
 def crc32c(data: Any, value: int = 0) -> int:
     """CRC32C (Castagnoli), unmasked, of `data` appended to what gave `value`."""
     return int(_crc32c.crc32c(byte_view(data), value))
-
-
-def masked_crc32c(data: Any) -> int:
-    """CRC32C as it is stored in a file: rotated and shifted, since CRCs of data with CRCs in it are weak."""
-    crc = crc32c(data)
-    return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)

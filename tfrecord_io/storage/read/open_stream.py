@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-from tfrecord_io.compression import (
-    SNIFF_BYTES,
-    Codec,
-    Raw,
-    Stream,
-    get_codec,
-    infer,
-    is_record_header,
-    open_decompressed,
-    sniff,
-)
+from tfrecord_io.compression import SNIFF_BYTES, Codec, Raw, Stream, get_codec, infer, open_decompressed, sniff
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format import magic as foreign
+from tfrecord_io.format.framing import is_record_header
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.read.spans import SpanStream
 
