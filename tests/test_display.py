@@ -16,11 +16,11 @@ def test_terminal_escapes_are_escaped(value: object) -> None:
 
 
 @pytest.mark.parametrize("value", ["x" * 10_000, b"\0" * 10_000, list(range(10_000)), ["x" * 1000] * 1000])
-def test_long_values_are_cut(value: object) -> None:
+def test_long_values_are_shortened(value: object) -> None:
     assert len(short(value)) < 120
 
 
-def test_values_in_words() -> None:
+def test_values_as_text() -> None:
     assert short(None) == "null"
     assert short(True) == "True"
     assert short(1 / 3) == "0.333333"
@@ -31,9 +31,9 @@ def test_values_in_words() -> None:
     assert ranges(0, 0) == "0"
 
 
-def test_columns_line_up_and_empty_ones_are_left_out() -> None:
+def test_columns_are_aligned_and_empty_ones_omitted() -> None:
     assert plain_table(["a", "empty", "bb"], [["1", "", "x"], ["200", "", "y"]]) == "a    bb\n1    x\n200  y"
 
 
-def test_no_rows_leaves_the_headings() -> None:
+def test_table_without_rows_has_headings() -> None:
     assert plain_table(["a", "b"], []) == "a  b"

@@ -1,4 +1,4 @@
-"""The calls most people need: tables in, tables out."""
+"""The main calls: read and write tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@document_keywords(ReadOptions, whole=True)
+@document_keywords(ReadOptions, streaming=False)
 def read_tfrecord(path: Any, *, dtype_backend: str | None = None, **keywords: Any) -> pd.DataFrame:
     """Read TFRecord files of tf.train.Example into a pandas DataFrame.
 
@@ -31,20 +31,20 @@ def read_tfrecord(path: Any, *, dtype_backend: str | None = None, **keywords: An
     Returns
     -------
     pandas.DataFrame
-        One row a record, in file order. A feature with exactly one value wherever it is present is a column of
-        scalars, any other one of lists; an absent feature is missing. Columns are sorted by name unless a schema
-        says otherwise. Tensors are ndarrays.
+        One row per record, in file order. A feature that has exactly one value in every record that has it becomes a
+        column of scalars, any other feature a column of lists; absent features are missing values. Columns are sorted
+        by name unless there is a schema. Tensors are ndarrays.
 
     Raises
     ------
     FileNotFoundError
         Nothing matches `path`.
     CorruptRecordError, TruncatedRecordError, CompressionError
-        A file is damaged; ``records_intact`` rows before it can be had with ``on_error="stop"``.
+        A file is damaged; the ``records_intact`` rows before the damage can be read with ``on_error="stop"``.
     DecodeError
-        A record is no Example, or a value does not fit the schema.
+        A record is not an Example, or a value does not fit the schema.
     SchemaError
-        Records or files contradict each other, or `columns` names what is not there.
+        Records or files contradict each other, or an entry of `columns` matches nothing.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def read_tfrecord(path: Any, *, dtype_backend: str | None = None, **keywords: An
         return reader.read_pandas(dtype_backend)
 
 
-@document_keywords(ReadOptions, whole=True)
+@document_keywords(ReadOptions, streaming=False)
 def read_table(path: Any, **keywords: Any) -> pa.Table:
     """Read TFRecord files of tf.train.Example into a pyarrow Table.
 
@@ -72,15 +72,15 @@ def read_table(path: Any, **keywords: Any) -> pa.Table:
     Returns
     -------
     pyarrow.Table
-        Int64List → int64, FloatList → float32, BytesList → binary or, where all values are text, string; lists where
-        any record has other than one value; null where a record has no value. Types are exact over the rows returned.
-        Bytes with ``x/shape`` and ``x/dtype`` beside them in every record are tensors: a fixed_shape_tensor where all have one
-        shape, else a variable_shape_tensor.
+        int64_list → int64, float_list → float32, bytes_list → binary or, if all values are text, string. A list if any
+        record has more or fewer than one value; null if a record has no value. Types are inferred from exactly the
+        rows returned. Bytes with companion features ``x/shape`` and ``x/dtype`` in every record are tensors: a
+        fixed_shape_tensor if all have the same shape, else a variable_shape_tensor.
 
     Raises
     ------
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
-        As `read_tfrecord`.
+        As in `read_tfrecord`.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def read_table(path: Any, **keywords: Any) -> pa.Table:
 
 @document_keywords(ReadOptions)
 def open_reader(path: Any, **keywords: Any) -> Reader:
-    """Open TFRecord files as a stream of Arrow record batches, of one schema, in bounded memory.
+    """Open TFRecord files as a stream of Arrow record batches with one schema, in bounded memory.
 
     Parameters
     ----------
@@ -105,14 +105,14 @@ def open_reader(path: Any, **keywords: Any) -> Reader:
     Returns
     -------
     Reader
-        A context manager and iterator of ``pyarrow.RecordBatch``, consumed once; anything that takes
-        ``__arrow_c_stream__`` reads from it. The schema is fixed when this call returns: from `schema`, from the
-        file, or from a `sample`; what contradicts it later raises and says what to pass.
+        A context manager and iterator of ``pyarrow.RecordBatch``, consumed once. It implements ``__arrow_c_stream__``.
+        Its schema is fixed when this call returns: from `schema`, from the file, or from a `sample`. A later record
+        that contradicts it raises an error that states the keyword to pass.
 
     Raises
     ------
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
-        As `read_tfrecord`; by the iterator, after all rows before the damage.
+        As in `read_tfrecord`; the iterator raises them after all rows before the damage.
 
     Examples
     --------
@@ -127,15 +127,16 @@ def open_reader(path: Any, **keywords: Any) -> Reader:
 
 @document_keywords(WriteOptions)
 def write_tfrecord(data: Any, path: Any, **keywords: Any) -> WriteReport:
-    """Write a table to TFRecord files of tf.train.Example, one record a row, which TensorFlow reads.
+    """Write a table to TFRecord files of tf.train.Example, one record per row.
 
     Parameters
     ----------
-    data : DataFrame, pyarrow Table, RecordBatch or reader, dict of arrays, iterable of those
-        Or anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``: polars, DuckDB, a reader of ours.
+    data : DataFrame, pyarrow Table, RecordBatch or reader, dict of arrays, or iterable of those
+        Or any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``: from polars, DuckDB or `open_reader`.
     path : str, PathLike, URL or binary file object
-        A file; or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, or a directory, which is there or ends in
-        "/". What is written appears whole when the call returns, or not at all. A file object is written to as it is.
+        A file, or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, or a directory, which exists or
+        ends in "/". Output is atomic: it appears complete when the call returns, or not at all. A file object is
+        written to directly.
     {keywords}
 
     Returns
@@ -145,9 +146,9 @@ def write_tfrecord(data: Any, path: Any, **keywords: Any) -> WriteReport:
     Raises
     ------
     EncodeError
-        A column or value has no form in a record; ``feature`` and ``record`` say which.
+        A column or value cannot be stored in a TFRecord; see its attributes ``feature`` and ``record``.
     FileExistsError
-        With ``overwrite=False``; of a sharded dataset without ``overwrite=True``.
+        The output exists, with ``overwrite=False``, or is a sharded dataset, without ``overwrite=True``.
 
     Warns
     -----
@@ -167,19 +168,19 @@ def write_tfrecord(data: Any, path: Any, **keywords: Any) -> WriteReport:
 
 @document_keywords(WriteOptions)
 def open_writer(path: Any, schema: Any = None, **keywords: Any) -> Writer:
-    """Open a TFRecord file, or a sharded dataset, to write tables to, one after the other.
+    """Open a TFRecord file or a sharded dataset, to write one table after the other.
 
     Parameters
     ----------
     path : str, PathLike, URL or binary file object
-        As in `write_tfrecord`. What is written appears whole when the ``with`` block ends, and not at all if it ends by an
-        exception.
+        As in `write_tfrecord`. The output appears complete when the ``with`` block ends, and not at all if an
+        exception ends it.
     {keywords}
 
     Returns
     -------
     Writer
-        Its ``write(data)`` takes what `write_tfrecord` takes.
+        Its ``write(data)`` accepts the same data as `write_tfrecord`.
 
     Raises
     ------
@@ -198,9 +199,9 @@ def open_writer(path: Any, schema: Any = None, **keywords: Any) -> Writer:
     return Writer(path, WriteOptions.of({**keywords, "schema": schema}))
 
 
-@document_keywords(ReadOptions, whole=True)
+@document_keywords(ReadOptions, streaming=False)
 def infer_schema(path: Any, **keywords: Any) -> InferredSchema:
-    """The schema that the values of TFRecord files show, exactly, and why: all records are decoded.
+    """Infer the exact schema of TFRecord files, with the evidence for it, by decoding all records.
 
     Parameters
     ----------
@@ -210,14 +211,14 @@ def infer_schema(path: Any, **keywords: Any) -> InferredSchema:
     Returns
     -------
     InferredSchema
-        The `Schema` that `read_table` goes by where no file carries one. Its ``evidence`` holds, by feature, the kind, how many
-        records have it, the least and most values in one, whether all are text, and which record made it a list or
-        binary; it prints as a table of these.
+        The `Schema` that `read_table` uses for files without an embedded schema. Its ``evidence`` has, for each
+        feature, its type, the number of records that have it, the smallest and largest number of values, whether all
+        are text, and the record that made it a list or binary. It prints as a table of these.
 
     Raises
     ------
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
-        As `read_tfrecord`.
+        As in `read_tfrecord`.
 
     Examples
     --------

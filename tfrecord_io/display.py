@@ -12,14 +12,14 @@ SHOWN_BYTES = 8
 
 
 def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay out rows under headings; columns without any content are left out.
+    """Lay out rows under headings; empty columns are omitted.
 
     >>> print(plain_table(["name", "n", "note"], [["a", "1", ""], ["bb", "20", ""]]))
     name  n
     a     1
     bb    20
     """
-    kept = [i for i, _ in enumerate(headings) if any(row[i] for row in rows) or not rows]
+    kept = [i for i, _ in enumerate(headings) if not rows or any(row[i] for row in rows)]
     lines = [[str(cells[i]) for i in kept] for cells in [headings, *rows]]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
@@ -42,16 +42,16 @@ def short(value: Any, width: int = 32) -> str:
     if isinstance(value, bytes):
         return _short_bytes(value, width)
     if isinstance(value, str):
-        return _cut(printable(value, width), width)
+        return _shorten(printable(value, width), width)
     if isinstance(value, list | tuple):
         return _short_list(value, width)
     if isinstance(value, dict):
-        return _cut("{" + ", ".join(f"{printable(k)}: {short(v, width)}" for k, v in value.items()) + "}", width)
-    return _cut(printable(value), width)
+        return _shorten("{" + ", ".join(f"{printable(k)}: {short(v, width)}" for k, v in value.items()) + "}", width)
+    return _shorten(printable(value), width)
 
 
 def ranges(low: Any, high: Any) -> str:
-    """Show two ends; nothing where there are none.
+    """Show an interval; nothing if there is none.
 
     >>> ranges(1, 3), ranges(2, 2), ranges(None, None)
     ('1 … 3', '2', '')
@@ -62,7 +62,7 @@ def ranges(low: Any, high: Any) -> str:
 
 
 def shape_ranges(least: tuple[int, ...] | None, most: tuple[int, ...] | None) -> str:
-    """Show the lengths of each axis.
+    """Show the range of sizes of each axis.
 
     >>> shape_ranges((1, 3), (2, 3))
     '[1 … 2, 3]'
@@ -71,7 +71,7 @@ def shape_ranges(least: tuple[int, ...] | None, most: tuple[int, ...] | None) ->
 
 
 def _short_bytes(value: bytes, width: int) -> str:
-    """As text where it is short and printable, else its length and how it begins."""
+    """As text if it is short and printable, else its length and first bytes."""
     if len(value) <= width and value.isascii() and value.decode().isprintable():
         return repr(value)
     more = "…" if len(value) > SHOWN_BYTES else ""
@@ -79,7 +79,7 @@ def _short_bytes(value: bytes, width: int) -> str:
 
 
 def _short_list(value: list[Any] | tuple[Any, ...], width: int) -> str:
-    """The first values, as many as fit, and how many there are."""
+    """The first values that fit, and the number of all."""
     shown: list[str] = []
     for item in value[:SHOWN_ITEMS]:
         text = short(item, width // 2)
@@ -91,5 +91,5 @@ def _short_list(value: list[Any] | tuple[Any, ...], width: int) -> str:
     return f"[{', '.join(shown)}]"
 
 
-def _cut(text: str, width: int) -> str:
+def _shorten(text: str, width: int) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"

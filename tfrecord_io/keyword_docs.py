@@ -1,4 +1,4 @@
-"""What the keywords of the public calls mean: one text for each, put into every call's help and signature."""
+"""Documentation of the keywords: one description for each, inserted into the docstrings of the public calls."""
 
 from __future__ import annotations
 
@@ -12,199 +12,201 @@ from tfrecord_io.options import ArrayOptions, IterOptions, ReadOptions, WriteOpt
 F = TypeVar("F", bound=Callable[..., Any])
 
 PATH = """path : str, PathLike, list of those, or binary file object
-    A local path or a URL (``s3://``, ``gs://``, ``memory://``, whatever fsspec knows), a glob, ``{a,b}`` or
-    ``{0000..0999}``, a directory, a shard spec ``name@8`` or ``name@*``. Files come in natural order, records in
-    file order."""
+    A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
+    pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
+    natural order, records in file order."""
+
+DTYPE_BACKEND = """dtype_backend : {None, "numpy_nullable", "pyarrow"}
+    As in pandas. None gives NumPy dtypes, except ``Int64`` for integers with missing values, ``boolean`` for bools
+    and ``str`` for text. If the file stores the dtypes of the DataFrame it was written from, these are restored."""
+
+_COMPRESSION = '{"infer", "gzip", "zlib", "zstd", None}'
+
+_SHARED = {
+    "storage_options": """dict, optional
+    Options for fsspec, as in pandas.""",
+    "filesystem": """fsspec filesystem, optional
+    The filesystem of all paths.""",
+    "progress": """bool, default False
+    Show a progress bar.""",
+}
 
 READ = {
     "columns": """sequence of str, optional
-    Features to read: names, globs and ``!name`` to leave out (``["*", "!image"]``). A feature that is left out is
-    skipped, not parsed. One that matches nothing raises. The shape and dtype beside a tensor are read along with it.""",
+    Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
+    parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.""",
     "filters": """optional
-    Not built yet.""",
+    Not implemented yet.""",
     "schema": """Schema, pyarrow.Schema, dict or "infer", optional
-    Columns to read, with their types, in this order: a dict of ``pyarrow.DataType`` or names like ``"int32"``; other
-    features are ignored. A column of the name of folders (``label=cat/``) is theirs, cast to its type. Without a schema the
-    one that the file carries governs, else types are inferred from the values, where bytes with ``x/shape`` and ``x/dtype``
-    beside them become tensors; "infer" passes over all of that.""",
+    Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType`` or a name like ``"int32"`` for
+    each column. Other features are ignored. A column named like partition folders (``label=cat/``) holds their values,
+    cast to its type. By default, the schema embedded in the file is used; a file without one has its types inferred
+    from the values, and bytes with companion features ``x/shape`` and ``x/dtype`` become tensors. "infer" ignores
+    embedded schemas and companion features.""",
     "schema_overrides": """dict, optional
-    Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``); the rest as without it.""",
+    Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``).""",
     "stable_types": """bool, default False
-    Infer lists and binary always, so that a type depends on the kind alone.""",
+    Always infer lists and binary, so that a column's type depends only on its feature type.""",
     "infer_text": """bool, default True
-    Bytes features whose values are all text (UTF-8 without control characters but tab and line ends) become strings.""",
+    Infer string for bytes features whose values are all text: UTF-8 without control characters except tabs and line
+    ends.""",
     "sample": """int or "all", default 10,000
-    Records from which a stream's schema is fixed. Calls that return a whole look at all of them anyway.""",
+    Number of records from which the schema of a stream is inferred. Calls that return all records use all of them.""",
     "on_new": """{"raise", "ignore"}
-    What a stream does about a feature that the sample did not have.""",
+    What a stream does with a feature that was not in the sample.""",
     "record_type": """{None, "example", "sequence_example", "bytes"}
-    None detects Examples and SequenceExamples. "bytes" gives the records as they are, in one binary column ``record``.""",
-    "compression": """{"infer", "gzip", "zlib", "zstd", None}
-    "infer" goes by content, whatever the suffix.""",
+    None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.""",
+    "compression": f"""{_COMPRESSION}
+    "infer" detects it from the content; the suffix is ignored. None: not compressed.""",
     "offset": """int, default 0
-    Records to leave out at the start.""",
+    Number of records to skip at the start.""",
     "limit": """int, optional
-    Rows to read at most; inference is exact over these.""",
+    Maximum number of rows to read. Types are inferred from exactly these rows.""",
     "include_file_paths": """str, optional
     Name of a column to add, with the path of each row's file.""",
     "allow_missing_shards": """bool, default False
-    Accept shard names with an index missing or twice.""",
+    Accept shard names with missing or duplicate indices.""",
     "check_crc": """bool, default True
-    Check the payloads' CRCs. Those of the lengths are always checked.""",
+    Check the CRCs of payloads. The CRCs of lengths are always checked.""",
     "on_error": """{"raise", "stop"}
-    "stop" gives what is intact before the first damage, with a StoppedEarlyWarning.""",
+    "stop" returns the intact records before the first damage, with a StoppedEarlyWarning.""",
     "max_record_bytes": """int, default 2**31 - 1
-    Longer records are refused.""",
+    A longer record is an error.""",
     "max_features": """int, default 100,000
-    More different feature names are refused.""",
+    More distinct feature names are an error.""",
     "large_offsets": """bool, default False
-    Infer large_string, large_binary and large_list, with 64-bit offsets.""",
+    Infer large_string, large_binary and large_list, which have 64-bit offsets.""",
     "threads": """int, optional
-    Threads that decode. Default: the processor's cores. The result does not depend on it.""",
-    "storage_options": """dict, optional
-    For fsspec, as in pandas.""",
-    "filesystem": """fsspec filesystem, optional
-    To be used for all paths.""",
-    "progress": """bool, default False
-    Show a progress bar.""",
+    Number of decoding threads; by default the number of CPU cores. The result does not depend on it.""",
+    **_SHARED,
     "batch_size": """int, default 65,536
-    Rows of a batch.""",
+    Maximum number of rows in a batch.""",
     "batch_bytes": """int, default 64 MiB
-    Payload bytes after which a batch ends, if that comes first.""",
+    Payload bytes after which a batch ends, if it has fewer rows.""",
 }
 
-FORMS = {
+REPRESENTATION = {
     "ragged": """{None, "object", "offsets", "pad"}
-    What becomes of lists whose number of values is not declared, and of tensors whose shapes vary. None: one array where
-    all have one shape, else as "object". "object": an object array of arrays. "offsets": a tuple (values, offsets), row i being
-    ``values[offsets[i]:offsets[i + 1]]``. "pad": one array, filled up with `pad_value`. With the last two, and where they are
-    tensors, an array ``<name>/shape`` of shape [rows, rank] comes along; with "pad", and where they are lists, an
-    array ``<name>/length``.""",
+    Representation of lists without a declared length, and of tensors whose shapes vary. None: a regular array if all
+    rows have the same shape, else as "object". "object": an object array of arrays. "offsets": a tuple (values,
+    offsets), where row i is ``values[offsets[i]:offsets[i + 1]]``. "pad": a regular array, padded with `pad_value`.
+    "offsets" and "pad" add an array ``<name>/shape`` of shape [rows, rank] for tensors, and "pad" an array
+    ``<name>/length`` for lists.""",
     "pad_value": """scalar, default 0
-    What "pad" fills up with; text and bytes are filled up with empty ones unless it is text or bytes.""",
+    Padding for "pad". Text and bytes are padded with empty values unless it is text or bytes.""",
     "missing": """{"error", "mask"}
-    What becomes of a record without a value, in a column of numbers, bools, times or tensors, which have no place for it.
-    "mask" gives a ``numpy.ma.MaskedArray`` for each such column. In object arrays and arrays of text it is None.""",
+    What to do with missing values in columns of numbers, bools, times or tensors, which cannot represent them. "mask"
+    returns such a column as a ``numpy.ma.MaskedArray``. In object arrays and text, missing values are None.""",
 }
 
 ARRAYS = {
     **READ,
-    **FORMS,
+    **REPRESENTATION,
     "out": """dict of ndarray, optional
-    Arrays to fill, by column, ``numpy.memmap`` as well: of the dtype and shape that the column has, with a row for each record.
-    They decide the columns if `columns` does not. The files are then streamed, and no more is held than a few batches.""",
+    Arrays to fill, by column, such as ``numpy.memmap``: with the dtype and shape of the column, and a row for each
+    record. Without `columns`, only these columns are read. The files are streamed: memory holds a few batches.""",
 }
 
 ITERATION = {
     **READ,
-    **FORMS,
+    **REPRESENTATION,
     "sample": """int or "all", default 10,000
-    Records from which the schema is fixed; with ``ragged=None`` also which lists are of one length throughout.""",
+    Number of records from which the schema is inferred, and with ``ragged=None`` also which lists have a fixed
+    length.""",
     "batch_size": """int
-    Records of a batch.""",
+    Number of records in a batch.""",
     "offset": """int, default 0
-    Records to leave out at the start of the files; the files of such a window are not permuted.""",
+    Number of records to skip at the start of the files. Files are then read in order.""",
     "limit": """int, optional
-    Records of an epoch, for all workers together; the files of such a window are not permuted.""",
+    Number of records in an epoch, for all workers together. Files are then read in order.""",
     "threads": """int, optional
-    Default: the processor's cores. 1: all is done in the thread that asks for batches. More: others read, decode and prepare
-    batches meanwhile. The batches do not depend on it.""",
+    Number of threads; by default the number of CPU cores. With 1, all work is done in the calling thread; with more,
+    background threads read, decode and prepare batches. The batches do not depend on it.""",
     "shuffle_buffer": """int, default 0
-    Records to draw from: each record given is a uniform draw from a buffer of so many, and the next one read takes its
-    place, as in ``tf.data.Dataset.shuffle``. Files are permuted as well. 0: file order.""",
+    Number of records to draw from: each record is drawn uniformly from a buffer of this size, and replaced by the next
+    one read, as in ``tf.data.Dataset.shuffle``. The order of files is shuffled too. 0 keeps the order of the files.""",
     "seed": """int, optional
-    The same seed gives the same order, whatever `threads`. None draws one, which the iterator's ``seed`` shows.""",
+    The same seed gives the same order, for any `threads`. None draws a seed; see the attribute ``seed``.""",
     "epochs": """int or None, default 1
-    Passes over the records, each in an order of its own; None: no end.""",
+    Number of passes over the records, each in a different order; None never ends.""",
     "drop_last": """bool, default False
-    Leave out the records at the end of an epoch that do not fill a batch.""",
+    Omit the last batch of an epoch if it is not full.""",
     "worker": """(int, int), optional
-    ``(i, n)``: the i-th part of the records, of n that share none and miss none. By file where there are at least n, else
-    every n-th record; then the files are not permuted.""",
+    ``(i, n)``: read the i-th of n disjoint parts, which together hold all records. With at least n files, a part
+    consists of whole files, else of every n-th record, and files are then read in order.""",
     "state": """dict, optional
-    What ``state()`` of an iterator gave: go on with the batch after.""",
+    The result of an iterator's ``state()``: continue with the batch after it.""",
 }
 
 WRITE = {
     "schema": """pyarrow.Schema, Schema or dict, optional
-    Columns to write, in this order, cast to these types: a value that would be cut or become infinite is an EncodeError, a
-    float64 that is rounded to a declared float32 goes by `float64`. Without it the data says.""",
+    Columns to write, in this order, cast to these types. A value that would be truncated or become infinite is an
+    EncodeError; float64 declared as float32 is rounded as `float64` says. By default, the data's own schema.""",
     "record_type": """{None, "example", "sequence_example", "bytes"}
-    "sequence_example" writes lists of lists as feature lists, with one step for each inner list. "bytes"
-    writes one binary column as records, as they are.""",
+    "sequence_example" writes lists of lists as feature lists, one step for each inner list. "bytes" writes the values
+    of one binary column as payloads.""",
     "column_encoding": """dict, optional
-    By column: "list" (values, the default of plain columns), "raw" (little-endian bytes in C order, with ``x/shape`` and
-    ``x/dtype`` beside them, so that nothing is rounded: the default of arrays of two and more dimensions) or "tensor_proto"
-    (what ``tf.io.serialize_tensor`` gives).""",
+    By column: "list" (the values; default of plain columns), "raw" (little-endian bytes in C order, with companion
+    features ``x/shape`` and ``x/dtype``; lossless, and the default of arrays with two or more dimensions) or
+    "tensor_proto" (as ``tf.io.serialize_tensor``).""",
     "float64": """{None, "round", "error", "raw"}
-    TFRecord has no float64. None rounds to float32 with one PrecisionWarning, "round" does so silently, "error"
-    refuses values that would change, "raw" keeps the bits of every float64 column.""",
+    TFRecord has no float64. None rounds to float32 with one PrecisionWarning, "round" rounds silently, "error" raises
+    if a value would change, "raw" stores all float64 columns as raw bytes, losslessly.""",
     "nan_to_null": """bool, default True
-    NaN in a pandas float column is a missing value. Arrow's and NumPy's NaN are always values.""",
+    Treat NaN in the float columns of pandas as missing. NaN in Arrow and NumPy data is always a value.""",
     "index": """bool, optional
-    Whether a DataFrame's index is written, as in ``DataFrame.to_parquet``.""",
-    "compression": """{"infer", "gzip", "zlib", "zstd", None}
-    "infer" goes by suffix: ``.gz``, ``.zlib``, ``.zz``, ``.zst``. TensorFlow reads gzip and zlib, and not zstd.""",
+    Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``.""",
+    "compression": f"""{_COMPRESSION}
+    "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
+    zstd.""",
     "shards": """int, optional
-    Write so many files, ``name-00000-of-00008``, and a manifest beside them. They hold rows that follow each other where
-    the number of rows is known (tables, DataFrames, dicts); of a stream, or from ``open_writer``, row ``i`` goes to file
-    ``i % shards``: use `max_shard_bytes` to keep the order of a stream.""",
+    Number of files to write, ``name-00000-of-00008``, with a manifest. If the number of rows is known (tables,
+    DataFrames, dicts), each file holds consecutive rows; in streams and with ``open_writer``, row ``i`` is written to
+    file ``i % shards``. Use `max_shard_bytes` to keep the order of a stream.""",
     "max_shard_bytes": """int, optional
-    Begin a new file before a record that would bring one above so many bytes, uncompressed. The names have no count,
-    ``name-00000.tfrecord``.""",
+    Begin a new file before a record that would make one larger than this, uncompressed. The files are named without
+    their number, ``name-00000.tfrecord``.""",
     "write_index": """bool, default False
-    Write the places of the records beside the file, as ``<path>.index``: random access, counting and splitting go by it. Not
-    for compressed files.""",
+    Write the record offsets of the file to ``<path>.index``, for random access, counting and splitting. Not for
+    compressed files.""",
     "overwrite": """bool, optional
-    True replaces what is there, False refuses to. None replaces a file and refuses to replace a sharded dataset.""",
+    True replaces existing output, False raises. None replaces a file, but not a sharded dataset.""",
     "embed_schema": """bool, default True
-    Put the columns' types into the first record of each file, where TensorFlow skips them and this library finds them.""",
+    Store the schema in the first record of each file, in a field that TensorFlow ignores.""",
     "threads": """int, optional
-    Threads that encode and compress. Default: the processor's cores. The file does not depend on it.""",
-    "storage_options": """dict, optional
-    For fsspec, as in pandas.""",
-    "filesystem": """fsspec filesystem, optional
-    To be used for the path.""",
-    "progress": """bool, default False
-    Show a progress bar.""",
+    Number of encoding and compressing threads; by default the number of CPU cores. The output does not depend on
+    it.""",
+    **_SHARED,
 }
 
-DTYPE_BACKEND = """dtype_backend : {None, "numpy_nullable", "pyarrow"}
-    As in pandas' readers. None: NumPy dtypes, ``Int64`` for integers with missing values, ``boolean`` for bools,
-    ``str`` for text; a file that carries its DataFrame's dtypes gives those back."""
-
 _STREAM_ONLY = {"sample", "on_new", "batch_size", "batch_bytes"}
-
-
-_TEXTS = {ReadOptions: READ, WriteOptions: WRITE, ArrayOptions: ARRAYS, IterOptions: ITERATION}
+_DESCRIPTIONS = {ReadOptions: READ, WriteOptions: WRITE, ArrayOptions: ARRAYS, IterOptions: ITERATION}
 
 
 def document_keywords(
-    options: type[ReadOptions] | type[WriteOptions], *, whole: bool = False, without: Collection[str] = ()
+    options: type[ReadOptions] | type[WriteOptions], *, streaming: bool = True, without: Collection[str] = ()
 ) -> Callable[[F], F]:
     """Give a function that takes ``**keywords`` of `options` its full signature and docstring.
 
-    In the docstring ``{path}``, ``{dtype_backend}`` and ``{keywords}`` are filled in. `whole`: the call returns a whole, so the
-    keywords of streams are left out, as those in `without` are.
+    In the docstring, ``{path}``, ``{dtype_backend}`` and ``{keywords}`` are replaced. With ``streaming=False``, the
+    keywords that only concern streams are omitted, as are those in `without`.
     """
-    texts = _TEXTS[options]
-    left_out = {*without, *(_STREAM_ONLY if whole else {"batch_bytes"} if options is IterOptions else ())}
+    descriptions = _DESCRIPTIONS[options]
+    omitted = {*without, *options.internal, *(() if streaming else _STREAM_ONLY)}
+    documented = [f for f in fields(options) if f.name not in omitted]
 
-    def explain(function: F) -> F:
-        named = [f for f in fields(options) if f.name not in left_out]
-        listed = "\n".join(f"{f.name} : {texts[f.name]}" for f in named)
-        doc = inspect.cleandoc(function.__doc__ or "")
-        function.__doc__ = (
-            doc.replace("{path}", PATH).replace("{dtype_backend}", DTYPE_BACKEND).replace("{keywords}", listed)
-        )
+    def document(function: F) -> F:
+        keywords = "\n".join(f"{f.name} : {descriptions[f.name]}" for f in documented)
+        doc = inspect.cleandoc(function.__doc__ or "").replace("{path}", PATH)
+        function.__doc__ = doc.replace("{dtype_backend}", DTYPE_BACKEND).replace("{keywords}", keywords)
         signature = inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        more = [
+        added = [
             inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default)
-            for f in named
+            for f in documented
             if f.name not in signature.parameters
         ]
-        function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        function.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
         return function
 
-    return explain
+    return document

@@ -1,6 +1,6 @@
-"""The keywords of reading and writing: one frozen object each, checked once, at the door.
+"""The keywords of reading and writing calls: frozen dataclasses, validated once.
 
-Defaults stand here and nowhere else.
+Defaults are defined here and nowhere else.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ RAGGED = (None, "object", "offsets", "pad")
 MISSING = ("error", "mask")
 MAX_RECORD_BYTES = 2**31 - 1
 MIB = 1 << 20
-INT64_MAX = 2**63 - 1  # no file has as many records or bytes; the kernel counts in 64 bits
+INT64_MAX = 2**63 - 1  # the kernel counts records and bytes in 64 bits
 
 
 class _Options:
-    """What both option classes share: making them from keywords, and refusing what they do not know."""
+    """Construction from keywords, and the checks that several classes share."""
 
-    _later: ClassVar[dict[str, object]] = {}  # keyword -> its default: any other value is not built yet
-    _own: ClassVar[frozenset[str]] = frozenset()  # not for callers
+    internal: ClassVar[frozenset[str]] = frozenset()  # fields that are not keywords
+    compression: str | None
+    threads: int | None
+    storage_options: Mapping[str, Any] | None
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any]) -> Self:
@@ -37,21 +39,54 @@ class _Options:
         ValueError
             A value out of range.
         NotImplementedError
-            A keyword that this version does not have yet.
+            A keyword that this version does not support yet.
         """
-        known = {f.name for f in fields(cls)} - cls._own  # type: ignore[arg-type]
+        known = {f.name for f in fields(cls)} - cls.internal  # type: ignore[arg-type]
         for name in keywords:
             if name not in known:
-                raise TypeError(f"unexpected keyword argument {name!r}; there are: {', '.join(sorted(known))}")
+                raise TypeError(f"unexpected keyword argument {name!r}; valid names: {', '.join(sorted(known))}")
         return cls(**keywords)
 
-    def _refuse_later(self) -> None:
-        for name, default in self._later.items():
-            if getattr(self, name) != default:
-                raise NotImplementedError(f"{name}={getattr(self, name)!r} is not built yet in this version")
+    @property
+    def thread_count(self) -> int:
+        if self.threads is not None:
+            return self.threads
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def _check_shared(self) -> None:
+        if not isinstance(self.compression, str | None):
+            raise TypeError(f"compression={self.compression!r}: expected a name or None")
+        self._check_mapping("storage_options", "{'anon': True}")
+        self._check_integer("threads", 1, optional=True)
+
+    def _check_integer(self, name: str, least: int, most: int | None = None, *, optional: bool = False) -> None:
+        if not (optional and getattr(self, name) is None):
+            _check_integer(name, getattr(self, name), least, most)
+
+    def _check_choice(self, name: str, choices: Sequence[object]) -> None:
+        _check_choice(name, getattr(self, name), choices)
+
+    def _check_flags(self, *names: str, other: tuple[object, ...] = ()) -> None:
+        """Convert flags to bool, also those of NumPy; other types are errors, such as text."""
+        for name in names:
+            value = getattr(self, name)
+            if value in other:
+                continue
+            if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
+                expected = "".join(f"{choice!r} or " for choice in other)
+                raise TypeError(f"{name}={value!r}: expected {expected}True or False")
+            object.__setattr__(self, name, bool(value))
+
+    def _check_mapping(self, name: str, example: str) -> None:
+        value = getattr(self, name)
+        if not isinstance(value, Mapping | None):
+            raise TypeError(f"{name}={value!r}: expected a dict such as {example}")
+        for key in value or ():
+            if not isinstance(key, str):
+                raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
 
 
-def _at_least(name: str, value: object, least: int, most: int | None = None) -> None:
+def _check_integer(name: str, value: object, least: int, most: int | None = None) -> None:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name}={value!r}: expected an integer")
     if value.__index__() < least:
@@ -60,48 +95,14 @@ def _at_least(name: str, value: object, least: int, most: int | None = None) -> 
         raise ValueError(f"{name}={value!r}: expected at most {most}")
 
 
-def _one_of(name: str, value: object, choices: Sequence[object]) -> None:
+def _check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     if value not in choices:
         raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, choices))}")
 
 
-def _flag(options: object, name: str, *others: object) -> None:
-    """Make a keyword that is True or False a bool, also of NumPy's; text such as "no" is none."""
-    value = getattr(options, name)
-    if value in others:
-        return
-    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
-        raise TypeError(
-            f"{name}={value!r}: expected {', '.join(map(repr, others))}{' or ' if others else ''}True or False"
-        )
-    object.__setattr__(options, name, bool(value))
-
-
-def _mapping(name: str, value: object, example: str) -> None:
-    if not isinstance(value, Mapping | None):
-        raise TypeError(f"{name}={value!r}: expected a dict such as {example}")
-    for key in value or ():
-        if not isinstance(key, str):
-            raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
-
-
-def _check_storage(compression: object, storage_options: object) -> None:
-    """What reading and writing are told of files alike."""
-    if not isinstance(compression, str | None):
-        raise TypeError(f"compression is a name or None, not {type(compression).__name__}")
-    _mapping("storage_options", storage_options, "{'anon': True}")
-
-
-def _thread_count(threads: int | None) -> int:
-    if threads is not None:
-        _at_least("threads", threads, 1)
-        return threads
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions(_Options):
-    """Keywords of every reading call; see `tfrecord_io.read_table` for what they mean."""
+    """Keywords of all reading calls; see `tfrecord_io.read_table`."""
 
     columns: Sequence[str] | str | None = None
     filters: object = None
@@ -129,51 +130,46 @@ class ReadOptions(_Options):
     batch_size: int = 65_536
     batch_bytes: int = 64 * MIB
 
-    _later: ClassVar[dict[str, object]] = {"filters": None}
-
     def __post_init__(self) -> None:
-        self._refuse_later()
-        _one_of("record_type", self.record_type, (None, *RECORD_TYPES))
-        _check_storage(self.compression, self.storage_options)
-        _mapping("schema_overrides", self.schema_overrides, "{'x': 'int32'}")
-        for name in ("stable_types", "infer_text", "allow_missing_shards", "check_crc", "large_offsets", "progress"):
-            _flag(self, name)
-        if isinstance(self.columns, bytes) or not isinstance(self.columns, str | Iterable | None):
-            raise TypeError(f"columns={self.columns!r}: expected names, globs and !names")
-        if self.columns is not None:
-            object.__setattr__(
-                self, "columns", (self.columns,) if isinstance(self.columns, str) else tuple(self.columns)
-            )
-            if not all(isinstance(name, str) for name in self.columns):
-                raise TypeError(f"columns={self.columns!r}: expected names, globs and !names")
+        self._check_implemented()
+        self._check_shared()
+        self._check_columns()
+        self._check_choice("record_type", (None, *RECORD_TYPES))
+        self._check_choice("on_new", ("raise", "ignore"))
+        self._check_choice("on_error", ("raise", "stop", "skip"))
+        self._check_mapping("schema_overrides", "{'x': 'int32'}")
+        self._check_flags(
+            "stable_types", "infer_text", "allow_missing_shards", "check_crc", "large_offsets", "progress"
+        )
         if not isinstance(self.include_file_paths, str | None):
             raise TypeError(f"include_file_paths={self.include_file_paths!r}: expected the name of a column")
-        _one_of("on_new", self.on_new, ("raise", "ignore"))
-        if self.on_error not in ("raise", "stop"):
-            if self.on_error == "skip" or callable(self.on_error):
-                raise NotImplementedError(f"on_error={self.on_error!r} is not built yet in this version")
-            _one_of("on_error", self.on_error, ("raise", "stop", "skip"))
         if self.sample != "all":
-            _at_least("sample", self.sample, 1)
-        _at_least("offset", self.offset, 0, INT64_MAX)
-        if self.limit is not None:
-            _at_least("limit", self.limit, 0, INT64_MAX)
-        for name in ("max_record_bytes", "max_features", "batch_size", "batch_bytes"):
-            _at_least(name, getattr(self, name), 1, INT64_MAX)
-        if self.max_record_bytes > MAX_RECORD_BYTES:
-            raise ValueError(
-                f"max_record_bytes={self.max_record_bytes}: expected at most {MAX_RECORD_BYTES}, protobuf's own limit"
-            )
-        _thread_count(self.threads)
+            self._check_integer("sample", 1)
+        self._check_integer("offset", 0, INT64_MAX)
+        self._check_integer("limit", 0, INT64_MAX, optional=True)
+        for name in ("max_features", "batch_size", "batch_bytes"):
+            self._check_integer(name, 1, INT64_MAX)
+        self._check_integer("max_record_bytes", 1, MAX_RECORD_BYTES)  # the limit of protobuf
 
-    @property
-    def thread_count(self) -> int:
-        return _thread_count(self.threads)
+    def _check_implemented(self) -> None:
+        for name, value in [("filters", self.filters), ("on_error", self.on_error)]:
+            if value is not None and (name == "filters" or value == "skip" or callable(value)):
+                raise NotImplementedError(f"{name}={value!r} is not implemented in this version")
+
+    def _check_columns(self) -> None:
+        if self.columns is None:
+            return
+        names = (self.columns,) if isinstance(self.columns, str) else self.columns
+        if isinstance(names, Iterable) and not isinstance(names, bytes):
+            object.__setattr__(self, "columns", names := tuple(names))
+            if all(isinstance(name, str) for name in names):
+                return
+        raise TypeError(f"columns={self.columns!r}: expected names, globs and !names")
 
 
 @dataclass(frozen=True, kw_only=True)
 class RepresentationOptions(ReadOptions):
-    """Keywords of reading that say how a column becomes arrays; see `tfrecord_io.read_arrays`."""
+    """Keywords of the representation of columns as arrays; see `tfrecord_io.read_arrays`."""
 
     ragged: str | None = None
     pad_value: Any = 0
@@ -181,8 +177,8 @@ class RepresentationOptions(ReadOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _one_of("ragged", self.ragged, RAGGED)
-        _one_of("missing", self.missing, MISSING)
+        self._check_choice("ragged", RAGGED)
+        self._check_choice("missing", MISSING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,35 +204,33 @@ class IterOptions(RepresentationOptions):
     worker: tuple[int, int] | None = None
     state: Mapping[str, Any] | None = None
 
-    _own: ClassVar[frozenset[str]] = frozenset({"batch_bytes"})  # batches for training have batch_size rows each
+    internal: ClassVar[frozenset[str]] = frozenset({"batch_bytes"})  # a batch for training has batch_size rows
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _flag(self, "drop_last")
-        _at_least("shuffle_buffer", self.shuffle_buffer, 0)
-        if self.seed is not None:
-            _at_least("seed", self.seed, 0)
-        if self.epochs is not None:
-            _at_least("epochs", self.epochs, 1)
+        self._check_flags("drop_last")
+        self._check_integer("shuffle_buffer", 0)
+        self._check_integer("seed", 0, optional=True)
+        self._check_integer("epochs", 1, optional=True)
         if self.worker is not None:
             self._check_worker()
         if not isinstance(self.state, Mapping | None):
-            raise TypeError(f"state={type(self.state).__name__}: expected what state() gave")
+            raise TypeError(f"state={type(self.state).__name__}: expected the result of state()")
 
     def _check_worker(self) -> None:
         if not isinstance(self.worker, tuple | list) or len(self.worker) != 2:
-            raise TypeError(f"worker={self.worker!r}: expected (number of this worker, how many there are)")
-        number, count = self.worker
-        _at_least("worker", count, 1)
-        _at_least("worker", number, 0)
-        if number >= count:
-            raise ValueError(f"worker={self.worker!r}: the workers of {count} are numbered from 0 to {count - 1}")
-        object.__setattr__(self, "worker", (number, count))
+            raise TypeError(f"worker={self.worker!r}: expected (index of this worker, number of workers)")
+        index, count = self.worker
+        _check_integer("worker", count, 1)
+        _check_integer("worker", index, 0)
+        if index >= count:
+            raise ValueError(f"worker={self.worker!r}: expected an index from 0 to {count - 1}")
+        object.__setattr__(self, "worker", (index, count))
 
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions(_Options):
-    """Keywords of every writing call; see `tfrecord_io.write_tfrecord` for what they mean."""
+    """Keywords of all writing calls; see `tfrecord_io.write_tfrecord`."""
 
     schema: Any = None
     record_type: str | None = None
@@ -256,23 +250,16 @@ class WriteOptions(_Options):
     progress: bool = False
 
     def __post_init__(self) -> None:
-        _one_of("record_type", self.record_type, (None, *RECORD_TYPES))
-        _one_of("float64", self.float64, FLOAT64)
-        _one_of("write_index", self.write_index, (False, True))
-        _check_storage(self.compression, self.storage_options)
-        _mapping("column_encoding", self.column_encoding, "{'x': 'raw'}, by column")
-        for name in ("nan_to_null", "embed_schema", "progress"):
-            _flag(self, name)
-        _flag(self, "index", None)
+        self._check_shared()
+        self._check_choice("record_type", (None, *RECORD_TYPES))
+        self._check_choice("float64", FLOAT64)
+        self._check_choice("write_index", (False, True))
+        self._check_flags("nan_to_null", "embed_schema", "progress")
+        self._check_flags("index", other=(None,))
+        self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
         for name, encoding in (self.column_encoding or {}).items():
-            _one_of(f"column_encoding[{name!r}]", encoding, ENCODINGS)
-        for name in ("shards", "max_shard_bytes"):
-            if getattr(self, name) is not None:
-                _at_least(name, getattr(self, name), 1)
+            _check_choice(f"column_encoding[{name!r}]", encoding, ENCODINGS)
+        self._check_integer("shards", 1, optional=True)
+        self._check_integer("max_shard_bytes", 1, optional=True)
         if self.overwrite not in (None, True, False):
             raise TypeError(f"overwrite={self.overwrite!r}: expected None, True or False")
-        _thread_count(self.threads)
-
-    @property
-    def thread_count(self) -> int:
-        return _thread_count(self.threads)

@@ -1,4 +1,4 @@
-"""A progress bar for those who ask for one: ``progress=True``."""
+"""The progress bar of ``progress=True``."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from typing import Any
 
 
 class Progress:
-    """A bar on the terminal's error stream; where there is no terminal, or nobody asked, nothing.
+    """A bar on stderr; nothing if it is not enabled, or stderr is not a terminal.
 
     Parameters
     ----------
-    wanted : bool
+    enabled : bool
     total : int, optional
-        What `advance` will add up to.
+        The sum of all `advance` calls.
     unit : str
         "B" for bytes, which are shown as kB and MB.
     """
 
-    def __init__(self, wanted: bool, total: int | None, unit: str) -> None:
+    def __init__(self, enabled: bool, total: int | None, unit: str) -> None:
         self._bar: Any = None
-        if wanted:
+        if enabled:
             from tqdm.auto import tqdm
 
             self._bar = tqdm(total=total, unit=unit, unit_scale=True, disable=None)
 
     def advance(self, count: int) -> None:
-        """So much more is done."""
+        """Add `count` to the progress."""
         if self._bar is not None:
             self._bar.update(count)
 

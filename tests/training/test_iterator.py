@@ -594,5 +594,5 @@ def test_an_unknown_keyword_is_answered_with_those_of_the_signature(tmp_path: Pa
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(1))])
     with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'") as caught:
         tfr.iter_arrays(path, batch_size=1, nonsense=1)
-    offered = str(caught.value).partition("there are: ")[2].split(", ")
+    offered = str(caught.value).partition("valid names: ")[2].split(", ")
     assert offered == sorted(set(inspect.signature(tfr.iter_arrays).parameters) - {"path"})

@@ -18,7 +18,7 @@ from tfrecord_io.read.reader import Reader
 _BATCH_BYTES = 256 * MIB  # a file of usual size is one batch, and its tensors an array without a copy
 
 
-@document_keywords(ArrayOptions, whole=True)
+@document_keywords(ArrayOptions, streaming=False)
 def read_arrays(path: Any, **keywords: Any) -> dict[str, Any]:
     """Read TFRecord files of tf.train.Example into NumPy arrays, one for each column, with a row for each record.
 

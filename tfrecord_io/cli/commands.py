@@ -111,6 +111,7 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **options: 
     """
     from tfrecord_io.api import open_reader
     from tfrecord_io.cli import output, schema_text
+    from tfrecord_io.schema.type_names import short_type_name
 
     with open_reader(path, **options) as reader:
         next(reader, None)  # a file damaged from its first record on is an error, not a schema without columns
@@ -118,7 +119,7 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **options: 
     if format is not None:
         click.echo(schema_text.schema_text(schema_text.strict_schema(path, schema, source, format, options), format))
     elif as_json:
-        fields = [{"name": f.name, "type": output.short_type_name(f.type, f.metadata)} for f in schema]
+        fields = [{"name": f.name, "type": short_type_name(f.type, f.metadata)} for f in schema]
         output.print_json({"source": source, "fields": fields})
     else:
         click.echo(f"{len(schema):,} columns, {source}")

@@ -85,9 +85,8 @@ class _Column:
         data = [np.ascontiguousarray(each.astype(of.dtype, copy=False)).reshape(-1).view(np.uint8) for each in values]
         offsets = np.cumsum([0, *map(len, data)])
         shapes = np.array([each.shape for each in values], np.int64).reshape(len(values), len(self.shape))
-        return from_items(
-            TensorValues(of, np.concatenate(data), offsets, shapes if None in self.shape else self.shape), len(values)
-        )  # type: ignore[arg-type]
+        items = TensorValues(of, np.concatenate(data), offsets, shapes if None in self.shape else self.shape)  # type: ignore[arg-type]
+        return from_items(items, len(values))
 
 
 def _plain(values: Array) -> pa.Array:
