@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from tfrecord_io.tools.verify import verify
     from tfrecord_io.training.iterator import ArrayIterator, iter_arrays
     from tfrecord_io.versions import show_versions
-    from tfrecord_io.write.frame_sink import RecordWriter
+    from tfrecord_io.write.record_writer import RecordWriter
     from tfrecord_io.write.writer import Writer, WriteReport
 
 __version__ = "0.1.0"
@@ -121,7 +121,7 @@ _HOMES = {
     "schema.field": ("Field",),
     "schema.schema": ("Schema",),
     "schema.field_makers": ("bytes_", "image", "list_", "scalar", "sequence", "tensor", "text"),
-    "write.frame_sink": ("RecordWriter",),
+    "write.record_writer": ("RecordWriter",),
     "tf_compat.composite": ("RaggedTensor", "SparseTensor"),
     "format.tensor_proto": ("parse_tensor",),
     "tf_compat.decode_raw": ("decode_raw",),

@@ -1,4 +1,4 @@
-"""Which record goes into which shard."""
+"""Which record goes to which shard."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from tfrecord_io.write.shard_assignment import BySize, Contiguous, RoundRobin
 SIZES = st.lists(st.integers(16, 60), max_size=40)
 
 
-def dealt(dealer, sizes, cut):
-    """Record numbers by shard; the records come in pieces of `cut`."""
+def assigned(assigner, sizes, step):
+    """Record numbers by shard, if the assigner receives `step` records at a time."""
     shards = {}
-    for at in range(0, len(sizes), cut):
-        piece = np.array(sizes[at : at + cut])
-        for shard, chosen in dealer.deal(piece):
-            assert shard >= dealer.current or isinstance(dealer, RoundRobin)
-            shards.setdefault(shard, []).extend(np.arange(at, at + len(piece))[chosen].tolist())
+    for begin in range(0, len(sizes), step):
+        part = np.array(sizes[begin : begin + step])
+        for shard, selection in assigner.assign(part):
+            assert shard >= assigner.current or isinstance(assigner, RoundRobin)
+            shards.setdefault(shard, []).extend(np.arange(begin, begin + len(part))[selection].tolist())
     return shards
 
 
 @given(SIZES, st.integers(1, 50), st.integers(1, 8))
-def test_parts_follow_each_other_and_differ_by_one_row_at_most(sizes, cut, shards):
-    found = dealt(Contiguous(len(sizes), shards), sizes, cut)
-    assert [r for i in sorted(found) for r in found[i]] == list(range(len(sizes)))
-    lengths = [len(found.get(i, [])) for i in range(shards)]
+def test_contiguous_parts_differ_by_one_row_at_most(sizes, step, shards):
+    records = assigned(Contiguous(len(sizes), shards), sizes, step)
+    assert [r for i in sorted(records) for r in records[i]] == list(range(len(sizes)))
+    lengths = [len(records.get(i, [])) for i in range(shards)]
     assert sum(lengths) == len(sizes)
     assert max(lengths) - min(lengths) <= 1
 
 
 @given(SIZES, st.integers(1, 50), st.integers(1, 8))
-def test_in_turn_each_record_goes_to_its_number_modulo_shards(sizes, cut, shards):
-    found = dealt(RoundRobin(shards), sizes, cut)
-    assert found == {i: list(range(i, len(sizes), shards)) for i in range(min(shards, len(sizes)))}
+def test_round_robin_assigns_each_record_to_its_number_modulo_shards(sizes, step, shards):
+    records = assigned(RoundRobin(shards), sizes, step)
+    assert records == {i: list(range(i, len(sizes), shards)) for i in range(min(shards, len(sizes)))}
 
 
 @given(SIZES, st.integers(1, 50), st.integers(1, 200), st.integers(0, 50))
-def test_by_size_a_shard_ends_before_the_record_that_is_too_much(sizes, cut, most, extra):
-    found = dealt(BySize(most, extra), sizes, cut)
-    assert sorted(found) == list(range(len(found)))
-    assert [r for i in sorted(found) for r in found[i]] == list(range(len(sizes)))
-    for shard, records in found.items():
-        size = extra + sum(sizes[r] for r in records)
-        assert size <= most or len(records) == 1
-        following = found.get(shard + 1)
-        assert following is None or size + sizes[following[0]] > most
+def test_by_size_a_shard_ends_before_the_record_that_exceeds_the_limit(sizes, step, max_bytes, prefix_bytes):
+    records = assigned(BySize(max_bytes, prefix_bytes), sizes, step)
+    assert sorted(records) == list(range(len(records)))
+    assert [r for i in sorted(records) for r in records[i]] == list(range(len(sizes)))
+    for shard, numbers in records.items():
+        size = prefix_bytes + sum(sizes[r] for r in numbers)
+        assert size <= max_bytes or len(numbers) == 1
+        following = records.get(shard + 1)
+        assert following is None or size + sizes[following[0]] > max_bytes

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
-import warnings
 
 from tfrecord_io.engine.contract import Engine
-from tfrecord_io.errors import SlowEngineWarning
+from tfrecord_io.errors import SlowEngineWarning, warn
 
 _VARIABLE = "TFRECORD_IO_ENGINE"
 _MODULES = {"native": "tfrecord_io.engine.native", "reference": "tfrecord_io.engine.reference"}
@@ -48,11 +47,10 @@ def get_engine() -> Engine:
         return _load("native")
     if "slow" not in _warned:
         _warned.add("slow")
-        warnings.warn(
+        warn(
             "tfrecord_io runs on its reference engine, many times slower: the compiled one was not built at install. "
             "Install a C++ compiler and reinstall, or use a wheel.",
             SlowEngineWarning,
-            stacklevel=2,
         )
     return _load("reference")
 

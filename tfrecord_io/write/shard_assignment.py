@@ -1,8 +1,9 @@
-"""Which record goes into which shard.
+"""Which record goes to which shard.
 
-A dealer is told the sizes of the next records and gives runs of them, each with its shard. Where the number of rows is known beforehand,
-shards are parts of equal length; else, with a number of shards, record ``i`` goes to shard ``i % shards``, as in TensorFlow's
-``Dataset.shard``; with a size, a shard is closed when the next record would not fit.
+An assigner takes the sizes of the next records and returns runs of them, each with its shard. If the number of rows is
+known in advance, shards are contiguous parts of equal length. Otherwise, with a number of shards, record ``i`` goes to
+shard ``i % shards``, as in TensorFlow's ``Dataset.shard``; with a size, a new shard begins when the next record would
+not fit.
 """
 
 from __future__ import annotations
@@ -14,26 +15,26 @@ import numpy as np
 
 
 class ShardAssigner(Protocol):
-    """Deals records out, in their order.
+    """Assigns records to shards, in their order.
 
     Attributes
     ----------
     current : int
-        Shards below this one get no more records.
+        Shards below this one receive no more records.
     """
 
     current: int
 
-    def deal(self, sizes: Any) -> Iterator[tuple[int, slice]]:
-        """Give (shard, which of the next records), for records of these framed sizes."""
+    def assign(self, sizes: Any) -> Iterator[tuple[int, slice]]:
+        """Yield (shard, slice of the next records), for records with these frame sizes."""
         ...
 
 
 class Contiguous:
-    """Shards of rows that follow each other, as equal in number as can be.
+    """Contiguous parts of the rows, as equal in length as possible.
 
-    >>> [list(Parts(5, 2).deal(np.ones(n))) for n in (5,)]
-    [[(0, slice(0, 2, None)), (1, slice(2, 5, None))]]
+    >>> list(Contiguous(5, 2).assign(np.ones(5)))
+    [(0, slice(0, 2, None)), (1, slice(2, 5, None))]
     """
 
     def __init__(self, rows: int, shards: int) -> None:
@@ -41,22 +42,23 @@ class Contiguous:
         self._row = 0
         self._ends = [rows * (i + 1) // shards for i in range(shards)]
 
-    def deal(self, sizes: Any) -> Iterator[tuple[int, slice]]:
-        at, last = 0, len(self._ends) - 1
-        while at < len(sizes):
+    def assign(self, sizes: Any) -> Iterator[tuple[int, slice]]:
+        begin, last = 0, len(self._ends) - 1
+        while begin < len(sizes):
             while self.current < last and self._row >= self._ends[self.current]:
                 self.current += 1
-            left = len(sizes) - at
-            taken = left if self.current == last else min(left, self._ends[self.current] - self._row)
-            yield self.current, slice(at, at + taken)
-            at += taken
-            self._row += taken
+            count = len(sizes) - begin
+            if self.current < last:
+                count = min(count, self._ends[self.current] - self._row)
+            yield self.current, slice(begin, begin + count)
+            begin += count
+            self._row += count
 
 
 class RoundRobin:
-    """One record to each shard, and again.
+    """One record per shard in turn.
 
-    >>> list(InTurn(2).deal(np.ones(3)))
+    >>> list(RoundRobin(2).assign(np.ones(3)))
     [(0, slice(0, None, 2)), (1, slice(1, None, 2))]
     """
 
@@ -65,44 +67,44 @@ class RoundRobin:
         self._row = 0
         self._shards = shards
 
-    def deal(self, sizes: Any) -> Iterator[tuple[int, slice]]:
-        for at in range(min(self._shards, len(sizes))):
-            yield (self._row + at) % self._shards, slice(at, None, self._shards)
+    def assign(self, sizes: Any) -> Iterator[tuple[int, slice]]:
+        for begin in range(min(self._shards, len(sizes))):
+            yield (self._row + begin) % self._shards, slice(begin, None, self._shards)
         self._row += len(sizes)
 
 
 class BySize:
-    """A new shard before the record that would bring one above `most` bytes; one that is larger itself has its own.
+    """A new shard before the record that would exceed `max_bytes`; a larger record gets a shard of its own.
 
     Parameters
     ----------
-    most : int
-        Framed bytes, uncompressed.
-    extra : int
-        Bytes that are added to the first record of each shard.
+    max_bytes : int
+        Size of a shard, framed and uncompressed.
+    prefix_bytes : int
+        Size of what is added to the first record of each shard.
 
     Examples
     --------
-    >>> list(BySize(10).deal(np.array([4, 4, 4, 20])))
+    >>> list(BySize(10).assign(np.array([4, 4, 4, 20])))
     [(0, slice(0, 2, None)), (1, slice(2, 3, None)), (2, slice(3, 4, None))]
     """
 
-    def __init__(self, most: int, extra: int = 0) -> None:
+    def __init__(self, max_bytes: int, prefix_bytes: int = 0) -> None:
         self.current = 0
-        self._most, self.extra = most, extra
-        self._used = 0
+        self._max_bytes, self._prefix_bytes = max_bytes, prefix_bytes
+        self._used = 0  # bytes of the current shard
 
-    def deal(self, sizes: Any) -> Iterator[tuple[int, slice]]:
+    def assign(self, sizes: Any) -> Iterator[tuple[int, slice]]:
         ends = np.cumsum(sizes)
-        at = 0
-        while at < len(sizes):
-            begin = int(ends[at - 1]) if at else 0
-            room = self._most - (self._used or self.extra)
-            taken = int(np.searchsorted(ends, begin + room, side="right")) - at
-            if taken <= 0 and self._used:
+        begin = 0
+        while begin < len(sizes):
+            used = self._used or self._prefix_bytes
+            before = int(ends[begin - 1]) if begin else 0
+            end = int(np.searchsorted(ends, before + self._max_bytes - used, side="right"))
+            if end <= begin and self._used:
                 self.current, self._used = self.current + 1, 0
                 continue
-            end = at + max(taken, 1)
-            yield self.current, slice(at, end)
-            self._used = (self._used or self.extra) + int(ends[end - 1]) - begin
-            at = end
+            end = max(end, begin + 1)
+            yield self.current, slice(begin, end)
+            self._used = used + int(ends[end - 1]) - before
+            begin = end

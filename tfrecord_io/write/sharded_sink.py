@@ -1,9 +1,8 @@
-"""Writing framed records into the shards of a dataset, which is published as a whole."""
+"""The sink that writes framed records to the shards of a dataset, which is published atomically."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,22 +19,8 @@ from tfrecord_io.write.frame_sink import FrameSink, WrittenFile
 from tfrecord_io.write.shard_assignment import BySize, Contiguous, RoundRobin, ShardAssigner
 
 
-@dataclass
-class _Shard:
-    sink: FrameSink
-    records: int = 0
-    finished: bool = False
-
-
 class ShardedSink:
-    """Where the framed bytes of a dataset go.
-
-    Attributes
-    ----------
-    bytes : int
-        Of all files, once it is closed.
-    files : tuple of WrittenFile
-    """
+    """Writes framed records to the shards of a dataset; see `Sink`."""
 
     def __init__(
         self,
@@ -50,105 +35,99 @@ class ShardedSink:
         self.path, self.compression = output.path, output.compression
         self.closed = False
         self.files: tuple[WrittenFile, ...] = ()
-        self.bytes = 0
         self._output = output
         self._engine = get_engine()
         self._schema: bytes | None = None
         self._prefix = b""
-        self._shards: dict[int, _Shard] = {}
-        self._dealer: ShardAssigner = (
-            RoundRobin(output.count) if output.count is not None else BySize(output.max_shard_bytes or MAX_RECORD_BYTES)
-        )
-        self._making: dict[str, Any] = {
+        self._shards: dict[int, FrameSink] = {}
+        self._assigner = self._default_assigner()
+        fsspec: dict[str, Any] = {"storage_options": storage_options, "filesystem": filesystem}
+        self._shard_options: dict[str, Any] = {
             "compression": output.compression,
             "write_index": write_index,
             "threads": threads,
+            **fsspec,
         }
-        self._fsspec: dict[str, Any] = {"storage_options": storage_options, "filesystem": filesystem}
         if write_index:
             refuse_compressed(output.compression)
-        self._publication = open_sharded_dataset_writer(output, overwrite=overwrite, **self._fsspec)
+        self._dataset = open_sharded_dataset_writer(output, overwrite=overwrite, **fsspec)
+
+    def _default_assigner(self) -> ShardAssigner:
+        if self._output.count is not None:
+            return RoundRobin(self._output.count)
+        return BySize(self._output.max_shard_bytes or MAX_RECORD_BYTES, len(self._prefix))
 
     def expect(self, rows: int) -> None:
-        """Say how many records will come: shards are then parts that follow each other."""
+        """Make the shards contiguous parts, as the number of rows is known."""
         if self._output.count is not None:
-            self._dealer = Contiguous(rows, self._output.count)
+            self._assigner = Contiguous(rows, self._output.count)
 
-    def embed(self, schema: bytes) -> None:
-        """Put a packed schema in front of the first record of each shard, and into the manifest."""
+    def begin(self, schema: bytes) -> bytes:
+        """Embed the schema in the first record of each shard and in the manifest; the first payload needs no prefix."""
         self._schema, self._prefix = schema, field_bytes(schema)
-        if isinstance(self._dealer, BySize):
-            self._dealer.extra = len(self._prefix)
+        if self._output.count is None:
+            self._assigner = self._default_assigner()
+        return b""
 
-    def write(self, framed: Any) -> None:
-        """Take whole framed records."""
+    def write(self, framed: Any, records: int = 0) -> None:
         if not memoryview(framed).nbytes:
             return
         data = np.frombuffer(framed, np.uint8)
         frames, _ = self._engine.scan(data, check_crc=False)
-        for index, chosen in self._dealer.deal(frames.lengths + FRAME_BYTES):
-            for done in [i for i in self._shards if i < self._dealer.current]:
-                self._finish(self._shards[done])
-            self._write_to(self._shard(index), data, frames, chosen)
+        for index, selection in self._assigner.assign(frames.lengths + FRAME_BYTES):
+            for number, shard in self._shards.items():
+                if number < self._assigner.current:
+                    shard.finish()
+            self._write_to(self._shard(index), data, frames, selection)
 
-    def _shard(self, index: int) -> _Shard:
+    def _shard(self, index: int) -> FrameSink:
         if index not in self._shards:
-            output = self._publication.open(index)
-            self._shards[index] = _Shard(FrameSink(output.path, output=output, **self._making, **self._fsspec))
+            output = self._dataset.open(index)
+            self._shards[index] = FrameSink(output.path, output=output, **self._shard_options)
         return self._shards[index]
 
-    def _write_to(self, shard: _Shard, data: Any, frames: Frames, chosen: slice) -> None:
-        starts, sizes = frames.starts[chosen] - HEADER_BYTES, frames.lengths[chosen] + FRAME_BYTES
-        first = shard.records == 0 and bool(self._prefix)
-        shard.records += len(starts)
-        if first:
-            shard.sink.write(self._engine.frame([self._prefixed(data[starts[0] : starts[0] + sizes[0]])]))
+    def _write_to(self, shard: FrameSink, data: Any, frames: Frames, selection: slice) -> None:
+        starts, sizes = frames.starts[selection] - HEADER_BYTES, frames.lengths[selection] + FRAME_BYTES
+        if shard.records == 0 and self._prefix:
+            shard.write(self._engine.frame([self._prefixed(data[starts[0] : starts[0] + sizes[0]])]), 1)
             starts, sizes = starts[1:], sizes[1:]
         if not len(starts):
             return
-        if chosen.step is None:
-            shard.sink.write(data[starts[0] : starts[-1] + sizes[-1]])
-        else:
-            shard.sink.write(
-                self._engine.payloads(data, Frames(starts, sizes, 0))
-            )  # records with their frames around them
+        if selection.step is None:
+            chosen = data[starts[0] : starts[-1] + sizes[-1]]
+        else:  # the engine joins whole frames as if they were payloads
+            chosen = self._engine.payloads(data, Frames(starts, sizes, 0))
+        shard.write(chosen, len(starts))
 
     def _prefixed(self, record: Any) -> bytes:
         payload = self._prefix + record[HEADER_BYTES:-FOOTER_BYTES].tobytes()
         if len(payload) > MAX_RECORD_BYTES:
-            reason = "a shard's first record with the embedded schema would be over 2147483647 bytes, protobuf's limit"
+            reason = "a shard's first record with the embedded schema would exceed 2147483647 bytes, protobuf's limit"
             raise EncodeError(reason, path=self.path, advice="pass embed_schema=False")
         return payload
 
-    def _finish(self, shard: _Shard) -> None:
-        if not shard.finished:
-            shard.finished = True
-            shard.sink.finish()
-
     def commit(self) -> None:
-        """Publish the dataset."""
+        """Publish the dataset, then the indexes of its shards."""
         if self.closed:
             return
         try:
-            count = self._dealer.current + 1 if self._output.count is None else self._output.count
-            for index in range(count):
-                self._finish(self._shard(index))
-            shards = [self._shards[i] for i in range(count)]
-            made = [WrittenShard(i, s.sink.output, s.records, s.sink.crc32c) for i, s in enumerate(shards)]
-            self._publication.publish(made, self._schema)
+            count = self._assigner.current + 1 if self._output.count is None else self._output.count
+            shards = [self._shard(index) for index in range(count)]
+            for shard in shards:
+                shard.finish()
+            written = [WrittenShard(i, s.output, s.records, s.crc32c) for i, s in enumerate(shards)]
+            self._dataset.publish(written, self._schema)
         except BaseException:
             self.discard()
             raise
         self.closed = True
-        self.files = tuple(WrittenFile(s.sink.path, s.records, s.sink.bytes) for s in shards)
-        self.bytes = sum(file.bytes for file in self.files)
-        for shard in shards:  # the dataset is there, and whole without them
-            shard.sink.publish_index()
+        self.files = tuple(file for shard in shards for file in shard.files)
+        for shard in shards:  # the dataset is complete without them
+            shard.publish_index()
 
     def discard(self) -> None:
-        """Leave nothing behind."""
         if not self.closed:
             self.closed = True
             for shard in self._shards.values():
-                shard.sink.discard()
-            self._publication.discard()
+                shard.discard()
+            self._dataset.discard()

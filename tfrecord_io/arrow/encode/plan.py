@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import (
     BY_WIRE,
@@ -41,8 +40,8 @@ class Rounding:
         with self._lock:
             self.counts[feature] += count
 
-    def warn(self, stacklevel: int = 1) -> None:
-        """Issue the one PrecisionWarning of a write, where a value was rounded; at stacklevel 1 it points to the caller."""
+    def warn(self) -> None:
+        """Issue the one PrecisionWarning of a write, if a value was rounded."""
         if not self.counts:
             return
         named = [f"'{printable(name)}' ({count} values)" for name, count in self.counts.most_common(_NAMES_IN_WARNING)]
@@ -51,9 +50,7 @@ class Rounding:
         advice = (
             'a TFRecord has no float64: float64="raw" keeps the bits, float64="round" accepts the rounding silently'
         )
-        warnings.warn(
-            f"float64 values were rounded to float32 in {text}; {advice}", PrecisionWarning, stacklevel=stacklevel + 1
-        )
+        warn(f"float64 values were rounded to float32 in {text}; {advice}", PrecisionWarning)
 
 
 @dataclass(frozen=True, slots=True)
