@@ -1,11 +1,15 @@
 # make demo · make test · make lint · make types · make wheel-test · make conformance · make bench · make diagrams · make clean
 #
+# make test runs each randomised test a reduced number of rounds; make test STORM=1 (or make wheel-test STORM=1) runs all
+# of them, as .ci/run does once. `pytest -m storm` selects the long ones: bad networks, killed writers.
+#
 # The wheel is built once and installed into each environment; nothing imports the package from this directory, where it
 # would shadow the installed one and lose the kernel.
 
 PYTHON ?= python3
 JOBS ?= 2
 PYTEST_ARGS ?=
+STORM ?= 0
 BENCH_ARGS ?=
 
 VENV := .venv
@@ -15,6 +19,7 @@ WHEELS := build/wheel
 SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md $(shell find tfrecord_io -name '*.py' -o -name '*.cc' -o -name '*.h' -o -name py.typed)
 
 export PYTHONSAFEPATH := 1
+export TFRECORD_IO_STORM := $(STORM)
 
 .PHONY: demo test lint types format wheel-test conformance bench diagrams require-kernel clean
 
@@ -26,18 +31,20 @@ test: $(VENV)/.test require-kernel
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
 
 types: $(VENV)/.dev
 	$(VENV)/bin/mypy
 
 format: $(VENV)/.dev
 	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
 
 wheel-test: $(VENV)/.dev
 	PYTHON=$(abspath $(VENV)/bin/python) JOBS=$(JOBS) PYTEST_ARGS='$(PYTEST_ARGS)' bash .ci/wheel-test
 
 conformance: $(CONFORMANCE)/.installed
-	TFRECORD_IO_CONFORMANCE=1 $(CONFORMANCE)/bin/pytest tests/conformance $(PYTEST_ARGS)
+	TFRECORD_IO_CONFORMANCE=1 TFRECORD_IO_STORM=1 $(CONFORMANCE)/bin/pytest tests/conformance $(PYTEST_ARGS)
 
 bench: $(BENCH)/.installed
 	mkdir -p build/bench && ln -sfn ../../benchmarks build/bench/benchmarks

@@ -6,17 +6,25 @@ import importlib
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from damage import flipped  # noqa: F401
+from rounds import COMPLETE, rounds
 from servers import bucket, chaos, example_buckets, gcs, gcs_endpoint, s3, s3_endpoint, web  # noqa: F401
 
 ENGINES = ("native", "reference")
+
+settings.register_profile(
+    "tfrecord_io", max_examples=rounds(100), deadline=None, suppress_health_check=list(HealthCheck)
+)
+settings.load_profile("tfrecord_io")
 
 
 def pytest_report_header() -> str:
     import tfrecord_io
 
-    return f"tfrecord_io: {Path(tfrecord_io.__file__).parent}"
+    extent = "all" if COMPLETE else "reduced, all with STORM=1"
+    return f"tfrecord_io: {Path(tfrecord_io.__file__).parent}; rounds of randomised tests: {extent}"
 
 
 @pytest.fixture

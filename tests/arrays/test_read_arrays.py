@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
@@ -258,7 +258,6 @@ def test_arrays_can_be_written_to(data: Path) -> None:
         assert (array == golden[name] + 1).all()
 
 
-@settings(max_examples=50, deadline=None)
 @given(
     rows=st.lists(st.none() | st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3), max_size=12),
     parts=st.integers(1, 3),

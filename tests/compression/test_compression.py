@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codec_suite import CodecSuite, Unseekable, read, records, shared, write
+from codec_suite import CodecSuite, Unseekable, read, records, write
 from tfrecord_io.compression import codec_for_path, deflate, get_codec, infer, open_decompressed, sniff
 from tfrecord_io.compression import gzip as deflate_gzip
 from tfrecord_io.compression import zlib as deflate_zlib
@@ -117,7 +117,6 @@ class TestZlibByStdlib(Stdlib, TestZlib):
     pass
 
 
-@shared
 @given(
     st.sampled_from(["gzip", "zlib"]),
     st.integers(0, 9),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tfrecord_io.compression import deflate_blocks, get_codec
@@ -36,7 +36,6 @@ def no_thread_stays() -> Iterator[None]:
     assert compressing() == []
 
 
-@settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 3)), max_size=12), st.sampled_from([None, 0, 1, 6]))
 def test_any_pieces_are_one_member_and_threads_make_no_difference(
     sizes: list[tuple[int, int]], level: int | None

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
@@ -28,8 +28,6 @@ from tfrecord_io.schema.tensor_types import (
     variable_shape_tensor,
 )
 from tfrecord_io.schema.types import with_encoding
-
-law = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 DTYPES = [
     *(
@@ -99,7 +97,6 @@ def _array(shape: tuple[int, ...], content: bytes, dtype: np.dtype[Any]) -> np.n
 # ---- the law
 
 
-@law
 @given(arrays=columns(), others=columns(), data=st.data())
 def test_arrays_come_back_bit_for_bit_however_they_are_read(
     native_engine: None, arrays: list[np.ndarray | None], others: list[np.ndarray | None], data: st.DataObject
@@ -132,7 +129,6 @@ def _check(table: pa.Table, name: str, expected: list[np.ndarray | None]) -> Non
     assert f"{name}/dtype" not in table.column_names
 
 
-@law
 @given(arrays=columns(), data=st.data())
 def test_the_order_of_files_does_not_change_what_is_folded(
     native_engine: None, arrays: list[np.ndarray | None], data: st.DataObject
@@ -332,7 +328,6 @@ def governed(name: str, shape: tuple[int | None, ...], encoding: str = "raw") ->
     return pa.schema([with_encoding(pa.field("x", tensor_type(of, shape), metadata=mark(of) or None), encoding)])
 
 
-@law
 @given(arrays=columns(), beside=st.booleans())
 def test_a_governing_schema_gives_the_same_arrays(
     native_engine: None, arrays: list[np.ndarray | None], beside: bool

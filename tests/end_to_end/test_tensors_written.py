@@ -10,15 +10,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tensors_of_arrays import PLAIN, Given, columns, dtype_of, values_of
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema.tensor_types import tensor_field
-
-ANY = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def records(data: Any, path: Path, **keywords: Any) -> list[dict[str, Any]]:
@@ -41,7 +39,6 @@ def check(record: dict[str, Any], column: str, name: str, cell: np.ndarray[Any, 
     assert dtype.tolist() == [name.encode()]
 
 
-@ANY
 @given(st.data())
 def test_any_arrays_are_their_bytes_shape_and_dtype(engine: str, tmp_path: Path, data: st.DataObject) -> None:
     rows = data.draw(st.integers(0, 4))
@@ -57,7 +54,6 @@ def test_any_arrays_are_their_bytes_shape_and_dtype(engine: str, tmp_path: Path,
     assert set().union(*found) <= {f"{name}{suffix}" for name in given_ for suffix in ("", "/shape", "/dtype")}
 
 
-@ANY
 @given(st.data())
 def test_any_arrow_tensors_are_their_bytes_shape_and_dtype(engine: str, tmp_path: Path, data: st.DataObject) -> None:
     """Permuted, with nulls above garbage, sliced and in chunks."""
@@ -144,7 +140,6 @@ def test_lists_of_float64_are_rounded_and_raw_ones_are_not(engine: str, tmp_path
 # --- serialized tensors
 
 
-@ANY
 @given(st.data())
 def test_any_serialized_tensors_are_tensorflows_bytes(engine: str, tmp_path: Path, data: st.DataObject) -> None:
     given_ = data.draw(columns(3).filter(lambda each: "64[" not in each.name))  # TensorFlow has no times

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from engine_comparison import NATIVE, compare, essence, same_columns
@@ -16,13 +16,9 @@ from tfrecord_io.format.kinds import Kind, Layout, RecordType
 needs_native = pytest.mark.skipif(
     NATIVE is None, reason="the native engine is not built: nothing to compare with the reference"
 )
-many = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 
 
 @needs_native
-@many
 @given(datasets(), plans(), st.data())
 def test_engines_agree_on_any_records(payloads: list[bytes], plan: Plan, data: st.DataObject) -> None:
     file = REFERENCE.frame(payloads)
@@ -34,14 +30,12 @@ def test_engines_agree_on_any_records(payloads: list[bytes], plan: Plan, data: s
 
 
 @needs_native
-@many
 @given(datasets(damage=False), st.sampled_from(RecordType))
 def test_engines_agree_on_good_records_without_a_schema(payloads: list[bytes], record_type: RecordType) -> None:
     compare(Plan(record_type=record_type), REFERENCE.frame(payloads), [])
 
 
 @needs_native
-@many
 @given(datasets(damage=False), st.data())
 def test_engines_find_the_same_frames(payloads: list[bytes], data: st.DataObject) -> None:
     assert NATIVE is not None
@@ -62,7 +56,6 @@ def test_engines_find_the_same_frames(payloads: list[bytes], data: st.DataObject
 
 
 @needs_native
-@many
 @given(datasets(damage=False), plans(), st.binary(max_size=5), st.data())
 def test_engines_encode_to_the_same_bytes(
     payloads: list[bytes], plan: Plan, prefix: bytes, data: st.DataObject
@@ -85,7 +78,6 @@ def test_engines_encode_to_the_same_bytes(
 # Laws that hold for each engine by itself.
 
 
-@many
 @given(payloads=datasets(), plan=plans(), data=st.data())
 def test_whole_equals_split_at_any_byte(engine: Engine, payloads: list[bytes], plan: Plan, data: st.DataObject) -> None:
     file = engine.frame(payloads)
@@ -103,7 +95,6 @@ def test_whole_equals_split_at_any_byte(engine: Engine, payloads: list[bytes], p
     same_columns(split.take(), whole.take())
 
 
-@many
 @given(payloads=datasets(damage=False), record_type=st.sampled_from(RecordType))
 def test_decode_of_encode_gives_the_columns_back(
     engine: Engine, payloads: list[bytes], record_type: RecordType

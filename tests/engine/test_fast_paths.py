@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from engine_comparison import NATIVE, compare
@@ -25,9 +25,6 @@ if NATIVE is None:
 from tfrecord_io._native import _kernel
 
 BALLAST = b"\x52\xff\x01" + bytes(255)  # an unknown field behind the records, so that whole vectors can be loaded
-relaxed = settings(
-    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
-)
 
 names = st.text(min_size=0, max_size=70)
 numbers = st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**7), 2**7) | st.integers(0, 62).map(lambda bits: 1 << bits)
@@ -63,7 +60,6 @@ def scalar_columns(draw: st.DrawFn) -> list[ColumnBuffers]:
     return columns
 
 
-@relaxed
 @given(scalar_columns(), st.randoms(use_true_random=False))
 def test_scalar_records_decode_alike_whatever_their_lengths(columns: list[ColumnBuffers], random: Any) -> None:
     assert NATIVE is not None
@@ -74,7 +70,6 @@ def test_scalar_records_decode_alike_whatever_their_lengths(columns: list[Column
     compare(Plan(), b"".join(records) + REFERENCE.frame([BALLAST]), [])
 
 
-@relaxed
 @given(datasets(), plans())
 def test_any_records_decode_alike_where_vectors_can_be_loaded(payloads: list[bytes], plan: Plan) -> None:
     compare(plan, REFERENCE.frame([*payloads, BALLAST]), [])

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records import framed, header
+from rounds import rounds
 from tfrecord_io.engine.contract import Engine
 from tfrecord_io.engine.reference import ENGINE as REFERENCE
 from tfrecord_io.engine.select import engines
@@ -15,7 +16,7 @@ from tfrecord_io.engine.select import engines
 BYTES = st.binary(max_size=60) | st.integers(0, 40).map(bytes)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=rounds(200))
 @given(
     st.lists(BYTES | BYTES.map(lambda data: framed(data)) | st.integers(0, 2**40).map(header), max_size=6),
     st.integers(0, 80),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
@@ -29,7 +29,6 @@ def equal(a: np.ndarray, b: np.ndarray) -> bool:
     return a.dtype == plain.dtype and a.shape == b.shape and a.tobytes() == plain.tobytes()
 
 
-@settings(deadline=None, max_examples=15)
 @given(st.data(), st.integers(1, 7), st.booleans())
 def test_npz_archives_come_back(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, rows: int, deflated: bool

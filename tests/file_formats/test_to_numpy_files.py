@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
@@ -20,7 +20,6 @@ dtypes = st.one_of(
 )
 
 
-@settings(deadline=None, max_examples=15)
 @given(nps.arrays(dtypes, nps.array_shapes(min_dims=1, max_dims=3, min_side=1)), st.booleans())
 def test_arrays_come_back(tmp_path_factory: pytest.TempPathFactory, array: np.ndarray, compressed: bool) -> None:
     folder = tmp_path_factory.mktemp("npy")

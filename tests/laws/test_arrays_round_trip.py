@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
@@ -35,8 +35,6 @@ LISTED = {
     *(f"{kind}[{unit}]" for kind in ("datetime64", "timedelta64") for unit in ARROW_UNITS),
 }
 COLUMNS = ("x", "y", "x/y", "größe/日本", "")
-
-law = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def assert_same(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], what: object = "") -> None:
@@ -72,7 +70,6 @@ def written(table: Any, path: Path, **keywords: Any) -> Path:
 # ---- the law
 
 
-@law
 @given(table=tables(st.integers(1, 4)))
 def test_any_arrays_come_back(engine: str, tmp_path: Path, table: dict[str, np.ndarray[Any, Any]]) -> None:
     found = tfr.read_arrays(written(table, tmp_path / "a", column_encoding=raw_where_needed(table)))
@@ -81,7 +78,6 @@ def test_any_arrays_come_back(engine: str, tmp_path: Path, table: dict[str, np.n
         assert_same(found[name], values, name)
 
 
-@law
 @given(table=tables(st.integers(1, 4)), embed=st.booleans())
 def test_raw_columns_need_no_schema(
     engine: str, tmp_path: Path, table: dict[str, np.ndarray[Any, Any]], embed: bool
@@ -136,7 +132,6 @@ def test_no_records_say_nothing_and_a_schema_does(engine: str, tmp_path: Path) -
 
 
 @pytest.mark.filterwarnings("ignore:.*embedded schema was found in record:tfrecord_io.SchemaWarning")
-@law
 @given(data=st.data())
 def test_shuffled_and_merged_records_keep_their_tensors(engine: str, tmp_path: Path, data: st.DataObject) -> None:
     """The records that carry the schema come late, or are gone."""
@@ -180,7 +175,6 @@ def test_merged_records_of_several_shapes_are_read_by_a_free_axis(engine: str, t
 # ---- rows of several shapes, missing rows, other forms
 
 
-@law
 @given(data=st.data())
 def test_rows_of_several_shapes_and_missing_ones(engine: str, tmp_path: Path, data: st.DataObject) -> None:
     each: Given = data.draw(columns(data.draw(st.integers(1, 4))))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
@@ -17,7 +17,6 @@ from reading_modes import blocks_of, engine_of, on_disk
 from records import blobs, example, field, floats, framed, int64s, written
 from strategies import datasets
 
-law = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 NAMES = ["a", "b", "ключ"]
 VALUES = {
     "a": st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3).map(lambda v: int64s(*v) or field(3, b"")),
@@ -53,7 +52,6 @@ def outcome(paths: Any, **keywords: Any) -> Any:
     return table.schema, table.num_rows, table.to_pylist()
 
 
-@law
 @given(contents=files)
 def test_threads_blocks_and_engines_do_not_change_what_is_read(
     native_engine: None, contents: list[list[bytes]]
@@ -70,7 +68,6 @@ def test_threads_blocks_and_engines_do_not_change_what_is_read(
                 assert (reader.schema, [row for b in batches for row in b.to_pylist()]) == (expected[0], expected[2])
 
 
-@law
 @given(contents=files, data=st.data())
 def test_the_order_of_files_does_not_change_types(
     native_engine: None, contents: list[list[bytes]], data: st.DataObject
@@ -87,7 +84,6 @@ def test_the_order_of_files_does_not_change_types(
         assert turned.to_pylist() == [row for i in order for row in by_file[i].to_pylist()]
 
 
-@law
 @given(
     payloads=datasets(),
     window=st.fixed_dictionaries({}, optional={"offset": st.integers(0, 3), "limit": st.integers(0, 8)}),
@@ -113,7 +109,6 @@ def test_damage_is_told_the_same_however_it_is_read(
                 assert repr(got) == repr(expected)
 
 
-@law
 @given(payloads=st.lists(rows, min_size=1, max_size=6), data=st.data())
 def test_a_cut_or_a_flipped_bit_anywhere_is_found(
     native_engine: None, payloads: list[bytes], data: st.DataObject
@@ -139,7 +134,6 @@ def test_a_cut_or_a_flipped_bit_anywhere_is_found(
                 assert caught.value.offset == (ends[whole - 1] if whole else 0)
 
 
-@law
 @given(payloads=st.lists(st.binary(max_size=100), max_size=8), batch_size=st.integers(1, 4), threads=st.integers(1, 3))
 def test_any_payloads_are_read_as_bytes(
     native_engine: None, payloads: list[bytes], batch_size: int, threads: int

@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tensors_of_arrays import columns, dtype_of
 from tfrecord_io.arrow.tensor_values import to_cells
-
-ANY = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def bits(cells: Any, name: str) -> list[Any]:
@@ -23,7 +21,6 @@ def bits(cells: Any, name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("encoding", ["raw", "tensor_proto"])
-@ANY
 @given(data=st.data())
 def test_tensors_come_back(engine: str, tmp_path: Path, encoding: str, data: st.DataObject) -> None:
     """Of two and more dimensions, which are a column of tensors whatever the dtype."""

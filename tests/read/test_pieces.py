@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
@@ -41,9 +41,6 @@ payloads = (
     | st.tuples(small, nested, small).map(b"".join)
     | st.lists(claims, max_size=20).map(b"".join)
 )
-thorough = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
-)
 
 
 def source_of(path: Path) -> Source:
@@ -69,7 +66,6 @@ def read(piece: Source) -> list[bytes]:
     return found
 
 
-@thorough
 @given(st.lists(payloads, max_size=30), st.integers(1, 12))
 @pytest.mark.parametrize("by", ["index", "headers", "resync"])
 @pytest.mark.fault(21)
@@ -89,7 +85,6 @@ def test_pieces_are_the_whole_and_have_no_record_twice(
     assert n == 1 or ends[-1] == path.stat().st_size
 
 
-@thorough
 @given(st.lists(payloads, min_size=1, max_size=20), st.data())
 def test_every_byte_has_its_boundary(engine: str, tmp_path: Path, records: list[bytes], data: st.DataObject) -> None:
     """The first record at or after any byte is found, as if by reading from the start."""

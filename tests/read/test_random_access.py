@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
@@ -36,7 +36,6 @@ TABLE = pa.table(
         "scores": pa.array([[i / 2] * (i % 4) for i in range(ROWS)], pa.list_(pa.float32())),
     }
 )
-relaxed = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.fixture(params=["one", "three", "indexed"])
@@ -53,7 +52,6 @@ def paths(request: pytest.FixtureRequest, tmp_path: Path) -> list[Path]:
 numbers = st.integers(-ROWS, ROWS - 1)
 
 
-@relaxed
 @given(st.lists(numbers, max_size=30))
 def test_records_asked_for_by_number_are_those_of_the_table(engine: str, paths: list[Path], asked: list[int]) -> None:
     whole = tfr.read_table(paths)
@@ -66,7 +64,6 @@ def test_records_asked_for_by_number_are_those_of_the_table(engine: str, paths: 
             assert got.to_pylist() == expected.to_pylist()
 
 
-@relaxed
 @given(st.slices(ROWS))
 def test_slices_are_those_of_a_list(paths: list[Path], cut: slice) -> None:
     whole = tfr.read_table(paths)

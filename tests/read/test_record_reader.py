@@ -10,7 +10,7 @@ import zlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
@@ -19,7 +19,6 @@ from records import framed, written
 payloads = st.lists(st.binary(max_size=200) | st.sampled_from([b"", bytes(5000)]), max_size=12)
 
 
-@settings(max_examples=60, deadline=None)
 @given(payloads=payloads, suffix=st.sampled_from(["", ".gz", ".zlib"]))
 def test_what_is_written_is_read(payloads: list[bytes], suffix: str) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -7,10 +7,11 @@ import zlib
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arrow_tables import batches
+from rounds import rounds
 from tensors_of_arrays import NAMES
 from tfrecord_io.arrow.encode.columns import dictionaries
 from tfrecord_io.arrow.encode.plan import plan_writing
@@ -63,7 +64,7 @@ def test_schema_and_dictionaries_come_back() -> None:
     assert unpack(pack(pa.schema([]))).schema == pa.schema([])
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=rounds(150))
 @given(batches())
 def test_any_written_schema_comes_back(batch: pa.RecordBatch) -> None:
     plan = plan_writing(batch.schema)
@@ -330,7 +331,7 @@ def test_extension_types_outside_the_table_become_their_storage() -> None:
 
 
 @pytest.mark.fault(57)
-@settings(max_examples=1500, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=rounds(1500))
 @given(st.data())
 def test_damaged_content_is_read_or_refused_and_nothing_else(data: st.DataObject) -> None:
     content = bytearray(pack(RICH, DICTIONARIES))

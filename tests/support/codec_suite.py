@@ -7,13 +7,11 @@ import tracemalloc
 from abc import ABC, abstractmethod
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tfrecord_io.compression import codec_for_path, get_codec, open_decompressed, sniff
 from tfrecord_io.errors import CompressionError
-
-shared = settings(deadline=None, suppress_health_check=[HealthCheck.differing_executors])  # a law of all subclasses
 
 
 def records(n=2000, seed=0):
@@ -116,7 +114,6 @@ class CodecSuite(ABC):
         data = records(40_000)
         assert len(write(self.codec, [data], threads=2)) < 1.1 * len(self.elsewhere(data))
 
-    @shared
     @given(st.binary(max_size=5000), st.integers(1, 6000))
     def test_reads_what_others_write(self, data, step):
         made = self.elsewhere(data)
@@ -132,7 +129,6 @@ class CodecSuite(ABC):
         assert read(b"", self.codec)[:2] == (b"", None)
 
     @pytest.mark.fault(29)
-    @shared
     @given(st.lists(st.binary(max_size=100), min_size=1, max_size=6), st.integers(1, 200))
     def test_members_are_read_one_after_the_other(self, parts, step):
         made = b"".join(self.elsewhere(p) for p in parts)

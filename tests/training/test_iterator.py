@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
@@ -28,7 +28,6 @@ from records import blobs, example, floats, framed, int64s, written
 from tfrecord_io.training import iterator
 from tfrecord_io.training.shuffle import Draws, permutation
 
-law = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 sizes = st.lists(st.integers(0, 23), min_size=1, max_size=4)
 buffers = st.sampled_from([0, 1, 3, 10, 50])
 
@@ -62,7 +61,6 @@ def joined(batches: list[list[int]]) -> list[int]:
     return [x for batch in batches for x in batch]
 
 
-@law
 @given(counts=sizes, batch_size=st.integers(1, 9), buffer=buffers, seed=st.integers(0, 9), drop_last=st.booleans())
 def test_each_record_comes_once_an_epoch(
     counts: list[int], batch_size: int, buffer: int, seed: int, drop_last: bool
@@ -85,7 +83,6 @@ def test_each_record_comes_once_an_epoch(
             assert given_ == list(range(len(given_)))
 
 
-@law
 @given(counts=sizes, batch_size=st.integers(1, 9), buffer=st.integers(1, 30), seed=st.integers(0, 9))
 def test_order_is_that_of_a_plain_buffer_over_permuted_files(
     counts: list[int], batch_size: int, buffer: int, seed: int
@@ -102,7 +99,6 @@ def test_order_is_that_of_a_plain_buffer_over_permuted_files(
     assert got == expected
 
 
-@law
 @given(counts=sizes, batch_size=st.integers(1, 9), buffer=buffers, seed=st.integers(0, 9), unit=st.integers(1, 30))
 def test_threads_and_pieces_do_not_change_the_order(
     counts: list[int], batch_size: int, buffer: int, seed: int, unit: int
@@ -115,7 +111,6 @@ def test_threads_and_pieces_do_not_change_the_order(
                 assert values(paths, threads=threads, **asked) == expected
 
 
-@law
 @given(counts=sizes, workers=st.integers(1, 5), buffer=buffers, data=st.data())
 def test_workers_part_the_records(counts: list[int], workers: int, buffer: int, data: st.DataObject) -> None:
     window = data.draw(st.fixed_dictionaries({}, optional={"offset": st.integers(0, 9), "limit": st.integers(0, 30)}))
@@ -130,7 +125,6 @@ def test_workers_part_the_records(counts: list[int], workers: int, buffer: int, 
         assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
-@law
 @given(
     counts=sizes,
     batch_size=st.integers(1, 9),

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plain_shuffle import plain_buffer
+from rounds import rounds
 from tfrecord_io.training.shuffle import Draws, drain, exchange, permutation
 
-law = settings(max_examples=200, deadline=None)
+law = settings(max_examples=rounds(200))
 
 
 @law

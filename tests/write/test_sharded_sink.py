@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
@@ -91,7 +91,6 @@ def test_a_size_bounds_each_shard_and_keeps_the_order_of_a_stream(engine: str, t
     assert [f.records for f in alone.files] == [1, 1, 1]
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     sizes=st.lists(st.integers(0, 300), max_size=30),
     form=st.sampled_from([{"shards": 1}, {"shards": 4}, {"max_shard_bytes": 300}, {"max_shard_bytes": 1 << 20}]),

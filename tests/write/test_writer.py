@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 
 import tfrecord_io as tfr
 from arrow_tables import batches
@@ -78,7 +78,6 @@ def test_any_index_comes_back(engine: str, tmp_path: Path, index: pd.Index) -> N
     pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "b"), df.reset_index(drop=True))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(batch=batches(max_rows=4))
 @pytest.mark.fault(52)
 @pytest.mark.fault(50)

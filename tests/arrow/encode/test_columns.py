@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arrow_tables import LEAVES, batches
+from rounds import rounds
 from tfrecord_io.arrow.encode.columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.plan import plan_writing
 from tfrecord_io.engine.contract import ColumnBuffers
@@ -23,7 +24,7 @@ from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarni
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.types import Leaf, is_list_like
 
-ANY = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+ANY = settings(max_examples=rounds(400))
 
 
 # --- what the buffers say, read by plain Python
@@ -142,7 +143,6 @@ def test_every_form_of_arrow_is_written_as_its_values(batch: pa.RecordBatch) -> 
 
 @pytest.mark.fault(52)
 @pytest.mark.parametrize(("type_", "values"), LEAVES, ids=[str(type_) for type_, _ in LEAVES])
-@settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_every_type_in_every_slice(type_: pa.DataType, values: st.SearchStrategy[Any], data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.one_of(st.none(), values), min_size=12, max_size=12))

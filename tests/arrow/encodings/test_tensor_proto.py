@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from arrow_tables import LEAVES
+from rounds import rounds
 from tfrecord_io.schema.types import is_number, is_text_or_bytes
 
 TYPES = [(type_, values) for type_, values in LEAVES if is_number(type_) or is_text_or_bytes(type_)]
@@ -24,7 +25,7 @@ PLAIN = {
 }
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=rounds(200))
 @given(st.data())
 def test_single_values_and_lists_come_back(engine: str, tmp_path: Path, data: st.DataObject) -> None:
     type_, values = data.draw(st.sampled_from(TYPES))

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rounds import rounds
 from tensors_of_arrays import NAMES, columns
 from tfrecord_io.arrow.input.from_arrays import tensors_of
 from tfrecord_io.arrow.input.schema_cast import cast_columns
@@ -19,7 +20,7 @@ from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema.tensor_types import tensor_field
 
-ANY = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+ANY = settings(max_examples=rounds(200))
 
 
 def cells(array: pa.Array, field: pa.Field) -> list[Any]:

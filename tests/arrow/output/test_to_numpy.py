@@ -12,11 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arrow_tables import LEAVES
+from rounds import rounds
 from tfrecord_io.arrow.output.ragged import Ragged
 from tfrecord_io.arrow.output.to_numpy import Dense, joined, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.arrow.tensor_builder import from_cells, from_ndarray
 
-law = settings(max_examples=200, deadline=None)
+law = settings(max_examples=rounds(200))
 
 
 def listed(rows: Dense | Ragged) -> list[Any]:

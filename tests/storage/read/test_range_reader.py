@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from records import framed
@@ -96,7 +96,6 @@ def reader_of(data: bytes, script: list[Any] | None = None, **kwargs: Any) -> tu
 steps = st.lists(st.tuples(st.booleans(), st.integers(0, 400)), max_size=20)
 
 
-@settings(deadline=None)
 @given(
     st.integers(0, 400),
     steps,

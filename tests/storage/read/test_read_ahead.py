@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tfrecord_io.storage.read import read_ahead as ahead
@@ -46,7 +46,6 @@ def read_all(reader: ReadAhead, wishes: list[int]) -> bytes:
     return bytes(found)
 
 
-@settings(deadline=None)
 @given(
     data=st.binary(max_size=300),
     most=st.integers(1, 50),
