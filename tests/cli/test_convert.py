@@ -34,7 +34,7 @@ def test_columns_and_encodings(run, doubles: Path, tmp_path: Path) -> None:
     assert tfr.read_arrays(tmp_path / "d.tfrecord")["x"].tolist() == [0.1, 0.2, 0.3]
     shown = run("convert", tmp_path / "d.tfrecord", tmp_path / "x.npy")
     assert shown.exit_code == 2
-    assert "say which: x, n" in shown.stderr
+    assert "pass one of: x, n" in shown.stderr
     assert run("convert", "--column", "x", tmp_path / "d.tfrecord", tmp_path / "x.npy").exit_code == 0
     assert np.load(tmp_path / "x.npy").tolist() == [0.1, 0.2, 0.3]
     for target in ("n.npy", "n.npz", "n.parquet", "n.tfrecord"):
@@ -80,4 +80,4 @@ def test_missing_values_name_the_option(run, tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, None], "b": [b"\xff\x00", b"a"]}, tmp_path / "x.tfrecord")
     shown = run("convert", tmp_path / "x.tfrecord", tmp_path / "x.npz")
     assert shown.exit_code == 1
-    assert "leave the column out by --columns" in shown.stderr
+    assert "exclude the column with --columns" in shown.stderr

@@ -60,7 +60,7 @@ def test_files_are_zipped_by_their_leading_axis(tmp_path: Path) -> None:
     assert tfr.from_npy([tmp_path / "x.npy", tmp_path / "y.npy"]).schema.names == ["x", "y"]
     assert tfr.from_npy({"a": tmp_path / "y.npy"}).read_all().to_pydict() == {"a": [0, 1, 2]}
     np.save(tmp_path / "y.npy", np.arange(4))
-    with pytest.raises(tfr.EncodeError, match=r"has 4 rows, where 'x' .* has 3") as caught:
+    with pytest.raises(tfr.EncodeError, match=r"has 4 rows, but 'x' .* has 3") as caught:
         tfr.from_npy([tmp_path / "x.npy", tmp_path / "y.npy"])
     assert caught.value.feature == "y"
 

@@ -24,11 +24,11 @@ def open_files(folder: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("second", "reason"),
     [
-        ({"x": ["a"]}, "feature 'x': it is string here and int64 in"),
-        ({"x": pa.array([1], pa.int32())}, "feature 'x': it is int32 here and int64 in"),
-        ({"y": [1]}, "feature 'y': it is int64 here and nothing in"),
-        ({"x": [1], "y": [1]}, "feature 'y': it is int64 here and nothing in"),
-        ({}, "feature 'x': it is nothing here and int64 in"),
+        ({"x": ["a"]}, "feature 'x': it is string here, but int64 in"),
+        ({"x": pa.array([1], pa.int32())}, "feature 'x': it is int32 here, but int64 in"),
+        ({"y": [1]}, "feature 'y': it is int64 here, but absent in"),
+        ({"x": [1], "y": [1]}, "feature 'y': it is int64 here, but absent in"),
+        ({}, "feature 'x': it is absent here, but int64 in"),
     ],
 )
 def test_files_of_other_columns_are_not_joined(tmp_path: Path, second: dict[str, object], reason: str) -> None:
@@ -59,7 +59,9 @@ def test_damaged_files_are_told(tmp_path: Path, suffix: str) -> None:
     for name, some in damaged.items():
         path = tmp_path / f"{name}.{suffix}"
         path.write_bytes(some)
-        with pytest.raises(tfr.DecodeError, match=r"damaged, or no (Parquet|Arrow IPC) file") as caught:
+        with pytest.raises(
+            tfr.DecodeError, match=r"damaged, or not a file of the format (Parquet|Arrow IPC)"
+        ) as caught:
             tfr.convert(path, tmp_path / "x.tfrecord")
         assert caught.value.path == str(path)
         assert not (tmp_path / "x.tfrecord").exists()

@@ -76,7 +76,7 @@ def test_what_no_array_holds_is_refused_and_leaves_no_file(
 
 def test_which_column_must_be_said(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1], "y": [2]}, tmp_path / "x.tfrecord")
-    with pytest.raises(tfr.FeatureNotFoundError, match="say which: x, y"):
+    with pytest.raises(tfr.FeatureNotFoundError, match="pass one of: x, y"):
         tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy")
     tfr.write_tfrecord({"x": np.empty(0)}, tmp_path / "none.tfrecord")
     with pytest.raises(tfr.FeatureNotFoundError, match="the files have no column"):
@@ -115,5 +115,7 @@ def test_raw_columns_come_back_as_they_were(tmp_path: Path, array: np.ndarray) -
 def test_bytes_are_refused_with_the_way_to_keep_them(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.array([b"a", b"abc"]))
     tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord")
-    with pytest.raises(tfr.EncodeError, match=r'such as S3, come back if written with column_encoding=\{"x": "raw"\}'):
+    with pytest.raises(
+        tfr.EncodeError, match=r'such as S3, are restored if written with column_encoding=\{"x": "raw"\}'
+    ):
         tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy")

@@ -1,4 +1,4 @@
-"""Arrays of equal length as one stream of record batches: what a writer takes."""
+"""Arrays of equal length as one stream of record batches, which a writer accepts."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tfrecord_io.file_formats.array_file import BLOCK_BYTES, ArrayFile
 from tfrecord_io.file_formats.open_array import Archive
 from tfrecord_io.schema.type_names import short_type_name
 
-_MOST_ROWS = 65_536
+_MAX_ROWS = 65_536
 
-Opened = tuple[pa.Schema, Iterator[pa.RecordBatch]]
+Batches = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
 
 class ArrayStream(BatchStream):
-    """Record batches of one schema, read from array files as they are asked for; consumed once.
+    """Record batches of one schema, read from array files on demand; consumed once.
 
-    A context manager and an iterator; anything that takes ``__arrow_c_stream__`` reads from it, and `tfrecord_io.write_tfrecord`.
-    Its files are closed with it, at the end of the batches, or when nobody holds it any more.
+    A context manager and an iterator with ``__arrow_c_stream__``; `tfrecord_io.write_tfrecord` accepts it. Its files
+    are closed with it, at the end of the batches, or when it is garbage collected.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class ArrayStream(BatchStream):
         close: Callable[[], None],
         *,
         num_files: int = 1,
-        encoded: Callable[[Mapping[str, str]], Opened] | None = None,
+        encoded: Callable[[Mapping[str, str]], Batches] | None = None,
     ) -> None:
         super().__init__()
         self._schema = schema
@@ -63,24 +63,22 @@ class ArrayStream(BatchStream):
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "consumed" if self._ended else "partly consumed" if self._started else ""
-        columns = ", ".join(
-            f"{printable(field.name)}: {short_type_name(field.type, field.metadata)}" for field in self.schema
-        )
+        columns = ", ".join(f"{printable(f.name)}: {short_type_name(f.type, f.metadata)}" for f in self.schema)
         files = f"{self.num_files:,} file{'s' * (self.num_files != 1)}"
         rows = f"{self.num_rows:,} row{'s' * (self.num_rows != 1)}"
         return f"<tfrecord_io.ArrayStream {rows} of {files}{state and f', {state}'} ({columns})>"
 
     def read_all(self) -> pa.Table:
-        """All rows that are left."""
+        """All remaining rows."""
         return pa.Table.from_batches(list(self), self.schema)
 
     def encoded(self, encodings: Mapping[str, str]) -> Self:
-        """This stream, of which nothing was read: text and bytes of one width are tensors where "raw" is asked for.
+        """This stream with the column encodings applied: text and bytes of fixed width become tensors for "raw".
 
         Raises
         ------
         ValueError
-            As `from_start`.
+            Batches have already been read.
         """
         self.from_start()
         if encodings and self._encoded is not None:
@@ -92,73 +90,68 @@ class ArrayStream(BatchStream):
         self._close()
 
     def close(self) -> None:
-        """Close the files; reading on raises ValueError."""
+        """Close the files; reading from the stream then raises ValueError."""
         self._closed = True
         self._close()
 
 
 def stream_of(arrays: Mapping[str, ArrayFile], archive: Archive | None = None) -> ArrayStream:
-    """One row for each index of the leading axis of all arrays, which are files of their own or in an archive.
+    """A stream with one row for each index of the leading axis of all arrays, from separate files or one archive.
 
     Raises
     ------
     EncodeError
-        An array has no axis, lengths differ, a row is larger than any record, or a dtype has no form in one.
+        An array has no axis, lengths differ, a row is larger than a record can be, or a dtype cannot be stored.
     """
     rows = _common_length(arrays)
-    for each in arrays.values():
-        each.check_record(each.row_bytes)
-    per_block = max(1, min(_MOST_ROWS, BLOCK_BYTES // max(1, sum(each.row_bytes for each in arrays.values()))))
+    for array in arrays.values():
+        array.check_record(array.row_bytes)
+    per_block = max(1, min(_MAX_ROWS, BLOCK_BYTES // max(1, sum(array.row_bytes for array in arrays.values()))))
 
-    def opened(encodings: Mapping[str, str]) -> Opened:
-        empty = {name: np.empty((0, *each.shape[1:]), each.dtype) for name, each in arrays.items()}
+    def encoded(encodings: Mapping[str, str]) -> Batches:
+        empty = {name: np.empty((0, *array.shape[1:]), array.dtype) for name, array in arrays.items()}
         return _source(empty, encodings).schema, batches(encodings)
 
     def batches(encodings: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-        columns = {name: each.blocks(per_block) for name, each in arrays.items()}
+        columns = {name: array.blocks(per_block) for name, array in arrays.items()}
         for blocks in zip(*columns.values(), strict=True):
             yield from _source(dict(zip(columns, blocks, strict=True)), encodings)
 
     def close_all() -> None:
-        for each in arrays.values():
-            each.close()
+        for array in arrays.values():
+            array.close()
         if archive is not None:
             archive.close()
 
-    return ArrayStream(*opened({}), rows, close_all, num_files=len(arrays) if archive is None else 1, encoded=opened)
+    return ArrayStream(*encoded({}), rows, close_all, num_files=len(arrays) if archive is None else 1, encoded=encoded)
 
 
 def _source(arrays: Mapping[str, Array], encodings: Mapping[str, str]) -> BatchSource:
-    """A structured array gives a column for each of its fields."""
+    """The columns of arrays; a structured array becomes one column per field."""
     columns: dict[str, Array] = {}
     for name, values in arrays.items():
-        found = fields_of(values) if values.dtype.names else {name: values}
-        if twice := columns.keys() & found.keys():
+        fields = fields_of(values) if values.dtype.names else {name: values}
+        if duplicates := columns.keys() & fields.keys():
             reason = "two arrays would become columns of this name: the fields of a structured array are columns"
-            raise EncodeError(reason, feature=min(twice), advice="rename the array or the field")
-        columns.update(found)
+            raise EncodeError(reason, feature=min(duplicates), advice="rename the array or the field")
+        columns.update(fields)
     return open_input(columns, encodings=encodings)
 
 
 def _common_length(arrays: Mapping[str, ArrayFile]) -> int:
-    for name, each in arrays.items():
-        if not each.shape:
+    for name, array in arrays.items():
+        if not array.shape:
+            reason = "the array is a single value: it has no axis that counts rows"
+            raise EncodeError(reason, path=array.path, feature=name, expected="an axis", got=())
+    (first_name, first), *others = arrays.items()
+    for name, array in others:
+        if array.rows != first.rows:
             raise EncodeError(
-                "the array is a single value: it has no axis that counts rows",
-                path=each.path,
+                f"has {array.rows} rows, but '{printable(first_name)}' ({printable(first.path)}) has {first.rows}",
+                path=array.path,
                 feature=name,
-                expected="an axis",
-                got=(),
+                expected=first.rows,
+                got=array.rows,
+                advice="arrays are zipped by their leading axis, which must have the same length in all",
             )
-    first, *others = arrays.items()
-    for name, each in others:
-        if each.rows != first[1].rows:
-            raise EncodeError(
-                f"has {each.rows} rows, where '{printable(first[0])}' ({printable(first[1].path)}) has {first[1].rows}",
-                path=each.path,
-                feature=name,
-                expected=first[1].rows,
-                got=each.rows,
-                advice="arrays are zipped by their leading axis, which must agree",
-            )
-    return first[1].rows
+    return first.rows

@@ -1,4 +1,4 @@
-"""TFRecord files made of other files, and other files of them: one table of formats."""
+"""Convert other files to TFRecord files, and TFRecord files to other files: one table of formats."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ Fsspec = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One kind of file.
+    """A file format.
 
     Attributes
     ----------
     name : str
-        As messages call it.
+        For messages.
     suffixes : tuple of str
-        By which a path is known to be of this kind.
+        Suffixes of its paths.
     open : callable
-        Opens paths as a stream of record batches that is closed.
+        Opens paths as a stream of record batches, which is a context manager.
     write : callable, optional
-        Writes a TFRecord dataset as one such file; None: it is only read.
+        Writes a TFRecord dataset as one file; None if the format is only read.
     compressed : bool
-        Files may be compressed as a whole, by the suffix behind their own: ``x.npy.gz``.
+        Whole files may be compressed, with a second suffix: ``x.npy.gz``.
     """
 
     name: str
@@ -58,31 +58,29 @@ class Format:
     compressed: bool = False
 
 
-FORMATS = (
-    Format(
-        ".npy",
-        (".npy",),
-        lambda paths, fsspec: from_npy(paths[0] if len(paths) == 1 else paths, **fsspec),
-        to_npy,
-        compressed=True,
-    ),
-    Format(".npz", (".npz",), lambda paths, fsspec: from_npz(_only(paths), **fsspec), to_npz),
+def _from_npy(paths: Paths, fsspec: Fsspec) -> AbstractContextManager[Any]:
+    return from_npy(paths[0] if len(paths) == 1 else paths, **fsspec)
+
+
+FORMATS = (  # a new format is a row here
+    Format(".npy", (".npy",), _from_npy, to_npy, compressed=True),
+    Format(".npz", (".npz",), lambda paths, fsspec: from_npz(_single(paths), **fsspec), to_npz),
     Format("IDX", (), lambda paths, fsspec: from_idx(paths, **fsspec), compressed=True),
     Format("Parquet", PARQUET, lambda paths, fsspec: open_parquet(paths, **fsspec), write_parquet),
-    Format("Arrow IPC", FEATHER, lambda paths, fsspec: open_feather(_only(paths), **fsspec), write_feather),
+    Format("Arrow IPC", FEATHER, lambda paths, fsspec: open_feather(_single(paths), **fsspec), write_feather),
 )
-"""A new kind of file is a row here."""
 
-_FOREIGN = frozenset(
-    ".csv .tsv .txt .json .jsonl .ndjson .xml .html .yaml .yml .toml .md .py .log .xls .xlsx .orc .avro .sqlite .db .lance .zarr .nc "
-    ".h5 .hdf5 .hdf .mat .pkl .pickle .joblib .pt .pth .ckpt .safetensors .onnx .zip .tar .tgz .bz2 .xz .7z "
-    ".jpg .jpeg .png .gif .webp .wav .mp4".split()
+# Suffixes of other formats: TFRecord files with these names would be misleading.
+_OTHER_SUFFIXES = frozenset(
+    ".csv .tsv .txt .json .jsonl .ndjson .xml .html .yaml .yml .toml .md .py .log .xls .xlsx .orc .avro .sqlite .db "
+    ".lance .zarr .nc .h5 .hdf5 .hdf .mat .pkl .pickle .joblib .pt .pth .ckpt .safetensors .onnx .zip .tar .tgz .bz2 "
+    ".xz .7z .jpg .jpeg .png .gif .webp .wav .mp4".split()
 )
-"""Names of other formats: a file of such a name that holds records would mislead whoever meets it."""
 
-_WRITTEN = f"{', '.join(suffix for each in FORMATS if each.write for suffix in each.suffixes)} are, and TFRecord under any other name"
+_WRITABLE = ", ".join(suffix for format in FORMATS if format.write for suffix in format.suffixes)
+_ADVICE = f"use one of {_WRITABLE}, or any other name for TFRecord"
 
-_WRITE_OPTIONS, _READ_OPTIONS = ({field.name for field in fields(each)} for each in (WriteOptions, ReadOptions))
+_WRITE_OPTIONS, _READ_OPTIONS = ({field.name for field in fields(cls)} for cls in (WriteOptions, ReadOptions))
 _WRITING = _WRITE_OPTIONS - _READ_OPTIONS - {"overwrite"}
 _READING = (_READ_OPTIONS - _WRITE_OPTIONS) | {"column", "compressed"}
 
@@ -96,25 +94,24 @@ def convert(
     filesystem: Any = None,
     **keywords: Any,
 ) -> WriteReport:
-    """Make TFRecord files of other files, or other files of TFRecord files; rows stream, so size does not matter.
+    """Convert other files to TFRecord files, or TFRecord files to other files, in bounded memory.
 
     Parameters
     ----------
     source : str, PathLike or list of those
-        ``.npy``, ``.npz``, IDX (``train-images-idx3-ubyte.gz``), ``.parquet``, ``.arrow``; several are zipped by their leading axis
-        (``.npy``, IDX) or follow each other (Parquet). A folder of ``.npz`` or ``.npy`` files: each is one row. Globs are for IDX
-        and Parquet, in natural order; of ``.npy`` and ``.npz`` they are for one file. Anything else
-        is TFRecord, in every form that `tfrecord_io.read_table` takes.
+        ``.npy``, ``.npz``, IDX (``train-images-idx3-ubyte.gz``), ``.parquet`` or ``.arrow``; several are zipped by
+        their leading axis (``.npy``, IDX) or concatenated (Parquet). Each file in a folder of ``.npz`` or ``.npy`` files
+        is one row. Globs of IDX and Parquet files are read in natural order; a glob of ``.npy`` or ``.npz`` files may
+        match only one. Any other source is TFRecord, in every form that `tfrecord_io.read_table` accepts.
     target : str or PathLike
-        By its suffix as above, IDX apart, ``.npy`` also compressed (``x.npy.gz``); anything else is written as TFRecord, but not
-        under a name of another format (``x.csv``). Whole or absent.
+        A path with a suffix as above, except IDX; ``.npy`` may be compressed (``x.npy.gz``). Any other path is written
+        as TFRecord, unless its suffix is that of another format (``x.csv``). Output is atomic.
     columns : sequence of str, optional
-        Features of a TFRecord source: names, globs and ``!name`` to leave out.
+        Features of a TFRecord source: names, globs and ``!name`` to exclude.
     storage_options, filesystem
-        For fsspec, for both.
+        As in `tfrecord_io.read_table`, for source and target.
     **keywords
-        Those of `tfrecord_io.write_tfrecord` where TFRecord is written, those of `tfrecord_io.open_reader` where it is read into
-        another kind of file.
+        Those of `tfrecord_io.write_tfrecord` if the target is TFRecord, else those of `tfrecord_io.open_reader`.
 
     Returns
     -------
@@ -125,11 +122,11 @@ def convert(
     DecodeError
         A source is damaged or holds objects, which are never read.
     EncodeError
-        Leading axes differ, or rows have no form in the target.
+        Leading axes differ in length, or rows cannot be stored in the target.
     ValueError
-        Sources of several kinds, or a target of a kind that is not written.
+        Sources have different formats, or the format of the target cannot be written.
     TypeError
-        A keyword of the other direction.
+        A keyword for the other direction.
 
     Examples
     --------
@@ -142,116 +139,102 @@ def convert(
     >>> np.load("again.npy")
     array([ 0,  1,  4,  9, 16])
     """
-    paths = _listed(source)
+    paths, name = _paths(source), os.fspath(target)
     fsspec = {"storage_options": storage_options, "filesystem": filesystem}
-    found, wanted = _format_of_all(paths, fsspec), _named(os.fspath(target))
+    source_format, target_format = _common_format(paths, fsspec), _format_of_name(name)
     chosen = {} if columns is None else {"columns": columns}
-    if chosen and found is not None:
-        raise TypeError(f"columns= are those of TFRecord files, and '{printable(paths[0])}' is {found.name}")
-    _refuse_other_direction(keywords, wanted, os.fspath(target))
-    if wanted is not None:
-        if wanted.write is None:
-            raise ValueError(f"'{printable(target)}': {wanted.name} files are only read; {_WRITTEN}")
-        if found is not None:
-            raise ValueError(f"{found.name} to {wanted.name}: one of the two sides is TFRecord")
-        return wanted.write(paths[0] if len(paths) == 1 else paths, target, **fsspec, **chosen, **keywords)
-    _refuse_foreign(os.fspath(target))
+    if chosen and source_format is not None:
+        raise TypeError(f"columns= is only for TFRecord sources, and '{printable(paths[0])}' is {source_format.name}")
+    _check_direction(keywords, target_format, name)
+    if target_format is not None:
+        if target_format.write is None:
+            raise ValueError(f"'{printable(name)}': {target_format.name} files cannot be written; {_ADVICE}")
+        if source_format is not None:
+            raise ValueError(f"{source_format.name} to {target_format.name}: source or target must be TFRecord")
+        return target_format.write(paths[0] if len(paths) == 1 else paths, target, **fsspec, **chosen, **keywords)
+    suffix = os.path.splitext(_without_compression(name).rstrip("/").partition("@")[0])[1]
+    if suffix in _OTHER_SUFFIXES:
+        raise ValueError(f"'{printable(name)}': {suffix} files cannot be written; {_ADVICE}")
     options = WriteOptions.of({**fsspec, **keywords})
-    if found is not None:
-        opened = found.open(paths, fsspec)
+    if source_format is not None:
+        stream = source_format.open(paths, fsspec)
     else:
-        opened = Reader(paths[0] if len(paths) == 1 else paths, ReadOptions.of({**fsspec, **chosen}))
-    with opened as stream:
-        return write(stream, target, options)
+        stream = Reader(paths[0] if len(paths) == 1 else paths, ReadOptions.of({**fsspec, **chosen}))
+    with stream as batches:
+        return write(batches, target, options)
 
 
-def _listed(source: Any) -> Paths:
-    if isinstance(source, str | os.PathLike):
-        return [os.fspath(source)]
-    if isinstance(source, Sequence) and all(isinstance(each, str | os.PathLike) for each in source):
-        return [os.fspath(each) for each in source]
-    raise TypeError(f"a source is a path or a list of paths, not a {type(source).__name__}; write_tfrecord takes data")
+def _paths(source: Any) -> Paths:
+    paths = [source] if isinstance(source, str | os.PathLike) else source
+    if isinstance(paths, Sequence) and all(isinstance(path, str | os.PathLike) for path in paths):
+        return [os.fspath(path) for path in paths]
+    raise TypeError(f"expected a path or a list of paths, got a {type(source).__name__}; write_tfrecord takes data")
 
 
-def _refuse_other_direction(keywords: Mapping[str, Any], wanted: Format | None, target: str) -> None:
+def _check_direction(keywords: Mapping[str, Any], target_format: Format | None, target: str) -> None:
     for name in keywords:
-        if wanted is not None and name in _WRITING:
-            raise TypeError(
-                f"{name}= is for TFRecord files that are written, and '{printable(target)}' is {wanted.name}"
-            )
-        if wanted is None and name in _READING:
-            raise TypeError(f"{name}= is for other files made of TFRecord files, and '{printable(target)}' is TFRecord")
+        if target_format is not None and name in _WRITING:
+            raise TypeError(f"{name}= is only for TFRecord targets, and '{printable(target)}' is {target_format.name}")
+        if target_format is None and name in _READING:
+            raise TypeError(f"{name}= is only for targets other than TFRecord, and '{printable(target)}' is TFRecord")
 
 
-def _format_of_all(paths: Sequence[str], fsspec: Fsspec) -> Format | None:
-    """The one format of all sources; None for TFRecord."""
+def _common_format(paths: Sequence[str], fsspec: Fsspec) -> Format | None:
+    """The format of all sources; None for TFRecord."""
     if not paths:
         raise ValueError("no path was given")
-    found = [_format_of(path, fsspec) for path in paths]
-    for path, each in zip(paths, found, strict=True):
-        if each is not found[0]:
-            names = [format_.name if format_ else "TFRecord" for format_ in (found[0], each)]
-            raise ValueError(
-                f"'{printable(paths[0])}' is {names[0]} and '{printable(path)}' is {names[1]}: convert them one by one"
-            )
-    return found[0]
+    formats = [_format_of_name(path) or _format_of_files(path, fsspec) for path in paths]
+    for path, format in zip(paths, formats, strict=True):
+        if format is not formats[0]:
+            first, other = (f.name if f else "TFRecord" for f in (formats[0], format))
+            files = f"'{printable(paths[0])}' is {first} and '{printable(path)}' is {other}"
+            raise ValueError(f"{files}: convert them one by one")
+    return formats[0]
 
 
-def _format_of(path: str, fsspec: Fsspec) -> Format | None:
-    return _named(path) or _of_files(path, fsspec)
-
-
-def _named(path: str) -> Format | None:
-    """The format that a path's name says."""
-    plain = _uncompressed(path)
+def _format_of_name(path: str) -> Format | None:
+    plain = _without_compression(path)
     if is_idx_name(plain):
-        return next(each for each in FORMATS if each.name == "IDX")
-    found = next((each for each in FORMATS if plain.endswith(each.suffixes)), None)
-    if found is not None and plain != path.lower() and not found.compressed:
-        raise ValueError(
-            f"'{printable(path)}': {found.name} files are not compressed as a whole; they compress what they hold"
-        )
-    return found
+        return next(format for format in FORMATS if format.name == "IDX")
+    format = next((format for format in FORMATS if plain.endswith(format.suffixes)), None)
+    if format is not None and plain != path.lower() and not format.compressed:
+        reason = f"{format.name} files are not compressed as a whole; they compress their content"
+        raise ValueError(f"'{printable(path)}': {reason}")
+    return format
 
 
-def _uncompressed(path: str) -> str:
+def _without_compression(path: str) -> str:
     lower = path.lower()
     return next((lower.removesuffix(suffix) for suffix in compression_suffixes() if lower.endswith(suffix)), lower)
 
 
-def _refuse_foreign(target: str) -> None:
-    suffix = os.path.splitext(_uncompressed(target).rstrip("/").partition("@")[0])[1]
-    if suffix in _FOREIGN:
-        raise ValueError(f"'{printable(target)}': files of the kind {suffix} are not written; {_WRITTEN}")
-
-
-def _of_files(path: str, fsspec: Fsspec) -> Format | None:
-    """The format of what a glob matches, or of a folder that has no TFRecord files, by the names there."""
+def _format_of_files(path: str, fsspec: Fsspec) -> Format | None:
+    """The format of the files that a glob matches, or of a folder without TFRecord files, from their names."""
     tree, name = locate(path, fsspec["storage_options"], fsspec["filesystem"])
     entry = tree.entry(name)
     if entry is None:
-        found = {_named(each.basename) for each in tree.glob(name)} if has_magic(tree, name) else set()
-        return found.pop() if len(found) == 1 else None
+        formats = {_format_of_name(match.basename) for match in tree.glob(name)} if has_magic(tree, name) else set()
+        return formats.pop() if len(formats) == 1 else None
     if not entry.directory:
         return None
     try:
         resolve_inputs(path, **fsspec)
     except FileNotFoundError:
-        return _of_names(path, sorted(each.basename for each in tree.listing(entry.name)))
-    except ValueError:  # families of shards: it is TFRecord, and reading tells them
+        return _format_of_folder(path, sorted(file.basename for file in tree.listing(entry.name)))
+    except ValueError:  # several datasets in one folder: it is TFRecord, and reading it raises this again
         pass
     return None
 
 
-def _of_names(folder: str, names: Sequence[str]) -> Format | None:
-    found = next((found for name in names if (found := _named(name)) is not None), None)
-    if found is None and not any(map(is_record_file, names)):
-        there = ", ".join(suffix for each in FORMATS for suffix in each.suffixes)
-        raise FileNotFoundError(errno.ENOENT, f"this folder has no TFRecord files, and none of {there}", folder)
-    return found
+def _format_of_folder(folder: str, names: Sequence[str]) -> Format | None:
+    format = next((format for name in names if (format := _format_of_name(name)) is not None), None)
+    if format is None and not any(map(is_record_file, names)):
+        suffixes = ", ".join(suffix for format in FORMATS for suffix in format.suffixes)
+        raise FileNotFoundError(errno.ENOENT, f"this folder has no TFRecord files, and no {suffixes} files", folder)
+    return format
 
 
-def _only(paths: Paths) -> str:
+def _single(paths: Paths) -> str:
     if len(paths) > 1:
-        raise ValueError(f"one file of this kind at a time, not {len(paths)}")
+        raise ValueError(f"expected one file of this format, got {len(paths)}")
     return paths[0]

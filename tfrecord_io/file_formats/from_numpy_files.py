@@ -1,10 +1,10 @@
-"""NumPy's files and IDX as Arrow streams: what a writer takes."""
+"""Read ``.npy``, ``.npz`` and IDX files as Arrow streams."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import Any
 
@@ -15,42 +15,42 @@ from tfrecord_io.file_formats.array_stream import ArrayStream, stream_of
 from tfrecord_io.file_formats.idx import idx_name, open_idx
 from tfrecord_io.file_formats.npy import open_npy
 from tfrecord_io.file_formats.object_folder import stream_of_objects
-from tfrecord_io.file_formats.open_array import Archive, Opener, open_array, stem_of
+from tfrecord_io.file_formats.open_array import Archive, Opener, array_name, open_array
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.source import Source
 
 Path = str | os.PathLike[str]
 Paths = Path | Sequence[Path] | Mapping[str, Path]
 
-_ONE_BEHIND_ANOTHER = "for the rows of one behind those of another write each to one tfr.open_writer"
-_WAYS = f"pass a list for a column of each file, a folder for a record of each; {_ONE_BEHIND_ANOTHER}"
-_ARCHIVES = f"pass a folder for a record of each archive; {_ONE_BEHIND_ANOTHER}"
+_CONCATENATE = "to concatenate their rows, write one after the other with tfr.open_writer"
+_WAYS = f"pass a list for one column per file, or a folder for one record per file; {_CONCATENATE}"
+_ARCHIVES = f"pass a folder for one record per archive; {_CONCATENATE}"
 
 
 def from_npy(path: Paths, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> ArrayStream:
-    """Arrays of ``.npy`` files as a stream of record batches, one row for each index of the leading axis.
+    """Read ``.npy`` files as a stream of record batches, with one row for each index of the leading axis.
 
     Parameters
     ----------
     path : str, PathLike, list or dict of those
-        A file; several, whose leading axes agree, as a list (columns are named as the files) or as a dict of column names;
-        or a folder of ``.npy`` files, each of which is one row. Versions 1 to 3, C and Fortran order, compressed or not.
-        A glob is for one file: of several it does not say what they are to each other.
+        A file; or several with leading axes of equal length, as a list (columns are named like the files) or as a dict
+        by column name; or a folder of ``.npy`` files, each of which is one row. Versions 1 to 3, C and Fortran order,
+        compressed or not. A glob may match only one file, since it does not show how several belong together.
     storage_options, filesystem
-        For fsspec.
+        As in `tfrecord_io.read_table`.
 
     Returns
     -------
     ArrayStream
-        To be handed to `tfrecord_io.write_tfrecord`, or to whatever takes an Arrow stream. Files are read as batches are
-        asked for: memory holds some megabytes of rows. Rank 1 gives plain columns, higher ranks tensors.
+        For `tfrecord_io.write_tfrecord` or any consumer of Arrow streams. Files are read on demand: memory holds a few
+        megabytes of rows. Arrays of rank 1 become plain columns, of higher rank tensors.
 
     Raises
     ------
     DecodeError
-        A file is no ``.npy``, is cut, or holds objects, which are pickles and never read.
+        A file is not a ``.npy`` file, is truncated, or holds objects, which are pickles and never read.
     EncodeError
-        Leading axes differ, or an array has no axis.
+        Leading axes differ in length, or an array has no axis.
     ValueError
         A glob matches several files.
     FileNotFoundError
@@ -66,13 +66,13 @@ def from_npy(path: Paths, *, storage_options: Mapping[str, Any] | None = None, f
     """
     fsspec = {"storage_options": storage_options, "filesystem": filesystem}
     if isinstance(path, str | os.PathLike):
-        found = find_files(path, (".npy", *(f".npy{suffix}" for suffix in compression_suffixes())), **fsspec)
-        if found.is_folder:
-            return stream_of_objects(found.sources, partial(_array, name=stem_of(os.fspath(path))))
-        source = found.single(_WAYS)
-        return _streamed({stem_of(source.path): source}, open_npy)
-    named = path if isinstance(path, Mapping) else _by_stem(path)
-    return _streamed({name: find_files(each, "", **fsspec).single(_WAYS) for name, each in named.items()}, open_npy)
+        files = find_files(path, (".npy", *(f".npy{suffix}" for suffix in compression_suffixes())), **fsspec)
+        if files.is_folder:
+            return stream_of_objects(files.sources, partial(_array, name=array_name(os.fspath(path))))
+        source = files.single(_WAYS)
+        return _stream({array_name(source.path): source}, open_npy)
+    paths = path if isinstance(path, Mapping) else _by_name(path)
+    return _stream({name: find_files(file, "", **fsspec).single(_WAYS) for name, file in paths.items()}, open_npy)
 
 
 def from_idx(
@@ -81,28 +81,29 @@ def from_idx(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
 ) -> ArrayStream:
-    """Arrays of IDX files, the format of MNIST, as a stream of record batches, one row for each index of the leading axis.
+    """Read IDX files, the format of MNIST, as a stream of record batches, like `from_npy`.
 
     Parameters
     ----------
     *path : str, PathLike or list of those
-        Files whose leading axes agree, gzip-compressed or not; a glob is for the files that it matches, in natural order.
+        Files with leading axes of equal length, gzip-compressed or not; a glob stands for the files that it matches, in
+        natural order.
     names : sequence of str, optional
-        Names of the columns; by default from the files' names: ``train-images-idx3-ubyte.gz`` becomes ``image``.
+        Names of the columns; by default from the names of the files: ``train-images-idx3-ubyte.gz`` becomes ``image``.
     storage_options, filesystem
-        For fsspec.
+        As in `tfrecord_io.read_table`.
 
     Returns
     -------
     ArrayStream
-        As of `from_npy`.
+        As from `from_npy`.
 
     Raises
     ------
     DecodeError
-        A file is no IDX file, or is cut.
+        A file is not an IDX file, or is truncated.
     EncodeError
-        Leading axes differ.
+        Leading axes differ in length.
 
     Examples
     --------
@@ -112,41 +113,41 @@ def from_idx(
     {'label': [7, 2, 1]}
     """
     fsspec = {"storage_options": storage_options, "filesystem": filesystem}
-    listed = [each for group in path for each in ([group] if isinstance(group, str | os.PathLike) else group)]
-    files = [source for each in listed for source in _files(each, fsspec)]
-    found = [idx_name(stem_of(source.path)) for source in files] if names is None else list(names)
-    if len(found) != len(files):
-        raise ValueError(f"{len(found)} names for {len(files)} files")
-    if len(set(found)) != len(found):
-        raise ValueError(f"the files would give columns of the same name ({', '.join(found)}): pass names=")
-    return _streamed(dict(zip(found, files, strict=True)), open_idx)
+    paths = [file for group in path for file in ([group] if isinstance(group, str | os.PathLike) else group)]
+    files = [source for file in paths for source in _files(file, fsspec)]
+    columns = [idx_name(array_name(source.path)) for source in files] if names is None else list(names)
+    if len(columns) != len(files):
+        raise ValueError(f"{len(columns)} names for {len(files)} files")
+    if len(set(columns)) != len(columns):
+        raise ValueError(f"several files would become columns with the same name ({', '.join(columns)}): pass names=")
+    return _stream(dict(zip(columns, files, strict=True)), open_idx)
 
 
 def from_npz(path: Path, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> ArrayStream:
-    """Arrays of an ``.npz`` archive as a stream of record batches, or a folder of archives, each of which is one row.
+    """Read an ``.npz`` archive, or a folder of archives with one row each, as a stream of record batches.
 
     Parameters
     ----------
     path : str or PathLike
-        An archive whose arrays have the same leading axis: a row for each index. Or a folder of ``.npz`` files, each an
-        object on its own, for example two arrays and a label: a row for each file, whose arrays keep their whole shape.
-        Archives whose rows follow each other are written one by one, see the second example.
+        An archive whose arrays have leading axes of equal length: one row for each index. Or a folder of ``.npz`` files
+        with one object each, for example two arrays and a label: one row for each file, with each array in its whole
+        shape. To concatenate the rows of archives, write them one by one as in the second example.
     storage_options, filesystem
-        For fsspec.
+        As in `tfrecord_io.read_table`.
 
     Returns
     -------
     ArrayStream
-        As of `from_npy`; a column for each array, members are read as streams out of the archive.
+        As from `from_npy`, with a column for each array. Members are streamed out of the archive.
 
     Raises
     ------
     DecodeError
-        A file is no archive, is damaged, or holds objects, which are pickles and never read.
+        A file is not an archive, is damaged, or holds objects, which are pickles and never read.
     EncodeError
-        Leading axes differ; in a folder: files have other names, dtypes or ranks than the first.
+        Leading axes differ in length; in a folder, a file has other names, dtypes or ranks than the first.
     TypeError, ValueError
-        Several archives, as a list or by a glob.
+        Several archives, as a list or from a glob.
     FileNotFoundError
 
     Examples
@@ -164,39 +165,33 @@ def from_npz(path: Path, *, storage_options: Mapping[str, Any] | None = None, fi
     fsspec = {"storage_options": storage_options, "filesystem": filesystem}
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"from_npz takes one archive or a folder of them, not a {type(path).__name__}: {_ARCHIVES}")
-    found = find_files(path, ".npz", **fsspec)
-    if found.is_folder:
-        return stream_of_objects(found.sources, _members)
-    archive = Archive(found.single(_ARCHIVES))
-    try:
-        return stream_of({name: archive.open(name) for name in archive.members}, archive)
-    except BaseException:
-        archive.close()
-        raise
+    files = find_files(path, ".npz", **fsspec)
+    if files.is_folder:
+        return stream_of_objects(files.sources, _members)
+    with ExitStack() as on_error:
+        archive = Archive(files.single(_ARCHIVES))
+        on_error.callback(archive.close)
+        stream = stream_of({name: archive.open(name) for name in archive.members}, archive)
+        on_error.pop_all()
+        return stream
 
 
 @contextmanager
 def _array(source: Source, name: str) -> Iterator[dict[str, ArrayFile]]:
-    array = open_array(source, open_npy)
-    try:
+    with closing(open_array(source, open_npy)) as array:
         yield {name: array}
-    finally:
-        array.close()
 
 
 @contextmanager
 def _members(source: Source) -> Iterator[dict[str, ArrayFile]]:
-    archive = Archive(source)
-    try:
+    with closing(Archive(source)) as archive:
         yield {name: archive.open(name) for name in archive.members}
-    finally:
-        archive.close()
 
 
-def _by_stem(paths: Sequence[Path]) -> dict[str, Path]:
-    """Paths by the names of their files."""
+def _by_name(paths: Sequence[Path]) -> dict[str, Path]:
+    """Paths by the names of their arrays."""
     listed = list(paths)
-    named = {stem_of(os.fspath(each)): each for each in listed}
+    named = {array_name(os.fspath(path)): path for path in listed}
     if len(named) < len(listed):
         raise EncodeError("two files have the same name", advice="pass a dict of column names and paths")
     return named
@@ -204,19 +199,19 @@ def _by_stem(paths: Sequence[Path]) -> dict[str, Path]:
 
 def _files(path: Path, fsspec: Mapping[str, Any]) -> list[Source]:
     """One file, or those that a glob matches."""
-    found = find_files(path, "", **fsspec)
-    return [found.single("")] if found.is_folder else found.sources
+    files = find_files(path, "", **fsspec)
+    return [files.single("")] if files.is_folder else files.sources
 
 
-def _streamed(sources: Mapping[str, Source], opener: Opener) -> ArrayStream:
-    """A column of each file, by their leading axes."""
+def _stream(sources: Mapping[str, Source], opener: Opener) -> ArrayStream:
+    """A stream with a column for each file."""
     if not sources:
         raise ValueError("no path was given")
-    with ExitStack() as undo:
+    with ExitStack() as on_error:
         arrays: dict[str, ArrayFile] = {}
         for name, source in sources.items():
             arrays[name] = open_array(source, opener)
-            undo.callback(arrays[name].close)
+            on_error.callback(arrays[name].close)
         stream = stream_of(arrays)
-        undo.pop_all()
+        on_error.pop_all()
         return stream

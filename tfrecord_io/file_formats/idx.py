@@ -1,4 +1,4 @@
-"""IDX, the format of MNIST's files: a magic number with type and rank, the sizes of the axes, the values, all big-endian.
+"""IDX, the format of the MNIST files: a magic number with type and rank, the sizes of the axes, the values; big-endian.
 
 Format: http://yann.lecun.com/exdb/mnist, "THE IDX FILE FORMAT".
 """
@@ -20,12 +20,12 @@ _NAME = re.compile(r"(?:.*[-_.])?(?P<what>[A-Za-z]+)[-_.]idx[0-9]+[-_.]u?(byte|s
 
 
 def open_idx(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
-    """Read the header; the file stands at the first value then.
+    """Read the header; `file` is then positioned at the first value.
 
     Raises
     ------
     DecodeError
-        It is no IDX file.
+        Not an IDX file.
     """
     magic = file.read(4)
     if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES:
@@ -37,17 +37,8 @@ def open_idx(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
     return ArrayFile(path, np.dtype(_TYPES[magic[2]]), struct.unpack(f">{magic[3]}I", sizes), False, file, seekable)
 
 
-def looks_like_idx(head: bytes) -> bool:
-    """Whether a file begins as IDX files do.
-
-    >>> looks_like_idx(bytes([0, 0, 8, 3, 0, 0, 0, 9]))
-    True
-    """
-    return len(head) >= 4 and head[:2] == b"\0\0" and head[2] in _TYPES and 0 < head[3] < 8
-
-
 def is_idx_name(path: str) -> bool:
-    """Whether the name of a file is one that IDX files have.
+    """Whether a file has the name of an IDX file.
 
     >>> is_idx_name("data/train-images-idx3-ubyte.gz")
     True
@@ -56,11 +47,10 @@ def is_idx_name(path: str) -> bool:
 
 
 def idx_name(stem: str) -> str:
-    """Name of the column that an IDX file becomes, by the words of MNIST's files.
+    """The column name for an IDX file, from names like those of the MNIST files.
 
     >>> idx_name("train-images-idx3-ubyte"), idx_name("t10k-labels-idx1-ubyte"), idx_name("depth")
     ('image', 'label', 'depth')
     """
     match = _NAME.fullmatch(stem)
-    what = match["what"] if match else stem
-    return what.removesuffix("s") if match else what
+    return match["what"].removesuffix("s") if match else stem

@@ -1,4 +1,4 @@
-"""A folder of files, each of which is one object: one row a file, whose arrays keep their whole shape."""
+"""A folder of files with one object each: one row per file, in which each array keeps its whole shape."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from tfrecord_io.storage.read.source import Source
 
 OpenObject = Callable[[Source], AbstractContextManager[dict[str, ArrayFile]]]
 
-_MOST_ROWS = 4096
+_MAX_ROWS = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """What the arrays of one name have in common, over all files."""
+    """The common dtype and shape of the arrays with one name, over all files."""
 
     name: str
     dtype: np.dtype[Any]
     shape: tuple[int | None, ...]  # None: it varies
-    first: str  # the file that said so
+    first_path: str
 
     @property
     def is_tensor(self) -> bool:
-        """Rank 0 and 1 have a plain form, unless Arrow has no such values."""
+        """Whether the column holds tensors: rank 0 and 1 are plain, unless Arrow lacks the type of the values."""
         return len(self.shape) > 1 or self.dtype.kind in "cV"
 
     @property
@@ -46,65 +46,66 @@ class _Column:
 
     def field(self) -> pa.Field:
         if self.is_tensor:
-            free = None in self.shape
-            return tensor_field(self.name, self.element, (None,) * len(self.shape) if free else self.shape)
+            shape = (None,) * len(self.shape) if None in self.shape else self.shape
+            return tensor_field(self.name, self.element, shape)
         plain = open_input({self.name: np.empty(0, self.dtype)}).schema.field(0)
         return plain if not self.shape else plain.with_type(pa.list_(plain.type))
 
-    def join(self, array: ArrayFile) -> _Column:
-        """With one more file."""
+    def merge(self, array: ArrayFile) -> _Column:
+        """The column with the array of one more file."""
         if len(array.shape) != len(self.shape):
-            raise self._differs(array, f"{len(array.shape)} dimensions", f"{len(self.shape)}", "number of dimensions")
+            raise self._conflict(array, f"{len(array.shape)} dimensions", f"{len(self.shape)}", "number of dimensions")
         dtype = self.dtype
         if array.dtype.newbyteorder("=") != dtype.newbyteorder("="):
             if array.dtype.kind not in "SU" or array.dtype.kind != dtype.kind:
-                raise self._differs(array, f"dtype {array.dtype}", str(dtype), "dtype")
-            dtype = max(array.dtype, dtype, key=lambda each: each.itemsize)
+                raise self._conflict(array, f"dtype {array.dtype}", str(dtype), "dtype")
+            dtype = max(array.dtype, dtype, key=lambda dtype: dtype.itemsize)
         shape = tuple(a if a == b else None for a, b in zip(self.shape, array.shape, strict=True))
         return replace(self, dtype=dtype, shape=shape)
 
-    def _differs(self, array: ArrayFile, got: str, expected: str, what: str) -> EncodeError:
+    def _conflict(self, array: ArrayFile, got: str, expected: str, what: str) -> EncodeError:
         return EncodeError(
-            f"its array has {got}, where that of '{self.first}' has {expected}",
+            f"its array has {got}, but that of '{self.first_path}' has {expected}",
             path=array.path,
             feature=self.name,
             expected=expected,
             got=got,
-            advice=f"give all files one {what}",
+            advice=f"use the same {what} in all files",
         )
 
     def array(self, values: list[Array]) -> pa.Array:
-        """The column of these arrays, one a row."""
+        """The column with these arrays as rows."""
+        if not self.shape and not self.is_tensor:
+            return _plain(np.array([value[()] for value in values], self.dtype))
         if not self.is_tensor:
-            if not self.shape:
-                return _plain(np.array([each[()] for each in values], self.dtype))
-            return pa.ListArray.from_arrays(
-                np.cumsum([0, *map(len, values)], dtype=np.int32), _plain(np.concatenate(values))
-            )
-        of = self.element
-        data = [np.ascontiguousarray(each.astype(of.dtype, copy=False)).reshape(-1).view(np.uint8) for each in values]
+            offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)
+            return pa.ListArray.from_arrays(offsets, _plain(np.concatenate(values)))
+        element = self.element
+        data = [np.ascontiguousarray(v.astype(element.dtype, copy=False)).reshape(-1).view(np.uint8) for v in values]
         offsets = np.cumsum([0, *map(len, data)])
-        shapes = np.array([each.shape for each in values], np.int64).reshape(len(values), len(self.shape))
-        items = TensorValues(of, np.concatenate(data), offsets, shapes if None in self.shape else self.shape)  # type: ignore[arg-type]
-        return from_items(items, len(values))
+        shapes: Any = self.shape
+        if None in self.shape:
+            shapes = np.array([value.shape for value in values], np.int64).reshape(len(values), len(self.shape))
+        return from_items(TensorValues(element, np.concatenate(data), offsets, shapes), len(values))
 
 
 def _plain(values: Array) -> pa.Array:
-    """Single values as Arrow holds them."""
+    """Single values as an Arrow array."""
     return pa.concat_arrays([batch.column(0) for batch in open_input({"": values})] or [pa.array(values)])
 
 
 def stream_of_objects(sources: list[Source], open_object: OpenObject) -> ArrayStream:
-    """One row for each file.
+    """A stream with one row for each file.
 
-    The headers of all files are read first: they say whether shapes vary, and what contradicts is told before anything is written.
+    The headers of all files are read first: they show whether shapes vary, and conflicts are raised before anything is
+    written.
 
     Raises
     ------
     EncodeError
-        A file has other arrays than the first, or of another dtype or rank, or a larger one than any record.
+        A file has other arrays than the first, another dtype or rank, or an array larger than a record can be.
     """
-    columns = _common(sources, open_object)
+    columns = _common_columns(sources, open_object)
     schema = pa.schema([column.field() for column in columns.values()])
 
     def batch(rows: dict[str, list[Array]]) -> pa.RecordBatch:
@@ -116,10 +117,10 @@ def stream_of_objects(sources: list[Source], open_object: OpenObject) -> ArraySt
         for source in sources:
             with open_object(source) as arrays:
                 for name in columns:
-                    rows[name].append(arrays[name].whole())
+                    rows[name].append(arrays[name].read())
             count += 1
             size += sum(values[-1].nbytes for values in rows.values())
-            if count == _MOST_ROWS or size >= BLOCK_BYTES:
+            if count == _MAX_ROWS or size >= BLOCK_BYTES:
                 yield batch(rows)
                 rows, count, size = {name: [] for name in columns}, 0, 0
         if count:
@@ -129,18 +130,20 @@ def stream_of_objects(sources: list[Source], open_object: OpenObject) -> ArraySt
     return ArrayStream(schema, rows, len(sources), rows.close, num_files=len(sources))
 
 
-def _common(sources: list[Source], open_object: OpenObject) -> dict[str, _Column]:
+def _common_columns(sources: list[Source], open_object: OpenObject) -> dict[str, _Column]:
     columns: dict[str, _Column] = {}
     for source in sources:
         with open_object(source) as arrays:
-            for each in arrays.values():
-                each.check_record(each.size)
+            for array in arrays.values():
+                array.check_record(array.size)
             if not columns:
                 columns = {name: _Column(name, array.dtype, array.shape, source.path) for name, array in arrays.items()}
                 continue
-            if odd := sorted(columns.keys() ^ arrays.keys()):
-                here = "has no" if odd[0] in columns else "has an"
-                reason = f"the file {here} array of this name, unlike '{sources[0].path}'"
-                raise EncodeError(reason, path=source.path, feature=odd[0], advice="give all files the same arrays")
-            columns = {name: column.join(arrays[name]) for name, column in columns.items()}
+            if different := sorted(columns.keys() ^ arrays.keys()):
+                name = different[0]
+                reason = (
+                    f"the file has {'no' if name in columns else 'an'} array of this name, unlike '{sources[0].path}'"
+                )
+                raise EncodeError(reason, path=source.path, feature=name, advice="use the same arrays in all files")
+            columns = {name: column.merge(arrays[name]) for name, column in columns.items()}
     return columns

@@ -1,4 +1,4 @@
-"""Array files by their paths: which files a path means, opened as `ArrayFile`."""
+"""Open array files and the members of ``.npz`` archives as `ArrayFile`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Opener = Callable[..., ArrayFile]
 
 
 class _Stream(io.RawIOBase):
-    """A stream of uncompressed bytes as a file."""
+    """A decompressed stream as a raw file."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -47,7 +47,7 @@ class _Stream(io.RawIOBase):
 
 
 def open_array(source: Source, opener: Opener) -> ArrayFile:
-    """Open one array file, compressed or not, by its format's `opener`."""
+    """Open an array file, which may be compressed, with the `opener` of its format."""
     stream = open_source(source)
     if stream.compression is None:
         stream.close()
@@ -59,7 +59,7 @@ def open_array(source: Source, opener: Opener) -> ArrayFile:
         array = opener(file, source.path, seekable=seekable)
         if seekable and source.size is not None:
             array.check_size(source.size - file.tell())
-        array.seekable = seekable and file.seekable()  # a web server's first answer says whether it gives ranges
+        array.seekable = seekable and file.seekable()  # a web server's first response shows whether it supports ranges
         return array
     except BaseException:
         file.close()
@@ -72,54 +72,48 @@ class Archive:
     Raises
     ------
     DecodeError
-        It is no zip archive, has no arrays, or several of one name.
+        Not a zip archive, or it has no arrays, or several with the same name.
     """
 
     def __init__(self, source: Source) -> None:
         self.path = source.path
         file = open_file(source)
         try:
-            file.peek(1)  # a web server's first answer says whether it gives ranges
+            file.peek(1)  # a web server's first response shows whether it supports ranges
             if not file.seekable():
-                raise OSError(
-                    errno.ESPIPE,
-                    "an archive is read from its end, and the server gives no ranges: download it",
-                    self.path,
-                )
-            with _told("not an .npz archive", self.path):
+                reason = "an archive is read from its end, but the server supports no ranges: download it"
+                raise OSError(errno.ESPIPE, reason, self.path)
+            with _zip_errors("not an .npz archive", self.path):
                 self._zip = zipfile.ZipFile(file)
-            self.members = self._arrays()
+            self.members = self._find_members()
         except BaseException:
             file.close()
             raise
         self._file = file
 
-    def _arrays(self) -> dict[str, str]:
-        """The members that are arrays, by the arrays' names."""
+    def _find_members(self) -> dict[str, str]:
+        """The names of members by the names of the arrays."""
         names = [name for name in self._zip.namelist() if name.endswith(".npy")]
         if not names:
-            raise DecodeError(
-                "the archive has no .npy members", path=self.path, expected="arrays, as numpy.savez writes them"
-            )
+            reason = "the archive has no .npy members"
+            raise DecodeError(reason, path=self.path, expected="arrays, as numpy.savez writes them")
         name, count = Counter(names).most_common(1)[0]
         if count > 1:
-            raise DecodeError(
-                f"{count} members of the archive are called '{printable(name)}'", path=self.path, expected=1, got=count
-            )
+            reason = f"{count} members of the archive are called '{printable(name)}'"
+            raise DecodeError(reason, path=self.path, expected=1, got=count)
         return {name.removesuffix(".npy"): name for name in names}
 
-    def open(self, member: str) -> ArrayFile:
-        """Open the array of this name."""
-        info = self._zip.getinfo(self.members[member])
-        shown = f"{self.path}: {info.filename}"
+    def open(self, name: str) -> ArrayFile:
+        """Open the array with this name."""
+        info = self._zip.getinfo(self.members[name])
+        path = f"{self.path}: {info.filename}"
         if info.compress_type not in _METHODS:
-            raise DecodeError(f"the member is compressed by method {info.compress_type}", path=shown, advice=_AS_NUMPY)
-        with _told("the member cannot be opened", shown):  # damaged or encrypted
-            file = self._zip.open(info)
+            raise DecodeError(f"the member is compressed by method {info.compress_type}", path=path, advice=_AS_NUMPY)
+        with _zip_errors("the member cannot be opened", path):  # damaged or encrypted
+            file = _Member(self._zip.open(info), path)
         try:
-            checked = _Checked(file, shown)
-            array = open_npy(checked, shown)
-            array.check_size(info.file_size - checked.done)
+            array = open_npy(file, path)
+            array.check_size(info.file_size - file.position)
             return array
         except BaseException:
             file.close()
@@ -130,23 +124,23 @@ class Archive:
         self._file.close()
 
 
-class _Checked:
-    """A member whose damage is told as ours."""
+class _Member:
+    """A member of an archive, whose damage is raised as DecodeError."""
 
     def __init__(self, file: Any, path: str) -> None:
         self._file, self._path = file, path
-        self.done = 0  # bytes of it
+        self.position = 0
 
     def read(self, size: int = -1) -> bytes:
-        with _told("the archive is damaged", self._path):
+        with _zip_errors("the archive is damaged", self._path):
             data: bytes = self._file.read(size)
-        self.done += len(data)
+        self.position += len(data)
         return data
 
     def readinto(self, buffer: Any) -> int:
-        with _told("the archive is damaged", self._path):
+        with _zip_errors("the archive is damaged", self._path):
             count = int(self._file.readinto(buffer))
-        self.done += count
+        self.position += count
         return count
 
     def close(self) -> None:
@@ -154,25 +148,32 @@ class _Checked:
 
 
 @contextmanager
-def _told(reason: str, path: str) -> Iterator[None]:
-    """What zipfile raises for a damaged archive, as our error."""
+def _zip_errors(reason: str, path: str) -> Iterator[None]:
+    """Raise the errors of zipfile for damaged archives as DecodeError."""
     try:
         yield
-    except (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError) as error:
+    except (
+        zipfile.BadZipFile,
+        zlib.error,
+        struct.error,
+        EOFError,
+        RuntimeError,
+        ValueError,
+        OverflowError,
+        OSError,
+    ) as error:
+        if isinstance(error, OSError) and not isinstance(error, ValueError) and error.errno != errno.EINVAL:
+            raise  # EINVAL: an offset before the start of the file
         raise DecodeError(f"{reason}: {error}", path=path, expected=".npz") from error
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # a place before the file's start
-            raise
-        raise DecodeError(f"{reason}: {error}", path=path, expected=".npz") from error
 
 
-def stem_of(path: str) -> str:
-    """A file's name without folder, compression and suffix.
+def array_name(path: str) -> str:
+    """The name of the array in a file: the file's name without folder, compression and suffix.
 
-    >>> stem_of("data/features.npy"), stem_of("train-images-idx3-ubyte.gz")
+    >>> array_name("data/features.npy"), array_name("train-images-idx3-ubyte.gz")
     ('features', 'train-images-idx3-ubyte')
     """
-    base = path.rstrip("/").replace(os.sep, "/").rpartition("/")[2]
+    name = path.rstrip("/").replace(os.sep, "/").rpartition("/")[2]
     for suffix in compression_suffixes():
-        base = base.removesuffix(suffix)
-    return base.removesuffix(".npy").removesuffix(".npz")
+        name = name.removesuffix(suffix)
+    return name.removesuffix(".npy").removesuffix(".npz")

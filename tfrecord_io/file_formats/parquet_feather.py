@@ -1,4 +1,4 @@
-"""Parquet and Arrow IPC files as streams of record batches, and made of TFRecord files: by pyarrow, whole or absent."""
+"""Read Parquet and Arrow IPC files as streams of record batches, and write TFRecord files as such files."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _IPC_FILE = b"ARROW1"  # an IPC stream begins with the length of its schema
 def open_parquet(
     paths: list[str], *, storage_options: Any = None, filesystem: Any = None
 ) -> Iterator[pa.RecordBatchReader]:
-    """The rows of Parquet files of one schema, one file after the other; of folders and globs in natural order.
+    """The rows of Parquet files with one schema, one file after the other; folders and globs in natural order.
 
     Raises
     ------
     DecodeError
-        A file is damaged, or no Parquet file.
+        A file is damaged, or not a Parquet file.
     SchemaError
-        Its columns are others than those of the first.
+        A file has other columns than the first.
     """
     fsspec = {"storage_options": storage_options, "filesystem": filesystem}
     sources = [source for path in paths for source in find_files(path, PARQUET, **fsspec).sources]
@@ -48,7 +48,7 @@ def open_parquet(
         for source in sources:
             with _parquet(source) as file:
                 _check_schema(file.schema_arrow, schema, source.path, sources[0].path)
-                yield from _each(file.iter_batches(_BATCH_ROWS), source.path, "Parquet")
+                yield from _batches(file.iter_batches(_BATCH_ROWS), source.path, "Parquet")
 
     with closing(batches()) as rows:
         yield pa.RecordBatchReader.from_batches(schema, rows)
@@ -59,7 +59,7 @@ def _parquet(source: Source) -> Iterator[Any]:
     import pyarrow.parquet as pq
 
     with closing(open_file(source)) as opened:
-        with _told(source.path, "Parquet"):
+        with _arrow_errors(source.path, "Parquet"):
             file = pq.ParquetFile(opened)
         yield file
 
@@ -71,7 +71,7 @@ def open_feather(path: str, *, storage_options: Any = None, filesystem: Any = No
     Raises
     ------
     DecodeError
-        It is damaged, or neither.
+        The file is damaged, or neither.
     """
     source = find_files(path, FEATHER, storage_options=storage_options, filesystem=filesystem).single(
         "convert them one by one"
@@ -79,13 +79,13 @@ def open_feather(path: str, *, storage_options: Any = None, filesystem: Any = No
     with closing(open_file(source)) as file:
         magic = file.read(len(_IPC_FILE))
         file.seek(0)
-        with _told(source.path, "Arrow IPC"):
+        with _arrow_errors(source.path, "Arrow IPC"):
             if magic == _IPC_FILE:
                 opened: Any = pa.ipc.open_file(file)
                 batches = (opened.get_batch(i) for i in range(opened.num_record_batches))
             else:
                 opened = batches = pa.ipc.open_stream(file)
-        yield pa.RecordBatchReader.from_batches(opened.schema, _each(iter(batches), source.path, "Arrow IPC"))
+        yield pa.RecordBatchReader.from_batches(opened.schema, _batches(iter(batches), source.path, "Arrow IPC"))
 
 
 def _check_schema(schema: pa.Schema, first: pa.Schema, path: str, first_path: str) -> None:
@@ -94,18 +94,18 @@ def _check_schema(schema: pa.Schema, first: pa.Schema, path: str, first_path: st
     advice = "convert the files one by one"
     for name in dict.fromkeys([*schema.names, *first.names]):
         got, expected = (
-            ", ".join(str(each.field(at).type) for at in each.get_all_field_indices(name)) for each in (schema, first)
+            ", ".join(str(s.field(i).type) for i in s.get_all_field_indices(name)) for s in (schema, first)
         )
         if got != expected:
-            reason = f"it is {got or 'nothing'} here and {expected or 'nothing'} in '{printable(first_path)}'"
+            reason = f"it is {got or 'absent'} here, but {expected or 'absent'} in '{printable(first_path)}'"
             raise SchemaError(reason, path=path, feature=name, expected=expected, got=got, advice=advice)
-    reason = f"its columns stand in another order, or are nullable, unlike those of '{printable(first_path)}'"
+    reason = f"its columns differ in order or nullability from those of '{printable(first_path)}'"
     raise SchemaError(reason, path=path, expected=first.names, got=schema.names, advice=advice)
 
 
-def _each(batches: Iterator[pa.RecordBatch], path: str, kind: str) -> Iterator[pa.RecordBatch]:
+def _batches(batches: Iterator[pa.RecordBatch], path: str, format: str) -> Iterator[pa.RecordBatch]:
     while True:
-        with _told(path, kind):
+        with _arrow_errors(path, format):
             batch = next(batches, None)
         if batch is None:
             return
@@ -113,40 +113,38 @@ def _each(batches: Iterator[pa.RecordBatch], path: str, kind: str) -> Iterator[p
 
 
 @contextmanager
-def _told(path: str, kind: str) -> Iterator[None]:
-    """What pyarrow raises for a damaged file, as our error."""
+def _arrow_errors(path: str, format: str) -> Iterator[None]:
+    """Raise the errors of pyarrow for damaged files as DecodeError."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:  # of the filesystem
+        if isinstance(error, OSError) and error.errno is not None:  # from the filesystem
             raise
-        raise DecodeError(
-            f"damaged, or no {kind} file: {printable(str(error), 300)}", path=path, expected=kind
-        ) from error
+        reason = f"damaged, or not a file of the format {format}: {printable(str(error), 300)}"
+        raise DecodeError(reason, path=path, expected=format) from error
 
 
 def write_parquet(source: Any, target: Any, **keywords: Any) -> WriteReport:
-    """Write TFRecord files as one Parquet file; keywords as of `tfrecord_io.open_reader`, and ``overwrite``."""
+    """Write TFRecord files as one Parquet file. Keywords: those of `tfrecord_io.open_reader`, and ``overwrite``."""
     import pyarrow.parquet as pq
 
     return _write(source, target, lambda sink, schema: pq.ParquetWriter(sink, schema), keywords)
 
 
 def write_feather(source: Any, target: Any, **keywords: Any) -> WriteReport:
-    """Write TFRecord files as one Arrow IPC file; keywords as of `tfrecord_io.open_reader`, and ``overwrite``."""
+    """Write TFRecord files as one Arrow IPC file. Keywords: those of `tfrecord_io.open_reader`, and ``overwrite``."""
     return _write(source, target, pa.ipc.new_file, keywords)
 
 
-def _write(source: Any, target: Any, make: Callable[[Any, pa.Schema], Any], keywords: dict[str, Any]) -> WriteReport:
+def _write(
+    source: Any, target: Any, open_writer: Callable[[Any, pa.Schema], Any], keywords: dict[str, Any]
+) -> WriteReport:
     fsspec = {"storage_options": keywords.get("storage_options"), "filesystem": keywords.get("filesystem")}
     overwrite = keywords.pop("overwrite", None)
-    with (
-        Reader(source, ReadOptions.of(keywords)) as reader,
-        open_output(target, overwrite=overwrite, **fsspec) as output,
-    ):
-        with make(OutputStream(output), reader.schema) as writer:
+    options = ReadOptions.of(keywords)
+    with Reader(source, options) as reader, open_output(target, overwrite=overwrite, **fsspec) as output:
+        with open_writer(OutputStream(output), reader.schema) as writer:
             for batch in reader:
                 writer.write_batch(batch)
-        return WriteReport(
-            os.fspath(target), reader.report.records, output.offset, None, tuple(reader.schema.names), {}
-        )
+        columns = tuple(reader.schema.names)
+        return WriteReport(os.fspath(target), reader.report.records, output.offset, None, columns, {})

@@ -1,4 +1,4 @@
-"""Columns of TFRecord files as NumPy's files, row by row: the way back."""
+"""Write columns of TFRecord files as ``.npy`` and ``.npz`` files, row by row."""
 
 from __future__ import annotations
 
@@ -24,8 +24,7 @@ from tfrecord_io.storage.write.output_stream import OutputStream
 from tfrecord_io.write.frame_sink import FrameSink
 from tfrecord_io.write.writer import WriteReport
 
-_MISSING = 'read it with read_arrays(missing="mask"), or leave the column out by columns='
-_AS_RAW = 'column_encoding={"%s": "raw"}'
+_MISSING = 'read it with read_arrays(missing="mask"), or exclude the column with columns='
 _RAGGED = "a .npy file holds rows of one shape: read it with read_arrays(ragged=)"
 
 
@@ -39,9 +38,9 @@ def to_npy(
     source
         TFRecord files, as in `tfrecord_io.read_table`.
     target : str or PathLike
-        The file appears whole, or not at all; compressed where its name says so (``x.npy.gz``, ``.zlib``, ``.zst``).
+        Written atomically; compressed according to its suffix (``x.npy.gz``, ``.zlib``, ``.zst``).
     column : str, optional
-        Which one; needed where there are several.
+        The column to write; required if there are several.
     overwrite : bool, optional
         False: an existing file is an error.
     **keywords
@@ -54,10 +53,10 @@ def to_npy(
     Raises
     ------
     EncodeError
-        Rows have different shapes or are missing (dates and times are NaT then), or the values are bytes, which no ``.npy``
-        holds without pickles.
+        Rows differ in shape or are missing (missing dates and times are written as NaT), or the values are bytes, which
+        a ``.npy`` file can only store as pickles.
     FeatureNotFoundError
-        There is no such column, or there are several and `column` is not given.
+        The column does not exist, or there are several and `column` is not given.
 
     Examples
     --------
@@ -70,35 +69,33 @@ def to_npy(
     """
     names = _columns(source, keywords)
     if column is None and len(names) != 1:
-        advice = (
-            f"say which: {', '.join(names)}"
-            if names
-            else "the files have no column: they hold no records, and no schema says more"
-        )
+        advice = "the files have no column: they hold no records and no schema"
+        if names:
+            advice = f"pass one of: {', '.join(names)}"
         raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=advice)
-    chosen = names[0] if column is None else column
+    column = names[0] if column is None else column
     options, filesystem = keywords.get("storage_options"), keywords.get("filesystem")
     sink = FrameSink(target, overwrite=overwrite, storage_options=options, filesystem=filesystem)
     try:
-        rows = _write_array(sink, source, chosen, keywords)
+        rows = _write_array(sink, source, column, keywords)
     except BaseException:
         sink.discard()
         raise
     sink.commit()
-    return WriteReport(os.fspath(target), rows, sink.bytes, sink.compression, (chosen,), {})
+    return WriteReport(os.fspath(target), rows, sink.bytes, sink.compression, (column,), {})
 
 
 def to_npz(
     source: Any, target: Any, *, compressed: bool = False, overwrite: bool | None = None, **keywords: Any
 ) -> WriteReport:
-    """Write the columns of TFRecord files as an ``.npz`` archive, an array each; the files are read once for each column.
+    """Write the columns of TFRecord files as the arrays of an ``.npz`` archive; the files are read for each column.
 
     Parameters
     ----------
     source, target, overwrite, **keywords
-        As of `to_npy`.
+        As in `to_npy`.
     compressed : bool
-        Deflate the arrays, as ``numpy.savez_compressed``.
+        Deflate the arrays, as ``numpy.savez_compressed`` does.
 
     Returns
     -------
@@ -107,7 +104,7 @@ def to_npz(
     Raises
     ------
     EncodeError
-        As of `to_npy`.
+        As in `to_npy`.
 
     Examples
     --------
@@ -131,61 +128,56 @@ def to_npz(
 
 
 def _columns(source: Any, keywords: Mapping[str, Any]) -> list[str]:
-    if any(
-        hasattr(each, "read")
-        for each in ([source] if isinstance(source, str) or not isinstance(source, Sequence) else source)
-    ):
+    sources = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
+    if any(hasattr(source, "read") for source in sources):
         raise TypeError("the files are read several times: pass a path, not a file object")
     with Reader(source, ReadOptions.of(keywords)) as reader:
         return [field.name for field in leaf_fields(reader.schema)]
 
 
 def _write_array(file: Any, source: Any, column: str, keywords: Mapping[str, Any]) -> int:
-    """Header and values. Their number stands in front of them, so the files are read twice: memory holds a batch."""
+    """Write header and values. The header has the number of rows, so the files are read twice: memory holds a batch."""
     dtype, shape, rows = np.dtype(np.float32), (), 0
     for block in _blocks(source, column, keywords):
         if not rows:
             dtype, shape = block.dtype, block.shape[1:]
         elif len(block) and block.shape[1:] != shape:
-            reason = f"the rows from here on have the shape {block.shape[1:]}, and those before {shape}"
+            reason = f"from here on, the rows have the shape {block.shape[1:]}; the rows before have {shape}"
             raise EncodeError(reason, feature=column, record=rows, expected=shape, got=block.shape[1:], advice=_RAGGED)
-        dtype = np.promote_types(dtype, block.dtype)  # of texts the widest
+        dtype = np.promote_types(dtype, block.dtype)  # the widest dtype of text
         rows += len(block)
     file.write(header(dtype, (rows, *shape)))
     written = 0
     for block in _blocks(source, column, keywords):
         written += len(block)
-        file.write(
-            np.ascontiguousarray(block, dtype).reshape(-1).view(np.uint8).data if block.size and dtype.itemsize else b""
-        )
+        if block.size and dtype.itemsize:
+            file.write(np.ascontiguousarray(block, dtype).reshape(-1).view(np.uint8).data)
     if written != rows:
-        reason = f"the files had {rows} rows, and {written} when they were read again"
-        raise EncodeError(
-            reason, feature=column, expected=rows, got=written, advice="try again when nobody writes to them"
-        )
+        reason = f"the files had {rows} rows, but {written} when they were read again"
+        advice = "try again when no program writes to them"
+        raise EncodeError(reason, feature=column, expected=rows, got=written, advice=advice)
     return rows
 
 
 def _blocks(source: Any, column: str, keywords: Mapping[str, Any]) -> Iterator[Array]:
-    """The column of each batch, and at the end of no batch an empty array of its dtype."""
+    """The column of each batch; if there is no batch, an empty array of its dtype."""
     options = ReadOptions.of({"batch_bytes": BLOCK_BYTES, **keywords, "columns": [column]})
     with Reader(source, options) as reader:
         fields = leaf_fields(reader.schema)
-        at = [field.name for field in fields].index(column)
+        i = [field.name for field in fields].index(column)
         row = 0
         for batch in chain(reader, [_empty(reader.schema)]):
             if len(batch) or not row:
-                array = leaf_arrays(batch)[at]
+                array = leaf_arrays(batch)[i]
                 if array.null_count and not _has_nat(array.type):
-                    where = row + array.is_null().index(True).as_py()
-                    reason = "it has no value, and a .npy file has no place for that"
-                    raise EncodeError(reason, feature=column, record=where, advice=_MISSING)
-                if (missing := missing_step(array, fields[at])) is not None:
-                    reason = "one of its steps has no value, and a .npy file has no place for that"
-                    raise EncodeError(
-                        reason, feature=column, record=row + missing, advice="leave the column out by columns="
-                    )
-                stacked = _stacked(to_rows(array, fields[at]), column, row)
+                    record = row + array.is_null().index(True).as_py()
+                    reason = "it has no value, which a .npy file cannot represent"
+                    raise EncodeError(reason, feature=column, record=record, advice=_MISSING)
+                if (missing := missing_step(array, fields[i])) is not None:
+                    reason = "one of its steps has no value, which a .npy file cannot represent"
+                    advice = "exclude the column with columns="
+                    raise EncodeError(reason, feature=column, record=row + missing, advice=advice)
+                stacked = _stacked(to_rows(array, fields[i]), column, row)
                 if array.null_count:
                     stacked[np.asarray(array.is_null())] = "NaT"
                 yield stacked
@@ -193,7 +185,7 @@ def _blocks(source: Any, column: str, keywords: Mapping[str, Any]) -> Iterator[A
 
 
 def _has_nat(type_: pa.DataType) -> bool:
-    """Whether NumPy has a value for what is missing."""
+    """Whether NumPy represents missing values of this type as NaT."""
     dtype = None if pa.types.is_nested(type_) or isinstance(type_, pa.BaseExtensionType) else numpy_dtype(type_)
     return dtype is not None and dtype.kind in "mM"
 
@@ -203,24 +195,25 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _stacked(rows: Rows, column: str, first: int) -> Array:
-    """One array of rows of which none is missing.
+    """One array of rows without missing ones.
 
     Raises
     ------
     EncodeError
-        They have several shapes, or are bytes.
+        They differ in shape, or are bytes.
     """
     if isinstance(rows, Ragged):
         shape = rows.common_shape()
         if shape is None and len(rows):
-            raise EncodeError(
-                f"from row {first} on are rows of several shapes", feature=column, record=first, advice=_RAGGED
-            )
+            reason = f"from row {first} on, the rows have several shapes"
+            raise EncodeError(reason, feature=column, record=first, advice=_RAGGED)
         return rows.stacked(shape) if shape is not None else np.empty((0, 0), rows.values.dtype)
     if rows.values.dtype == object:
-        reason = "bytes are objects in NumPy, which a .npy file holds as pickles"
-        advice = f"leave the column out by columns=; NumPy's bytes of one width, such as S3, come back if written with {_AS_RAW % column}"
-        raise EncodeError(reason, feature=column, advice=advice)
+        reason = "bytes are objects in NumPy, which a .npy file stores as pickles"
+        advice = (
+            "exclude the column with columns=; NumPy's bytes of fixed width, such as S3, are restored if written with "
+        )
+        raise EncodeError(reason, feature=column, advice=f'{advice}column_encoding={{"{column}": "raw"}}')
     if rows.values.dtype.kind == "T":
         return rows.values.astype(f"U{max(1, int(np.strings.str_len(rows.values).max(initial=1)))}")
     return rows.values
