@@ -224,7 +224,9 @@ def test_a_bad_image_is_told_by_record(tmp_path: Path, bad: str, monkeypatch: py
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         for threads in (1, 2):
-            with pytest.raises(tfr.DecodeError, match=r"record 2: feature 'x': its \d+ bytes are no image") as caught:
+            with pytest.raises(
+                tfr.DecodeError, match=r"record 2: feature 'x': its \d+ bytes are not an image"
+            ) as caught:
                 tfr.read_arrays(path, schema=schema, threads=threads)
             assert (caught.value.path, caught.value.records_intact) == (str(path), 2)
             assert "object at 0x" not in str(caught.value)

@@ -116,9 +116,9 @@ def test_ragged_forms(path: Path) -> None:
 
 
 def test_a_value_to_pad_with_has_to_fit(path: Path) -> None:
-    with pytest.raises(tfr.SchemaError, match=r"0\.5 is no value of int64 to pad with"):
+    with pytest.raises(tfr.SchemaError, match=r"cannot pad int64 with 0\.5"):
         tfr.read_arrays(path, columns="ragged", ragged="pad", pad_value=0.5)
-    with pytest.raises(tfr.SchemaError, match="-1 is no value of uint8"):
+    with pytest.raises(tfr.SchemaError, match="cannot pad uint8 with -1"):
         tfr.read_arrays(path, columns="ragged", schema={"ragged": "list<uint8>"}, ragged="pad", pad_value=-1)
     floating = written(path.parent / "b", [example(x=floats(1)), example(x=floats(1, 2, 3))])
     padded = tfr.read_arrays(floating, ragged="pad", pad_value=np.nan)["x"]
@@ -171,7 +171,7 @@ def test_text_bytes_and_objects_hold_none(tmp_path: Path) -> None:
     assert arrays["t"].dtype == np.dtypes.StringDType(na_object=None)
     assert arrays["b"].tolist() == [b"\xff", None, None]
     assert [None if row is None else row.tolist() for row in arrays["r"]] == [[1], None, [1, 2]]
-    with pytest.raises(tfr.FeatureNotFoundError, match=r'record 1.*the form of offsets.*ragged="object"'):
+    with pytest.raises(tfr.FeatureNotFoundError, match=r'record 1.*ragged=.offsets..*ragged="object"'):
         tfr.read_arrays(path, columns="r", ragged="offsets", missing="mask")
     padded = tfr.read_arrays(path, columns="r", ragged="pad", missing="mask")["r"]
     assert padded.tolist() == [[1, 0], [None, None], [1, 2]]
@@ -201,7 +201,7 @@ def test_feature_lists(data: Path, tmp_path: Path) -> None:
     arrays = tfr.read_arrays(tmp_path / "s.tfrecord")
     assert [[step.tolist() for step in row] for row in arrays["uneven"]] == [[[1], [2, 3]], [[], [4]]]
     assert [[step.tolist() for step in row] for row in arrays["even"]] == table["even"].to_pylist()
-    with pytest.raises(tfr.SchemaError, match="lists of lists have no form"):
+    with pytest.raises(tfr.SchemaError, match="cannot represent lists of lists"):
         tfr.read_arrays(tmp_path / "s.tfrecord", ragged="pad")
     whole = tfr.read_arrays(data / "sequence.tfrecord")
     assert len({len(array) for array in whole.values()}) == 1

@@ -312,7 +312,7 @@ def test_forms_of_ragged_columns(tmp_path: Path, buffer: int) -> None:
 def test_lists_of_one_length_in_the_sample_are_stacked_throughout(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [*[example(x=floats(n, n)) for n in range(20)], example(x=floats(1, 2, 3))])
     got = []
-    message = r'it has 3 values, where all records of the sample have 2.*ragged="object"'
+    message = r'it has 3 values, but all records of the sample have 2.*ragged="object"'
     with pytest.raises(tfr.SchemaError, match=message) as caught:  # noqa: PT012
         for batch in tfr.iter_arrays(path, batch_size=8, sample=10, schema={"x": "list<float32>"}):
             got.append(batch["x"].shape)

@@ -1,4 +1,4 @@
-"""Arrays of the caller, filled batch by batch: what does not fit in memory fits in a memmap."""
+"""Filling the caller's arrays batch by batch; with memmaps the data may be larger than memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.arrays.representation import ColumnArrays, TableRepresentation, plain_options
+from tfrecord_io.arrays.representation import ColumnArrays, TableRepresentation, reader_options
 from tfrecord_io.arrow.output.ragged import Ragged
 from tfrecord_io.arrow.output.to_numpy import Dense
 from tfrecord_io.arrow.row_fault import RowFault
@@ -20,48 +20,43 @@ from tfrecord_io.read.reader import Reader
 _BATCH_BYTES = 8 * MIB
 
 
-def fill(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill the arrays of `out`, which have a row for each record, and give them in the order of the columns.
+def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dict[str, Any]:
+    """Fill the arrays of `out`, which have a row for each record, and return them in the order of the columns.
 
     Raises
     ------
     TypeError
-        What is to be filled is no array.
+        A value of `out` is not an array.
     SchemaError
-        Its dtype or shape is not the column's, or there is no array for a column.
+        An array's dtype or shape differs from its column's, or a column has no array.
     ValueError
-        There are more or fewer records than the arrays have rows.
+        The number of records differs from the number of rows.
     """
     rows = _common_rows(out)
     if options.missing == "mask":
         raise ValueError(
-            'missing="mask" needs arrays of its own: leave out=, or fill them with a schema that has defaults'
+            'missing="mask" cannot be combined with out=: omit out=, or pass a schema with defaults for missing values'
         )
     columns = options.columns if options.columns is not None else tuple(out)
-    plain = replace(plain_options(options), columns=columns, batch_bytes=min(options.batch_bytes, _BATCH_BYTES))
+    plain = replace(reader_options(options), columns=columns, batch_bytes=min(options.batch_bytes, _BATCH_BYTES))
     with Reader(path, plain) as reader:
-        forms = TableRepresentation(reader.schema, replace(options, ragged="object"), whole=False)
-        names = [field.name for field in forms.fields]
+        representation = TableRepresentation(reader.schema, replace(options, ragged="object"), complete=False)
+        names = [field.name for field in representation.fields]
         for name in names:
             if name not in out:
                 raise SchemaError(
-                    "there is no array for it in out=",
-                    feature=name,
-                    advice="add one, or leave the column out by columns=",
+                    "out= has no array for it", feature=name, advice="add one, or exclude the column with columns="
                 )
         for name in out:
             if name not in names:
-                raise SchemaError("out= has an array for it, and it is not among the columns read", feature=name)
+                raise SchemaError("out= has an array for it, but it is not among the columns read", feature=name)
         done = 0
         for batch in reader:
             if done + len(batch) > rows:
-                raise ValueError(
-                    f"the arrays of out= have {rows} rows, and there are more records; pass limit={rows} for the first"
-                )
+                raise ValueError(f"the arrays of out= have {rows} rows, but there are more records; pass limit={rows}")
             try:
-                settled = forms.settle([batch])
-                for column in settled:
-                    _put(column, out[column.name], done)
+                for column in representation.represent([batch]):
+                    _fill_rows(column, out[column.name], done)
             except RowFault as fault:
                 error = fault.to_error(*reader.origins.of(done + fault.row))
                 error.records_intact = done
@@ -72,7 +67,7 @@ def fill(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dict[str, 
             done += len(batch)
     if done < rows and reader.report.stopped is None and options.on_error == "raise":
         raise ValueError(
-            f"the arrays of out= have {rows} rows, and there are {done} records; pass arrays of that length"
+            f"the arrays of out= have {rows} rows, but there are {done} records; pass arrays of that length"
         )
     return {name: out[name] for name in names}
 
@@ -81,7 +76,7 @@ def _common_rows(out: Mapping[str, Any]) -> int:
     counts = set()
     for name, array in out.items():
         if not isinstance(array, np.ndarray) or array.ndim == 0:
-            raise TypeError(f"out[{name!r}] is {type(array).__name__}: expected an array with a row for each record")
+            raise TypeError(f"out[{name!r}]: expected an array with a row for each record, got {type(array).__name__}")
         if not array.flags.writeable:
             raise ValueError(f"out[{name!r}] cannot be written to; open a memmap with mode 'r+' or 'w+'")
         counts.add(len(array))
@@ -92,38 +87,32 @@ def _common_rows(out: Mapping[str, Any]) -> int:
     return counts.pop()
 
 
-def _put(column: ColumnArrays, target: Array, begin: int) -> None:
+def _fill_rows(column: ColumnArrays, target: Array, begin: int) -> None:
     rows, count = column.rows, len(column.rows)
     if isinstance(rows, Ragged):
         shape = target.shape[1:]
         shapes = rows.lengths[:, None] if rows.shapes is None else rows.shapes
         if len(shape) < shapes.shape[1]:
-            raise _misfit(column.name, f"[rows, {', '.join('?' * shapes.shape[1])}]", rows.values.dtype, target)
+            raise _mismatch(column.name, f"[rows, {', '.join('?' * shapes.shape[1])}]", rows.values.dtype, target)
         if rows.valid is not None:
-            reason = "it has no value, and out= has no place for that"
+            reason = "it has no value, which an array of out= cannot represent"
             raise RowFault(int(rows.valid.argmin()), reason, feature=column.name, error=SchemaError)
         bad = (shapes != shape[: shapes.shape[1]]).any(axis=1)
         if bad.any():
             row = int(bad.argmax())
             got = tuple(shapes[row].tolist())
-            reason = f"its shape is {got}, and the array of out= has {shape}"
+            reason = f"its shape is {got}, but the array of out= has {shape}"
             raise RowFault(row, reason, feature=column.name, expected=shape, got=got, error=SchemaError)
         rows = Dense(rows.stacked(tuple(shapes.shape[1] and shape[: shapes.shape[1]])))
     if rows.values.dtype != target.dtype or rows.values.shape[1:] != target.shape[1:]:
-        raise _misfit(
-            column.name, f"[rows{''.join(f', {size}' for size in rows.values.shape[1:])}]", rows.values.dtype, target
-        )
+        sizes = "".join(f", {size}" for size in rows.values.shape[1:])
+        raise _mismatch(column.name, f"[rows{sizes}]", rows.values.dtype, target)
     target[begin : begin + count] = rows.values
 
 
-def _misfit(name: str, shape: str, dtype: Any, target: Array) -> SchemaError:
+def _mismatch(name: str, shape: str, dtype: Any, target: Array) -> SchemaError:
     expected = f"{dtype} {shape}"
     got = f"{target.dtype} {list(target.shape)}"
-    reason = f"the array of out= is {got}, and the column is {expected}"
-    return SchemaError(
-        reason,
-        feature=name,
-        expected=expected,
-        got=got,
-        advice="pass an array like that, or a schema with another type",
-    )
+    reason = f"the array of out= is {got}, but the column is {expected}"
+    advice = "pass such an array, or a schema with another type"
+    return SchemaError(reason, feature=name, expected=expected, got=got, advice=advice)

@@ -1,4 +1,4 @@
-"""What padded arrays are filled up with."""
+"""The value that fills padded arrays."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from tfrecord_io.errors import SchemaError
 
 
 def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
-    """The value of `dtype` that arrays are filled up with; of text and bytes an empty one unless `value` is text or bytes.
+    """Convert a padding value to a dtype; arrays of text and bytes are padded with empty values unless `value` is one.
 
     Parameters
     ----------
     value : object
-        What was asked for.
+        The option ``pad_value``.
     dtype : numpy.dtype
     name : str
-        The column's.
+        Of the column, for the error.
 
     Raises
     ------
@@ -36,26 +36,26 @@ def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
         return value if isinstance(value, bytes) else b""
     if dtype.kind in "US" and not isinstance(value, str | bytes):
         return dtype.type()
-    held = _held(value, dtype)
-    if held is None:
+    converted = _converted(value, dtype)
+    if converted is None:
         raise SchemaError(
-            f"{value!r} is no value of {dtype} to pad with",
+            f"cannot pad {dtype} with {value!r}",
             feature=name,
             expected=str(dtype),
             got=value,
             advice="pass another pad_value=",
         )
-    return held
+    return converted
 
 
-def _held(value: Any, dtype: np.dtype[Any]) -> Any:
-    """The value as one of `dtype`, None where it is none."""
+def _converted(value: Any, dtype: np.dtype[Any]) -> Any:
+    """`value` as `dtype`, None if the dtype cannot hold it."""
     try:
         if dtype.kind in "mM":
             return np.asarray(value, np.int64 if isinstance(value, int) else dtype).astype(dtype)[()]
-        given = np.asarray(value)
-        held = given.astype(dtype)
+        original = np.asarray(value)
+        converted = original.astype(dtype)
     except (TypeError, ValueError, OverflowError):
         return None
-    same = held == given or (given != given and dtype.kind in "fc")  # NaN is a value of floats
-    return held[()] if given.ndim == 0 and same else None
+    equal = converted == original or (original != original and dtype.kind in "fc")  # NaN is a value of floats
+    return converted[()] if original.ndim == 0 and equal else None

@@ -1,4 +1,4 @@
-"""The form in which each column is handed over: stacked, masked, as objects, offsets or padded."""
+"""How columns are represented as NumPy arrays: stacked, masked, as objects, as values and offsets, or padded."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrays.image_decoding import Images, stack_equal
+from tfrecord_io.arrays.image_decoding import ImageDecoder, stack_equal
 from tfrecord_io.arrays.padding import pad_value
 from tfrecord_io.arrow.output.ragged import Ragged
 from tfrecord_io.arrow.output.to_numpy import Dense, Rows, joined, leaf_arrays, leaf_fields, missing_step, to_rows
@@ -24,30 +24,30 @@ LENGTH, SHAPE = "length", "shape"  # of the arrays ``<name>/length`` and ``<name
 
 @dataclass(slots=True)
 class ColumnArrays:
-    """Rows of a column in the form that they are handed over in."""
+    """The rows of a column, from which batches of arrays are sliced."""
 
     name: str
     rows: Rows
-    form: str | None
+    ragged: str | None  # how ragged rows are represented
     masked: bool
-    fill: Any = None
-    plain: Array | None = None  # the values, where a slice of them is all that there is to a batch
+    pad_value: Any = None
+    unmasked: Array | None = None  # the values, if slicing them is all there is to do
 
     def __post_init__(self) -> None:
         if isinstance(self.rows, Dense) and not self.masked:
-            self.plain = self.rows.values
+            self.unmasked = self.rows.values
 
-    def cut(self, begin: int, end: int) -> dict[str, Any]:
+    def slice(self, begin: int, end: int) -> dict[str, Any]:
         """The arrays of the rows [begin, end), by name."""
         rows = self.rows
         if isinstance(rows, Dense):
             return {self.name: self._with_mask(rows.values[begin:end], rows.valid, begin, end)}
-        if self.form == "object":
+        if self.ragged == "object":
             return {self.name: rows.objects(begin, end)}
         sizes = {} if rows.shapes is None else {f"{self.name}/{SHAPE}": rows.shapes[begin:end]}
-        if self.form == "offsets":
+        if self.ragged == "offsets":
             return {self.name: rows.cut(begin, end), **sizes}
-        padded = self._with_mask(rows.padded(begin, end, self.fill), rows.valid, begin, end)
+        padded = self._with_mask(rows.padded(begin, end, self.pad_value), rows.valid, begin, end)
         return {self.name: padded, **(sizes or {f"{self.name}/{LENGTH}": rows.lengths[begin:end]})}
 
     def _with_mask(self, values: Array, valid: Array | None, begin: int, end: int) -> Array:
@@ -61,51 +61,51 @@ class ColumnArrays:
 
 @dataclass(frozen=True, slots=True)
 class ColumnRepresentation:
-    """How one column is handed over.
+    """How one column is represented.
 
     Attributes
     ----------
     field : pyarrow.Field
     options : FormOptions
-    whole : bool
-        All rows are at hand: what ``ragged=None`` makes of lists may depend on their values.
+    complete : bool
+        All rows are available, so that ``ragged=None`` may choose by their values.
     length : int, optional
-        How many values each list has to have, for it is to be stacked.
-    images : Images, optional
+        The number of values required of each list, if lists are to be stacked.
+    decoder : ImageDecoder, optional
     threads : int
     """
 
     field: pa.Field
     options: RepresentationOptions
-    whole: bool
+    complete: bool
     length: int | None = None
-    images: Images | None = None
+    decoder: ImageDecoder | None = None
     threads: int = 1
 
     def rows(self, array: pa.Array) -> Rows:
-        """Decode what is to be decoded.
+        """Convert an Arrow array, decoding images.
 
         Raises
         ------
         RowFault
         """
-        if self.images is not None:
-            return self.images.rows(array.to_pylist(), self.threads)
+        if self.decoder is not None:
+            return self.decoder.rows(array.to_pylist(), self.threads)
         if (row := missing_step(array, self.field)) is not None:
-            reason = "one of its steps has no value, and an array has no place for that"
-            advice = "read it with read_table, which has null there, or leave it out by columns="
+            reason = "one of its steps has no value, which an array cannot represent"
+            advice = "read it with read_table, which returns null, or exclude it with columns="
             raise RowFault(
                 row, reason, feature=self.field.name, expected="a value", advice=advice, error=FeatureNotFoundError
             )
         return to_rows(array, self.field)
 
-    def settle(self, rows: Rows) -> ColumnArrays:
-        """Bring rows into the form.
+    def represent(self, rows: Rows) -> ColumnArrays:
+        """Choose the arrays for the rows.
 
         Raises
         ------
         RowFault
-            A row has no place in it.
+            A row cannot be represented.
         """
         options, name = self.options, self.field.name
         if isinstance(rows, Ragged):
@@ -113,15 +113,15 @@ class ColumnRepresentation:
             if shape is not None:
                 rows = Dense(rows.stacked(shape), rows.valid)
         if isinstance(rows, Ragged):
-            form = options.ragged or "object"
-            if form != "object":
-                self._refuse_missing(rows.valid, "the form of offsets", maskable=form == "pad")
-            fill = pad_value(options.pad_value, rows.values.dtype, name) if form == "pad" else None
-            return ColumnArrays(name, rows, form, form == "pad" and options.missing == "mask", fill)
+            ragged, pads = options.ragged or "object", options.ragged == "pad"
+            if ragged != "object":
+                self._refuse_missing(rows.valid, f"ragged={ragged!r}", maskable=pads)
+            value = pad_value(options.pad_value, rows.values.dtype, name) if pads else None
+            return ColumnArrays(name, rows, ragged, pads and options.missing == "mask", value)
         kind = rows.values.dtype.kind
-        if kind == "O" and self.images is not None and self.whole and options.ragged is None:
+        if kind == "O" and self.decoder is not None and self.complete and options.ragged is None:
             rows = Dense(stack_equal(rows.values))
-        if kind == "T" and not self.whole and self.field.nullable:
+        if kind == "T" and not self.complete and self.field.nullable:
             rows = Dense(rows.values.astype(np.dtypes.StringDType(na_object=None)))
         if kind in "OT":
             return ColumnArrays(name, rows, None, False)
@@ -129,11 +129,11 @@ class ColumnRepresentation:
         return ColumnArrays(name, rows, None, options.missing == "mask")
 
     def _shape(self, rows: Ragged) -> tuple[int, ...] | None:
-        """The shape of a row, if they are to be stacked."""
+        """The shape of each row, if rows are to be stacked."""
         if self.length is not None:
             self._refuse_lengths(rows, self.length)
             return (self.length,)
-        return rows.common_shape() if self.whole and self.options.ragged is None else None
+        return rows.common_shape() if self.complete and self.options.ragged is None else None
 
     def _refuse_lengths(self, rows: Ragged, length: int) -> None:
         bad = rows.lengths != length
@@ -142,91 +142,103 @@ class ColumnRepresentation:
         if bad.any():
             row = int(bad.argmax())
             got = int(rows.lengths[row])
-            reason = f"it has {got} values, where all records of the sample have {length}"
+            reason = f"it has {got} values, but all records of the sample have {length}"
             advice = 'pass ragged="object", "offsets" or "pad", or a larger sample='
             raise RowFault(
                 row, reason, feature=self.field.name, expected=length, got=got, advice=advice, error=SchemaError
             )
 
-    def _refuse_missing(self, valid: Array | None, what: str, *, maskable: bool = True) -> None:
+    def _refuse_missing(self, valid: Array | None, representation: str, *, maskable: bool = True) -> None:
         if valid is None or (maskable and self.options.missing == "mask"):
             return
         advice = (
-            'pass missing="mask", or a schema with a default' if maskable else 'pass ragged="object", where it is None'
+            'pass missing="mask", or a schema with a default' if maskable else 'pass ragged="object", which has None'
         )
-        reason = f"it has no value, and {what} has no place for that"
+        reason = f"it has no value, which {representation} cannot represent"
         row, name = int(valid.argmin()), self.field.name
         raise RowFault(row, reason, feature=name, expected="a value", advice=advice, error=FeatureNotFoundError)
 
 
 class TableRepresentation:
-    """The forms of the columns of a schema.
+    """How the columns of a schema are represented.
 
     Parameters
     ----------
     schema : pyarrow.Schema
     options : FormOptions
-    whole : bool
+    complete : bool
         See `ColumnRepresentation`.
     lengths : dict of str to int
-        Columns of lists that are to be stacked, with the number of values that each list has to have.
+        Columns of lists that are to be stacked, with the number of values required of each list.
 
     Attributes
     ----------
     fields : list of pyarrow.Field
-        One for each column, structs taken apart.
+        One for each column, with the fields of structs as columns.
 
     Raises
     ------
     SchemaError
-        A column has no form, or two arrays would have one name.
+        A column cannot be represented, or two arrays would have the same name.
     """
 
     def __init__(
-        self, schema: pa.Schema, options: RepresentationOptions, *, whole: bool, lengths: dict[str, int] | None = None
+        self,
+        schema: pa.Schema,
+        options: RepresentationOptions,
+        *,
+        complete: bool,
+        lengths: dict[str, int] | None = None,
     ) -> None:
         self.fields = leaf_fields(schema)
-        self._forms = [
-            ColumnRepresentation(f, options, whole, (lengths or {}).get(f.name), Images.of(f), options.thread_count)
-            for f in self.fields
+        self._columns = [
+            ColumnRepresentation(
+                field,
+                options,
+                complete,
+                (lengths or {}).get(field.name),
+                ImageDecoder.for_field(field),
+                options.thread_count,
+            )
+            for field in self.fields
         ]
         _refuse_nested(self.fields, options.ragged)
-        _refuse_doubles(self.fields)
+        _refuse_duplicates(self.fields)
 
     @property
     def has_images(self) -> bool:
-        """Whether any column is decoded."""
-        return any(form.images is not None for form in self._forms)
+        """Whether any column has images to decode."""
+        return any(column.decoder is not None for column in self._columns)
 
-    def settle(self, batches: list[pa.RecordBatch]) -> list[ColumnArrays]:
-        """The columns of all batches together, which the list then holds no longer.
+    def represent(self, batches: list[pa.RecordBatch]) -> list[ColumnArrays]:
+        """Join and represent the columns of all batches; empties the list, to free memory.
 
         Raises
         ------
         RowFault
-            Of several the one of the first row; the row counts through all batches.
+            The fault of the first bad row, numbered through all batches.
         """
-        columns = [leaf_arrays(batch) for batch in batches]
+        parts = [leaf_arrays(batch) for batch in batches]
         batches.clear()
-        settled, first = [], None
-        for at, form in enumerate(self._forms):
+        arrays, fault = [], None
+        for i, column in enumerate(self._columns):
             try:
-                settled.append(form.settle(_rows(form, [column[at] for column in columns])))
+                arrays.append(column.represent(_join(column, [part[i] for part in parts])))
             except RowFault as error:
-                if first is None or error.row < first.row:
-                    first = error
-            for column in columns:
-                column[at] = None  # each column may be a copy: two at a time are enough
-        if first is not None:
-            raise first
-        return settled
+                if fault is None or error.row < fault.row:
+                    fault = error
+            for part in parts:
+                part[i] = None  # free it: representing a column may have copied it
+        if fault is not None:
+            raise fault
+        return arrays
 
 
-def _rows(form: ColumnRepresentation, arrays: list[pa.Array]) -> Rows:
+def _join(column: ColumnRepresentation, arrays: list[pa.Array]) -> Rows:
     parts, before = [], 0
     for array in arrays:
         try:
-            parts.append(form.rows(array))
+            parts.append(column.rows(array))
         except RowFault as error:
             error.row += before
             raise
@@ -234,32 +246,32 @@ def _rows(form: ColumnRepresentation, arrays: list[pa.Array]) -> Rows:
     return joined(parts)
 
 
-def cut(columns: list[ColumnArrays], begin: int, end: int) -> dict[str, Any]:
+def slice_columns(columns: list[ColumnArrays], begin: int, end: int) -> dict[str, Any]:
     """The arrays of the rows [begin, end) of all columns.
 
     Raises
     ------
     SchemaError
-        Two have one name.
+        Two arrays have the same name.
     """
-    found: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for column in columns:
-        if column.plain is not None and column.name not in found:  # the way of most columns, once for every batch
-            found[column.name] = column.plain[begin:end]
+        if column.unmasked is not None and column.name not in arrays:  # the fast path: this runs for every batch
+            arrays[column.name] = column.unmasked[begin:end]
             continue
-        for name, array in column.cut(begin, end).items():
-            if name in found:
+        for name, array in column.slice(begin, end).items():
+            if name in arrays:
                 raise SchemaError(
                     f'two arrays would have the name "{name}"',
                     feature=name,
-                    advice='leave one out by columns=, or pass ragged="object"',
+                    advice='exclude one with columns=, or pass ragged="object"',
                 )
-            found[name] = array
-    return found
+            arrays[name] = array
+    return arrays
 
 
-def plain_options(options: RepresentationOptions) -> ReadOptions:
-    """The part of the options that any reader has."""
+def reader_options(options: RepresentationOptions) -> ReadOptions:
+    """The subset of the options that readers have."""
     return ReadOptions(**{f.name: getattr(options, f.name) for f in fields(ReadOptions)})
 
 
@@ -272,17 +284,17 @@ def _refuse_nested(fields: list[pa.Field], ragged: str | None) -> None:
         value = field.type.value_type
         if (is_list_like(value) and not pa.types.is_fixed_size_list(value)) or is_variable_shape_tensor(value):
             raise SchemaError(
-                f"lists of lists have no form as ragged={ragged!r}",
+                f"ragged={ragged!r} cannot represent lists of lists",
                 feature=field.name,
                 got=str(field.type),
-                advice='leave it out by columns=, or pass ragged="object"',
+                advice='exclude it with columns=, or pass ragged="object"',
             )
 
 
-def _refuse_doubles(fields: list[pa.Field]) -> None:
+def _refuse_duplicates(fields: list[pa.Field]) -> None:
     names = [field.name for field in fields]
     for name in names:
         if names.count(name) > 1:
             raise SchemaError(
-                f'two columns would have the name "{name}"', feature=name, advice="leave one out by columns="
+                f'two columns would have the name "{name}"', feature=name, advice="exclude one with columns="
             )

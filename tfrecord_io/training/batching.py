@@ -73,7 +73,7 @@ class Batching:
     Parameters
     ----------
     epochs : Epochs
-    forms : Forms
+    forms : TableRepresentation
     options : IterOptions
     seed : int
     """
@@ -188,7 +188,7 @@ class Batching:
             rows, error = len(part), None
             while True:
                 try:
-                    columns = self._forms.settle([part.cut(0, rows).rows])
+                    columns = self._forms.represent([part.cut(0, rows).rows])
                     break
                 except RowFault as fault:  # once more, without the rows from there on
                     origin = stream.origin(int(part.numbers[fault.row]))

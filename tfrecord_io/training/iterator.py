@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.arrays.representation import TableRepresentation, cut, plain_options
+from tfrecord_io.arrays.representation import TableRepresentation, reader_options, slice_columns
 from tfrecord_io.errors import StoppedEarlyWarning, warn
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, IterOptions
@@ -50,10 +50,12 @@ class ArrayIterator:
     def __init__(self, path: Any, options: IterOptions) -> None:
         self._path, self._options = path, options
         threads = options.thread_count
-        self._reading = replace(plain_options(options), batch_size=_UNIT_ROWS, batch_bytes=_UNIT_BYTES, threads=threads)
-        self._session = _opened(path, replace(plain_options(options), threads=threads))
+        self._reading = replace(
+            reader_options(options), batch_size=_UNIT_ROWS, batch_bytes=_UNIT_BYTES, threads=threads
+        )
+        self._session = _opened(path, replace(reader_options(options), threads=threads))
         lengths = sample_lengths(self._session, options, self._reading)
-        self._forms = TableRepresentation(self._session.schema, options, whole=False, lengths=lengths)
+        self._forms = TableRepresentation(self._session.schema, options, complete=False, lengths=lengths)
         self._schemaless = (
             None if self._forms.fields else self._session.failed
         )  # damage before any record showed a column
@@ -133,7 +135,7 @@ class ArrayIterator:
                 self._advance()
             begin = self._given
             end = min(begin + self._options.batch_size, self._chunk.rows)
-            batch = cut(self._chunk.columns, begin, end)
+            batch = slice_columns(self._chunk.columns, begin, end)
             self._given = end
             return batch
 
