@@ -70,6 +70,11 @@ def shape_ranges(least: tuple[int, ...] | None, most: tuple[int, ...] | None) ->
     return "[" + ", ".join(ranges(low, high) for low, high in zip(least or (), most or (), strict=True)) + "]"
 
 
+def error_dict(error: Exception | None) -> dict[str, str] | None:
+    """Class and message of an error, for JSON."""
+    return None if error is None else {"class": type(error).__name__, "message": str(error)}
+
+
 def _short_bytes(value: bytes, width: int) -> str:
     """As text if it is short and printable, else its length and first bytes."""
     if len(value) <= width and value.isascii() and value.decode().isprintable():

@@ -189,7 +189,7 @@ def test_index_writes_one_beside_each_file(run, words: Path) -> None:
 def test_index_check_tells_what_does_not_fit(run, words: Path) -> None:
     missing = run("index", "--check", words)
     assert missing.exit_code == 1
-    assert "there is no index beside the file" in missing.stderr
+    assert "the file has no index" in missing.stderr
     run("index", words)
     assert run("index", "--check", words).exit_code == 0
     tfr.write_tfrecord({"id": [1]}, words)

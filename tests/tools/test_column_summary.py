@@ -14,11 +14,11 @@ from tfrecord_io.arrow.tensor_builder import from_cells
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema.tensor_types import mark, tensor_type
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.tools.column_summary import DISTINCT_LIMIT, ColumnGatherer, ColumnSummary
+from tfrecord_io.tools.column_summary import DISTINCT_LIMIT, ColumnAccumulator, ColumnSummary
 
 
 def summary(array: pa.Array, pieces: int = 1) -> ColumnSummary:
-    gatherer = ColumnGatherer("x", array.type)
+    gatherer = ColumnAccumulator("x", array.type)
     size = math.ceil(len(array) / pieces) or 1
     for begin in range(0, len(array), size):
         gatherer.add(array.slice(begin, size))
@@ -110,7 +110,7 @@ def test_tensors_are_lists_of_their_values(
         np.arange(a * b).reshape(a, b).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype) for a, b in shapes
     ]
     column, of = from_cells([*arrays, None])
-    gatherer = ColumnGatherer("x", column.type, mark(of))
+    gatherer = ColumnAccumulator("x", column.type, mark(of))
     for piece in (column[:1], column[1:]):
         gatherer.add(piece)
     found = gatherer.summary()

@@ -17,20 +17,20 @@ def test_the_index_of_golden_files(engine: str, data: Path, tmp_path: Path) -> N
     for name in ("tutorial", "ragged", "empty"):
         path = tmp_path / f"{name}.tfrecord"
         path.write_bytes((data / path.name).read_bytes())
-        (found,) = write_indexes(path)
-        assert found.records == tfr.count_records(path, check_crc=True)
-        assert check_indexes(path) == [found]
+        (index,) = write_indexes(path)
+        assert index.records == tfr.count_records(path, check_crc=True)
+        assert check_indexes(path) == [index]
 
 
 def test_several_files(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
     tfr.write_tfrecord({"x": [1, 2, 3]}, tmp_path / "b.tfrecord", write_index=True)
-    assert [(found.records, found.error and type(found.error)) for found in check_indexes(tmp_path)] == [
+    assert [(index.records, index.error and type(index.error)) for index in check_indexes(tmp_path)] == [
         (0, tfr.CorruptRecordError),
         (3, None),
     ]
-    assert [found.index for found in write_indexes(tmp_path)] == [f"{tmp_path}/{name}.tfrecord.index" for name in "ab"]
-    assert [found.records for found in check_indexes(tmp_path)] == [2, 3]
+    assert [index.index for index in write_indexes(tmp_path)] == [f"{tmp_path}/{name}.tfrecord.index" for name in "ab"]
+    assert [index.records for index in check_indexes(tmp_path)] == [2, 3]
 
 
 def test_compressed_files_are_refused(tmp_path: Path) -> None:
@@ -55,10 +55,10 @@ def test_check_looks_at_every_header(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"x" * 10] * 5)
     for text in ("0 26\n26 52\n78 26\n104 26\n", "0 26\n26 30\n56 22\n78 26\n104 26\n"):
         (tmp_path / "a.tfrecord.index").write_text(text)
-        (found,) = check_indexes(path)
-        assert "it ends record 1 at byte" in str(found.error)
+        (index,) = check_indexes(path)
+        assert "record 1 ends at byte" in str(index.error)
     (tmp_path / "a.tfrecord.index").write_text("0 26\n26 16\n42 16\n58 20\n78 26\n104 26\n")
-    assert "it ends record 1 at byte 42, the file at byte 52" in str(check_indexes(path)[0].error)
+    assert "record 1 ends at byte 42 in the index, at byte 52 in the file" in str(check_indexes(path)[0].error)
 
 
 def test_a_report_is_a_dict_for_programs(tmp_path: Path) -> None:
@@ -68,8 +68,5 @@ def test_a_report_is_a_dict_for_programs(tmp_path: Path) -> None:
         "index": None,
         "records": 0,
         "bytes": 19,
-        "error": {
-            "class": "CorruptRecordError",
-            "message": f"{path}: there is no index beside the file; write it: tfr index",
-        },
+        "error": {"class": "CorruptRecordError", "message": f"{path}: the file has no index; write one with tfr index"},
     }

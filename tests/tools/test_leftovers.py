@@ -113,7 +113,7 @@ def test_shards_that_were_never_published_are_found_and_those_a_manifest_awaits_
 
 
 def test_stores_that_keep_nothing_say_so(gcs: Bucket) -> None:
-    with pytest.raises(ValueError, match="keeps nothing"):
+    with pytest.raises(ValueError, match="leave nothing behind"):
         clean(gcs.url(), storage_options=gcs.storage_options)
 
 

@@ -1,4 +1,4 @@
-"""What a column holds, gathered batch by batch in bounded memory."""
+"""Statistics of a column, accumulated batch by batch in bounded memory."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
 
-DISTINCT_LIMIT = 1000  # more distinct values than this are not counted on
-EXAMPLE_ROWS = 16  # an example is looked for among so many
-DISTINCT_BYTES = 64  # values longer than this on average are not told apart: images, blobs
+DISTINCT_LIMIT = 1000  # more distinct values than this are not counted
+EXAMPLE_ROWS = 16  # number of rows searched for an example
+DISTINCT_BYTES = 64  # longer values on average, such as images, are not compared
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSummary:
     """One column of a description.
 
-    ``minimum``, ``maximum`` and ``mean`` are those of the values, lists taken apart, NaN left out; ``None`` where the type has no
-    order of numbers. ``min_length`` and ``max_length`` count values in lists, characters in text, bytes in binary.
-    ``min_shape`` and ``max_shape`` are the least and greatest length of each axis of tensors.
+    ``minimum``, ``maximum`` and ``mean`` are those of the values, including the values in lists, without NaN; None for
+    types that are not ordered like numbers. ``min_length`` and ``max_length`` count values in lists, characters in
+    text, bytes in binary. ``min_shape`` and ``max_shape`` are the smallest and largest size of each axis of tensors.
     """
 
     name: str
@@ -42,19 +42,19 @@ class ColumnSummary:
     max_length: int | None = None
     min_shape: tuple[int, ...] | None = None
     max_shape: tuple[int, ...] | None = None
-    distinct: int | None = None  # None: not counted, or more than can be
-    example: Any = None  # an early value, not an empty one if there is another
+    distinct: int | None = None  # None: not counted, or more than DISTINCT_LIMIT
+    example: Any = None  # an early value, preferably not empty
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-class ColumnGatherer:
-    """Takes a column's arrays one after the other and gives its `ColumnSummary`.
+class ColumnAccumulator:
+    """Accumulates the arrays of a column and returns its `ColumnSummary`.
 
-    >>> gatherer = ColumnGatherer("x", pa.int32())
-    >>> gatherer.add(pa.array([3, None, 4], pa.int32()))
-    >>> summary = gatherer.summary()
+    >>> accumulator = ColumnAccumulator("x", pa.int32())
+    >>> accumulator.add(pa.array([3, None, 4], pa.int32()))
+    >>> summary = accumulator.summary()
     >>> summary.nulls, summary.minimum, summary.maximum, summary.mean
     (1, 3, 4, 3.5)
     """
@@ -82,10 +82,10 @@ class ColumnGatherer:
         if is_any_tensor(self.type):
             self._add_tensors(present)
             return
-        if self.example is None or _is_empty(self.example):  # the next piece may show more
+        if self.example is None or _is_empty(self.example):
             self.example = _example(present)
         values = plain(present)
-        if is_list_like(values.type):  # the lengths of lists of texts are those of the lists
+        if is_list_like(values.type):
             self._add_lengths(pc.list_value_length(values))
             self.distinct = None
         elif is_text_or_bytes(values.type):
@@ -180,7 +180,7 @@ def _is_empty(value: Any) -> bool:
 
 
 def plain(array: pa.Array) -> pa.Array:
-    """Take off what is wrapped around values: extension types and dictionaries."""
+    """The values without extension types and dictionaries."""
     if isinstance(array, pa.ExtensionArray):
         return plain(array.storage)
     if pa.types.is_dictionary(array.type):
@@ -189,19 +189,16 @@ def plain(array: pa.Array) -> pa.Array:
 
 
 def extremes(values: pa.Array) -> tuple[Any, Any]:
-    """Least and greatest of some values; of dates and times by their numbers, as Arrow has no kernel for durations."""
-    kind = values.type
-    if pa.types.is_temporal(kind):
-        values = values.view(pa.int32() if kind.bit_width == 32 else pa.int64())
+    """Minimum and maximum; for dates and times those of their numbers, as Arrow has no kernel for durations."""
+    type_ = values.type
+    if pa.types.is_temporal(type_):
+        values = values.view(pa.int32() if type_.bit_width == 32 else pa.int64())
     ends = pc.min_max(values)
-    return ends["min"].cast(kind).as_py(), ends["max"].cast(kind).as_py()
+    return ends["min"].cast(type_).as_py(), ends["max"].cast(type_).as_py()
 
 
-def is_ordered(kind: pa.DataType) -> bool:
-    is_number = (
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
-    )
-    return is_number or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind))
+def is_ordered(type_: pa.DataType) -> bool:
+    """Whether values are ordered like numbers."""
+    t = pa.types
+    is_number = t.is_integer(type_) or t.is_floating(type_) or t.is_boolean(type_) or t.is_decimal(type_)
+    return is_number or (t.is_temporal(type_) and not t.is_interval(type_))

@@ -1,4 +1,4 @@
-"""How many records files hold, by the cheapest way that knows it."""
+"""Count the records of files, by the cheapest method that applies to each."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def count_records(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
 ) -> int:
-    """Count the records of files, without decoding them; payloads may be of any content.
+    """Count the records of files, without decoding them; payloads may have any content.
 
-    The number is that of a dataset's manifest, if there is one, which `verify` holds against the records; else that of the index
-    beside a file, else that of TFDS's ``dataset_info.json``, else of the headers, from one to the next. A compressed file
-    without a manifest is read through.
+    The number comes from the dataset's manifest, if there is one (`verify` checks it against the records); else from
+    the index of a file, from the ``dataset_info.json`` of TFDS, or from the headers, reading one after the other.
+    Compressed files without a manifest are read completely.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def count_records(
     compression : {"infer", "gzip", "zlib", "zstd"} or None
         As in `read_tfrecord`.
     check_crc : bool
-        True reads every payload and checks it, whatever is said beside the files.
+        True reads and checks every payload, and ignores manifests and indexes.
     max_record_bytes : int
         A longer record is an error.
     allow_missing_shards, storage_options, filesystem
@@ -56,7 +56,8 @@ def count_records(
     Raises
     ------
     CorruptRecordError, TruncatedRecordError, CompressionError
-        A file is damaged; ``records_intact`` counts the records of that file before the damage. Or its index does not fit it.
+        A file is damaged, and ``records_intact`` is the number of its records before the damage; or a file differs from
+        its index.
 
     Examples
     --------
@@ -71,24 +72,23 @@ def count_records(
     count = _Count(compression, max_record_bytes, check_crc)
     if check_crc:
         return _by_reading(sources, count)
-    beside: Sequence[Source | None] = find_indexes(sources) if count.may_be_plain else [None] * len(sources)
-    known = [_records(source, index, count) for source, index in zip(sources, beside, strict=True)]
-    return sum(filter(None, known)) + _by_reading(
-        [s for s, records in zip(sources, known, strict=True) if records is None], count
-    )
+    indexes: Sequence[Source | None] = find_indexes(sources) if count.may_be_plain else [None] * len(sources)
+    numbers = [_records(source, index, count) for source, index in zip(sources, indexes, strict=True)]
+    unknown = [source for source, number in zip(sources, numbers, strict=True) if number is None]
+    return sum(filter(None, numbers)) + _by_reading(unknown, count)
 
 
-_LARGE_BYTES = 8 << 20  # a file where going from header to header pays
+_LARGE_BYTES = 8 << 20  # reading only headers pays for larger remote files
 
 
 @dataclass
 class _Count:
-    """What all the ways go by."""
+    """What all methods need."""
 
     compression: str | None
     max_record_bytes: int
     check_crc: bool = False
-    said: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # by folder: what TFDS says of its files
+    shard_lengths: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # of TFDS, by folder
 
     @property
     def may_be_plain(self) -> bool:
@@ -96,7 +96,7 @@ class _Count:
 
 
 def _records(source: Source, index: Source | None, count: _Count) -> int | None:
-    return next((records for way in WAYS if (records := way(source, index, count)) is not None), None)
+    return next((records for method in METHODS if (records := method(source, index, count)) is not None), None)
 
 
 def _from_manifest(source: Source, index: Source | None, count: _Count) -> int | None:
@@ -107,9 +107,9 @@ def _from_index(source: Source, index: Source | None, count: _Count) -> int | No
     if index is None:
         return None
     with open_ranges(source) as ranges:
-        found = read_index(index, source, ranges)
-    too_long = len(found) > 0 and int(found.sizes.max()) > count.max_record_bytes + FRAME_BYTES
-    return None if too_long else len(found)  # the headers tell which it is
+        records = read_index(index, source, ranges)
+    too_long = len(records) > 0 and int(records.sizes.max()) > count.max_record_bytes + FRAME_BYTES
+    return None if too_long else len(records)  # counting by headers raises the error
 
 
 def _from_tfds(source: Source, index: Source | None, count: _Count) -> int | None:
@@ -118,27 +118,25 @@ def _from_tfds(source: Source, index: Source | None, count: _Count) -> int | Non
     fs, path = (None, source.path) if source.remote is None else source.remote
     folder, _, name = path.rpartition("/")
     key = (id(fs), folder)
-    if key not in count.said:
-        count.said[key] = _said(folder or ("/" if path.startswith("/") else "."), fs)
-    return count.said[key].get(name)
+    if key not in count.shard_lengths:
+        count.shard_lengths[key] = _shard_lengths(folder or ("/" if path.startswith("/") else "."), fs)
+    return count.shard_lengths[key].get(name)
 
 
-def _said(folder: str, fs: Any) -> dict[str, int]:
+def _shard_lengths(folder: str, fs: Any) -> dict[str, int]:
     try:
         return shard_lengths(folder, filesystem=fs)
     except PermissionError:
-        return {}  # what a bucket that must not be listed says of a name that is not there
+        return {}  # the response of a bucket without permission to list, for a name that does not exist
     except SchemaError as error:
-        warn(
-            f"{printable(folder)}: its dataset_info.json cannot be used ({error}); the records are counted",
-            SchemaWarning,
-        )
+        text = f"{printable(folder)}: its dataset_info.json cannot be used ({error}); the records are counted"
+        warn(text, SchemaWarning)
         return {}
 
 
 def _by_headers(source: Source, index: Source | None, count: _Count) -> int | None:
-    """Payloads are passed over where they are large; the files that have places to go to."""
-    small_remote = source.remote is not None and (source.size or 0) < _LARGE_BYTES  # many of them are read side by side
+    """Count from the headers, skipping the payloads, for files with random access."""
+    small_remote = source.remote is not None and (source.size or 0) < _LARGE_BYTES  # reading many in parallel is faster
     if not source.size or source.span is not None or small_remote or not count.may_be_plain:
         return None
     with open_ranges(source) as ranges:
@@ -148,11 +146,11 @@ def _by_headers(source: Source, index: Source | None, count: _Count) -> int | No
 
 
 def _by_reading(sources: list[Source], count: _Count) -> int:
-    """All that no way knows is read through."""
+    """Count by reading the files completely."""
     step = scan_step(get_engine(), check_crc=count.check_crc, max_record_bytes=count.max_record_bytes)
     records = 0
-    with SourcePrefetcher(sources) as upcoming:
-        for source in upcoming:
+    with SourcePrefetcher(sources) as prefetched:
+        for source in prefetched:
             file = RecordFile(source, count.compression)
             try:
                 records += walk(file, step)[0]
@@ -161,7 +159,7 @@ def _by_reading(sources: list[Source], count: _Count) -> int:
     return records
 
 
-Way = Callable[[Source, Source | None, _Count], int | None]
-"""Takes (file, index beside it, what to go by), gives the number of records, or None where it does not know."""
+Method = Callable[[Source, Source | None, _Count], int | None]
+"""Takes a file, its index, and the options; returns the number of records, or None if the method does not apply."""
 
-WAYS: tuple[Way, ...] = (_from_manifest, _from_index, _from_tfds, _by_headers)  # the first that knows it counts
+METHODS: tuple[Method, ...] = (_from_manifest, _from_index, _from_tfds, _by_headers)  # the first that applies is used

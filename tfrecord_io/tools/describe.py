@@ -1,4 +1,4 @@
-"""What files hold, column by column: types, missing values, ranges, lengths."""
+"""A description of each column of files: type, missing values, range, lengths."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.tools.column_summary import ColumnGatherer, ColumnSummary
+from tfrecord_io.tools.column_summary import ColumnAccumulator, ColumnSummary
 
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What `describe` found. ``str()`` is a table, `to_dict` is for programs."""
+    """The result of `describe`; ``str()`` is a table."""
 
     records: int
     columns: tuple[ColumnSummary, ...]
@@ -27,7 +27,7 @@ class Description:
         return f"{self.records:,} records\n\n{plain_table(HEADINGS, self.rows())}"
 
     def rows(self) -> list[tuple[str, ...]]:
-        """One row of text a column, in the order of `HEADINGS`."""
+        """Rows of text, one per column, in the order of `HEADINGS`."""
         return [
             (
                 printable(c.name) or '""',
@@ -60,13 +60,13 @@ def describe(path: Any, **keywords: Any) -> Description:
     Returns
     -------
     Description
-        Records and a `ColumnSummary` per column: type, nulls, minimum, maximum and mean of numbers (NaN left out), lengths of
-        text, bytes and lists, number of distinct values where it is at most 1,000, an example.
+        The number of records, and a `ColumnSummary` per column: type, nulls, minimum, maximum and mean of numbers
+        (without NaN), lengths of text, bytes and lists, number of distinct values up to 1,000, an example.
 
     Raises
     ------
     TFRecordError
-        As `open_reader`; nothing is described of damaged files.
+        As in `open_reader`; damaged files are not described.
 
     Examples
     --------
@@ -77,9 +77,9 @@ def describe(path: Any, **keywords: Any) -> Description:
     """
     records = 0
     with Reader(path, ReadOptions.of({"sample": "all", **keywords})) as reader:
-        gatherers = [ColumnGatherer(field.name, field.type, field.metadata) for field in reader.schema]
+        accumulators = [ColumnAccumulator(field.name, field.type, field.metadata) for field in reader.schema]
         for batch in reader:
             records += batch.num_rows
-            for gatherer, column in zip(gatherers, batch.columns, strict=True):
-                gatherer.add(column)
-    return Description(records, tuple(g.summary() for g in gatherers))
+            for accumulator, column in zip(accumulators, batch.columns, strict=True):
+                accumulator.add(column)
+    return Description(records, tuple(a.summary() for a in accumulators))

@@ -1,4 +1,4 @@
-"""Indexes of files: written beside them, and checked."""
+"""Write and check the indexes of files."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.display import error_dict
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.index import SUFFIX, Index, find_indexes, read_index, scan_index
 from tfrecord_io.options import MAX_RECORD_BYTES
@@ -19,17 +20,16 @@ from tfrecord_io.storage.write.atomic import open_output
 
 @dataclass(frozen=True, slots=True)
 class FileIndex:
-    """The index of one file: what it says, or what is wrong with it."""
+    """The index of one file."""
 
     path: str
-    index: str | None  # path of the index; None: there is none
+    index: str | None  # path of the index, if it exists
     records: int
     bytes: int  # of the file
     error: TFRecordError | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        error = None if self.error is None else {"class": type(self.error).__name__, "message": str(self.error)}
-        return {**{name: getattr(self, name) for name in ("path", "index", "records", "bytes")}, "error": error}
+        return {**{name: getattr(self, name) for name in self.__slots__}, "error": error_dict(self.error)}
 
 
 def write_indexes(
@@ -40,7 +40,7 @@ def write_indexes(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
 ) -> list[FileIndex]:
-    """Write the index of each file beside it, as ``<path>.index``; only headers are looked at.
+    """Write the index of each file to ``<path>.index``, by reading the headers of its records.
 
     Parameters
     ----------
@@ -60,29 +60,31 @@ def write_indexes(
     ValueError
         A file is compressed.
     CorruptRecordError, TruncatedRecordError
-        A file is damaged; it gets no index.
+        A file is damaged; no index is written for it.
 
     Examples
     --------
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord", embed_schema=False)
-    >>> [found.records for found in write_indexes("three.tfrecord")]
+    >>> [index.records for index in write_indexes("three.tfrecord")]
     [3]
     >>> print(open("three.tfrecord.index").read(), end="")
     0 30
     30 30
     60 30
     """
-    done = []
-    for source in resolve_inputs(
+    sources = resolve_inputs(
         path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards
-    ):
+    )
+    indexes = []
+    for source in sources:
         with open_plain(source, "an index") as ranges:
             index = scan_index(source.path, ranges, max_record_bytes)
-        with _open_beside(source) as output:
+        fs, target = source.remote or (None, source.path)
+        with open_output(target + SUFFIX, filesystem=fs) as output:
             output.write(index.to_text())
-        done.append(FileIndex(source.path, source.path + SUFFIX, len(index), index.end))
-    return done
+        indexes.append(FileIndex(source.path, source.path + SUFFIX, len(index), index.end))
+    return indexes
 
 
 def check_indexes(
@@ -93,7 +95,7 @@ def check_indexes(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
 ) -> list[FileIndex]:
-    """Hold the index beside each file against all of its headers; what is wrong is reported, not raised.
+    """Compare the index of each file with all of its headers; errors are reported, not raised.
 
     Parameters
     ----------
@@ -108,44 +110,38 @@ def check_indexes(
     --------
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "indexed.tfrecord", write_index=True)
-    >>> [found.error for found in check_indexes("indexed.tfrecord")]
+    >>> [index.error for index in check_indexes("indexed.tfrecord")]
     [None]
     """
     sources = resolve_inputs(
         path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards
     )
-    done = []
-    for source, beside in zip(sources, find_indexes(sources), strict=True):
+    checked = []
+    for source, file in zip(sources, find_indexes(sources), strict=True):
         with open_plain(source, "an index") as ranges:
             try:
-                index, error = _checked(source, beside, ranges, max_record_bytes), None
-            except TFRecordError as found:
-                index, error = Index.of_sizes([]), found
-            done.append(FileIndex(source.path, None if beside is None else beside.path, len(index), ranges.size, error))
-    return done
+                index, error = _check(source, file, ranges, max_record_bytes), None
+            except TFRecordError as raised:
+                index, error = Index.of_sizes([]), raised
+            checked.append(FileIndex(source.path, None if file is None else file.path, len(index), ranges.size, error))
+    return checked
 
 
-def _checked(source: Source, beside: Source | None, ranges: RandomAccessFile, max_record_bytes: int) -> Index:
-    if beside is None:
-        raise CorruptRecordError("there is no index beside the file", path=source.path, advice="write it: tfr index")
-    index = read_index(beside, source, ranges)
-    found = scan_index(source.path, ranges, max_record_bytes)
-    if len(index) != len(found) or not np.array_equal(index.bounds, found.bounds):
-        common = min(len(index), len(found)) + 1
-        record = int(np.argmax(np.append(index.bounds[:common] != found.bounds[:common], True))) - 1
+def _check(source: Source, file: Source | None, ranges: RandomAccessFile, max_record_bytes: int) -> Index:
+    """Read the index from `file`, and raise if it differs from the headers."""
+    if file is None:
+        raise CorruptRecordError("the file has no index", path=source.path, advice="write one with tfr index")
+    index = read_index(file, source, ranges)
+    actual = scan_index(source.path, ranges, max_record_bytes)
+    if len(index) != len(actual) or not np.array_equal(index.bounds, actual.bounds):
+        common = min(len(index), len(actual)) + 1
+        record = int(np.argmax(np.append(index.bounds[:common] != actual.bounds[:common], True))) - 1
         raise CorruptRecordError(
-            f"the index does not fit {source.path}: it ends record {record} at byte {index.bounds[record + 1]}, the file "
-            f"at byte {found.bounds[record + 1]}",
-            path=beside.path,
-            expected=len(found),
+            f"the index does not fit {source.path}: record {record} ends at byte {index.bounds[record + 1]} in the "
+            f"index, at byte {actual.bounds[record + 1]} in the file",
+            path=file.path,
+            expected=len(actual),
             got=len(index),
-            advice="write it anew: tfr index",
+            advice="write it again with tfr index",
         )
     return index
-
-
-def _open_beside(source: Source) -> Any:
-    if source.remote is None:
-        return open_output(source.path + SUFFIX)
-    fs, name = source.remote
-    return open_output(name + SUFFIX, filesystem=fs)

@@ -1,4 +1,4 @@
-"""What can be known of files without decoding them all."""
+"""Metadata of files, without decoding all of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tfrecord_io.storage.read.source import Source
 
 @dataclass(frozen=True)
 class FileMetadata:
-    """One file: its path, size in bytes (None where unknown) and compression (None for plain)."""
+    """One file: its path, size in bytes (None if unknown) and compression (None if plain)."""
 
     path: str
     bytes: int | None
@@ -29,7 +29,7 @@ class FileMetadata:
 
 @dataclass(frozen=True)
 class Metadata:
-    """What `read_metadata` found.
+    """The result of `read_metadata`.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Metadata:
     bytes : int or None
         Of all files together.
     records : int or None
-        Where they are known without reading the files through: a manifest or an empty file says so.
+        If known without reading the files: from a manifest, or because the files are empty.
     schema : pyarrow.Schema
     schema_source : str
         "embedded" in the first file, or "companions" or "inferred" from a sample.
@@ -65,16 +65,14 @@ def read_metadata(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
 ) -> Metadata:
-    """Files, sizes, compression and schema of a dataset.
+    """Read the files, sizes, compression and schema of a dataset.
 
     Parameters
     ----------
     path
-        As in `tfrecord_io.read_table`, but no file object.
-    allow_missing_shards : bool
-        Accept shard names with an index missing or twice.
-    storage_options, filesystem
-        For fsspec.
+        As in `tfrecord_io.read_table`, except file objects.
+    allow_missing_shards, storage_options, filesystem
+        As in `tfrecord_io.read_table`.
 
     Returns
     -------
@@ -91,8 +89,8 @@ def read_metadata(
     --------
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"n": [1, 2, 3]}, "numbers.tfrecord")
-    >>> found = tfr.read_metadata("numbers.tfrecord")
-    >>> found.schema_source, found.schema.names, found.files[0].compression
+    >>> metadata = tfr.read_metadata("numbers.tfrecord")
+    >>> metadata.schema_source, metadata.schema.names, metadata.files[0].compression
     ('embedded', ['n'], None)
     """
     sources = resolve_inputs(
@@ -101,18 +99,13 @@ def read_metadata(
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
     files = []
-    with SourcePrefetcher(sources, heads=True) as upcoming:
-        for source in upcoming:
-            opened = RecordFile(source)
-            files.append(FileMetadata(source.path, source.size, opened.compression))
-            opened.close()
-    keywords = {
-        "storage_options": storage_options,
-        "filesystem": filesystem,
-        "allow_missing_shards": allow_missing_shards,
-        "threads": 1,
-    }
-    with Reader(sources, ReadOptions.of(keywords)) as reader:
+    with SourcePrefetcher(sources, heads=True) as prefetched:
+        for source in prefetched:
+            file = RecordFile(source)
+            files.append(FileMetadata(source.path, source.size, file.compression))
+            file.close()
+    keywords = {"storage_options": storage_options, "filesystem": filesystem, "threads": 1}
+    with Reader(sources, ReadOptions.of({**keywords, "allow_missing_shards": allow_missing_shards})) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
     sizes = [file.bytes for file in files]
     total = None if None in sizes else sum(size for size in sizes if size is not None)
@@ -120,6 +113,6 @@ def read_metadata(
 
 
 def _records(sources: Sequence[Source]) -> int | None:
-    """What manifests say, where they speak of all files."""
+    """The number of records, if manifests list all files."""
     counts = [source.shard.file.records for source in sources if source.shard is not None]
     return sum(counts) if len(counts) == len(sources) else None

@@ -1,4 +1,4 @@
-"""Whether files are sound: every checksum, and that every record parses."""
+"""Verify files: check every checksum, and parse every record."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tfrecord_io.display import error_dict
 from tfrecord_io.engine.contract import Decoder, Fault, Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, TFRecordError, printable
@@ -17,33 +18,26 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
 
-_PIECE = 1 << 20
+_BUFFER_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class FileCheck:
-    """What `verify` found in one file."""
+    """The result of `verify` for one file."""
 
     path: str
-    records: int  # intact ones: all, or those before the error
-    bytes: int  # of them, uncompressed
-    record_type: str  # what they were parsed as; "bytes": only framing was checked
+    records: int  # number of intact records before the error, if any
+    bytes: int  # of these records, uncompressed
+    record_type: str  # as which records were parsed; "bytes": only framing was checked
     error: TFRecordError | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        error = None if self.error is None else {"class": type(self.error).__name__, "message": str(self.error)}
-        return {
-            "path": self.path,
-            "records": self.records,
-            "bytes": self.bytes,
-            "record_type": self.record_type,
-            "error": error,
-        }
+        return {**{name: getattr(self, name) for name in self.__slots__}, "error": error_dict(self.error)}
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """What `verify` found. ``str()`` is a sentence and a line for each bad file, `to_dict` is for programs."""
+    """The result of `verify`; ``str()`` is a summary, with a line for each bad file."""
 
     files: tuple[FileCheck, ...]
 
@@ -60,12 +54,8 @@ class VerifyReport:
         return sum(file.bytes for file in self.files)
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "ok": self.ok,
-            "records": self.records,
-            "bytes": self.bytes,
-            "files": [file.to_dict() for file in self.files],
-        }
+        files = [file.to_dict() for file in self.files]
+        return {"ok": self.ok, "records": self.records, "bytes": self.bytes, "files": files}
 
     def __str__(self) -> str:
         bad = [file for file in self.files if file.error is not None]
@@ -85,21 +75,22 @@ def verify(
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
 ) -> VerifyReport:
-    """Check every record of files, and what a manifest says of them; bad data is reported, not raised.
+    """Check every record of files, and compare the files with their manifest; bad data is reported, not raised.
 
     Parameters
     ----------
     path : str, os.PathLike, list or binary file object
         As in `read_tfrecord`.
     record_type : {"example", "sequence_example", "bytes"}, optional
-        What a record must be; "bytes" checks framing alone. Without it, records must parse as Examples or SequenceExamples.
+        Expected type of the records; "bytes" checks only framing. By default, records must parse as Examples or
+        SequenceExamples.
     compression, max_record_bytes, allow_missing_shards, storage_options, filesystem
         As in `read_tfrecord`.
 
     Returns
     -------
     VerifyReport
-        ``ok``, ``records``, ``bytes`` and a `FileCheck` per file, with the first error in it.
+        ``ok``, ``records``, ``bytes``, and a `FileCheck` per file with its first error.
 
     Examples
     --------
@@ -118,8 +109,8 @@ def verify(
         allow_missing_shards=allow_missing_shards,
         check_sizes=False,
     )
-    with SourcePrefetcher(sources) as upcoming:
-        return VerifyReport(tuple(_check(source, record_type, compression, max_record_bytes) for source in upcoming))
+    with SourcePrefetcher(sources) as prefetched:
+        return VerifyReport(tuple(_check(source, record_type, compression, max_record_bytes) for source in prefetched))
 
 
 def _check(source: Source, record_type: str | None, compression: str | None, max_record_bytes: int) -> FileCheck:
@@ -134,24 +125,23 @@ def _check(source: Source, record_type: str | None, compression: str | None, max
         step = _parse_step(decoder)
     records, size, error = _run(source, compression, step)
     if error is None and decoder is not None and record_type is None and 0 < decoder.seen == decoder.foreign:
-        reason = "no record holds a feature: these are no Examples"
-        error = DecodeError(
-            reason, path=source.path, records_intact=0, advice='other messages and plain bytes pass record_type="bytes"'
-        )
+        reason = "the files are not Examples: no record has a feature"
+        advice = 'other messages and plain bytes pass record_type="bytes"'
+        error = DecodeError(reason, path=source.path, records_intact=0, advice=advice)
         records = size = 0
     if error is None and source.shard is not None:
-        error = _misfit(source, records)
+        error = _manifest_error(source, records)
     parsed_as = "bytes" if decoder is None else "sequence_example" if decoder.sequence else "example"
     return FileCheck(source.path, records, size, parsed_as, error)
 
 
-def _misfit(source: Source, records: int) -> TFRecordError | None:
-    """What a file has other than its manifest says: records, size or checksum."""
+def _manifest_error(source: Source, records: int) -> TFRecordError | None:
+    """An error if records, size or checksum of a file differ from its manifest."""
     assert source.shard is not None
     raw = source.open()
     try:
         crc = size = 0
-        buffer = memoryview(bytearray(_PIECE))
+        buffer = memoryview(bytearray(_BUFFER_BYTES))
         while n := raw.readinto(buffer):
             crc, size = get_engine().crc32c(buffer[:n], crc), size + n
         source.shard.refuse_count(records, source.path)
@@ -179,7 +169,7 @@ def _run(source: Source, compression: str | None, step: Step) -> tuple[int, int,
 
 
 def _parse_step(decoder: Decoder) -> Step:
-    """The step that parses payloads, all of their values, and drops them."""
+    """A step that parses all values of the payloads and discards them."""
 
     def step(data: Any, final: bool) -> tuple[int, int, Fault | None]:
         progress = decoder.feed(data, final=final)
