@@ -1,4 +1,4 @@
-"""One record by hand: the tutorial's helpers, a dict to bytes and back."""
+"""Single records: the tutorial's helpers, and dicts encoded and decoded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def type_name(value: object) -> str:
 
 
 class Tensor:
-    """What an eager tensor looks like to the helpers."""
+    """Has the part of an eager tensor's interface that the helpers use."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -59,20 +59,20 @@ INTEGERS = [
 
 
 @pytest.mark.parametrize(("value", "expected"), INTEGERS, ids=type_name)
-def test_int64_feature_takes_every_integer(value: Any, expected: list[int]) -> None:
+def test_int64_feature_accepts_every_integer_type(value: Any, expected: list[int]) -> None:
     feature = int64_feature(value)
     assert feature.WhichOneof("kind") == "int64_list"
     assert list(feature.int64_list.value) == expected
 
 
 @pytest.mark.parametrize("value", [1.0, "1", b"1", None, np.float32(1), np.array([1.0]), [1, 2.0], {1}], ids=type_name)
-def test_int64_feature_refuses_what_is_no_integer(value: Any) -> None:
+def test_int64_feature_refuses_other_types(value: Any) -> None:
     with pytest.raises(TypeError):
         int64_feature(value)
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, np.uint64(2**63), np.array([2**63], np.uint64)], ids=type_name)
-def test_int64_feature_refuses_what_int64_cannot_hold(value: Any) -> None:
+def test_int64_feature_refuses_integers_out_of_range(value: Any) -> None:
     with pytest.raises(EncodeError, match="int64"):
         int64_feature(value)
 
@@ -89,19 +89,19 @@ FLOATS = [
 
 
 @pytest.mark.parametrize(("value", "expected"), FLOATS, ids=type_name)
-def test_float_feature_takes_every_number(value: Any, expected: list[float]) -> None:
+def test_float_feature_accepts_every_number_type(value: Any, expected: list[float]) -> None:
     feature = float_feature(value)
     assert feature.WhichOneof("kind") == "float_list"
     assert list(feature.float_list.value) == expected
 
 
 @pytest.mark.parametrize("value", [True, np.bool_(False), np.array([True]), "1.0", b"1", None, 1j], ids=type_name)
-def test_float_feature_refuses_what_is_no_number(value: Any) -> None:
+def test_float_feature_refuses_other_types(value: Any) -> None:
     with pytest.raises(TypeError):
         float_feature(value)
 
 
-def test_float_feature_keeps_infinity_and_nan_but_makes_none() -> None:
+def test_float_feature_keeps_infinity_and_nan_but_creates_none() -> None:
     bits = np.array([0x7F800001, 0xFF800000, 0x80000000], np.uint32)
     for value in (bits.view(np.float32), list(bits.view(np.float32))):
         assert decode_example(encode_example({"f": float_feature(value)}))["f"].tobytes() == bits.tobytes()
@@ -122,11 +122,11 @@ BLOBS += [(np.array([b"a", b"bc"]), [b"a", b"bc"]), (Tensor(b"t"), [b"t"]), (np.
 
 
 @pytest.mark.parametrize(("value", "expected"), BLOBS, ids=type_name)
-def test_bytes_feature_takes_bytes(value: Any, expected: list[bytes]) -> None:
+def test_bytes_feature_accepts_bytes(value: Any, expected: list[bytes]) -> None:
     assert list(bytes_feature(value).bytes_list.value) == expected
 
 
-def test_bytes_feature_says_how_text_becomes_bytes() -> None:
+def test_bytes_feature_advises_to_encode_text() -> None:
     with pytest.raises(TypeError, match="encode"):
         bytes_feature("cat")
     with pytest.raises(TypeError):
@@ -140,16 +140,10 @@ def test_array_of_two_dimensions_is_refused() -> None:
 
 def test_empty_features_keep_their_kind() -> None:
     payload = encode_example(
-        {
-            "i": np.empty(0, np.int32),
-            "f": float_feature([]),
-            "b": bytes_feature([]),
-            "none": Feature(),
-            "left out": None,
-        }
+        {"i": np.empty(0, np.int32), "f": float_feature([]), "b": bytes_feature([]), "none": Feature(), "omitted": None}
     )
-    found = decode_example(payload)
-    assert {name: None if value is None else (value.dtype, len(value)) for name, value in found.items()} == {
+    decoded = decode_example(payload)
+    assert {name: None if value is None else (value.dtype, len(value)) for name, value in decoded.items()} == {
         "i": (np.int64, 0),
         "f": (np.float32, 0),
         "b": (object, 0),
@@ -157,7 +151,7 @@ def test_empty_features_keep_their_kind() -> None:
     }
 
 
-def test_encode_example_is_what_protobuf_reads() -> None:
+def test_protobuf_reads_what_encode_example_writes() -> None:
     payload = encode_example(
         {
             "label": 3,
@@ -192,14 +186,14 @@ def test_encode_example_is_what_protobuf_reads() -> None:
     ],
     ids=lambda v: repr(v)[:20],
 )
-def test_encode_example_names_the_feature_that_has_no_form(value: Any) -> None:
+def test_encode_example_names_the_feature_that_cannot_be_stored(value: Any) -> None:
     with pytest.raises(EncodeError) as caught:
         encode_example({"good": 1, "bad one": value})
     assert caught.value.feature == "bad one"
     assert "bad one" in str(caught.value)
 
 
-def test_names_are_text() -> None:
+def test_names_that_are_not_text_are_refused() -> None:
     with pytest.raises(EncodeError):
         encode_example({b"a": 1})  # type: ignore[dict-item]
     with pytest.raises(EncodeError):
@@ -212,9 +206,9 @@ def test_decode_example_refuses_other_bytes(payload: bytes) -> None:
         decode_example(payload)
 
 
-def test_decoded_arrays_are_the_callers_own() -> None:
-    found = decode_example(bytearray(encode_example({"i": [1, 2], "f": [1.5], "b": [b"x"]})))
-    for value in found.values():
+def test_decoded_arrays_are_copies() -> None:
+    decoded = decode_example(bytearray(encode_example({"i": [1, 2], "f": [1.5], "b": [b"x"]})))
+    for value in decoded.values():
         assert value.flags.writeable
         assert value.flags.owndata
 
@@ -225,17 +219,17 @@ values = st.lists(int64, min_size=1) | st.lists(st.floats(width=32), min_size=1)
 
 @pytest.mark.fault(47)
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), values))
-def test_what_was_encoded_comes_back(features: dict[str, Any]) -> None:
-    found = decode_example(encode_example(features))
-    assert list(found) == list(features)
+def test_encoded_features_are_decoded_unchanged(features: dict[str, Any]) -> None:
+    decoded = decode_example(encode_example(features))
+    assert list(decoded) == list(features)
     for name, value in features.items():
         if isinstance(value[0], float):
-            assert found[name].tobytes() == np.array(value, np.float32).tobytes()
+            assert decoded[name].tobytes() == np.array(value, np.float32).tobytes()
         else:
-            assert found[name].tolist() == value
+            assert decoded[name].tolist() == value
 
 
-def test_values_of_several_kinds_say_which_and_where() -> None:
+def test_values_of_mixed_types_are_named_with_their_index() -> None:
     with pytest.raises(EncodeError, match=r"1\.0 at index 0 is a FloatList, 'a' at index 2 is a BytesList") as caught:
         encode_example({"x": [1.0, 2.5, "a"]})
     assert caught.value.feature == "x"

@@ -1,4 +1,4 @@
-"""parse_example gives what tf.io.parse_example gives; the expected values are those of TensorFlow's documentation."""
+"""parse_example returns what tf.io.parse_example returns; the expected values are from TensorFlow's documentation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tfrecord_io.schema.formats.tf_features import (
     SparseFeature,
     VarLenFeature,
 )
-from tfrecord_io.tf_compat import feature_batch as batches
+from tfrecord_io.tf_compat import feature_batch
 from tfrecord_io.tf_compat.composite import RaggedTensor, SparseTensor
 from tfrecord_io.tf_compat.example import encode_example
 from tfrecord_io.tf_compat.parse_example import parse_example
@@ -30,11 +30,11 @@ def ints(*values: int) -> Any:
     return np.array(values, np.int64)
 
 
-def same(found: Any, expected: Any, dtype: np.dtype[Any]) -> None:
-    assert isinstance(found, np.ndarray)
-    assert found.dtype == dtype
-    assert found.shape == np.array(expected, dtype).shape
-    assert found.tolist() == expected
+def same(parsed: Any, expected: Any, dtype: np.dtype[Any]) -> None:
+    assert isinstance(parsed, np.ndarray)
+    assert parsed.dtype == dtype
+    assert parsed.shape == np.array(expected, dtype).shape
+    assert parsed.tolist() == expected
 
 
 # ---- dense
@@ -48,11 +48,11 @@ def test_the_tutorials_four_features() -> None:
         "feature2": FixedLenFeature([], "string", default_value=""),
         "feature3": FixedLenFeature([], "float32", default_value=0.0),
     }
-    found = parse_example(records, description)
-    assert list(found) == list(description)
-    same(found["feature1"], [4], INT64)
-    same(found["feature2"], [b"goat"], STRING)
-    assert found["feature3"] == np.float32([0.9876])
+    parsed = parse_example(records, description)
+    assert list(parsed) == list(description)
+    same(parsed["feature1"], [4], INT64)
+    same(parsed["feature2"], [b"goat"], STRING)
+    assert parsed["feature3"] == np.float32([0.9876])
     one = parse_example(records[0], description)
     assert one["feature1"] == 4
     assert one["feature2"] == b"goat"
@@ -61,7 +61,7 @@ def test_the_tutorials_four_features() -> None:
 
 def test_dense_shapes_and_defaults() -> None:
     records = [example(age=int64s(0)), example(gender=field(1, field(1, b"f")), m=floats(1, 2, 3, 4)), example(age=b"")]
-    found = parse_example(
+    parsed = parse_example(
         records,
         {
             "age": FixedLenFeature([], "int64", -1),
@@ -69,9 +69,9 @@ def test_dense_shapes_and_defaults() -> None:
             "m": FixedLenFeature([2, 2], "float32", [[0, 0], [0, 9]]),
         },
     )
-    same(found["age"], [0, -1, -1], INT64)
-    same(found["gender"], [[b"?"], [b"f"], [b"?"]], STRING)
-    same(found["m"], [[[0, 0], [0, 9]], [[1, 2], [3, 4]], [[0, 0], [0, 9]]], FLOAT)
+    same(parsed["age"], [0, -1, -1], INT64)
+    same(parsed["gender"], [[b"?"], [b"f"], [b"?"]], STRING)
+    same(parsed["m"], [[[0, 0], [0, 9]], [[1, 2], [3, 4]], [[0, 0], [0, 9]]], FLOAT)
 
 
 @pytest.mark.fault(44)
@@ -101,7 +101,7 @@ def test_another_number_of_values_is_named_with_its_record() -> None:
     assert (caught.value.record, caught.value.feature, caught.value.expected, caught.value.got) == (1, "a", 2, 3)
 
 
-def test_the_first_records_fault_wins() -> None:
+def test_the_error_of_the_first_faulty_record_is_raised() -> None:
     records = [
         example(a=int64s(1), b=int64s(1)),
         example(a=int64s(1), b=int64s(1, 2)),
@@ -117,10 +117,10 @@ def test_the_first_records_fault_wins() -> None:
         parse_example([records[0], b"\xff"], description)
 
 
-def test_blocks_are_padded_to_the_longest() -> None:
+def test_sequences_are_padded_to_the_longest() -> None:
     records = [example(a=int64s(1, 2, 3, 4)), example(a=int64s(5, 6)), b""]
-    found = parse_example(records, {"a": FixedLenSequenceFeature([2], "int64", True, 9)})
-    same(found["a"], [[[1, 2], [3, 4]], [[5, 6], [9, 9]], [[9, 9], [9, 9]]], INT64)
+    parsed = parse_example(records, {"a": FixedLenSequenceFeature([2], "int64", True, 9)})
+    same(parsed["a"], [[[1, 2], [3, 4]], [[5, 6], [9, 9]], [[9, 9], [9, 9]]], INT64)
     same(parse_example(records[0], {"a": FixedLenSequenceFeature([2], "int64", True, 9)})["a"], [[1, 2], [3, 4]], INT64)
     same(
         parse_example(records, {"a": FixedLenSequenceFeature([], "int64", allow_missing=True)})["a"][1],
@@ -136,14 +136,14 @@ def test_blocks_are_padded_to_the_longest() -> None:
 # ---- sparse
 
 
-def test_varying_lengths_are_sparse() -> None:
+def test_features_of_varying_length_are_sparse() -> None:
     records = [example(ft=floats(1, 2)), b"", example(ft=floats(3))]
-    found = parse_example(records, {"ft": VarLenFeature("float32")})["ft"]
-    assert isinstance(found, SparseTensor)
-    same(found.indices, [[0, 0], [0, 1], [2, 0]], INT64)
-    same(found.values, [1.0, 2.0, 3.0], FLOAT)
-    same(found.dense_shape, [3, 2], INT64)
-    same(found.to_dense(), [[1, 2], [0, 0], [3, 0]], FLOAT)
+    parsed = parse_example(records, {"ft": VarLenFeature("float32")})["ft"]
+    assert isinstance(parsed, SparseTensor)
+    same(parsed.indices, [[0, 0], [0, 1], [2, 0]], INT64)
+    same(parsed.values, [1.0, 2.0, 3.0], FLOAT)
+    same(parsed.dense_shape, [3, 2], INT64)
+    same(parsed.to_dense(), [[1, 2], [0, 0], [3, 0]], FLOAT)
     one = parse_example(records[0], {"ft": VarLenFeature("float32")})["ft"]
     same(one.indices, [[0], [1]], INT64)
     same(one.dense_shape, [2], INT64)
@@ -151,10 +151,10 @@ def test_varying_lengths_are_sparse() -> None:
 
 def test_sparse_features_are_sorted() -> None:
     records = [example(val=floats(0.5, -1), ix=int64s(3, 20)), example(val=floats(0), ix=int64s(42))]
-    found = parse_example(records, {"sparse": SparseFeature("ix", "val", "float32", 100)})["sparse"]
-    same(found.indices, [[0, 3], [0, 20], [1, 42]], INT64)
-    same(found.values, [0.5, -1, 0], FLOAT)
-    same(found.dense_shape, [2, 100], INT64)
+    parsed = parse_example(records, {"sparse": SparseFeature("ix", "val", "float32", 100)})["sparse"]
+    same(parsed.indices, [[0, 3], [0, 20], [1, 42]], INT64)
+    same(parsed.values, [0.5, -1, 0], FLOAT)
+    same(parsed.dense_shape, [2, 100], INT64)
 
     backward = [example(v=int64s(1, 2, 3), x=int64s(2, 0, 0), y=int64s(0, 1, 0))]
     description = {"s": SparseFeature(["x", "y"], "v", "int64", [3, 2])}
@@ -167,13 +167,13 @@ def test_sparse_features_are_sorted() -> None:
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        (example(v=int64s(1), x=int64s(4)), "index 4 is outside of the size 4"),
-        (example(v=int64s(1), x=int64s(-1)), "index -1 is outside of the size 4"),
+        (example(v=int64s(1), x=int64s(4)), "index 4 is out of range for size 4"),
+        (example(v=int64s(1), x=int64s(-1)), "index -1 is out of range for size 4"),
         (example(v=int64s(1, 2), x=int64s(1)), "1 indices for 2 values"),
         (example(v=int64s(1)), "0 indices for 1 values"),
     ],
 )
-def test_sparse_indices_that_fit_nothing_are_refused(record: bytes, message: str) -> None:
+def test_sparse_indices_that_do_not_fit_are_refused(record: bytes, message: str) -> None:
     good = example(v=int64s(1), x=int64s(3))
     with pytest.raises(DecodeError, match=f"record 1: feature 'x': .*{message}"):
         parse_example([good, record, good], {"s": SparseFeature("x", "v", "int64", 4, already_sorted=True)})
@@ -205,15 +205,15 @@ def test_ragged_features_as_in_tensorflows_documentation() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_row_splits_have_the_dtype_asked_for(dtype: str) -> None:
-    found = parse_example(BATCH, {"f": RaggedFeature("int64", "v", [SPLITS("s1")], row_splits_dtype=dtype)})["f"]
-    assert isinstance(found, RaggedTensor)
-    assert [splits.dtype.name for splits in found.nested_row_splits] == [dtype, dtype]
-    same(found.row_splits, [0, 4, 8], np.dtype(dtype))
-    same(found.flat_values, [3, 1, 4, 1, 5, 9, 2, 7, 1, 8, 2, 8, 1], INT64)
+def test_row_splits_have_the_requested_dtype(dtype: str) -> None:
+    parsed = parse_example(BATCH, {"f": RaggedFeature("int64", "v", [SPLITS("s1")], row_splits_dtype=dtype)})["f"]
+    assert isinstance(parsed, RaggedTensor)
+    assert [splits.dtype.name for splits in parsed.nested_row_splits] == [dtype, dtype]
+    same(parsed.row_splits, [0, 4, 8], np.dtype(dtype))
+    same(parsed.flat_values, [3, 1, 4, 1, 5, 9, 2, 7, 1, 8, 2, 8, 1], INT64)
 
 
-ROWS = {  # each says [[1, 2], [], [3]] for the values 1, 2, 3
+ROWS = {  # each describes [[1, 2], [], [3]] for the values 1, 2, 3
     "RowSplits": [0, 2, 2, 3],
     "RowLengths": [2, 0, 1],
     "RowStarts": [0, 2, 2],
@@ -223,17 +223,17 @@ ROWS = {  # each says [[1, 2], [], [3]] for the values 1, 2, 3
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_partitions_say_the_same_rows(name: str) -> None:
+def test_all_partitions_give_the_same_rows(name: str) -> None:
     one_row = {"RowSplits": [0, 1], "RowLimits": [1], "RowLengths": [1]}.get(name, [0])
     empty, other = example(a=int64s()), example(a=int64s(7), p=int64s(*one_row))
     record = example(a=int64s(1, 2, 3), p=int64s(*ROWS[name]))
     description = {"a": RaggedFeature("int64", partitions=[getattr(RaggedFeature, name)("p")])}
-    found = parse_example([empty, record, empty, other, record], description)["a"]
-    assert found.to_list() == [[], [[1, 2], [], [3]], [], [[7]], [[1, 2], [], [3]]]
+    parsed = parse_example([empty, record, empty, other, record], description)["a"]
+    assert parsed.to_list() == [[], [[1, 2], [], [3]], [], [[7]], [[1, 2], [], [3]]]
     assert parse_example(record, description)["a"].to_list() == [[1, 2], [], [3]]
 
 
-def test_rows_of_one_length_are_an_axis_where_they_are_innermost() -> None:
+def test_innermost_rows_of_uniform_length_are_an_axis() -> None:
     uniform, lengths = RaggedFeature.UniformRowLength, RaggedFeature.RowLengths
     record = example(a=int64s(1, 2, 3, 4, 5, 6), n=int64s(1, 2))
     inner = parse_example([record, b""], {"a": RaggedFeature("int64", partitions=[lengths("n"), uniform(2)])})["a"]
@@ -250,15 +250,15 @@ def test_rows_of_one_length_are_an_axis_where_they_are_innermost() -> None:
         )
 
 
-def test_rows_of_one_length_around_rows_of_others() -> None:
+def test_rows_of_uniform_length_around_rows_of_other_lengths() -> None:
     partitions = [RaggedFeature.UniformRowLength(2), RaggedFeature.RowLengths("n")]
     record = example(a=int64s(1, 2, 3), n=int64s(1, 0, 0, 2))
-    found = parse_example([record, b"", record], {"a": RaggedFeature("int64", partitions=partitions)})["a"]
-    assert found.to_list() == [[[[1], []], [[], [2, 3]]], [], [[[1], []], [[], [2, 3]]]]
+    parsed = parse_example([record, b"", record], {"a": RaggedFeature("int64", partitions=partitions)})["a"]
+    assert parsed.to_list() == [[[[1], []], [[], [2, 3]]], [], [[[1], []], [[], [2, 3]]]]
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "splits"),
     [
         ("RowSplits", [1, 3]),
         ("RowSplits", [0, 2, 1, 3]),
@@ -282,9 +282,9 @@ def test_rows_of_one_length_around_rows_of_others() -> None:
     ],
 )
 @pytest.mark.parametrize("validate", [False, True])
-def test_rows_that_do_not_fit_the_values_are_refused(name: str, said: list[int], validate: bool) -> None:
+def test_rows_that_do_not_fit_the_values_are_refused(name: str, splits: list[int], validate: bool) -> None:
     good = example(a=int64s(1, 2, 3), p=int64s(*ROWS[name]))
-    bad = example(a=int64s(1, 2, 3), p=int64s(*said))
+    bad = example(a=int64s(1, 2, 3), p=int64s(*splits))
     description = {"a": RaggedFeature("int64", partitions=[getattr(RaggedFeature, name)("p")], validate=validate)}
     with pytest.raises(DecodeError, match="feature 'p'") as caught:
         parse_example([good, bad, good], description)
@@ -299,19 +299,19 @@ def test_rows_that_do_not_fit_the_values_are_refused(name: str, said: list[int],
 @pytest.mark.parametrize(
     "make", [list, tuple, iter, lambda r: np.array(r, object), pa.array, lambda r: pa.chunked_array([r[:1], r[1:]])]
 )
-def test_forms_of_batches(make: Any) -> None:
+def test_batches_of_any_type_are_parsed(make: Any) -> None:
     records = [example(a=int64s(1)), example(a=int64s(2)), b""]
     same(parse_example(make(records), {"a": FixedLenFeature([], "int64", 0)})["a"], [1, 2, 0], INT64)
 
 
 @pytest.mark.parametrize("records", ["text", [b"", "text"], [None], np.array([b"a"]), 3])
-def test_records_are_bytes(records: Any) -> None:
+def test_records_other_than_bytes_are_refused(records: Any) -> None:
     with pytest.raises(TypeError):
         parse_example(records, {"a": FixedLenFeature([], "int64", 0)})
 
 
-def test_a_batch_of_nothing() -> None:
-    found = parse_example(
+def test_an_empty_batch() -> None:
+    parsed = parse_example(
         [],
         {
             "f": FixedLenFeature([2], "int64"),
@@ -320,29 +320,29 @@ def test_a_batch_of_nothing() -> None:
             "r": RaggedFeature("int64", partitions=[SPLITS("p")]),
         },
     )
-    assert found["f"].shape == (0, 2)
-    assert found["s"].shape == (0, 0, 2)
-    same(found["v"].dense_shape, [0, 0], INT64)
-    assert found["v"].indices.shape == (0, 2)
-    assert found["r"].to_list() == []
+    assert parsed["f"].shape == (0, 2)
+    assert parsed["s"].shape == (0, 0, 2)
+    same(parsed["v"].dense_shape, [0, 0], INT64)
+    assert parsed["v"].indices.shape == (0, 2)
+    assert parsed["r"].to_list() == []
 
 
-def test_large_batches_are_decoded_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    records = [encode_example({"a": list(range(at % 5)) or ints(), "t": str(at)}) for at in range(50)]
+def test_large_batches_are_decoded_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [encode_example({"a": list(range(i % 5)) or ints(), "t": str(i)}) for i in range(50)]
     description = {"a": VarLenFeature("int64"), "t": FixedLenFeature([], "string")}
-    whole = parse_example(records, description)
-    monkeypatch.setattr(batches, "_CHUNK_BYTES", 40)
-    pieces = parse_example(records, description)
-    same(pieces["t"], whole["t"].tolist(), STRING)
-    for mine, other in zip(pieces["a"], whole["a"], strict=True):
-        same(mine, other.tolist(), other.dtype)
+    at_once = parse_example(records, description)
+    monkeypatch.setattr(feature_batch, "_CHUNK_BYTES", 40)
+    chunked = parse_example(records, description)
+    same(chunked["t"], at_once["t"].tolist(), STRING)
+    for column, other in zip(chunked["a"], at_once["a"], strict=True):
+        same(column, other.tolist(), other.dtype)
     with pytest.raises(FeatureNotFoundError, match="record 50"):
         parse_example([*records, b""], description)
     with pytest.raises(FeatureTypeError, match="record 50"):
         parse_example([*records, example(t=int64s(1))], description)
 
 
-def test_other_features_are_not_looked_at() -> None:
+def test_other_features_are_ignored() -> None:
     record = field(1, entry("a", int64s(1)) + entry("b", floats(1)))
     assert list(parse_example([record], {"a": VarLenFeature("int64")})) == ["a"]
 

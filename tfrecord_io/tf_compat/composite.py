@@ -1,4 +1,4 @@
-"""Tensors that are more than one array: sparse and ragged ones, as TensorFlow lays them out."""
+"""Sparse and ragged tensors, with the layouts of TensorFlow."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tfrecord_io.engine.contract import Array
 
 
 class SparseTensor(NamedTuple):
-    """The values of a tensor that are there, and where; as ``tf.sparse.SparseTensor``.
+    """The values of a tensor that are present, and their indices; like ``tf.sparse.SparseTensor``.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class SparseTensor(NamedTuple):
     dense_shape: Array
 
     def to_dense(self, default_value: Any = None) -> Array:
-        """The whole tensor; what is not there is `default_value`, or 0 or b""."""
+        """The dense tensor; absent values are `default_value`, by default 0 or b""."""
         if default_value is None:
             default_value = b"" if self.values.dtype == object else 0
         dense = np.full(tuple(self.dense_shape), default_value, self.values.dtype)
@@ -39,14 +39,14 @@ class SparseTensor(NamedTuple):
 
 
 class RaggedTensor(NamedTuple):
-    """Values in rows of different lengths, in rows of rows; as ``tf.RaggedTensor``.
+    """Nested rows of different lengths; like ``tf.RaggedTensor``.
 
     Attributes
     ----------
     flat_values : ndarray
-        All values, one after another; of rank 2 and more where the innermost rows have one length.
+        All values, one after another; of rank 2 or more if the innermost rows all have the same length.
     nested_row_splits : tuple of ndarray
-        From the outermost: row i of a level is the items from split i to split i + 1 of the level inside it.
+        The outermost first: row i of a level is the items from split i to split i + 1 of the next inner level.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class RaggedTensor(NamedTuple):
 
     @property
     def values(self) -> Array | RaggedTensor:
-        """What the outermost splits cut."""
+        """The items that the outermost splits divide."""
         inner = self.nested_row_splits[1:]
         return RaggedTensor(self.flat_values, inner) if inner else self.flat_values
 

@@ -1,4 +1,4 @@
-"""Raw bytes as arrays, as ``tf.io.decode_raw`` reads them: no header, C order."""
+"""Decoding raw bytes to arrays, like ``tf.io.decode_raw``: no header, C order."""
 
 from __future__ import annotations
 
@@ -21,32 +21,33 @@ _BY_SIZE = {
 
 
 def decode_raw(data: Any, dtype: Any, *, little_endian: bool = True, fixed_length: int | None = None) -> Array:
-    """The numbers in raw bytes, as ``tf.io.decode_raw``.
+    """Decode raw bytes to numbers, like ``tf.io.decode_raw``.
 
     Parameters
     ----------
     data : bytes, or a sequence, array or Arrow array of bytes
-        Every item has the same length, unless `fixed_length` is given. Nested sequences and arrays of any rank are taken.
+        All items have the same length, unless `fixed_length` is given. Nested sequences and arrays of any rank are
+        accepted.
     dtype : str or dtype
-        A name ("float32", "bfloat16", "datetime64[ns]"), or a dtype of NumPy or of TensorFlow.
+        A name ("float32", "bfloat16", "datetime64[ns]"), or a dtype of NumPy or TensorFlow.
     little_endian : bool
-        The order of the bytes in each number, and in each part of a complex one.
+        The byte order of each number, and of each part of a complex number.
     fixed_length : int, optional
-        Cut each item to this many bytes, or fill it up with zeros; a multiple of the dtype's size.
+        Truncate each item to this many bytes, or pad it with zeros; a multiple of the dtype's size.
 
     Returns
     -------
     ndarray
-        Of the data's shape and one more axis, for the numbers of an item: 1-D for bytes. Writable, and the caller's own.
+        The shape of the data with one more axis, for the numbers of an item: 1-D for bytes. Writable, a copy.
 
     Raises
     ------
     DecodeError
-        An item is no whole number of numbers, or has another length than the first.
+        The length of an item is not a multiple of the dtype's size, or differs from that of the first item.
     SchemaError
-        `dtype` is none that raw bytes have.
+        `dtype` is not a dtype of numbers.
     ValueError
-        `fixed_length` is not positive, or no multiple of the dtype's size.
+        `fixed_length` is not a positive multiple of the dtype's size.
 
     Examples
     --------
@@ -57,70 +58,63 @@ def decode_raw(data: Any, dtype: Any, *, little_endian: bool = True, fixed_lengt
     array([[ 97,  98,  99],
            [101,   0,   0]], dtype=uint8)
     """
-    found = _numbers(dtype)
-    if fixed_length is not None and (fixed_length <= 0 or fixed_length % found.itemsize):
+    numbers = _number_dtype(dtype)
+    if fixed_length is not None and (fixed_length <= 0 or fixed_length % numbers.itemsize):
         raise ValueError(
-            f"fixed_length={fixed_length} is no positive multiple of the {found.itemsize} bytes of {dtype}"
+            f"fixed_length={fixed_length}: expected a positive multiple of {numbers.itemsize}, for {dtype}"
         )
     items, shape = _items(data)
     if fixed_length is None:
-        _refuse_lengths(items, found)
+        _refuse_lengths(items, numbers)
         joined = b"".join(items)
     else:
         joined = b"".join([item[:fixed_length].ljust(fixed_length, b"\0") for item in items])
     width = fixed_length or (len(items[0]) if items else 0)
-    return _viewed(joined, found, little_endian).reshape(*shape, width // found.itemsize)
+    return _view(joined, numbers, little_endian).reshape(*shape, width // numbers.itemsize)
 
 
-def _viewed(joined: bytes, dtype: np.dtype, little_endian: bool) -> Array:
+def _view(joined: bytes, dtype: np.dtype, little_endian: bool) -> Array:
     if dtype.kind == "b":
         return np.frombuffer(joined, np.uint8) != 0
     part = np.dtype(f"u{dtype.itemsize // (2 if dtype.kind == 'c' else 1)}")
     return np.frombuffer(joined, part.newbyteorder("<" if little_endian else ">")).astype(part).view(dtype)
 
 
-def _numbers(dtype: Any) -> np.dtype:
-    if dtype is object or str(dtype) == "object":
+def _number_dtype(dtype: Any) -> np.dtype:
+    name = "object" if dtype is object or str(dtype) == "object" else declared_name(dtype)
+    if name in ("object", STRING) or name[0] in "SU":
         raise SchemaError(
-            "object is no dtype of raw bytes: they are numbers",
-            got="object",
-            advice="use a dtype like 'uint8' or 'float32'",
-        )
-    name = declared_name(dtype)
-    if name == STRING or name[0] in "SU":
-        raise SchemaError(
-            f"raw bytes are numbers, not {name}", got=name, advice="use a dtype like 'uint8' or 'float32'"
+            f"raw bytes hold numbers, not {name}", got=name, advice="use a dtype like 'uint8' or 'float32'"
         )
     return element(name).dtype
 
 
 def _items(data: Any) -> tuple[list[bytes], tuple[int, ...]]:
-    """The items of `data`, and its shape."""
+    """The items of `data` as a flat list, and its shape."""
     if isinstance(data, bytes | bytearray | memoryview):
         return [bytes(data)], ()
-    if callable(getattr(data, "to_pylist", None)):  # Arrow's
+    if callable(getattr(data, "to_pylist", None)):  # an Arrow array
         data = data.to_pylist()
     if isinstance(getattr(data, "dtype", None), np.dtype) and data.dtype.kind == "S":
         raise TypeError(
-            f"items of dtype {data.dtype}, which has lost NULs at their end: expected bytes, or an array of objects"
+            f"expected bytes or an array of objects, got an array of {data.dtype}, which drops trailing NULs"
         )
     table = np.asarray(data, object)
     items = table.reshape(-1).tolist()
-    for at, item in enumerate(items):
+    for i, item in enumerate(items):
         if not isinstance(item, bytes):
-            raise TypeError(f"item {at} is of type {type(item).__name__}, not bytes")
+            raise TypeError(f"item {i}: expected bytes, got {type(item).__name__}")
     return items, table.shape
 
 
 def _refuse_lengths(items: list[bytes], dtype: np.dtype) -> None:
     length = len(items[0]) if items else 0
-    for at, item in enumerate(items):
+    for i, item in enumerate(items):
         if len(item) != length:
-            reason = f"item {at} has {len(item)} bytes, and the first one {length}"
-            raise DecodeError(reason, expected=length, got=len(item), advice="pass fixed_length to cut or fill up")
+            reason = f"item {i} has {len(item)} bytes, but the first one has {length}"
+            raise DecodeError(reason, expected=length, got=len(item), advice="pass fixed_length to truncate or pad")
     if length % dtype.itemsize:
         names = [name for size, names in _BY_SIZE.items() if length % size == 0 for name in names]
-        reason = f"{length} bytes are no whole number of {name_of(dtype)} values of {dtype.itemsize} bytes"
-        raise DecodeError(
-            reason, expected=f"a multiple of {dtype.itemsize}", got=length, advice=f"they fit {', '.join(names)}"
-        )
+        reason = f"{length} bytes are not a multiple of the {dtype.itemsize} bytes of {name_of(dtype)}"
+        expected, advice = f"a multiple of {dtype.itemsize}", f"dtypes that fit: {', '.join(names)}"
+        raise DecodeError(reason, expected=expected, got=length, advice=advice)

@@ -1,4 +1,4 @@
-"""One record at a time: Example bytes from a dict and back, and the three helpers of TensorFlow's tutorial."""
+"""Encoding and decoding single Examples as dicts, and the three Feature helpers of TensorFlow's tutorial."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def bytes_feature(value: Any) -> Any:
     Parameters
     ----------
     value : bytes-like, or a sequence or array of bytes
-        Also an object whose ``numpy()`` gives such (an eager tensor). Text is refused, as by TensorFlow's helper: say
-        how it is to be encoded, ``text.encode()``.
+        Also an object whose ``numpy()`` returns one (an eager tensor). Text is an error, as in TensorFlow's helper:
+        encode it with ``text.encode()``.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def bytes_feature(value: Any) -> Any:
     Raises
     ------
     TypeError
-        `value` is of another type.
+        `value` has another type.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def float_feature(value: Any) -> Any:
     Parameters
     ----------
     value : float or int, Python's or NumPy's, or a sequence or array of them
-        Rounded to float32, the only float kind that there is. A bool is refused: it is an `int64_feature`.
+        Rounded to float32, the only float type of TFRecord. A bool is an error: use `int64_feature`.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def float_feature(value: Any) -> Any:
     Raises
     ------
     TypeError
-        `value` is of another type.
+        `value` has another type.
     EncodeError
         A finite value would become infinite.
 
@@ -84,7 +84,7 @@ def int64_feature(value: Any) -> Any:
 
     Parameters
     ----------
-    value : bool, int or member of an enum of integers, Python's or NumPy's, signed or not, or a sequence or array of them
+    value : bool, int, integer enum member, or NumPy bool or integer, or a sequence or array of them
 
     Returns
     -------
@@ -93,9 +93,9 @@ def int64_feature(value: Any) -> Any:
     Raises
     ------
     TypeError
-        `value` is of another type; 1.0 is no integer.
+        `value` has another type; 1.0 is not an integer.
     EncodeError
-        A value is outside of int64.
+        A value is out of range of int64.
 
     Examples
     --------
@@ -106,7 +106,9 @@ def int64_feature(value: Any) -> Any:
     numbers = items.tolist() if _is_array_of(items, "biu") else [_to_int(item) for item in items]
     for number in numbers:
         if not _INT64.min <= number <= _INT64.max:
-            raise EncodeError("an integer is outside of int64", expected=f"{_INT64.min} to {_INT64.max}", got=number)
+            raise EncodeError(
+                "an integer is out of range of int64", expected=f"{_INT64.min} to {_INT64.max}", got=number
+            )
     return feature_of(Kind.INT64, [int(number) for number in numbers])
 
 
@@ -116,18 +118,18 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
     Parameters
     ----------
     features : mapping of str to values
-        A value is a bool, int, float, bytes or str (written as UTF-8), a list or one-dimensional array of such, a
-        Feature, or None, which is left out. float64 is rounded to float32.
+        A value is a bool, int, float, bytes or str (written as UTF-8), a list or one-dimensional array of these, a
+        Feature, or None, which is omitted. float64 is rounded to float32.
 
     Returns
     -------
     bytes
-        The payload of one record; features stand in the mapping's order.
+        The payload of one record, with features in the order of the mapping.
 
     Raises
     ------
     EncodeError
-        A value has no form in an Example; its `feature` says which.
+        A value cannot be stored in an Example; the error's `feature` names it.
 
     Examples
     --------
@@ -159,13 +161,13 @@ def decode_example(payload: Any) -> dict[str, Any]:
     Returns
     -------
     dict of str to ndarray or None
-        int64 and float32 arrays, bytes as arrays of objects, all one-dimensional and the caller's own; None for a
-        feature that has no kind. Features stand in the order of the wire.
+        int64 and float32 arrays, and object arrays of bytes, all one-dimensional copies; None for a feature that has no
+        kind. Features are in the order of the record.
 
     Raises
     ------
     DecodeError
-        `payload` is no Example: C++ protobuf would refuse it.
+        `payload` is not an Example: C++ protobuf rejects it.
 
     Examples
     --------
@@ -176,7 +178,7 @@ def decode_example(payload: Any) -> dict[str, Any]:
         record = read_record(bytes(payload), RecordType.EXAMPLE, lambda name, is_list: True)
     except WireError:
         raise DecodeError(
-            "the payload is no valid Example", advice='other messages and plain bytes are read with record_type="bytes"'
+            "the payload is not a valid Example", advice='read other messages and plain bytes with record_type="bytes"'
         ) from None
     return {name: None if cell is None else _as_array(cell.kind, cell.values) for name, cell in record.features.items()}
 
@@ -201,9 +203,8 @@ def _items(value: Any) -> Any:
         value = np.asarray(value)
     if isinstance(value, np.ndarray):
         if value.ndim > 1:
-            raise EncodeError(
-                f"an array of {value.ndim} dimensions; a feature has one: ravel() it, or write a table with write_tfrecord"
-            )
+            advice = "ravel() it, or write a table with write_tfrecord"
+            raise EncodeError(f"a feature has one dimension, got an array of {value.ndim} dimensions", advice=advice)
         return value.reshape(-1)
     if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray | memoryview):
         return value
@@ -214,14 +215,14 @@ def _to_bytes(item: Any) -> bytes:
     if isinstance(item, _BYTES_LIKE):
         return bytes(item)
     if isinstance(item, str):
-        raise TypeError("text is no bytes: encode it, text.encode()")
+        raise TypeError("expected bytes, got str: encode it with text.encode()")
     raise TypeError(f"expected bytes, got {type(item).__name__}")
 
 
 def _to_float(item: Any) -> float:
     if isinstance(item, bool | np.bool_) or not isinstance(item, float | int | np.floating | np.integer):
         raise TypeError(f"expected a float, got {type(item).__name__}")
-    return item  # type: ignore[return-value]  # NumPy's floats stay what they are: float() would quiet a signalling NaN
+    return item  # type: ignore[return-value]  # keep NumPy's floats: float() would quiet a signalling NaN
 
 
 def _as_float32(items: Any) -> Any:
@@ -251,7 +252,7 @@ def _to_int(item: Any) -> int:
 
 def _checked_name(name: Any) -> str:
     if not isinstance(name, str):
-        raise EncodeError(f"a feature's name is text, got {type(name).__name__}")
+        raise EncodeError(f"expected a feature name of type str, got {type(name).__name__}")
     _utf8(name)
     return name
 
@@ -260,28 +261,30 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise EncodeError("text that has no UTF-8 form (a lone surrogate)") from None
+        raise EncodeError("the text cannot be encoded as UTF-8 (a lone surrogate)") from None
 
 
 def _feature(value: Any) -> Any:
-    """Make a Feature of whatever `encode_example` takes."""
+    """Make a Feature of any value that `encode_example` accepts."""
     if getattr(getattr(value, "DESCRIPTOR", None), "full_name", None) == _FULL_NAME:
-        return Feature.FromString(value.SerializeToString())  # TensorFlow's class is another one: only bytes pass
+        return Feature.FromString(value.SerializeToString())  # a message of another class, such as TensorFlow's
     items = _items(value)
     if isinstance(items, np.ndarray) and items.dtype != object:
         return _array_feature(items)
     if len(items) == 0:
-        raise EncodeError("an empty list does not say its kind: pass an empty NumPy array of a dtype, or a Feature")
-    kinds = [_kind_of(item) for item in items]
-    if any(kind != kinds[0] for kind in kinds):
-        at = next(at for at, kind in enumerate(kinds) if kind != kinds[0])
-        first, other = kinds[0].description, kinds[at].description
-        said = f"{printable(repr(items[0]), 40)} at index 0 is {first}, {printable(repr(items[at]), 40)} at index {at} is {other}"
         raise EncodeError(
-            f"values of several kinds in one feature: {said}",
-            expected=first,
-            got=other,
-            advice="convert them to one kind",
+            "the feature type of an empty list is unknown", advice="pass an empty NumPy array, or a Feature"
+        )
+    kinds = [_kind_of(item) for item in items]
+    other = next((i for i, kind in enumerate(kinds) if kind != kinds[0]), None)
+    if other is not None:
+        expected, got = kinds[0].description, kinds[other].description
+        first, second = printable(repr(items[0]), 40), printable(repr(items[other]), 40)
+        raise EncodeError(
+            f"the values mix types: {first} at index 0 is {expected}, {second} at index {other} is {got}",
+            expected=expected,
+            got=got,
+            advice="convert them to one type",
         )
     if kinds[0] == Kind.BYTES:
         return bytes_feature([_utf8(item) if isinstance(item, str) else item for item in items])
@@ -295,7 +298,7 @@ def _array_feature(items: Any) -> Any:
         return float_feature(items)
     if items.dtype.kind in "SU":
         return bytes_feature([_utf8(item) if isinstance(item, str) else item for item in items.tolist()])
-    raise EncodeError(f"an array of dtype {items.dtype} has no kind in an Example")
+    raise EncodeError(f"an array of dtype {items.dtype} cannot be stored in an Example")
 
 
 def _kind_of(item: Any) -> Kind:
@@ -306,5 +309,5 @@ def _kind_of(item: Any) -> Kind:
     if isinstance(item, float | np.floating):
         return Kind.FLOAT
     if item is None:
-        raise EncodeError("None inside a list: a feature's values cannot be missing one by one")
-    raise EncodeError(f"a value of type {type(item).__name__} has no kind in an Example")
+        raise EncodeError("None inside a list: the values of a feature cannot be missing individually")
+    raise EncodeError(f"a value of type {type(item).__name__} cannot be stored in an Example")

@@ -1,4 +1,4 @@
-"""Some features of a batch of records, decoded to arrays: the values of all records, and how many each has."""
+"""Decoding some features of a batch of records to flat arrays, with the number of values of each record."""
 
 from __future__ import annotations
 
@@ -17,32 +17,34 @@ from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.kinds import Kind, Layout, Text
 from tfrecord_io.schema.formats.tf_features import KINDS
 
-Demands = Mapping[str, str]
-"""The dtype of each feature: int64, float32 or string."""
-
-_NUMBERS: dict[Kind, type] = {
-    Kind.INT64: np.int64,
-    Kind.FLOAT: np.float32,
-}  # long long is an int64, too, but shows as another
-_CHUNK_BYTES = 1 << 30  # of payloads: no column of that many bytes overflows its offsets
+# The exact types: where np.int64 is long, an array of long long prints as another dtype.
+_NUMBERS: dict[Kind, type] = {Kind.INT64: np.int64, Kind.FLOAT: np.float32}
+_CHUNK_BYTES = 1 << 30  # of payloads, so that no column overflows its 32-bit offsets
 
 
 @dataclass(frozen=True, slots=True)
-class BatchValues:
-    """One feature.
+class FeatureValues:
+    """The values of one feature in all records.
 
     Attributes
     ----------
+    name : str
     values : int64, float32 or object (bytes) ndarray
     counts : int64 ndarray
-        Values of each record.
+        Number of values of each record.
     present : bool ndarray
-        Whether a record has it, with a kind.
+        Whether a record has the feature, with a kind.
     """
 
+    name: str
     values: Array
     counts: Array
     present: Array
+
+    @property
+    def starts(self) -> Array:
+        """The index of the first value of each record."""
+        return np.cumsum(self.counts) - self.counts
 
     @property
     def records(self) -> Array:
@@ -52,16 +54,16 @@ class BatchValues:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Features of the records before a fault, or of all of them."""
+    """The features of all records, or of those before a fault."""
 
-    columns: dict[str, BatchValues]
+    columns: dict[str, FeatureValues]
     fault: TFRecordError | None
 
 
-def decode(payloads: Sequence[bytes], demands: Demands) -> Batch:
-    """Decode the features of `demands`; the records up to the first one that is damaged or has another kind."""
+def decode(payloads: Sequence[bytes], dtypes: Mapping[str, str]) -> Batch:
+    """Decode features of dtype int64, float32 or string, up to the first record that is damaged or has another kind."""
     plan = Plan(
-        tuple(PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO) for name, dtype in demands.items()),
+        tuple(PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO) for name, dtype in dtypes.items()),
         unknown="skip",
         check_crc=False,
     )
@@ -74,14 +76,11 @@ def decode(payloads: Sequence[bytes], demands: Demands) -> Batch:
         parts.append(decoder.take())
         if progress.fault is not None:
             fault = to_error(progress.fault, record=done)
-            fault.offset = fault.records_intact = fault.advice = None  # there is no file, and nothing is handed over
+            fault.offset = fault.records_intact = fault.advice = None  # these are about files
             break
         done += len(chunk)
-    columns = zip(*parts, strict=True)
-    found = {
-        name: _joined(list(each), KINDS[dtype]) for (name, dtype), each in zip(demands.items(), columns, strict=True)
-    }
-    return Batch(found, fault)
+    columns = zip(dtypes.items(), zip(*parts, strict=True), strict=True)
+    return Batch({name: _joined(name, chunks, KINDS[dtype]) for (name, dtype), chunks in columns}, fault)
 
 
 def _chunks(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
@@ -96,23 +95,19 @@ def _chunks(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
             return
 
 
-def _joined(parts: list[ColumnBuffers], kind: Kind) -> BatchValues:
-    found = [_values(part, kind) for part in parts]
-    if len(found) == 1:
-        return found[0]
-    return BatchValues(
-        *(np.concatenate([getattr(each, name) for each in found]) for name in ("values", "counts", "present"))
-    )
+def _joined(name: str, chunks: Sequence[ColumnBuffers], kind: Kind) -> FeatureValues:
+    parts = [_values(chunk, kind) for chunk in chunks]
+    return FeatureValues(name, *(parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))))
 
 
-def _values(part: ColumnBuffers, kind: Kind) -> BatchValues:
+def _values(part: ColumnBuffers, kind: Kind) -> tuple[Array, Array, Array]:
     column = widen(part, kind, Layout.LIST)
     assert column.values is not None
     assert column.offsets is not None
     counts = np.diff(column.offsets).astype(np.int64)
     present = column_mask(column)
     if kind is not Kind.BYTES:
-        return BatchValues(column.values.view(_NUMBERS[kind]), counts, present)
+        return column.values.view(_NUMBERS[kind]), counts, present
     assert column.value_offsets is not None
     texts = variable_width(pa.binary(), len(column.value_offsets) - 1, 0, None, column.value_offsets, column.values)
-    return BatchValues(texts.to_numpy(zero_copy_only=False), counts, present)
+    return texts.to_numpy(zero_copy_only=False), counts, present

@@ -1,4 +1,4 @@
-"""``tf.io.parse_example`` without TensorFlow: serialized Examples and a feature description to arrays."""
+"""``tf.io.parse_example`` without TensorFlow: from serialized Examples and a feature description to arrays."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from tfrecord_io.schema.formats.tf_features import (
 )
 from tfrecord_io.schema.shapes import fixed_part
 from tfrecord_io.tf_compat.composite import RaggedTensor, SparseTensor
-from tfrecord_io.tf_compat.feature_batch import Batch, BatchValues, Demands, decode
-from tfrecord_io.tf_compat.row_partitions import Runs, row_lengths
+from tfrecord_io.tf_compat.feature_batch import Batch, FeatureValues, decode
+from tfrecord_io.tf_compat.row_partitions import row_lengths
 
 __all__ = ["parse_example"]
 
@@ -34,16 +34,16 @@ _DTYPES: dict[str, Any] = {"int64": np.int64, "float32": np.float32, "string": o
 
 
 def parse_example(records: Any, description: Mapping[str, Any]) -> dict[str, Parsed]:
-    """Parse serialized Examples by a feature description, as ``tf.io.parse_example`` does.
+    """Parse serialized Examples by a feature description, like ``tf.io.parse_example``.
 
     Parameters
     ----------
     records : bytes, or sequence of bytes
-        A batch of serialized Examples: a list, an array of objects, an Arrow array of binary. One record on its own
-        is parsed as ``tf.io.parse_single_example`` does: what comes out has no batch axis.
+        A batch of serialized Examples: a list, an array of objects, an Arrow array of binary. A single record is parsed
+        like ``tf.io.parse_single_example``: the results have no batch axis.
     description : mapping of str to feature
-        `FixedLenFeature`, `VarLenFeature`, `FixedLenSequenceFeature`, `RaggedFeature`, `SparseFeature`: ours, or
-        TensorFlow's own.
+        `FixedLenFeature`, `VarLenFeature`, `FixedLenSequenceFeature`, `RaggedFeature` and `SparseFeature`, of this
+        package or of TensorFlow.
 
     Returns
     -------
@@ -55,233 +55,226 @@ def parse_example(records: Any, description: Mapping[str, Any]) -> dict[str, Par
     Raises
     ------
     FeatureNotFoundError
-        A record lacks a FixedLenFeature that has no default; its `record` counts in the batch.
+        A record lacks a FixedLenFeature that has no default; the error's `record` is its index in the batch.
     FeatureTypeError
         A record has a feature of another kind.
     DecodeError
-        A record has another number of values, indices or rows that fit none, or is no Example.
+        A record has a wrong number of values, or indices or rows that do not fit them, or is not an Example.
     SchemaError
-        The description is none that TensorFlow takes.
+        The description is one that TensorFlow rejects.
 
     Notes
     -----
-    Of several faults that of the first record is raised. Row partitions and sparse indices that do not fit their values
-    are always errors, where TensorFlow may give a broken tensor.
+    If several records are faulty, the error of the first one is raised. Row partitions and sparse indices that do not
+    fit their values are always errors; TensorFlow may return a broken tensor.
 
     Examples
     --------
     >>> from tfrecord_io.tf_compat.example import encode_example
     >>> from tfrecord_io.schema.formats.tf_features import FixedLenFeature, VarLenFeature
     >>> batch = [encode_example({"label": 3, "name": b"cat"}), encode_example({"name": [b"a", b"dog"]})]
-    >>> found = parse_example(batch, {"label": FixedLenFeature([], "int64", -1), "name": VarLenFeature("string")})
-    >>> found["label"]
+    >>> parsed = parse_example(batch, {"label": FixedLenFeature([], "int64", -1), "name": VarLenFeature("string")})
+    >>> parsed["label"]
     array([ 3, -1])
-    >>> found["name"].to_dense()
+    >>> parsed["name"].to_dense()
     array([[b'cat', b''],
            [b'a', b'dog']], dtype=object)
     """
     features = as_description(description)
     if not features:
-        raise SchemaError("a feature description with no feature")
-    demands = _demands(features)
-    makers = {name: _maker(name, feature) for name, feature in features.items()}
+        raise SchemaError("the feature description is empty")
+    dtypes = _dtypes(features)
+    parsers = {name: _parser(name, feature) for name, feature in features.items()}
     single = isinstance(records, bytes | bytearray | memoryview)
-    batch = decode([bytes(records)] if single else _payloads(records), demands)
-    return _made(makers, batch, single)
+    batch = decode([bytes(records)] if single else _payloads(records), dtypes)
+    return _parse(parsers, batch, single)
 
 
-def _made(makers: Mapping[str, Callable[[Batch, bool], Parsed]], batch: Batch, single: bool) -> dict[str, Parsed]:
-    """What the makers give; else the first record's fault."""
+def _parse(parsers: Mapping[str, Callable[[Batch, bool], Parsed]], batch: Batch, single: bool) -> dict[str, Parsed]:
+    """Run the parsers; raise the error of the first faulty record, if any."""
     if single and batch.fault is not None:
         raise batch.fault
-    found, faults = {}, [] if batch.fault is None else [batch.fault]
-    for name, make in makers.items():
+    parsed, faults = {}, [] if batch.fault is None else [batch.fault]
+    for name, parse in parsers.items():
         try:
-            found[name] = make(batch, single)
+            parsed[name] = parse(batch, single)
         except TFRecordError as error:
             faults.append(error)
     if faults:
         raise min(faults, key=lambda fault: fault.record or 0)
-    return found
+    return parsed
 
 
 def _payloads(records: Any) -> Sequence[bytes]:
     if callable(getattr(records, "to_pylist", None)):
         payloads = records.to_pylist()
     elif isinstance(records, np.ndarray):
-        if records.dtype != object:  # NumPy's own bytes lose NULs at their end
-            raise TypeError(f"records of dtype {records.dtype}: expected bytes, or an array of objects")
+        if records.dtype != object:  # NumPy's bytes drop trailing NULs
+            raise TypeError(f"expected records as bytes or an array of objects, got an array of {records.dtype}")
         payloads = records.tolist()
     elif isinstance(records, str):
-        raise TypeError("records are bytes, not text")
+        raise TypeError("expected records as bytes, got str")
     else:
         payloads = list(records)
-    for at, payload in enumerate(payloads):
+    for i, payload in enumerate(payloads):
         if not isinstance(payload, bytes):
-            raise TypeError(f"record {at} is of type {type(payload).__name__}, not bytes")
+            raise TypeError(f"record {i}: expected bytes, got {type(payload).__name__}")
     return payloads
 
 
-def _demands(features: Mapping[str, Feature]) -> Demands:
-    """Which features to decode, as which dtype; one feature is dense, sparse or ragged, and of one dtype, as in TensorFlow."""
+def _dtypes(features: Mapping[str, Feature]) -> dict[str, str]:
+    """The dtypes of the features to decode; each is dense, sparse or ragged, and has one dtype, as in TensorFlow."""
     roles: dict[str, tuple[str, ...]] = {}
 
-    def demand(name: str, *role: str) -> None:
+    def add(name: str, *role: str) -> None:
         if roles.setdefault(name, role) != role:
-            raise SchemaError(
-                f"it is described as {' '.join(roles[name])} and as {' '.join(role)}",
-                feature=name,
-                expected=roles[name],
-                got=role,
-            )
+            reason = f"it is described both as {' '.join(roles[name])} and as {' '.join(role)}"
+            raise SchemaError(reason, feature=name, expected=roles[name], got=role)
 
     for name, feature in features.items():
         if isinstance(feature, SparseFeature):
-            demand(feature.value_key, "sparse", feature.dtype)
+            add(feature.value_key, "sparse", feature.dtype)
             for key in feature.index_keys:
-                demand(key, "sparse", "int64")
+                add(key, "sparse", "int64")
         elif isinstance(feature, RaggedFeature):
-            demand(feature.value_key or name, "ragged", feature.dtype, feature.row_splits_dtype)
-            for each in feature.partitions:
-                if not isinstance(each, UniformRowLength):
-                    demand(each.key, "ragged", "int64", feature.row_splits_dtype)
+            add(feature.value_key or name, "ragged", feature.dtype, feature.row_splits_dtype)
+            for partition in feature.partitions:
+                if not isinstance(partition, UniformRowLength):
+                    add(partition.key, "ragged", "int64", feature.row_splits_dtype)
         else:
-            demand(name, "sparse" if isinstance(feature, VarLenFeature) else "dense", feature.dtype)
+            add(name, "sparse" if isinstance(feature, VarLenFeature) else "dense", feature.dtype)
     return {name: role[1] for name, role in roles.items()}
 
 
-def _maker(name: str, feature: Feature) -> Callable[[Batch, bool], Parsed]:
+def _parser(name: str, feature: Feature) -> Callable[[Batch, bool], Parsed]:
     if isinstance(feature, FixedLenFeature):
         return partial(_fixed, name, feature, _default(name, feature))
     if isinstance(feature, FixedLenSequenceFeature):
         default = _default(name, feature)
         assert default is not None
-        return partial(_blocks, name, feature, default)
+        return partial(_sequence, name, feature, default)
     if isinstance(feature, VarLenFeature):
-        return partial(_varying, name)
+        return partial(_varlen, name)
     return partial(_sparse, feature) if isinstance(feature, SparseFeature) else partial(_ragged, name, feature)
 
 
 def _default(name: str, feature: FixedLenFeature | FixedLenSequenceFeature) -> Array | None:
-    """The default values, flat; None where the feature is required."""
+    """The default values, flat; None if the feature is required."""
     if isinstance(feature, FixedLenSequenceFeature):
         if not feature.allow_missing:
-            raise SchemaError("a FixedLenSequenceFeature of an Example needs allow_missing=True", feature=name)
-        given, count = feature.default_value, 1
-        given = {"string": b""}.get(feature.dtype, 0) if given is None else given
+            raise SchemaError("a FixedLenSequenceFeature in an Example needs allow_missing=True", feature=name)
+        default, count = feature.default_value, 1
+        if default is None:
+            default = b"" if feature.dtype == "string" else 0
     else:
-        given, count = feature.default_value, fixed_part(feature.shape)
-        if given is None or count == 0:  # TensorFlow takes no values for no default
+        default, count = feature.default_value, fixed_part(feature.shape)
+        if default is None or count == 0:  # to TensorFlow, a default without values is no default
             return None
-    values = _as_values(name, feature.dtype, given)
+    values = _as_values(name, feature.dtype, default)
     if len(values) != count:
         raise SchemaError(f"the default has {len(values)} values", feature=name, expected=count, got=len(values))
     return values
 
 
-def _as_values(name: str, dtype: str, given: Any) -> Array:
-    nested = np.array(given, object)
-    values = [
-        each.encode() if isinstance(each, str) and dtype == "string" else each for each in nested.reshape(-1).tolist()
-    ]
+def _as_values(name: str, dtype: str, default: Any) -> Array:
+    items = np.array(default, object).reshape(-1).tolist()
+    if dtype == "string":
+        items = [item.encode() if isinstance(item, str) else item for item in items]
     allowed = {"int64": int, "float32": int | float, "string": bytes}[dtype]
-    if not all(isinstance(each, allowed) for each in values):
-        raise SchemaError(
-            f"the default {printable(repr(given))} is not of {dtype}", feature=name, expected=dtype, got=given
-        )
-    out = np.empty(len(values), _DTYPES[dtype])
+    shown = printable(repr(default))
+    if not all(isinstance(item, allowed) for item in items):
+        raise SchemaError(f"the default {shown} is not of {dtype}", feature=name, expected=dtype, got=default)
+    values = np.empty(len(items), _DTYPES[dtype])
     try:
-        out[:] = values
+        values[:] = items
     except OverflowError as error:
-        raise SchemaError(
-            f"the default {printable(repr(given))} is outside of {dtype}", feature=name, expected=dtype, got=given
-        ) from error
-    return out
+        reason = f"the default {shown} is out of range of {dtype}"
+        raise SchemaError(reason, feature=name, expected=dtype, got=default) from error
+    return values
 
 
 def _fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Batch, single: bool) -> Parsed:
-    held = batch.columns[name]
-    size, records = fixed_part(feature.shape), len(held.counts)
-    if default is None and not held.present.all():
-        record = int((~held.present).argmax())
-        raise FeatureNotFoundError("the record has no value for it, and it has no default", record=record, feature=name)
-    _refuse_counts(name, held, held.present & (held.counts != size), size)
-    rows = held.values
-    if default is not None and not held.present.all():
-        rows = np.empty((records, size), held.values.dtype)
-        rows[held.present] = held.values.reshape(-1, size)
-        rows[~held.present] = default
-    whole = rows.reshape(records, *feature.shape)
-    return whole[0] if single else whole
+    column = batch.columns[name]
+    size, records, present = fixed_part(feature.shape), len(column.counts), column.present
+    if default is None and not present.all():
+        reason = "the record has no value for it, and it has no default"
+        raise FeatureNotFoundError(reason, record=int((~present).argmax()), feature=name)
+    _refuse_counts(column, present & (column.counts != size), size)
+    rows = column.values
+    if default is not None and not present.all():
+        rows = np.empty((records, size), column.values.dtype)
+        rows[present] = column.values.reshape(-1, size)
+        rows[~present] = default
+    array = rows.reshape(records, *feature.shape)
+    return array[0] if single else array
 
 
-def _blocks(name: str, feature: FixedLenSequenceFeature, default: Array, batch: Batch, single: bool) -> Parsed:
-    held = batch.columns[name]
+def _sequence(name: str, feature: FixedLenSequenceFeature, default: Array, batch: Batch, single: bool) -> Parsed:
+    column = batch.columns[name]
     size = fixed_part(feature.shape)
-    _refuse_counts(name, held, held.counts % size != 0, f"a multiple of {size}")
+    _refuse_counts(column, column.counts % size != 0, f"a multiple of {size}")
     if single:
-        return held.values.reshape(len(held.values) // size, *feature.shape)
-    records, longest = len(held.counts), int(held.counts.max(initial=0))
-    padded = np.empty((records, longest), held.values.dtype)
-    there = np.arange(longest) < held.counts[:, None]
-    padded[there] = held.values
-    padded[~there] = default[0]
+        return column.values.reshape(len(column.values) // size, *feature.shape)
+    records, longest = len(column.counts), int(column.counts.max(initial=0))
+    padded = np.empty((records, longest), column.values.dtype)
+    filled = np.arange(longest) < column.counts[:, None]
+    padded[filled] = column.values
+    padded[~filled] = default[0]
     return padded.reshape(records, longest // size, *feature.shape)
 
 
-def _varying(name: str, batch: Batch, single: bool) -> SparseTensor:
-    held = batch.columns[name]
-    within = np.arange(len(held.values)) - np.repeat(np.cumsum(held.counts) - held.counts, held.counts)
-    longest = int(held.counts.max(initial=0))
+def _varlen(name: str, batch: Batch, single: bool) -> SparseTensor:
+    column = batch.columns[name]
+    within = np.arange(len(column.values)) - np.repeat(column.starts, column.counts)
+    longest = int(column.counts.max(initial=0))
     if single:
-        return SparseTensor(within[:, None], held.values, np.array([longest]))
-    return SparseTensor(np.column_stack([held.records, within]), held.values, np.array([len(held.counts), longest]))
+        return SparseTensor(within[:, None], column.values, np.array([longest]))
+    return SparseTensor(
+        np.column_stack([column.records, within]), column.values, np.array([len(column.counts), longest])
+    )
 
 
 def _sparse(feature: SparseFeature, batch: Batch, single: bool) -> SparseTensor:
-    held = batch.columns[feature.value_key]
-    axes = [] if single else [held.records]
+    column = batch.columns[feature.value_key]
+    axes = [] if single else [column.records]
     for key, size in zip(feature.index_keys, feature.dense_shape, strict=True):
-        at = batch.columns[key]
-        if np.any(bad := at.counts != held.counts):
+        index = batch.columns[key]
+        if np.any(bad := index.counts != column.counts):
             record = int(bad.argmax())
-            want, got = int(held.counts[record]), int(at.counts[record])
+            want, got = int(column.counts[record]), int(index.counts[record])
             raise DecodeError(f"{got} indices for {want} values", record=record, feature=key, expected=want, got=got)
-        if np.any(bad := (at.values < 0) | (at.values >= size)):
-            wrong = int(bad.argmax())
-            got = int(at.values[wrong])
-            reason = f"the index {got} is outside of the size {size}"
-            raise DecodeError(reason, record=int(at.records[wrong]), feature=key, expected=f"0 to {size - 1}", got=got)
-        axes.append(at.values)
-    indices, values = np.column_stack(axes), held.values
+        if np.any(bad := (index.values < 0) | (index.values >= size)):
+            first = int(bad.argmax())
+            record, got = int(index.records[first]), int(index.values[first])
+            reason = f"the index {got} is out of range for size {size}"
+            raise DecodeError(reason, record=record, feature=key, expected=f"0 to {size - 1}", got=got)
+        axes.append(index.values)
+    indices, values = np.column_stack(axes), column.values
     if not feature.already_sorted:
         order = np.lexsort(axes[::-1])
         indices, values = indices[order], values[order]
-    shape = feature.dense_shape if single else (len(held.counts), *feature.dense_shape)
+    shape = feature.dense_shape if single else (len(column.counts), *feature.dense_shape)
     return SparseTensor(indices, values, np.array(shape, np.int64))
 
 
 def _ragged(name: str, feature: RaggedFeature, batch: Batch, single: bool) -> Array | RaggedTensor:
-    held = batch.columns[feature.value_key or name]
-    flat, have = held.values, held.counts
-    levels: list[Array] = []  # lengths of rows, the outermost first
+    column = batch.columns[feature.value_key or name]
+    flat, counts = column.values, column.counts
+    levels: list[Array] = []  # row lengths, the outermost level first
     for partition in reversed(feature.partitions):
         if isinstance(partition, UniformRowLength):
             size = partition.length
-            _refuse_counts(feature.value_key or name, held, have % size != 0, f"rows of {size}")
-            have = have // size
+            _refuse_counts(column, counts % size != 0, f"rows of {size}")
+            counts = counts // size
             if levels:
-                levels.insert(0, np.full(int(have.sum()), size))
-            else:  # the innermost rows have one length: an axis
+                levels.insert(0, np.full(int(counts.sum()), size))
+            else:  # the innermost rows have the same length: they become an axis
                 flat = flat.reshape(-1, size, *flat.shape[1:])
         else:
-            said = batch.columns[partition.key]
-            lengths, have = row_lengths(
-                partition, Runs(partition.key, said.values, said.counts), have, batched=not single
-            )
+            lengths, counts = row_lengths(partition, batch.columns[partition.key], counts, batched=not single)
             levels.insert(0, lengths)
     if not single:
-        levels.insert(0, have)
+        levels.insert(0, counts)
     return RaggedTensor(flat, tuple(_splits(name, feature, lengths) for lengths in levels)) if levels else flat
 
 
@@ -289,16 +282,14 @@ def _splits(name: str, feature: RaggedFeature, lengths: Array) -> Array:
     splits = np.concatenate([[0], np.cumsum(lengths)])
     dtype = np.dtype(feature.row_splits_dtype)
     if splits[-1] > np.iinfo(dtype).max:
-        raise SchemaError(
-            f"{splits[-1]} values are too many for {dtype}", feature=name, advice='pass row_splits_dtype="int64"'
-        )
+        reason = f"{splits[-1]} values are too many for {dtype}"
+        raise SchemaError(reason, feature=name, advice='pass row_splits_dtype="int64"')
     return splits.astype(dtype)
 
 
-def _refuse_counts(name: str, held: BatchValues, bad: Array, expected: object) -> None:
+def _refuse_counts(column: FeatureValues, bad: Array, expected: object) -> None:
     if np.any(bad):
         record = int(bad.argmax())
-        got = int(held.counts[record])
-        raise DecodeError(
-            f"expected {expected} values, got {got}", record=record, feature=name, expected=expected, got=got
-        )
+        got = int(column.counts[record])
+        reason = f"expected {expected} values, got {got}"
+        raise DecodeError(reason, record=record, feature=column.name, expected=expected, got=got)

@@ -1,13 +1,13 @@
-"""How the values of each record are cut into rows, by features of their own: the partitions of a RaggedFeature.
+"""Splitting the values of each record into rows by other features: the partitions of a RaggedFeature.
 
-All of it is done for a batch at once; what comes out are row lengths, whichever way they were said. TensorFlow checks
-partitions only if asked to, and not all: what does not fit the values is refused here always.
+Every form of partition is converted to row lengths, for a whole batch at once. TensorFlow checks partitions only on
+request, and not all of them; here partitions that do not fit the values are always errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,40 +21,23 @@ from tfrecord_io.schema.formats.row_partitions import (
     RowStarts,
     ValueRowIds,
 )
+from tfrecord_io.tf_compat.feature_batch import FeatureValues
 
-_MOST_EMPTY = 1 << 24  # rows of a batch without a value; only ValueRowIds can claim them without a byte for each
-
-
-@dataclass(frozen=True, slots=True)
-class Runs:
-    """The int64 values of a feature: those of all records, and how many each record has."""
-
-    feature: str
-    values: Array
-    counts: Array
-
-    @property
-    def starts(self) -> Array:
-        """Where each record begins."""
-        return np.cumsum(self.counts) - self.counts
-
-    @property
-    def records(self) -> Array:
-        """The record of each value."""
-        return np.repeat(np.arange(len(self.counts)), self.counts)
+_MAX_EMPTY_ROWS = 1 << 24  # in a batch: ValueRowIds can claim empty rows without a byte for each
 
 
-def row_lengths(partition: Partition, runs: Runs, have: Array, *, batched: bool) -> tuple[Array, Array]:
-    """Lengths of all rows, and how many rows each record has.
+def row_lengths(partition: Partition, splits: FeatureValues, items: Array, *, batched: bool) -> tuple[Array, Array]:
+    """The lengths of all rows, and the number of rows of each record.
 
     Parameters
     ----------
-    runs : Runs
-        Of the partition's feature.
-    have : int64 ndarray
-        How many items each record has to be cut into rows.
+    partition : Partition
+    splits : FeatureValues
+        The feature that describes the partition.
+    items : int64 ndarray
+        The number of items of each record, to be split into rows.
     batched : bool
-        TensorFlow takes row splits without a single number for no rows in a batch only.
+        Whether empty row splits mean no rows; TensorFlow accepts them in a batch only.
 
     Raises
     ------
@@ -62,78 +45,70 @@ def row_lengths(partition: Partition, runs: Runs, have: Array, *, batched: bool)
         A record's partition does not fit its items.
     """
     if not isinstance(partition, ValueRowIds):
-        _refuse(runs, (runs.values < 0) | (runs.values > have[runs.records]), have, "is outside of the values")
-    lengths, rows = _CUTS[type(partition)](runs, have)
-    cut = Runs(runs.feature, lengths, rows)
-    _refuse(cut, lengths < 0, have, "goes back")
+        _refuse(splits, (splits.values < 0) | (splits.values > items[splits.records]), items, "is out of range")
+    lengths, rows = _LENGTHS[type(partition)](splits, items)
+    split = replace(splits, values=lengths, counts=rows)
+    _refuse(split, lengths < 0, items, "is a negative row length")
     ends = np.concatenate([[0], np.cumsum(lengths)])
-    total = ends[cut.starts + rows] - ends[cut.starts]
-    bad = total != have
+    total = ends[split.starts + rows] - ends[split.starts]
+    bad = total != items
     if isinstance(partition, RowSplits) and not batched:
-        bad = bad | (runs.counts == 0)
+        bad = bad | (splits.counts == 0)
     if np.any(bad):
         record = int(bad.argmax())
-        raise DecodeError(
-            f"its rows have {total[record]} values, and there are {have[record]}",
-            record=record,
-            feature=runs.feature,
-            expected=int(have[record]),
-            got=int(total[record]),
-        )
+        got, expected = int(total[record]), int(items[record])
+        reason = f"its rows have {got} values, but there are {expected}"
+        raise DecodeError(reason, record=record, feature=splits.name, expected=expected, got=got)
     return lengths, rows
 
 
-def _by_lengths(runs: Runs, have: Array) -> tuple[Array, Array]:
-    return runs.values, runs.counts
+def _by_lengths(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
+    return splits.values, splits.counts
 
 
-def _by_limits(runs: Runs, have: Array) -> tuple[Array, Array]:
-    before = np.roll(runs.values, 1)
-    before[runs.starts[runs.counts > 0]] = 0
-    return runs.values - before, runs.counts
+def _by_limits(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
+    before = np.roll(splits.values, 1)
+    before[splits.starts[splits.counts > 0]] = 0
+    return splits.values - before, splits.counts
 
 
-def _by_splits(runs: Runs, have: Array) -> tuple[Array, Array]:
-    first = np.zeros(len(runs.values), bool)
-    first[runs.starts[runs.counts > 0]] = True
-    _refuse(runs, first & (runs.values != 0), have, "is not 0, and row splits begin with it")
-    return _by_limits(Runs(runs.feature, runs.values[~first], np.maximum(runs.counts - 1, 0)), have)
+def _by_splits(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
+    first = np.zeros(len(splits.values), bool)
+    first[splits.starts[splits.counts > 0]] = True
+    _refuse(splits, first & (splits.values != 0), items, "is the first of the row splits, which must be 0")
+    limits = replace(splits, values=splits.values[~first], counts=np.maximum(splits.counts - 1, 0))
+    return _by_limits(limits, items)
 
 
-def _by_starts(runs: Runs, have: Array) -> tuple[Array, Array]:
-    after = np.roll(runs.values, -1)
-    there = runs.counts > 0
-    after[(runs.starts + runs.counts - 1)[there]] = have[there]
-    return after - runs.values, runs.counts
+def _by_starts(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
+    after = np.roll(splits.values, -1)
+    filled = splits.counts > 0
+    after[(splits.starts + splits.counts - 1)[filled]] = items[filled]
+    return after - splits.values, splits.counts
 
 
-def _by_row_ids(runs: Runs, have: Array) -> tuple[Array, Array]:
-    if np.any(bad := runs.counts != have):
+def _by_row_ids(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
+    if np.any(bad := splits.counts != items):
         record = int(bad.argmax())
-        got, expected = int(runs.counts[record]), int(have[record])
+        got, expected = int(splits.counts[record]), int(items[record])
+        reason = f"expected {expected} row numbers, one per value, got {got}"
+        raise DecodeError(reason, record=record, feature=splits.name, expected=expected, got=got)
+    _refuse(splits, (splits.values < 0) | (splits.values > items.sum() + _MAX_EMPTY_ROWS), items, "is not a row number")
+    before = np.roll(splits.values, 1)
+    before[splits.starts[splits.counts > 0]] = 0
+    _refuse(splits, splits.values < before, items, "is less than the one before")
+    rows = np.zeros(len(items), np.int64)
+    filled = splits.counts > 0
+    rows[filled] = splits.values[(splits.starts + splits.counts - 1)[filled]] + 1
+    if np.any(bad := np.cumsum(rows) > np.cumsum(items) + _MAX_EMPTY_ROWS):
         raise DecodeError(
-            f"it has {got} row numbers for {expected} values",
-            record=record,
-            feature=runs.feature,
-            expected=expected,
-            got=got,
-        )
-    _refuse(runs, (runs.values < 0) | (runs.values > have.sum() + _MOST_EMPTY), have, "is no row number")
-    before = np.roll(runs.values, 1)
-    before[runs.starts[runs.counts > 0]] = 0
-    _refuse(runs, runs.values < before, have, "goes back")
-    rows = np.zeros(len(have), np.int64)
-    there = runs.counts > 0
-    rows[there] = runs.values[(runs.starts + runs.counts - 1)[there]] + 1
-    if np.any(bad := np.cumsum(rows) > np.cumsum(have) + _MOST_EMPTY):
-        raise DecodeError(
-            "too many rows without a value", record=int(bad.argmax()), feature=runs.feature, expected=_MOST_EMPTY
+            "too many rows without a value", record=int(bad.argmax()), feature=splits.name, expected=_MAX_EMPTY_ROWS
         )
     first_row = np.cumsum(rows) - rows
-    return np.bincount(runs.values + first_row[runs.records], minlength=int(rows.sum())), rows
+    return np.bincount(splits.values + first_row[splits.records], minlength=int(rows.sum())), rows
 
 
-_CUTS: dict[type, Callable[[Runs, Array], tuple[Array, Array]]] = {
+_LENGTHS: dict[type, Callable[[FeatureValues, Array], tuple[Array, Array]]] = {
     RowLengths: _by_lengths,
     RowLimits: _by_limits,
     RowSplits: _by_splits,
@@ -142,16 +117,10 @@ _CUTS: dict[type, Callable[[Runs, Array], tuple[Array, Array]]] = {
 }
 
 
-def _refuse(runs: Runs, bad: Array, have: Array, what: str) -> None:
-    """Raise at the first value that is bad."""
+def _refuse(splits: FeatureValues, bad: Array, items: Array, problem: str) -> None:
+    """Raise DecodeError for the first bad value, if any."""
     if np.any(bad):
-        at = int(bad.argmax())
-        record = int(runs.records[at])
-        got = int(runs.values[at])
-        raise DecodeError(
-            f"the row partition's {got} {what}",
-            record=record,
-            feature=runs.feature,
-            expected=f"0 to {have[record]}",
-            got=got,
-        )
+        first = int(bad.argmax())
+        record, got = int(splits.records[first]), int(splits.values[first])
+        reason, expected = f"the row partition's {got} {problem}", f"0 to {items[record]}"
+        raise DecodeError(reason, record=record, feature=splits.name, expected=expected, got=got)
