@@ -73,7 +73,7 @@ def _best(peers: Sequence[Result]) -> Result:
 
 
 def ratios(results: Sequence[tuple[Workload, list[Result]]], alone: bool = False) -> str:
-    """Ours against the best peer and against memcpy + CRC32C; in `results`, ours come first and the floor last.
+    """tfrecord_io against the best peer and memcpy + CRC32C; in `results`, it comes first and the floor last.
 
     `alone`: there are no peers.
     """
@@ -82,18 +82,20 @@ def ratios(results: Sequence[tuple[Workload, list[Result]]], alone: bool = False
             [w.title, _seconds(one), _seconds(two), _seconds(floor), _ratio(one, floor)]
             for w, (one, two, floor) in results
         ]
-        return table(["workload", "ours, 1 thread", "ours, 2 threads", "floor", "ours / floor"], rows)
+        return table(
+            ["workload", "tfrecord_io, 1 thread", "tfrecord_io, 2 threads", "floor", "tfrecord_io / floor"], rows
+        )
     header = [
         "workload",
         "MB",
-        "ours, 1 thread",
-        "ours, 2 threads",
+        "tfrecord_io, 1 thread",
+        "tfrecord_io, 2 threads",
         "best peer",
         "which",
         "1 thread",
         "2 threads",
         "floor",
-        "ours / floor",
+        "tfrecord_io / floor",
     ]
     rows = []
     for workload, (one, two, *peers, floor) in results:
@@ -116,14 +118,14 @@ def peers(results: Sequence[tuple[Workload, list[Result]]]) -> str:
 
 
 def sizes(results: Sequence[tuple[Workload, list[Result]]]) -> str:
-    """Size of every writer's file, and ours over that of TensorFlow's writer."""
+    """Size of every writer's file, and the ratio of tfrecord_io's to TensorFlow's."""
     writers = [r.name for r in results[0][1][1:-1]]
     rows = []
     for workload, (_one, *contenders, _floor) in results:
         ours, peer = contenders[0].size, next((r.size for r in contenders[1:] if r.size), 0.0)
         ratio = f"{ours / peer:.3f}" if peer else "–"
         rows.append([workload.title, *(f"{r.size / 1e6:.1f}" if r.size else "–" for r in contenders), ratio])
-    return table(["MB", *writers, f"ours / {writers[1] if writers[1:] else 'peer'}"], rows)
+    return table(["MB", *writers, f"tfrecord_io / {writers[1] if writers[1:] else 'peer'}"], rows)
 
 
 def errors(results: Sequence[tuple[Workload, list[Result]]]) -> str:

@@ -14,8 +14,8 @@ from benchmarks.contest import READERS, WRITERS, Result, contest
 from benchmarks.workloads import PLAIN, WORKLOADS, Workload, ensure
 
 NOTES = """\
-Seconds, best of up to {repeat} alternating rounds; ratios are the best peer's time over ours. Floor: memcpy + CRC32C of
-the file's bytes. `~`: timed on a part of the rows and scaled."""
+Seconds, best of up to {repeat} alternating rounds; ratios are the best peer's time divided by that of
+tfrecord_io. Floor: memcpy + CRC32C of the file's bytes. `~`: timed on a part of the rows and scaled."""
 
 SPECIAL = {  # module: what it measures
     "remote": "an object store behind a slow link (needs s3fs)",
