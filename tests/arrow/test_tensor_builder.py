@@ -10,7 +10,7 @@ from tfrecord_io.arrow.tensor_builder import from_cells, from_ndarray
 from tfrecord_io.arrow.tensor_values import to_cells, to_ndarray
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import Element
-from tfrecord_io.schema.tensor_types import logical_dim_names, mark
+from tfrecord_io.schema.tensor_types import dtype_metadata, logical_dim_names
 
 DTYPES = ["int8", ">i4", "?", "c8", ">c16", "S3", "U2", "M8[D]", "M8[ns]", "m8[ms]", "f2", "f8", "bfloat16"]
 SHAPES = [(4,), (4, 2, 3), (4, 0, 2), (0, 2), (4, 1)]
@@ -29,7 +29,7 @@ def _array(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def _field(column: pa.Array, of: Element) -> pa.Field:
-    return pa.field("x", column.type, metadata=mark(of))
+    return pa.field("x", column.type, metadata=dtype_metadata(of))
 
 
 def _bits(array: np.ndarray, of: Element) -> bytes:

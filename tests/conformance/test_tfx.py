@@ -13,7 +13,6 @@ import tfrecord_io as tfr
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import bytes_, list_, scalar, sequence, tensor, text
 from tfrecord_io.schema.formats import tfx_messages
-from tfrecord_io.schema.formats.tfx import from_tfx, to_tfx
 from tfrecord_io.schema.schema import Schema
 
 DATA = Path(__file__).parent.parent / "data" / "tfx"
@@ -69,7 +68,7 @@ def test_our_messages_are_a_part_of_theirs(schema_pb2: Any) -> None:
     for name in tfx_messages._MESSAGES:
         if name == "Anything":
             continue
-        ours = fields_of(tfx_messages._pool.FindMessageTypeByName(f"{package}.{name}"))
+        ours = fields_of(tfx_messages.SchemaMessage.DESCRIPTOR.file.pool.FindMessageTypeByName(f"{package}.{name}"))
         theirs = fields_of(pool.FindMessageTypeByName(f"{package}.{name}"))
         for field, described in ours.items():
             empty = described[3] == f"{package}.Anything"
@@ -82,7 +81,7 @@ def test_our_messages_are_a_part_of_theirs(schema_pb2: Any) -> None:
 
 
 def test_tensorflow_metadata_reads_what_we_write(schema_pb2: Any) -> None:
-    message = parsed(schema_pb2, to_tfx(WRITTEN))
+    message = parsed(schema_pb2, WRITTEN.to_tfx())
     by_name = {feature.name: feature for feature in message.feature}
     assert by_name["age"].type == schema_pb2.INT
     assert (by_name["age"].int_domain.min, by_name["age"].int_domain.max) == (0, 255)
@@ -91,14 +90,14 @@ def test_tensorflow_metadata_reads_what_we_write(schema_pb2: Any) -> None:
     assert by_name["when"].time_domain.integer_format == schema_pb2.TimeDomain.UNIX_MICROSECONDS
     assert [dim.size for dim in by_name["patch"].shape.dim] == [2, 3]
     assert by_name["##SEQUENCE##"].struct_domain.feature[0].name == "steps"
-    assert from_tfx(message.SerializeToString()) == WRITTEN
+    assert Schema.from_tfx(message.SerializeToString()) == WRITTEN
 
 
 @pytest.mark.parametrize("name", ["schema", "tensors", "sequence"])
 def test_what_theirs_became_is_theirs_again(schema_pb2: Any, name: str) -> None:
-    schema = from_tfx(DATA / f"{name}.pb")
-    message = parsed(schema_pb2, to_tfx(schema))
-    again = from_tfx(message.SerializeToString())
+    schema = Schema.from_tfx(DATA / f"{name}.pb")
+    message = parsed(schema_pb2, schema.to_tfx())
+    again = Schema.from_tfx(message.SerializeToString())
     flat = [field for field in schema if not pa.types.is_struct(field.type)]
     assert [again[field.column] for field in flat] == flat
 
@@ -122,7 +121,7 @@ def test_tensorflow_parses_by_the_schema_as_we_do(
     )
     path = str(tmp_path / "a.tfrecord")
     tfr.write_tfrecord(table, path, embed_schema=False)
-    message = parsed(schema_pb2, to_tfx(schema))
+    message = parsed(schema_pb2, schema.to_tfx())
     types = {feature.name: feature.type for feature in message.feature}
     description = {
         name: representations.CreateTfExampleParserConfig(tensor, types[name])
@@ -130,7 +129,7 @@ def test_tensorflow_parses_by_the_schema_as_we_do(
     }
     assert set(description) == set(names)
     theirs = tf.io.parse_example([record.numpy() for record in tf.data.TFRecordDataset(path)], description)
-    ours = tfr.read_table(path, schema=from_tfx(to_tfx(schema)))
+    ours = tfr.read_table(path, schema=Schema.from_tfx(schema.to_tfx()))
     for name in ("age", "count", "box", "maybe", "photo"):
         assert ours[name].to_pylist() == theirs[name].numpy().tolist()
     assert [word.encode() for word in ours["word"].to_pylist()] == theirs["word"].numpy().tolist()
@@ -145,13 +144,13 @@ def test_steps_come_as_tfx_bsl_decodes_them(engine: str, tf: Any, schema_pb2: An
     for step in ([1.0, 2.0], []):
         record.feature_lists.feature_list["steps"].feature.add().float_list.value.extend(step)
     payload = record.SerializeToString()
-    message = parsed(schema_pb2, to_tfx(schema))
+    message = parsed(schema_pb2, schema.to_tfx())
     decoder = coder.SequenceExamplesToRecordBatchDecoder("##SEQUENCE##", message.SerializeToString())
     theirs = decoder.DecodeBatch([payload]).to_pydict()
     with tf.io.TFRecordWriter(str(tmp_path / "a.tfrecord")) as writer:
         writer.write(payload)
     ours = tfr.read_table(
-        tmp_path / "a.tfrecord", schema=from_tfx(message.SerializeToString()), record_type="sequence_example"
+        tmp_path / "a.tfrecord", schema=Schema.from_tfx(message.SerializeToString()), record_type="sequence_example"
     )
     assert theirs == {"id": [[7]], "##SEQUENCE##": [{"steps": ours["steps"].to_pylist()[0]}]}
     assert ours["id"].to_pylist() == [7]

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.schema.types import PART_KEY
+from tfrecord_io.schema.leaf import PART_KEY
 
 DATA = Path(__file__).parents[1] / "data"
 TABLE = pa.table(

@@ -19,15 +19,15 @@ from records import blobs, example, floats, int64s, written
 from strategies import sequence_example
 from tensor_records import companions, record
 from tfrecord_io.arrow.tensor_values import to_cells
-from tfrecord_io.format.dtypes import element, name_of
+from tfrecord_io.format.dtypes import dtype_name, element
+from tfrecord_io.schema.leaf import with_encoding
 from tfrecord_io.schema.tensor_types import (
+    dtype_metadata,
     is_fixed_shape_tensor,
     is_variable_shape_tensor,
-    mark,
     tensor_type,
     variable_shape_tensor,
 )
-from tfrecord_io.schema.types import with_encoding
 
 DTYPES = [
     *(
@@ -60,8 +60,8 @@ def cells(table: pa.Table, name: str = "x") -> list[np.ndarray | None]:
 def assert_same(found: list[Any], expected: list[np.ndarray | None]) -> None:
     """Dtype, shape and bits."""
     assert all(cell is None or type(cell) is np.ndarray for cell in found)
-    assert [None if cell is None else (name_of(cell.dtype), cell.shape) for cell in found] == [
-        None if array is None else (name_of(array.dtype), array.shape) for array in expected
+    assert [None if cell is None else (dtype_name(cell.dtype), cell.shape) for cell in found] == [
+        None if array is None else (dtype_name(array.dtype), array.shape) for array in expected
     ]
     assert [None if cell is None else cell.tobytes() for cell in found] == [
         None if array is None else array.tobytes() for array in expected
@@ -325,7 +325,9 @@ def test_infer_schema_shows_folded_columns(tmp_path: Path) -> None:
 
 def governed(name: str, shape: tuple[int | None, ...], encoding: str = "raw") -> pa.Schema:
     of = element(name)
-    return pa.schema([with_encoding(pa.field("x", tensor_type(of, shape), metadata=mark(of) or None), encoding)])
+    return pa.schema(
+        [with_encoding(pa.field("x", tensor_type(of, shape), metadata=dtype_metadata(of) or None), encoding)]
+    )
 
 
 @given(arrays=columns(), beside=st.booleans())
@@ -337,7 +339,7 @@ def test_a_governing_schema_gives_the_same_arrays(
         return
     shapes = {array.shape for array in present}
     one = len(shapes) == 1 and not beside
-    schema = governed(name_of(present[0].dtype), present[0].shape if one else (None,) * present[0].ndim)
+    schema = governed(dtype_name(present[0].dtype), present[0].shape if one else (None,) * present[0].ndim)
     payloads = [record({"x": array}) for array in arrays]
     if one:  # nothing beside it is needed
         payloads = [b"" if array is None else example(x=blobs(array.tobytes())) for array in arrays]

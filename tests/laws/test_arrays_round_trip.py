@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tensors_of_arrays import PLAIN, Given, columns, dtype_of, layouts, values_of
-from tfrecord_io.format.dtypes import name_of
+from tfrecord_io.format.dtypes import dtype_name
 
 UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns", "ps", "fs", "as")
 TIMES = [f"{kind}[{unit}]" for kind in ("datetime64", "timedelta64") for unit in UNITS]
@@ -57,7 +57,7 @@ def tables(rows: st.SearchStrategy[int]) -> st.SearchStrategy[dict[str, np.ndarr
 
 
 def raw_where_needed(table: dict[str, np.ndarray[Any, Any]]) -> dict[str, str]:
-    return {name: "raw" for name, values in table.items() if values.ndim == 1 and name_of(values.dtype) in ONLY_RAW}
+    return {name: "raw" for name, values in table.items() if values.ndim == 1 and dtype_name(values.dtype) in ONLY_RAW}
 
 
 def written(table: Any, path: Path, **keywords: Any) -> Path:

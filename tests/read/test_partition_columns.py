@@ -61,7 +61,7 @@ def test_columns_chooses_among_them(engine: str, root: Path, mode: dict[str, Any
         assert table.column_names == wanted
     assert set(tfr.read_table(root, columns=["*", "!label"], **mode).column_names) == {"x", "a", "year"}
     assert tfr.read_table(root, columns=["ye*"], **mode).column_names == ["year"]
-    with pytest.raises(tfr.FeatureNotFoundError, match=r"there are: a, label, x, year"):
+    with pytest.raises(tfr.FeatureNotFoundError, match=r"valid names: a, label, x, year"):
         tfr.read_table(root, columns=["gone"], **mode)
 
 

@@ -151,7 +151,7 @@ def test_a_column_that_matches_nothing_raises_and_says_what_there_is(
 ) -> None:
     path = written(tmp_path / "a", [example(id=int64s(1))])
     for schema in (None, {"id": pa.int64()}):
-        with pytest.raises(tfr.FeatureNotFoundError, match="there are: id"):
+        with pytest.raises(tfr.FeatureNotFoundError, match="valid names: id"):
             tfr.read_table(path, columns=missing, schema=schema)
 
 

@@ -7,9 +7,11 @@ import pyarrow as pa
 import pytest
 
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.schema.column_selection import apply_overrides
+from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.field_makers import bytes_, image, list_, scalar, sequence, tensor, text
-from tfrecord_io.schema.overrides import apply_overrides
-from tfrecord_io.schema.schema import CONTEXT, FEATURE_LIST, Field, Schema
+from tfrecord_io.schema.leaf import FEATURE_LIST
+from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import variable_shape_tensor
 from tfrecord_io.schema.type_names import type_from_name, type_name
 
@@ -223,5 +225,5 @@ def test_a_field_is_shown_in_numpys_words(made: Field, said: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["object", "list<float32>", "void", "nonsense"])
 def test_what_is_no_dtype_of_a_tensor_lists_those_there_are(dtype: str) -> None:
-    with pytest.raises(SchemaError, match=f"no tensors of {dtype}.*int8 to int64.*complex64.*S<n>"):
+    with pytest.raises(SchemaError, match=f"tensors of {dtype} are not supported.*int8 to int64.*complex64.*S<n>"):
         tensor(dtype, (2,))

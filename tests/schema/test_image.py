@@ -34,9 +34,9 @@ def test_it_is_said_again(made: Any, source: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"mode": "BGR"}, "no image mode 'BGR'"),
+        ({"mode": "BGR"}, "unknown image mode 'BGR'"),
         ({"shape": (28, 28)}, "height, width, channels"),
-        ({"shape": (28, 28, 1), "mode": "RGB"}, "has 3 channels, and the shape says 1"),
+        ({"shape": (28, 28, 1), "mode": "RGB"}, "has 3 channels, the shape has 1"),
         ({"resize": 3}, r"expected \(height, width\)"),
         ({"resize": (0, 3)}, "sides from 1"),
         ({"resize": (2**20, 3)}, "sides from 1"),

@@ -12,7 +12,8 @@ from hypothesis import given
 
 from arrow_types import TYPES
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
-from tfrecord_io.schema.schema import Field, Schema
+from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import type_from_name
 
 NAMES = {
@@ -50,7 +51,7 @@ NAMES = {
 def test_type_names(name: str) -> None:
     expected = NAMES[name]
     if expected is None:
-        with pytest.raises(SchemaError, match="there is no type"):
+        with pytest.raises(SchemaError, match="unknown type"):
             type_from_name(name)
     else:
         assert type_from_name(name) == expected

@@ -12,7 +12,7 @@ import pytest
 
 from tfrecord_io.arrow.tensor_builder import from_cells
 from tfrecord_io.format.dtypes import element
-from tfrecord_io.schema.tensor_types import mark, tensor_type
+from tfrecord_io.schema.tensor_types import dtype_metadata, tensor_type
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.tools.column_summary import DISTINCT_LIMIT, ColumnAccumulator, ColumnSummary
 
@@ -89,7 +89,7 @@ def test_type_names_are_short() -> None:
     assert short_type_name(pa.list_(pa.list_(pa.int8()))) == "list<list<int8>>"
     assert short_type_name(pa.fixed_shape_tensor(pa.float32(), [2, 3])) == "tensor<float32>[2, 3]"
     of = element("complex64")
-    assert short_type_name(tensor_type(of, (None, 3)), mark(of)) == "tensor<complex64>[?, 3]"
+    assert short_type_name(tensor_type(of, (None, 3)), dtype_metadata(of)) == "tensor<complex64>[?, 3]"
 
 
 @pytest.mark.parametrize("shapes", [[(2, 2), (2, 2)], [(2, 2), (1, 3)]])
@@ -110,7 +110,7 @@ def test_tensors_are_lists_of_their_values(
         np.arange(a * b).reshape(a, b).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype) for a, b in shapes
     ]
     column, of = from_cells([*arrays, None])
-    gatherer = ColumnAccumulator("x", column.type, mark(of))
+    gatherer = ColumnAccumulator("x", column.type, dtype_metadata(of))
     for piece in (column[:1], column[1:]):
         gatherer.add(piece)
     found = gatherer.summary()

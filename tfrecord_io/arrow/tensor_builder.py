@@ -16,7 +16,7 @@ from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, list_array
 from tfrecord_io.arrow.tensor_values import Shape, TensorValues
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.format.dtypes import Element, element, name_of
+from tfrecord_io.format.dtypes import Element, dtype_name, element
 from tfrecord_io.schema.tensor_types import tensor_type, variable_shape_tensor
 
 
@@ -118,7 +118,7 @@ def element_of_dtype(dtype: Any) -> Element:
         It is not in the table.
     """
     try:
-        return element(name_of(dtype))
+        return element(dtype_name(dtype))
     except ValueError as error:
         raise EncodeError(f"arrays of dtype {dtype} have no form in a record: {error}", got=str(dtype)) from None
 

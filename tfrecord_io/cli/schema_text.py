@@ -11,6 +11,7 @@ import pyarrow as pa
 from tfrecord_io.api import infer_schema
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.leaf import BY_WIRE, ENCODING_KEY, FEATURE_LIST, RAW, companions
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import (
     axes_of,
@@ -18,9 +19,8 @@ from tfrecord_io.schema.tensor_types import (
     is_any_tensor,
     is_fixed_shape_tensor,
     is_variable_shape_tensor,
-    value_type_of,
+    tensor_value_type,
 )
-from tfrecord_io.schema.types import BY_WIRE, ENCODING_KEY, FEATURE_LIST, RAW, companions
 
 
 def schema_text(schema: Schema | pa.Schema, format: str) -> str:
@@ -64,7 +64,7 @@ def _arrow_type(type_: pa.DataType) -> str:
     if is_fixed_shape_tensor(type_):
         return f"pa.fixed_shape_tensor({_arrow_type(type_.value_type)}, {tuple(type_.shape)})"
     if is_variable_shape_tensor(type_):  # pyarrow has no function for it
-        return f"tfr.tensor({_arrow_type(value_type_of(type_))}, {axes_of(type_)}).type"
+        return f"tfr.tensor({_arrow_type(tensor_value_type(type_))}, {axes_of(type_)}).type"
     if t.is_fixed_size_list(type_):
         return f"pa.list_({_arrow_type(type_.value_type)}, {type_.list_size})"
     if t.is_list(type_) or t.is_large_list(type_):

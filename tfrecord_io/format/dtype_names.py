@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.format.dtypes import element, name_of
+from tfrecord_io.format.dtypes import dtype_name, element
 
 STRING = "string"
 _SYNONYMS = {
@@ -35,12 +35,12 @@ def declared_name(dtype: Any) -> str:
     """
     if isinstance(dtype, str):
         name = _SYNONYMS.get(dtype, dtype)
-        return name if name == STRING else name_of(dtype_named(name))
+        return name if name == STRING else dtype_name(dtype_named(name))
     if any(dtype is each for each in (None, int, float, complex)):  # NumPy and TensorFlow disagree on their widths
         raise _refusal(f"{getattr(dtype, '__name__', dtype)} says no number of bits", dtype)
     try:
         found = np.dtype(getattr(dtype, "as_numpy_dtype", dtype))  # tf.DType
-        return STRING if found.kind in "OSU" else name_of(found)
+        return STRING if found.kind in "OSU" else dtype_name(found)
     except (TypeError, ValueError):
         raise _refusal(f"a tensor has no dtype {dtype!r}", dtype) from None
 

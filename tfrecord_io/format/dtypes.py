@@ -27,7 +27,7 @@ _TEXT = re.compile(r"([SU])([1-9][0-9]{0,8})")
 _TIME = re.compile(r"(datetime64|timedelta64)\[(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)\]")
 _ARROW_UNITS = ("s", "ms", "us", "ns")
 _UCS4 = 4  # bytes of a character of NumPy's text
-KINDS = (
+SUPPORTED_DTYPES = (
     "bool, int8 to int64, uint8 to uint64, float16, float32, float64, bfloat16, complex64, complex128, S<n>, U<n>, "
     "datetime64[<unit>] or timedelta64[<unit>]"
 )
@@ -111,10 +111,10 @@ def element(name: str) -> Element:
         return Element(
             name, np.dtype("<" + name.replace("datetime64", "M8").replace("timedelta64", "m8")), pa.int64(), marked=True
         )
-    raise ValueError(f"'{printable(name, 60)}' is no dtype of a tensor: use {KINDS}")
+    raise ValueError(f"'{printable(name, 60)}' is no dtype of a tensor: use {SUPPORTED_DTYPES}")
 
 
-def name_of(dtype: Any) -> str:
+def dtype_name(dtype: Any) -> str:
     """The table's name of a NumPy dtype, of either byte order.
 
     Raises
@@ -124,7 +124,7 @@ def name_of(dtype: Any) -> str:
 
     Examples
     --------
-    >>> name_of(np.dtype(">f4")), name_of(np.dtype("U3")), name_of(np.dtype("M8[D]"))
+    >>> dtype_name(np.dtype(">f4")), dtype_name(np.dtype("U3")), dtype_name(np.dtype("M8[D]"))
     ('float32', 'U3', 'datetime64[D]')
     """
     made = np.dtype(dtype)
@@ -145,7 +145,9 @@ def element_of(type_: pa.DataType, metadata: Any = None) -> Element:
     if mark is not None:
         found = element(mark.decode("utf-8", "backslashreplace"))
         if found.arrow != type_:
-            raise ValueError(f"the mark says {found.name}, which is held as {found.arrow}, and the type is {type_}")
+            raise ValueError(
+                f"the metadata says {found.name}, which Arrow holds as {found.arrow}, and the type is {type_}"
+            )
         return found
     if pa.types.is_boolean(type_):
         return element("bool")

@@ -14,7 +14,7 @@ import numpy as np
 
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtype_names import STRING
-from tfrecord_io.format.dtypes import Array, element, name_of
+from tfrecord_io.format.dtypes import Array, dtype_name, element
 from tfrecord_io.format.protobuf import varint
 from tfrecord_io.format.tensor_proto import MOST_BYTES, STORED, TensorProto
 
@@ -82,7 +82,7 @@ def _front(name: str, shape: tuple[int, ...]) -> Any:
 
 def _name(dtype: np.dtype) -> str:
     try:
-        name = name_of(dtype)
+        name = dtype_name(dtype)
     except ValueError:
         raise EncodeError(
             f"an array of {dtype} has no form as a tensor", expected=tuple(STORED), got=str(dtype)

@@ -15,11 +15,12 @@ from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.chunk import DecodedChunk
+from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.inferred_schema import Evidence
+from tfrecord_io.schema.leaf import FEATURE_LIST, RAW, companions
 from tfrecord_io.schema.observation import Observation, RecordRef, arrow_schema, contradiction, join, join_columns
-from tfrecord_io.schema.schema import Field, Schema
-from tfrecord_io.schema.tensor_types import mark, tensor_type
-from tfrecord_io.schema.types import FEATURE_LIST, RAW, companions
+from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.tensor_types import dtype_metadata, tensor_type
 
 
 def observe_units(units: Iterable[DecodedChunk]) -> dict[str, Observation]:
@@ -102,7 +103,7 @@ def folded_field(name: str, folded: FoldedTensor) -> Field:
     if not folded.rank and (plain := of.plain) is not None:
         return Field(name, plain, encoding=RAW)
     shape = (None,) * folded.rank if folded.shape is None else folded.shape
-    return Field(name, tensor_type(of, shape), encoding=RAW, metadata=mark(of))
+    return Field(name, tensor_type(of, shape), encoding=RAW, metadata=dtype_metadata(of))
 
 
 def inferred_schema(

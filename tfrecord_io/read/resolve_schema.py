@@ -34,13 +34,12 @@ from tfrecord_io.read.inference import (
 )
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.sidecar_schema import SidecarSchema, find_sidecar_schema
-from tfrecord_io.schema.column_selection import Projection, is_glob, matches
+from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_glob, matches
 from tfrecord_io.schema.inferred_schema import InferredSchema
+from tfrecord_io.schema.leaf import companions, feature_of_companion
 from tfrecord_io.schema.observation import Observation
-from tfrecord_io.schema.overrides import apply_overrides
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.type_names import schema_words
-from tfrecord_io.schema.types import companions, feature_of_companion
+from tfrecord_io.schema.type_names import schema_summary
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source
 
@@ -173,7 +172,7 @@ class Session:
     def words(self) -> str:
         """Files and columns in a few words."""
         more = f" and {len(self.sources) - 1:,} more files" if len(self.sources) > 1 else ""
-        return f"{printable(self.sources[0].path)}{more}: {schema_words(self.schema)}" if self.sources else "no files"
+        return f"{printable(self.sources[0].path)}{more}: {schema_summary(self.schema)}" if self.sources else "no files"
 
     def restart(self, late: LateSchema) -> None:
         """Begin anew under an embedded schema that says more."""

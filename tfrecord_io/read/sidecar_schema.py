@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tfrecord_io.errors import SchemaError, SchemaWarning, warn
-from tfrecord_io.schema.formats.tfds import check_shards, from_tfds
+from tfrecord_io.schema.formats.tfds import check_shards
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
 
@@ -48,7 +48,7 @@ def find_sidecar_schema(sources: list[Source], storage_options: Any, filesystem:
     folder = folders.pop() or ("." if not sources[0].path.startswith("/") else "/")
     fsspec = {"storage_options": storage_options, "filesystem": filesystem}
     try:
-        return SidecarSchema(from_tfds(folder, **fsspec), folder, fsspec)
+        return SidecarSchema(Schema.from_tfds(folder, **fsspec), folder, fsspec)
     except FileNotFoundError:
         return None
     except SchemaError as error:

@@ -1,12 +1,19 @@
-"""Which columns are wanted: names, globs and ``!name``; a literal name wins over a pattern."""
+"""Selecting columns by name, glob and ``!name``, where a literal name wins over a pattern; and overriding their types."""
 
 from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
 
 from tfrecord_io.errors import FeatureNotFoundError
+from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.field_makers import as_field
+from tfrecord_io.schema.schema import Schema
 
 
 class Projection:
@@ -15,13 +22,13 @@ class Projection:
     Parameters
     ----------
     columns : sequence of str, str or None
-        None: all. A name or a glob (``*``, ``?``, ``[…]``) takes in, one with ``!`` before it leaves out.
+        None: all. A name or a glob (``*``, ``?``, ``[…]``) includes columns, one that follows a ``!`` excludes them.
         Only ``!…`` entries: all but those.
 
     Examples
     --------
-    >>> wanted = Projection(["*", "!image"])
-    >>> [wanted("label"), wanted("image")]
+    >>> projection = Projection(["*", "!image"])
+    >>> [projection("label"), projection("image")]
     [True, False]
     """
 
@@ -31,69 +38,61 @@ class Projection:
             raise TypeError(f"columns={columns!r}: expected names, globs and !names")
         self.takes_all = entries is None
         self._entries = list(entries or ())
-        self._wanted = {e for e in self._entries if not e.startswith("!")}
-        unwanted = [e[1:] for e in self._entries if e.startswith("!")]
-        self._unwanted = set(unwanted)
-        self._patterns = [_pattern(e) for e in self._wanted if is_glob(e)]
-        self._unwanted_patterns = [_pattern(e) for e in unwanted if is_glob(e)]
-        self._all_but = bool(unwanted) and not self._wanted
+        self._included = {entry for entry in self._entries if not entry.startswith("!")}
+        self._excluded = {entry[1:] for entry in self._entries if entry.startswith("!")}
+        self._included_patterns = [_pattern(entry) for entry in self._included if is_glob(entry)]
+        self._excluded_patterns = [_pattern(entry) for entry in self._excluded if is_glob(entry)]
+        self._only_excludes = bool(self._excluded) and not self._included
 
     def __call__(self, name: str) -> bool:
-        """Is the column wanted?"""
+        """Whether the column is selected."""
         if self.takes_all:
             return True
-        if name in self._unwanted:
+        if name in self._excluded:
             return False
-        if name in self._wanted:
+        if name in self._included:
             return True
-        if any(p.match(name) for p in self._unwanted_patterns):
+        if any(pattern.match(name) for pattern in self._excluded_patterns):
             return False
-        return self._all_but or any(p.match(name) for p in self._patterns)
+        return self._only_excludes or any(pattern.match(name) for pattern in self._included_patterns)
 
     def leaves_out(self, name: str) -> bool:
-        """Does an entry with ``!`` take the column away?
+        """Whether an entry with ``!`` excludes the column.
 
         Examples
         --------
         >>> Projection(["a", "!b*"]).leaves_out("bc"), Projection(["a"]).leaves_out("bc")
         (True, False)
         """
-        return (
-            not self.takes_all
-            and not self(name)
-            and (name in self._unwanted or any(p.match(name) for p in self._unwanted_patterns))
-        )
+        is_excluded = name in self._excluded or any(pattern.match(name) for pattern in self._excluded_patterns)
+        return is_excluded and not self(name)
 
     def check(self, names: Iterable[str]) -> None:
-        """Every entry must have met a name.
+        """Check that every entry matches one of `names`.
 
         Raises
         ------
         FeatureNotFoundError
-            One has not; the message lists what there is.
+            An entry does not; the message lists the names.
         """
-        there = set(names)
+        available = set(names)
         for entry in self._entries:
             bare = entry.removeprefix("!")
-            if entry in there or bare in there or (is_glob(bare) and any(_pattern(bare).match(n) for n in there)):
-                continue
-            listed = ", ".join(sorted(there)[:20]) or "none"
-            raise FeatureNotFoundError(
-                f"columns names '{entry}', and no feature matches", feature=bare, advice=f"there are: {listed}"
-            )
+            if entry not in available and not _matches_any(bare, available):
+                raise _no_match("columns", entry, "feature", available, feature=bare)
 
     def order(self, names: Sequence[str]) -> list[str]:
-        """The wanted ones of `names`: in the order asked for where only names were given."""
-        chosen = [name for name in names if self(name)]
-        if self.takes_all or self._patterns or self._all_but:
-            return chosen
-        place = {entry: at for at, entry in enumerate(self._entries)}
-        return sorted(chosen, key=lambda name: place.get(name, len(place)))
+        """The selected ones of `names`; in the order of the entries where these are names only."""
+        selected = [name for name in names if self(name)]
+        if self.takes_all or self._included_patterns or self._only_excludes:
+            return selected
+        position = {entry: index for index, entry in enumerate(self._entries)}
+        return sorted(selected, key=lambda name: position.get(name, len(position)))
 
 
 def is_glob(entry: str) -> bool:
     """Whether an entry is a pattern."""
-    return any(c in entry for c in "*?[")
+    return any(character in entry for character in "*?[")
 
 
 def matches(glob: str, name: str) -> bool:
@@ -103,3 +102,58 @@ def matches(glob: str, name: str) -> bool:
 
 def _pattern(glob: str) -> re.Pattern[str]:
     return re.compile(fnmatch.translate(glob))
+
+
+def _matches_any(entry: str, names: Iterable[str]) -> bool:
+    return entry in names or (is_glob(entry) and any(matches(entry, name) for name in names))
+
+
+def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature: str) -> FeatureNotFoundError:
+    listed = ", ".join(sorted(names)[:20]) or "none"
+    return FeatureNotFoundError(
+        f"{keyword} names '{entry}', and no {noun} matches", feature=feature, advice=f"valid names: {listed}"
+    )
+
+
+def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) -> Schema:
+    """Replace columns of an inferred schema, as ``schema_overrides=`` does; names and order stay.
+
+    Parameters
+    ----------
+    inferred : Schema or pa.Schema
+    overrides : mapping of str to field, type or type name
+        Keys are names of columns and globs. A literal name wins over a glob; of several globs that match, the first in the
+        mapping wins.
+
+    Raises
+    ------
+    FeatureNotFoundError
+        A key matches no column.
+    SchemaError, TypeError
+        A value is not a type.
+
+    Examples
+    --------
+    >>> inferred = pa.schema({"box/x": pa.float32(), "box/y": pa.float32(), "id": pa.int64()})
+    >>> apply_overrides(inferred, {"box/*": "list<float>", "id": "int32"})
+    Schema of 3 columns
+      box/x  list<item: float>
+      box/y  list<item: float>
+      id     int32
+    """
+    schema = Schema.parse(inferred)
+    for key in overrides:
+        if not _matches_any(key, schema.names):
+            raise _no_match("schema_overrides", key, "column", schema.names, feature=key)
+    return Schema((_overridden(f, overrides) for f in schema), schema.metadata)
+
+
+def _overridden(f: Field, overrides: Mapping[str, Any]) -> Field:
+    key = f.column
+    if key not in overrides:
+        globs = [glob for glob in overrides if is_glob(glob) and matches(glob, f.column)]
+        if not globs:
+            return f
+        key = globs[0]
+    field = as_field(f.column, overrides[key])
+    return field if field.feature != f.column else replace(field, feature=f.feature)

@@ -1,13 +1,13 @@
-"""Columns that are put together from features: an array's bytes and its shape, values and the lengths of the lists they are cut into.
+"""Columns built from several features: an array's bytes and its shape, values and the lengths of the lists they are split into.
 
-An `Composite` says how, and travels in the metadata of a field, so a schema stays a list of plain fields. Reading has two steps:
-by `parts_schema`, whose columns are the features as they stand in a record; then `arrow.assembling` makes the columns of them.
+A `Composite` describes how, and is stored in the metadata of a field, so that a schema stays a list of plain fields. Reading
+has two steps: first by `component_fields`, one column for each feature; then `arrow.decode.composite` builds the columns.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -15,19 +15,19 @@ import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.field import CONTEXT, Field
-from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.shapes import Shape, as_shape, fixed_part
+from tfrecord_io.schema.shapes import as_shape, fixed_part
+from tfrecord_io.schema.tensor_types import Shape
 from tfrecord_io.schema.type_names import type_from_name
 from tfrecord_io.schema.types import is_number
 
-ASSEMBLY_KEY = b"tfrecord_io.assembly"  # in the metadata of a field: JSON
+COMPOSITE_KEY = b"tfrecord_io.assembly"  # in the metadata of a field: JSON
 
-VALUES = "values"  # one bytes value is one value; any other encoding is a row of arrow.array_bytes.ENCODINGS
+VALUES = "values"  # one bytes value is one value; any other encoding is one of arrow.decode.composite_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Composite:
-    """How a column is made: items of a shape, in lists in lists.
+    """How a column is built: items of a shape, in nested lists.
 
     Parameters
     ----------
@@ -36,23 +36,23 @@ class Composite:
     dtype : str
         Arrow's name of the type of a value.
     encoding : str
-        "values", or how the bytes of an item are its array: "bytes" (C order, little-endian), "zlib" (those, compressed).
+        "values", or how bytes encode the array of an item: "bytes" (C order, little-endian), "zlib" (those, compressed).
     shape : tuple of int or None
-        Of an item. One free axis follows from the number of values.
+        Of an item. The size of one unknown dimension follows from the number of values.
     shape_feature : str, optional
         The feature with the shapes of the items, one after another.
     sequence : tuple of int or None
         Lengths of the lists around the items, outermost first; None: any.
     lengths : tuple of str or None
-        Per list inside the outermost: the feature with their lengths. None: all have the length in `sequence`.
+        For each list inside the outermost: the feature with their lengths. None: all have the length in `sequence`.
     labels : tuple of str, optional
         Values are indices into these; −1 is no label.
     sentinel : bool
-        A row of nothing but the least value of the type is null (TFDS's ``optional=True``); for signed numbers only.
+        A row that holds only the least value of the type is null (TFDS's ``optional=True``); for signed numbers only.
 
     Examples
     --------
-    >>> Assembly("steps/action", "float", shape=(7,), sequence=(None,)).type
+    >>> Composite("steps/action", "float", shape=(7,), sequence=(None,)).type
     ListType(list<item: fixed_size_list<item: float>[7]>)
     """
 
@@ -74,21 +74,21 @@ class Composite:
         self._check()
 
     def _check(self) -> None:
-        value = self.value_type
-        free = self.shape.count(None)
+        value_type = self.value_type  # SchemaError for an unknown dtype
         if len(self.lengths) != max(len(self.sequence) - 1, 0):
-            raise SchemaError("lists in lists need lengths for each level but the outermost", feature=self.values)
+            raise SchemaError("nested lists need lengths for each level but the outermost", feature=self.values)
         if any(name is None and not size for name, size in zip(self.lengths, self.sequence[1:], strict=True)):
             raise SchemaError("a list inside a list needs a length, or a feature with lengths", feature=self.values)
-        of_values_in_lists = (
-            bool(self.sequence) and self.encoding == VALUES
-        )  # where the items end, only their size says
-        if free > (0 if of_values_in_lists else 1 if self.shape_feature is None else len(self.shape)):
-            raise SchemaError("no feature says how long the free axes are", feature=self.values, got=self.shape)
-        if self.encoding != VALUES and not is_number(value):
-            raise SchemaError(
-                f"{self.encoding!r} bytes are arrays of numbers, not of {self.dtype}", feature=self.values
-            )
+        if self.sequence and self.encoding == VALUES:  # only the size of the items separates them
+            max_unknown = 0
+        else:
+            max_unknown = 1 if self.shape_feature is None else len(self.shape)
+        if self.shape.count(None) > max_unknown:
+            reason = "the sizes of the unknown dimensions are in no feature"
+            raise SchemaError(reason, feature=self.values, got=self.shape)
+        if self.encoding != VALUES and not is_number(value_type):
+            reason = f"{self.encoding!r} bytes are arrays of numbers, not of {self.dtype}"
+            raise SchemaError(reason, feature=self.values)
 
     @property
     def value_type(self) -> pa.DataType:
@@ -97,33 +97,27 @@ class Composite:
 
     @property
     def is_tensor(self) -> bool:
-        """Whether every row is an array of one shape, of two axes or more."""
-        return (
-            len(self.shape) > 1
-            and not self.sequence
-            and None not in self.shape
-            and self.labels is None
-            and is_number(self.value_type)
-        )
+        """Whether all rows are arrays of one shape, of two dimensions or more."""
+        is_fixed = len(self.shape) > 1 and None not in self.shape
+        return is_fixed and not self.sequence and self.labels is None and is_number(self.value_type)
 
     @property
     def type(self) -> pa.DataType:
         """Type of the column."""
-        made = self.value_type if self.labels is None else pa.dictionary(pa.int32(), pa.string())
+        type_ = self.value_type if self.labels is None else pa.dictionary(pa.int32(), pa.string())
         if self.is_tensor:
-            return pa.fixed_shape_tensor(made, self.shape)
+            return pa.fixed_shape_tensor(type_, self.shape)
         for size in reversed(self.sequence + self.shape):
-            made = pa.list_(made) if size is None else pa.list_(made, size)
-        return made
+            type_ = pa.list_(type_) if size is None else pa.list_(type_, size)
+        return type_
 
     def field(self, column: str, **attributes: Any) -> Field:
         """The field of this column."""
-        text = json.dumps(
-            {name: value for name, value in asdict(self).items() if value not in (None, (), False)}, ensure_ascii=False
-        )
-        return Field(column, self.type, self.values, part=CONTEXT, metadata={ASSEMBLY_KEY: text.encode()}, **attributes)
+        given = {name: value for name, value in asdict(self).items() if value not in (None, (), False)}
+        metadata = {COMPOSITE_KEY: json.dumps(given, ensure_ascii=False).encode()}
+        return Field(column, self.type, self.values, part=CONTEXT, metadata=metadata, **attributes)
 
-    def parts(self) -> Iterator[tuple[str, pa.DataType]]:
+    def components(self) -> Iterator[tuple[str, pa.DataType]]:
         """Each feature with the type it is read as: first the values, then the lengths, then the shapes."""
         yield self.values, self._stored_type()
         for name in (*self.lengths, self.shape_feature):
@@ -133,64 +127,62 @@ class Composite:
     def _stored_type(self) -> pa.DataType:
         if self.encoding != VALUES:
             stored = pa.binary()
+        elif self.labels is not None or self.value_type == pa.uint64():
+            stored = pa.int64()  # values above 2^63−1 are stored as the same bits
         else:
-            as_int64 = (
-                self.labels is not None or self.value_type == pa.uint64()
-            )  # above 2^63−1 the bits are those of an int64
-            stored = pa.int64() if as_int64 else self.value_type
-        several = self.sequence or (self.shape and self.encoding == VALUES)
-        return pa.list_(stored) if several else stored
+            stored = self.value_type
+        has_many = self.sequence or (self.shape and self.encoding == VALUES)
+        return pa.list_(stored) if has_many else stored
 
     @property
     def item_size(self) -> int:
-        """What the number of an item's values is a multiple of."""
+        """The number of which the number of an item's values is a multiple."""
         return fixed_part(self.shape)
 
 
-def assembly_of(field: Field) -> Composite | None:
-    """How a field's column is put together; None where it is one plain feature.
+def composite_of(field: Field) -> Composite | None:
+    """How a field's column is built; None where it is one plain feature.
 
     Raises
     ------
     SchemaError
         The metadata is damaged.
     """
-    text = field.metadata.get(ASSEMBLY_KEY)
+    text = field.metadata.get(COMPOSITE_KEY)
     if text is None:
         return None
     try:
         return Composite(**json.loads(text))
+    except SchemaError:
+        raise
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
-        if isinstance(error, SchemaError):
-            raise
         raise SchemaError("its metadata is damaged: tfrecord_io.assembly", feature=field.feature) from error
 
 
-def part_column(column: str, at: int) -> str:
-    """Name of the column of a part; no other column has such a name."""
-    return f"{column}\0{at}"
+def component_column(column: str, index: int) -> str:
+    """Name of the column of a component; no other column has such a name."""
+    return f"{column}\0{index}"
 
 
-def parts_schema(schema: Schema) -> Schema:
-    """The schema to read by: assembled columns give way to their parts."""
-    fields: list[Field] = []
-    for f in schema:
-        assembly = assembly_of(f)
-        if assembly is None:
-            fields.append(f)
+def component_fields(fields: Iterable[Field]) -> list[Field]:
+    """The fields to read by: a composite column is replaced by its components."""
+    components: list[Field] = []
+    for f in fields:
+        composite = composite_of(f)
+        if composite is None:
+            components.append(f)
             continue
-        for at, (feature, type_) in enumerate(assembly.parts()):
-            fields.append(
-                Field(part_column(f.column, at), type_, feature, part=CONTEXT, required=f.required and at == 0)
-            )
-    return Schema(fields, schema.metadata)
+        for index, (feature, type_) in enumerate(composite.components()):
+            name = component_column(f.column, index)
+            components.append(Field(name, type_, feature, part=CONTEXT, required=f.required and index == 0))
+    return components
 
 
-def assembled_schema(schema: Schema) -> Schema:
-    """The schema of what comes out: the same columns, plain ones, for nothing is left to put together."""
-    return Schema([_plain(f) for f in schema], schema.metadata)
+def built_fields(fields: Iterable[Field]) -> list[Field]:
+    """The fields of the columns once built: composite ones become plain."""
+    return [_plain(f) for f in fields]
 
 
 def _plain(field: Field) -> Field:
-    kept: Mapping[bytes, bytes] = {key: value for key, value in field.metadata.items() if key != ASSEMBLY_KEY}
+    kept: Mapping[bytes, bytes] = {key: value for key, value in field.metadata.items() if key != COMPOSITE_KEY}
     return field if len(kept) == len(field.metadata) else replace(field, metadata=kept)

@@ -23,10 +23,9 @@ from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.format.kinds import EMBEDDED_FIELD
 from tfrecord_io.format.protobuf import varint
 from tfrecord_io.schema.field import DEFAULT_KEY, FEATURE_KEY
-from tfrecord_io.schema.stored_types import plain_field
-from tfrecord_io.schema.tensor_metadata import described_tensor
-from tfrecord_io.schema.tensor_types import FIXED_SHAPE, VARIABLE_SHAPE, is_any_tensor
-from tfrecord_io.schema.types import EXTENSIONS, Leaf, UnsupportedType, is_list_like, leaves, relist, step_of
+from tfrecord_io.schema.leaf import Leaf, leaves, step_field
+from tfrecord_io.schema.tensor_types import FIXED_SHAPE, VARIABLE_SHAPE, is_any_tensor, tensor_type_from_metadata
+from tfrecord_io.schema.types import EXTENSIONS, UnsupportedType, is_list_like, relist, restored_field
 
 FIELD = EMBEDDED_FIELD
 MAGIC = b"TFRA"
@@ -75,7 +74,7 @@ def embedded_schema(schema: pa.Schema) -> pa.Schema:
     Tensors are in C order, their axes named in that order, and marked where their type alone does not say the dtype.
     Of what a field of ours may say, the feature's name and the default are left out: a column is written under its own name.
     """
-    return pa.schema([_as_written(plain_field(column)) for column in schema], metadata=schema.metadata)
+    return pa.schema([_as_written(restored_field(column)) for column in schema], metadata=schema.metadata)
 
 
 def _as_written(column: pa.Field) -> pa.Field:
@@ -247,7 +246,7 @@ def _read_stream(stream: bytes) -> Embedded:
         batch.validate(full=True)
     metadata = {key: value.replace(_TAMED_NAME, _EXTENSION_NAME) for key, value in (tamed.metadata or {}).items()}
     schema = pa.schema([_restore(column) for column in tamed], metadata=metadata or None)
-    parts = [leaves(step_of(column) or column) for column in schema]
+    parts = [leaves(step_field(column) or column) for column in schema]
     names = [name for column in parts for leaf in column for name in (leaf.feature, *leaf.companions)]
     if len(set(names)) < len(names) or not schema.equals(embedded_schema(schema)):
         raise EmbeddedSchemaUnreadable("the embedded schema has types or names that are never written")
@@ -284,7 +283,7 @@ def _restore(column: pa.Field) -> pa.Field:
         found = {"arrow.bool8": pa.bool8, "arrow.json": lambda: pa.json_(type), "arrow.uuid": pa.uuid}[name]()
         type = found if found.storage_type == type else type
     elif name in (FIXED_SHAPE, VARIABLE_SHAPE):
-        type = described_tensor(name, type, said)
+        type = tensor_type_from_metadata(name, type, said)
     return column.with_type(type).with_metadata(metadata or None)
 
 

@@ -1,8 +1,9 @@
-"""One field of a schema: a column, the feature it is read from, and what a record without it gets."""
+"""One field of a schema: a column, the feature it is read from, and the default for records without it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -13,22 +14,27 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.dtypes import DTYPE_KEY
-from tfrecord_io.schema.default_values import settled_default, tensor_default
-from tfrecord_io.schema.jsons import DEFECTS, dumps, from_plain, loads, to_plain
-from tfrecord_io.schema.shapes import Shape, as_shape, check_shape, shape_of, size_of
-from tfrecord_io.schema.tensor_types import is_any_tensor, register_variable_shape_tensor
+from tfrecord_io.schema.default_values import (
+    CONVERSION_ERRORS,
+    from_json_value,
+    json_text,
+    normalized_tensor_default,
+    tensor_default_array,
+    to_json_value,
+)
+from tfrecord_io.schema.leaf import ENCODING_KEY, ENCODINGS, FEATURE_LIST, LIST, PART_KEY, encoding_of
+from tfrecord_io.schema.shapes import as_shape, check_shape, shape_of, size_of
+from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, register_variable_shape_tensor
 from tfrecord_io.schema.type_names import logical_name, type_name
-from tfrecord_io.schema.types import ENCODING_KEY, ENCODINGS, LIST, encoding_of, is_list_like
+from tfrecord_io.schema.types import is_list_like
 
-# Keys in the metadata of a pa.Field, each only where it says something that name and type do not.
+# Keys in the metadata of a pa.Field, each only where name and type do not determine the value.
 FEATURE_KEY = b"tfrecord_io.feature"  # the feature's name, where it is not the column's
-PART_KEY = b"tfrecord_io.part"
-SHAPE_KEY = b"tfrecord_io.shape"  # JSON: numbers, null for a free axis
+SHAPE_KEY = b"tfrecord_io.shape"  # JSON: numbers, null for an unknown dimension
 DEFAULT_KEY = b"tfrecord_io.default"  # JSON
 IMAGE_KEY = b"tfrecord_io.image"  # JSON: mode and, where images are resized, height and width
 
 CONTEXT = "context"
-FEATURE_LIST = "feature_list"
 PARTS = (CONTEXT, FEATURE_LIST)
 
 
@@ -45,21 +51,21 @@ class Field:
     feature : str, optional
         Name of the feature in the records; the column's name if not given.
     encoding : {"list", "raw", "wire", "tensor_proto"}
-        "list": values are values; "raw": the bytes of an array; "wire": bytes are raw, numbers are values, whichever a
-        record has; "tensor_proto": a serialized TensorProto.
+        "list": the values themselves; "raw": the bytes of an array; "wire": raw where a record has bytes, values where it has
+        numbers; "tensor_proto": a serialized TensorProto.
     required : bool
         A record without the feature is an error. In Arrow: a field that is not nullable.
     default : object, optional
-        Stands where the feature is absent or has no kind. None: null. For a fixed number of values it is all of them
-        (nested as the shape is, or flat) or one that stands for each.
+        The value where the feature is absent or has no values. None: null. For a fixed number of values either all of them
+        (nested as the shape is, or flat) or one for every element.
     shape : tuple of int or None, optional
-        Of a value, of a feature list that of one step; None (or −1) is a free axis. Types of fixed size say it
-        themselves. Of a list it is checked by count; of text and binary it only tells what the bytes decode to.
+        Of a value, or of one step of a feature list; None (or −1) is an unknown dimension. Types of fixed size imply it.
+        For lists the number of values is checked; for text and binary it describes what the bytes decode to.
     part : {"context", "feature_list"}, optional
-        Where a SequenceExample has it; an Example is all context. Lists of lists and lists of tensors are feature
-        lists if nothing is said.
+        Where a SequenceExample has it; an Example is all context. By default lists of lists and lists of tensors are
+        feature lists.
     metadata : mapping of bytes to bytes
-        Metadata of the Arrow field; no part of equality.
+        Metadata of the Arrow field; not compared.
 
     Examples
     --------
@@ -69,34 +75,33 @@ class Field:
 
     column: str
     type: pa.DataType
-    feature: str = None  # type: ignore[assignment]  # always a str once made
+    feature: str = None  # type: ignore[assignment]  # always a str after __post_init__
     encoding: str = LIST
     required: bool = False
     default: Any = None
     metadata: Mapping[bytes, bytes] = field(default_factory=dict)
     shape: Shape | None = None
-    part: str = None  # type: ignore[assignment]  # always one of PARTS once made
+    part: str = None  # type: ignore[assignment]  # always one of PARTS after __post_init__
 
     def __post_init__(self) -> None:
         if self.feature is None:
             object.__setattr__(self, "feature", self.column)
         if self.encoding not in ENCODINGS:
-            raise SchemaError(
-                f"there is no encoding {self.encoding!r}", feature=self.feature, expected=ENCODINGS, got=self.encoding
-            )
+            reason = f"unknown encoding {self.encoding!r}"
+            raise SchemaError(reason, feature=self.feature, expected=ENCODINGS, got=self.encoding)
         if self.required and t.is_null(self.type):
             raise SchemaError("a column of nulls cannot be required", feature=self.feature)
-        self._settle_part()
-        self._settle_shape()
+        self._set_part()
+        self._set_shape()
         if self.default is not None:
-            self._settle_default()
+            self._set_default()
         object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
 
-    def _settle_part(self) -> None:
+    def _set_part(self) -> None:
         if self.part is None:
-            object.__setattr__(self, "part", _usual_part(self.type))
+            object.__setattr__(self, "part", _default_part(self.type))
         if self.part not in PARTS:
-            raise SchemaError(f"there is no part {self.part!r}", feature=self.feature, expected=PARTS, got=self.part)
+            raise SchemaError(f"unknown part {self.part!r}", feature=self.feature, expected=PARTS, got=self.part)
         if self.part == FEATURE_LIST and not is_list_like(self.type):
             raise SchemaError(
                 f"a feature list is a list of its steps, not {type_name(self.type)}",
@@ -104,66 +109,62 @@ class Field:
                 advice="make it of sequence()",
             )
 
-    def _settle_shape(self) -> None:
-        """The shape that the type says, and else the one given, if the type may have it."""
-        said = None
+    def _set_shape(self) -> None:
+        """Take the shape given, if the type allows it, or else the one that the type implies."""
+        implied = None
         try:
-            said = shape_of(self.value, self.metadata)
+            implied = shape_of(self.value, self.metadata)
             given = None if self.shape is None else as_shape(self.shape)
             if given is not None:
-                check_shape(given, self.value, said)
+                check_shape(given, self.value, implied)
         except ValueError as error:
-            raise SchemaError(str(error), feature=self.feature, expected=said, got=self.shape) from None
-        shape = said if given is None else given
+            raise SchemaError(str(error), feature=self.feature, expected=implied, got=self.shape) from None
+        shape = implied if given is None else given
         is_single = not is_list_like(self.value) and not is_any_tensor(self.value)
         object.__setattr__(self, "shape", None if shape == () and is_single else shape)
 
-    def _settle_default(self) -> None:
+    def _set_default(self) -> None:
         default = self.default
         if is_any_tensor(self.type):
             try:
-                default = settled_default(default, self.tensor)
+                default = normalized_tensor_default(default, self.tensor)
             except (ValueError, TypeError) as error:
                 raise self._bad_default(default) from error
-        elif isinstance(default, np.ndarray | np.generic):
-            default = default.tolist()
-        if (
-            self.part == CONTEXT
-            and not is_any_tensor(self.type)
-            and self.shape is not None
-            and isinstance(default, list | tuple)
-        ):
-            default = list(_flat(default))
+        else:
+            if isinstance(default, np.ndarray | np.generic):
+                default = default.tolist()
+            if self.part == CONTEXT and self.shape is not None and isinstance(default, list | tuple):
+                default = list(_flat(default))
         object.__setattr__(self, "default", default)
         try:
             self.default_array()
-            to_plain(default)
-        except DEFECTS as error:
+            to_json_value(default)
+        except CONVERSION_ERRORS as error:
             raise self._bad_default(default) from error
 
     def _bad_default(self, default: Any) -> SchemaError:
-        reason = f"the default {printable(repr(default))} is no {self.type_name}"
+        reason = f"the default {printable(repr(default))} does not fit the type {self.type_name}"
         return SchemaError(reason, feature=self.feature, expected=self.type_name, got=default)
 
     @property
     def value(self) -> pa.DataType:
-        """Type of a row's value; of a feature list that of one step."""
+        """Type of a row's value; for a feature list that of one step."""
         return self.type.value_type if self.part == FEATURE_LIST else self.type
 
     @property
     def tensor(self) -> pa.Field:
-        """Type and mark of a row's tensor; of a feature list those of one step's."""
+        """The field of a row's tensor; for a feature list that of one step's."""
         return pa.field(self.column, self.value, metadata=dict(self.metadata))
 
     @property
     def type_name(self) -> str:
-        """Name of the type; of tensors with the dtype and the shape that NumPy sees."""
+        """Name of the type; for tensors with the dtype and the shape that NumPy has."""
         return logical_name(self.type, self.metadata)
 
     def default_array(self) -> pa.Array:
-        """The default as an array of one row; of a dictionary column its plain value."""
+        """The default as an array of one row; for a dictionary column its plain value."""
         if is_any_tensor(self.type):
-            return tensor_default(self.default, self.tensor)
+            return tensor_default_array(self.default, self.tensor)
         type_ = self.type.value_type if t.is_dictionary(self.type) else self.type
         storage = type_.storage_type if isinstance(type_, pa.BaseExtensionType) else type_
         default = self.default
@@ -173,8 +174,8 @@ class Field:
         return pa.ExtensionArray.from_storage(type_, array) if isinstance(type_, pa.BaseExtensionType) else array
 
     def _key(self) -> tuple[Any, ...]:
-        """What two equal fields share; the default as text, for 0, False and 0.0 are three defaults and NaN is one."""
-        default = None if self.default is None else dumps(to_plain(self.default))
+        """What is compared; the default as text, in which 0, False and 0.0 differ and NaN equals itself."""
+        default = None if self.default is None else json_text(to_json_value(self.default))
         dtype = self.metadata.get(DTYPE_KEY)
         return self.column, self.type, dtype, self.feature, self.encoding, self.required, default, self.shape, self.part
 
@@ -193,7 +194,7 @@ class Field:
         return _unpickle, (pa.schema([self.to_arrow()]).serialize().to_pybytes(), self.default)
 
     def notes(self) -> dict[str, str]:
-        """What the field has besides a name and a type, in words."""
+        """What the field has besides a name and a type, for display."""
         notes = {}
         if self.part == FEATURE_LIST:
             notes["feature list"] = ""
@@ -204,7 +205,7 @@ class Field:
         if self.shape != shape_of(self.value, self.metadata):
             notes["shape"] = str(self.shape)
         if IMAGE_KEY in self.metadata:
-            notes |= {name: printable(str(said), 40) for name, said in _image_words(self.metadata[IMAGE_KEY])}
+            notes |= {name: printable(str(value), 40) for name, value in _image_notes(self.metadata[IMAGE_KEY])}
         if self.required:
             notes["required"] = ""
         if self.default is not None:
@@ -212,26 +213,26 @@ class Field:
         return notes
 
     def named(self, column: str) -> Field:
-        """The same field as column `column`; the feature goes along unless it was named on its own."""
+        """The same field as column `column`; the feature is renamed too, unless it has a name of its own."""
         return replace(self, column=column, feature=column if self.feature == self.column else self.feature)
 
     @classmethod
     def from_arrow(cls, source: pa.Field) -> Field:
-        """The field that a pa.Field describes; one that is not nullable is required.
+        """Convert a pa.Field; one that is not nullable is required.
 
         Raises
         ------
         SchemaError
-            Its metadata says what no field can be.
+            Its metadata is damaged, or describes an invalid field.
         """
         metadata = dict(source.metadata or {})
         metadata.pop(ENCODING_KEY, None)
         feature = metadata.pop(FEATURE_KEY, source.name.encode()).decode("utf-8", "replace")
         part = metadata.pop(PART_KEY, b"").decode("utf-8", "replace") or None
         try:
-            shape = loads(metadata.pop(SHAPE_KEY, b"null"))
-            default = from_plain(loads(metadata.pop(DEFAULT_KEY, b"null")))
-        except DEFECTS as error:
+            shape = json.loads(metadata.pop(SHAPE_KEY, b"null"))
+            default = from_json_value(json.loads(metadata.pop(DEFAULT_KEY, b"null")))
+        except CONVERSION_ERRORS as error:
             raise SchemaError(
                 "its metadata is damaged: tfrecord_io.shape, tfrecord_io.default", feature=feature
             ) from error
@@ -239,48 +240,45 @@ class Field:
         return cls(source.name, source.type, feature, encoding, not source.nullable, default, metadata, shape, part)  # type: ignore[arg-type]
 
     def to_arrow(self) -> pa.Field:
-        """The pa.Field of this; what has no place in one goes into its metadata."""
+        """Convert to a pa.Field; its metadata holds what a pa.Field has no attribute for."""
         metadata = dict(self.metadata)
         if self.feature != self.column:
             metadata[FEATURE_KEY] = self.feature.encode()
         if self.encoding != LIST:
             metadata[ENCODING_KEY] = self.encoding.encode()
-        if self.part != _usual_part(self.type):
+        if self.part != _default_part(self.type):
             metadata[PART_KEY] = self.part.encode()
         if self.shape != shape_of(self.value, self.metadata):
-            metadata[SHAPE_KEY] = dumps(self.shape).encode()
+            metadata[SHAPE_KEY] = json_text(self.shape).encode()
         if self.default is not None:
-            metadata[DEFAULT_KEY] = dumps(to_plain(self.default)).encode()
+            metadata[DEFAULT_KEY] = json_text(to_json_value(self.default)).encode()
         return pa.field(self.column, self.type, nullable=not self.required, metadata=metadata or None)
 
     @property
     def size(self) -> int | None:
-        """How many values a value (or step) has, where that is fixed."""
+        """The number of values in a row (or step), where it is fixed."""
         return None if self.shape is None else size_of(self.shape)
 
 
-def _usual_part(type_: pa.DataType) -> str:
-    return (
-        FEATURE_LIST
-        if is_list_like(type_) and (is_list_like(type_.value_type) or is_any_tensor(type_.value_type))
-        else CONTEXT
-    )
+def _default_part(type_: pa.DataType) -> str:
+    has_steps = is_list_like(type_) and (is_list_like(type_.value_type) or is_any_tensor(type_.value_type))
+    return FEATURE_LIST if has_steps else CONTEXT
 
 
-def _image_words(said: bytes) -> Iterator[tuple[str, Any]]:
-    """What the metadata of an image column says."""
+def _image_notes(text: bytes) -> Iterator[tuple[str, Any]]:
+    """Mode and size in the metadata of an image column."""
     try:
-        found = loads(said)
-    except DEFECTS:
+        metadata = json.loads(text)
+    except CONVERSION_ERRORS:
         return
-    if isinstance(found, dict):
-        yield "image", found.get("mode", "")
-        if found.get("resize") is not None:
-            yield "resize", tuple(found["resize"])
+    if isinstance(metadata, dict):
+        yield "image", metadata.get("mode", "")
+        if metadata.get("resize") is not None:
+            yield "resize", tuple(metadata["resize"])
 
 
 def _flat(values: Any) -> Iterator[Any]:
-    """The values of nested lists; bytes are values."""
+    """The values of nested lists."""
     for value in values:
         if isinstance(value, list | tuple):
             yield from _flat(value)
@@ -288,7 +286,16 @@ def _flat(values: Any) -> Iterator[Any]:
             yield value
 
 
+def check_unique(fields: Iterable[Field]) -> None:
+    """Raise SchemaError where two fields have the same column."""
+    columns: set[str] = set()
+    for f in fields:
+        if f.column in columns:
+            raise SchemaError("a schema names this column twice", feature=f.column)
+        columns.add(f.column)
+
+
 def _unpickle(source: bytes, default: Any) -> Field:
-    """The field of a schema message: Arrow's own tensor types of shapes that vary cannot be pickled."""
+    """The field from a schema message, since Arrow's own type of tensors whose shapes vary cannot be pickled."""
     register_variable_shape_tensor()
     return replace(Field.from_arrow(pa.ipc.read_schema(pa.py_buffer(source)).field(0)), default=default)

@@ -1,7 +1,6 @@
-"""Field makers: the words in which a schema is written by hand.
+"""Field makers: the functions with which a schema is written by hand.
 
-Each gives a field without a name; the key under which it stands in a Schema's dict is its column and, unless
-``feature=`` says another, its feature.
+Each returns a field without a name: its key in a Schema's dict names the column and, without ``feature=``, the feature.
 """
 
 from __future__ import annotations
@@ -15,13 +14,14 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.format.dtypes import KINDS, Element, element, element_of, name_of
-from tfrecord_io.schema.field import FEATURE_LIST, Field
+from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, Element, dtype_name, element, element_of
+from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.image import image_metadata
+from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, LIST, TENSOR_PROTO
 from tfrecord_io.schema.shapes import as_shape, fixed_part, size_of
-from tfrecord_io.schema.tensor_types import is_any_tensor, mark, tensor_type
-from tfrecord_io.schema.type_names import type_name, type_of
-from tfrecord_io.schema.types import BY_WIRE, LIST, TENSOR_PROTO, is_list_like
+from tfrecord_io.schema.tensor_types import dtype_metadata, is_any_tensor, tensor_type
+from tfrecord_io.schema.type_names import as_arrow_type, marked_tensor, type_name
+from tfrecord_io.schema.types import is_list_like
 
 
 def scalar(
@@ -32,13 +32,13 @@ def scalar(
     Parameters
     ----------
     type : pa.DataType, str or dtype
-        Arrow's, NumPy's or TensorFlow's, or a name: "int32", "bool", "timestamp[us]". No list.
+        Arrow's, NumPy's or TensorFlow's, or a name: "int32", "bool", "timestamp[us]". Not a list.
     default : object, optional
-        Where the feature is absent or has no kind; None: null.
+        The value where the feature is absent or has no values; None: null.
     required : bool
-        Absent is an error, unless there is a default.
+        A record without the feature is an error, unless there is a default.
     feature : str, optional
-        Its name in the records, where that is not the column's.
+        Its name in the records, if it differs from the column's.
     encoding : {"list", "raw"}
         "raw": each value is the bytes of a number.
 
@@ -50,11 +50,10 @@ def scalar(
       label  int32  default 0
       price  float  feature PRICE
     """
-    type_ = type_of(type)
+    type_ = as_arrow_type(type)
     if is_list_like(type_) or is_any_tensor(type_):
-        raise SchemaError(
-            f"{type_name(type_)} is no type of single values", got=str(type_), advice="use list_() or tensor()"
-        )
+        reason = f"expected a type of single values, got {type_name(type_)}"
+        raise SchemaError(reason, got=str(type_), advice="use list_() or tensor()")
     return _field(type_, feature, encoding, required, default)
 
 
@@ -74,20 +73,20 @@ def list_(
     type : pa.DataType, str or dtype
         Of one value.
     length : int, optional
-        How many values each record has; another number is a DecodeError. The column is a fixed_size_list.
+        The number of values in every record; another number is a DecodeError. The column is a fixed_size_list.
     default, required, feature, encoding
-        As in `scalar`; ``encoding="raw"``: a list is the bytes of an array.
+        As in `scalar`; ``encoding="raw"``: a list is stored as the bytes of an array.
 
     Examples
     --------
     >>> list_("float32", 3)
     Field(fixed_size_list<item: float>[3])
     """
-    value = type_of(type)
+    value = as_arrow_type(type)
     try:
         whole = pa.list_(value) if length is None else pa.list_(value, size_of(as_shape(length)))
     except (ValueError, TypeError) as error:
-        raise SchemaError(f"{length!r} is no number of values", expected="a number", got=length) from error
+        raise SchemaError(f"{length!r} is not a number of values", expected="a number", got=length) from error
     return _field(whole, feature, encoding, required, default)
 
 
@@ -118,7 +117,7 @@ def image(
     required: bool = False,
     feature: str | None = None,
 ) -> Field:
-    """A column of encoded images (JPEG, PNG, WebP): `read_arrays` and `iter_arrays` decode them, all else gives their bytes.
+    """A column of encoded images (JPEG, PNG, WebP): `read_arrays` and `iter_arrays` decode them, all else returns their bytes.
 
     Parameters
     ----------
@@ -126,11 +125,11 @@ def image(
         (height, width, channels) of the decoded image; None where it varies. Images of another shape are a DecodeError;
         with `resize` it is not checked.
     mode : {"RGB", "L", "RGBA", "unchanged"}, optional
-        What pixels are converted to: colours, grey, colours and opacity; of 16 bits the upper 8 are taken, as by TensorFlow's
-        ``decode_png``. "unchanged" keeps what the image has, the 16 bits of a grey PNG, too; 16 bits of several channels are
-        a DecodeError then. Without it the channels of the shape say (3, 1, 4), else "RGB".
+        What pixels are converted to: colours, grey, colours and opacity; of 16 bits the upper 8 are used, as by TensorFlow's
+        ``decode_png``. "unchanged" keeps what the image has, including the 16 bits of a grey PNG; 16 bits of several channels
+        are a DecodeError then. By default it follows from the channels of the shape (3, 1, 4), without one it is "RGB".
     resize : (int, int), optional
-        (height, width) that each image is made to have, by bilinear interpolation.
+        (height, width) to which each image is resized, by bilinear interpolation.
     default, required, feature
         As in `scalar`.
 
@@ -166,15 +165,15 @@ def tensor(
         Of one value: a number, bool, "complex64", "bfloat16", "S10", "U10", "datetime64[D]", "timedelta64[ms]"; or bytes or
         text, of which a record has as many values.
     shape : sequence of int or None
-        None or −1 is a free axis. Without one the column is a fixed_shape_tensor, else a variable_shape_tensor. The length of
-        one free axis follows from the number of values; more of them need the feature ``x/shape`` beside ``x``.
+        None or −1 is an unknown dimension. Without one the column is a fixed_shape_tensor, else a variable_shape_tensor. The
+        size of one unknown dimension follows from the number of values; several need the companion feature ``x/shape``.
     default : object, optional
-        An array of that shape; without a free axis also one value that stands for each.
+        An array of that shape; if all dimensions are known also one value for every element.
     required, feature
         As in `scalar`.
     encoding : {"wire", "raw", "list", "tensor_proto"}
         "wire": bytes are decoded raw (C order, little-endian) and number lists are reshaped, as a record has it; "raw" and
-        "list" take one of the two only; "tensor_proto": what ``tf.io.serialize_tensor`` writes.
+        "list" accept one of the two only; "tensor_proto": what ``tf.io.serialize_tensor`` writes.
 
     Examples
     --------
@@ -187,41 +186,41 @@ def tensor(
         axes = as_shape(shape)
     except ValueError as error:
         raise SchemaError(str(error), got=shape) from None
-    of = _element(dtype)
-    if isinstance(of, Element):
-        if not axes and encoding != TENSOR_PROTO and (value := of.plain) is not None:
-            return _field(value, feature, encoding, required, default)
-        return _field(tensor_type(of, axes), feature, encoding, required, default, axes, metadata=mark(of))
+    value = _element(dtype)
+    if isinstance(value, Element):
+        if not axes and encoding != TENSOR_PROTO and value.plain is not None:
+            return _field(value.plain, feature, encoding, required, default)
+        type_, metadata = tensor_type(value, axes), dtype_metadata(value)
+        return _field(type_, feature, encoding, required, default, axes, metadata=metadata)
     encoding = LIST if encoding == BY_WIRE else encoding
     if not axes:
-        return _field(of, feature, encoding, required, default)
-    return _field(
-        pa.list_(of) if None in axes else pa.list_(of, fixed_part(axes)), feature, encoding, required, default, axes
-    )
+        return _field(value, feature, encoding, required, default)
+    type_ = pa.list_(value) if None in axes else pa.list_(value, fixed_part(axes))
+    return _field(type_, feature, encoding, required, default, axes)
 
 
 def _element(dtype: Any) -> Element | pa.DataType:
-    """What a tensor is of: a row of the table of dtypes, or the type of bytes or text."""
+    """The elements of a tensor: an entry of the table of dtypes, or the type of bytes or text."""
     plain = getattr(dtype, "as_numpy_dtype", dtype)  # tf.DType
     is_dtype = isinstance(plain, np.dtype) or (isinstance(plain, type) and issubclass(plain, np.generic))
     try:
         if isinstance(plain, str) and _is_in_table(plain):
             return element(plain)
         if is_dtype and np.dtype(plain).kind != "O" and np.dtype(plain).itemsize:
-            return element(name_of(plain))
-        value = type_of(plain)
+            return element(dtype_name(plain))
+        value = as_arrow_type(plain)
         if t.is_binary(value) or t.is_string(value):
             return value
         if t.is_timestamp(value) and value.tz is not None:
             raise ValueError("NumPy has no time zones")
         return element_of(value)
     except ValueError as error:
-        advice = f"use {KINDS}, bytes or text"
+        advice = f"use {SUPPORTED_DTYPES}, bytes or text"
         if isinstance(error, SchemaError):
-            raise SchemaError(
-                f"there are no tensors of {printable(str(dtype), 60)}", got=str(dtype), advice=advice
-            ) from None
-        raise SchemaError(f"there are no tensors of {dtype}: {error}", got=str(dtype), advice=advice) from None
+            reason = f"tensors of {printable(str(dtype), 60)} are not supported"
+            raise SchemaError(reason, got=str(dtype), advice=advice) from None
+        reason = f"tensors of {dtype} are not supported: {error}"
+        raise SchemaError(reason, got=str(dtype), advice=advice) from None
 
 
 def _is_in_table(name: str) -> bool:
@@ -238,9 +237,9 @@ def sequence(item: Any, *, default: Any = None, required: bool = False, feature:
     Parameters
     ----------
     item : Field, pa.DataType, str or dtype
-        One step: what a field maker gives, or a type. Its encoding and shape count, its name and default do not.
+        One step: what a field maker returns, or a type. Its encoding and shape are used, its name and default are not.
     default : list, optional
-        Where the feature list is absent; None: null.
+        The value where the feature list is absent; None: null.
     required, feature
         As in `scalar`.
 
@@ -251,9 +250,9 @@ def sequence(item: Any, *, default: Any = None, required: bool = False, feature:
     >>> sequence(tensor("float32", (None, 2)))
     Field(list<item: tensor<float32>[?,2]>, feature list, encoding wire)
     """
-    step = item if isinstance(item, Field) else Field("", type_of(item))
+    step = item if isinstance(item, Field) else Field("", as_arrow_type(item))
     if step.part == FEATURE_LIST:
-        raise SchemaError("a step of a feature list is no feature list itself", got=repr(step))
+        raise SchemaError("a step of a feature list cannot be a feature list itself", got=repr(step))
     return _field(
         pa.list_(step.type), feature, step.encoding, required, default, step.shape, FEATURE_LIST, step.metadata
     )
@@ -270,3 +269,27 @@ def _field(
     metadata: Mapping[bytes, bytes] | None = None,
 ) -> Field:
     return Field("", type_, feature, encoding, required, default, metadata or {}, shape, part)  # type: ignore[arg-type]
+
+
+def as_field(name: str, source: Any) -> Field:
+    """The field of a column: from a field, an Arrow type or field, a type's name or a dtype.
+
+    Raises
+    ------
+    SchemaError
+        A name that is not a type.
+    TypeError
+        `source` is none of these.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"a column's name is a str, not {type(name).__name__}")
+    if isinstance(source, Field):
+        return source.named(name)
+    if isinstance(source, pa.Field):
+        return Field.from_arrow(source).named(name)
+    if isinstance(source, str) and (marked := marked_tensor(source)) is not None:
+        return Field(name, marked[0], metadata=marked[1])
+    try:
+        return Field(name, as_arrow_type(source))
+    except TypeError as error:
+        raise TypeError(f"column '{printable(name)}': {error}") from None

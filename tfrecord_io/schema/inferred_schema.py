@@ -8,11 +8,12 @@ from types import MappingProxyType
 
 from tfrecord_io.display import plain_table
 from tfrecord_io.errors import printable
+from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import bytes_, list_, sequence
+from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, RAW, companions
 from tfrecord_io.schema.observation import RecordRef
-from tfrecord_io.schema.schema import FEATURE_LIST, Field, Schema
+from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
-from tfrecord_io.schema.types import BY_WIRE, RAW, companions
 
 
 @dataclass(frozen=True, slots=True)

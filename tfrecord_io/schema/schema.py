@@ -1,18 +1,18 @@
-"""A schema as the user sees it: an immutable list of fields, each a column and the feature it is read from."""
+"""A schema: an immutable list of fields, each a column and the feature it is read from."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.errors import FeatureNotFoundError, SchemaError, printable
-from tfrecord_io.schema.field import CONTEXT, DEFAULT_KEY, FEATURE_KEY, FEATURE_LIST, PART_KEY, SHAPE_KEY, Field
-from tfrecord_io.schema.type_names import marked_tensor, type_of
-
-__all__ = ["CONTEXT", "DEFAULT_KEY", "FEATURE_KEY", "FEATURE_LIST", "PART_KEY", "SHAPE_KEY", "Field", "Schema"]
+from tfrecord_io.errors import FeatureNotFoundError, printable
+from tfrecord_io.schema.field import CONTEXT, Field, check_unique
+from tfrecord_io.schema.field_makers import as_field
+from tfrecord_io.schema.formats import feature_description, json, python_source, tfds
 
 
 class Schema:
@@ -21,17 +21,17 @@ class Schema:
     Parameters
     ----------
     fields : Schema, pa.Schema, mapping, or iterable of Field
-        A mapping has names of columns as keys, and as values what the field makers give, Arrow types, dtypes or type
-        names, mixed as you like.
+        A mapping has names of columns as keys and, as values, any mix of what the field makers return, Arrow types, dtypes
+        and type names.
     metadata : mapping of bytes to bytes, optional
-        Metadata of the Arrow schema (pandas keeps its index there); no part of equality.
+        Metadata of the Arrow schema (pandas stores its index there); not compared.
 
     Raises
     ------
     SchemaError
-        A name is no type, or a column stands twice.
+        A name is not a type, or a column is named twice.
     TypeError
-        `fields` is nothing of the kind.
+        `fields` is none of these.
 
     Examples
     --------
@@ -48,17 +48,14 @@ class Schema:
     _by_name: dict[str, Field]
 
     def __init__(self, fields: Any = (), metadata: Mapping[bytes, bytes] | None = None) -> None:
-        made, own = _fields(fields)
-        by_name = {f.column: f for f in made}
-        if len(by_name) != len(made):
-            twice = next(f.column for f in made if by_name[f.column] is not f)
-            raise SchemaError("a schema names this column twice", feature=twice)
-        object.__setattr__(self, "fields", made)
-        object.__setattr__(self, "metadata", MappingProxyType(dict(own if metadata is None else metadata)))
-        object.__setattr__(self, "_by_name", by_name)
+        columns, own_metadata = _fields_and_metadata(fields)
+        check_unique(columns)
+        object.__setattr__(self, "fields", columns)
+        object.__setattr__(self, "metadata", MappingProxyType(dict(own_metadata if metadata is None else metadata)))
+        object.__setattr__(self, "_by_name", {f.column: f for f in columns})
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a Schema does not change; make a new one ({name})")
+        raise AttributeError(f"a Schema is immutable; make a new one ({name})")
 
     def __delattr__(self, name: str) -> None:
         self.__setattr__(name, None)
@@ -73,41 +70,39 @@ class Schema:
         Raises
         ------
         SchemaError
-            A name is no type, or a column stands twice.
+            A name is not a type, or a column is named twice.
         TypeError
-            `source` is nothing of the kind; an iterable of fields is for the class itself.
+            `source` is none of these; only the class itself accepts an iterable of fields.
         """
         if isinstance(source, Schema):
             return source
         if isinstance(source, pa.Schema | Mapping) or hasattr(source, "__arrow_c_schema__"):
             return cls(source)
         raise TypeError(
-            f"a schema is a Schema, a pyarrow.Schema or a dict of names and types, not {type(source).__name__}"
+            f"expected a Schema, a pyarrow.Schema or a dict of names and types, got {type(source).__name__}"
         )
 
-    # To and from other forms ----------------------------------------------------------------------------------
+    # To and from other formats --------------------------------------------------------------------------------
 
     @classmethod
     def from_arrow(cls, source: pa.Schema) -> Schema:
-        """The Schema of the columns of a pa.Schema, with all that `to_arrow` has put into its metadata."""
+        """Convert a pa.Schema, including what `to_arrow` has put into its metadata."""
         return cls((Field.from_arrow(f) for f in source), source.metadata)
 
     def to_arrow(self) -> pa.Schema:
-        """The pa.Schema of a table read by this schema; `from_arrow` gives this schema back."""
+        """The pa.Schema of a table read with this schema; `from_arrow` converts it back."""
         return pa.schema([f.to_arrow() for f in self.fields], metadata=dict(self.metadata) or None)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Schema:
-        """The Schema that `to_json` has written.
+        """Read the output of `to_json`.
 
         Raises
         ------
         SchemaError
-            The text is nothing of the kind.
+            The text is not the JSON of a schema.
         """
-        from tfrecord_io.schema.formats.json import schema_of
-
-        return schema_of(text)
+        return cls(*json.from_json(text))
 
     def to_json(self, indent: int | None = 2) -> str:
         """The schema as JSON text; `from_json` reads it.
@@ -125,12 +120,10 @@ class Schema:
           ]
         }
         """
-        from tfrecord_io.schema.formats.json import text_of
-
-        return text_of(self, indent)
+        return json.to_json(self.fields, self.metadata, indent)
 
     def to_python(self) -> str:
-        """Source code that makes this schema, ready to paste.
+        """Source code that makes this schema.
 
         Examples
         --------
@@ -141,47 +134,173 @@ class Schema:
             "label": "int32",
         })
         """
-        from tfrecord_io.schema.formats.python_source import source_of
-
-        return source_of(self)
+        return python_source.to_python(self.fields)
 
     @classmethod
-    def from_tfx(cls, source: Any, **keywords: Any) -> Schema:
-        """The schema of a TFX ``schema.pbtxt``: a path, or its bytes or text; see `tfrecord_io.schema.formats.tfx.from_tfx`."""
-        from tfrecord_io.schema.formats.tfx import from_tfx
+    def from_tfx(
+        cls,
+        source: str | bytes | os.PathLike[str],
+        *,
+        tensor_representation_group: str = "",
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> Schema:
+        """The schema that a TFX schema describes.
 
-        return from_tfx(source, **keywords)
+        Parameters
+        ----------
+        source : str, PathLike or bytes
+            A file, local or behind a URL, in text (``schema.pbtxt``) or binary form; or its content. A str with a "{" is content.
+        tensor_representation_group : str
+            The group of tensors to use, if there are several.
+        storage_options, filesystem
+            For fsspec.
+
+        Returns
+        -------
+        Schema
+            The module `tfrecord_io.schema.formats.tfx` lists the conversions.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no such file.
+        SchemaError
+            It is not a TFX schema, or describes what no record can have.
+
+        Examples
+        --------
+        >>> Schema.from_tfx('''
+        ... feature { name: "age" type: INT presence { min_fraction: 1 } shape {} int_domain { min: 0 max: 255 } }
+        ... feature { name: "tokens" type: BYTES string_domain { value: "a" } }
+        ... ''')
+        Schema of 2 columns
+          age     uint8               required
+          tokens  list<item: string>
+        """
+        from tfrecord_io.schema.formats import tfx  # loads protobuf
+
+        fields = tfx.from_tfx(
+            source,
+            tensor_representation_group=tensor_representation_group,
+            storage_options=storage_options,
+            filesystem=filesystem,
+        )
+        return cls(fields)
 
     def to_tfx(self) -> str:
-        """The schema as text of a TFX ``schema.pbtxt``; see `tfrecord_io.schema.formats.tfx.to_tfx`."""
-        from tfrecord_io.schema.formats.tfx import to_tfx
+        """Convert to a TFX schema, as the text of a ``schema.pbtxt``.
 
-        return to_tfx(self)
+        Returns
+        -------
+        str
+            `from_tfx` reads the same schema, except for struct columns: they become the features they are written as.
+
+        Raises
+        ------
+        SchemaError
+            A type cannot be stored in a TFRecord.
+
+        Examples
+        --------
+        >>> from tfrecord_io.schema.field_makers import scalar
+        >>> print(Schema({"label": scalar("bool", required=True)}).to_tfx())
+        feature {
+          name: "label"
+          type: INT
+          bool_domain {
+          }
+          presence {
+            min_fraction: 1...
+            min_count: 1
+          }
+          shape {
+          }
+        }
+        <BLANKLINE>
+        """
+        from tfrecord_io.schema.formats import tfx  # loads protobuf
+
+        return tfx.to_tfx(self.fields)
 
     @classmethod
-    def from_tfds(cls, path: Any, **keywords: Any) -> Schema:
-        """The schema of a dataset that TFDS wrote, from its ``features.json``; see `tfrecord_io.schema.formats.tfds.from_tfds`."""
-        from tfrecord_io.schema.formats.tfds import from_tfds
+    def from_tfds(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        class_labels: str = "codes",
+        storage_options: Mapping[str, Any] | None = None,
+        filesystem: Any = None,
+    ) -> Schema:
+        """The schema of a dataset that TFDS wrote.
 
-        return from_tfds(path, **keywords)
+        Parameters
+        ----------
+        path : str or PathLike
+            The directory of the record files, which has a ``features.json``, or that file; local or a URL.
+        class_labels : {"codes", "names"}
+            How a ClassLabel is read: as its int64 code, or as a dictionary column of the names in ``<feature>.labels.txt``, in
+            which −1 (TFDS's "no label") is null. Without such a file it is the code.
+        storage_options, filesystem
+            For fsspec.
+
+        Returns
+        -------
+        Schema
+            A column for each leaf, with nested keys joined by "/", of these types:
+
+            - a Tensor of shape ``()`` is a value, ``(n,)`` a fixed_size_list, of more dimensions a fixed_shape_tensor; an unknown
+              dimension makes lists of the dimensions after it
+            - a Sequence, Dataset or Video is a list of its items (fixed_size_list if its length is known), in which tensors
+              are fixed_size_lists
+            - Text is string; other strings, images and lazily decoded audio are binary
+            - float64 is double, although a record stores float32 unless the tensor is encoded as bytes
+
+            A missing tensor is null; an optional one also where it has TFDS's value for None, the least of a signed number type.
+
+        Raises
+        ------
+        FileNotFoundError
+            There is no ``features.json``.
+        SchemaError
+            It is damaged, or has a feature of an unsupported class.
+
+        Examples
+        --------
+        >>> import os
+        >>> os.makedirs("mnist")
+        >>> _ = open("mnist/features.json", "w").write('''{
+        ...   "pythonClassName": "tensorflow_datasets.core.features.features_dict.FeaturesDict",
+        ...   "featuresDict": {"features": {
+        ...     "image": {"pythonClassName": "tensorflow_datasets.core.features.image_feature.Image",
+        ...               "image": {"shape": {"dimensions": ["28", "28", "1"]}, "dtype": "uint8", "encodingFormat": "png"}},
+        ...     "label": {"pythonClassName": "tensorflow_datasets.core.features.class_label_feature.ClassLabel",
+        ...               "classLabel": {"numClasses": "10"}}}}}''')
+        >>> Schema.from_tfds("mnist")
+        Schema of 2 columns
+          image  binary
+          label  int64
+        """
+        fields = tfds.from_tfds(path, class_labels=class_labels, storage_options=storage_options, filesystem=filesystem)
+        return cls(fields)
 
     @classmethod
     def from_feature_description(
         cls, description: Mapping[str, Any], sequence_features: Mapping[str, Any] | None = None
     ) -> Schema:
-        """The Schema of what TensorFlow's parsing would give.
+        """The schema of what TensorFlow's parsing would return.
 
         Parameters
         ----------
         description : mapping of str to feature
-            As for ``tf.io.parse_example``, of TensorFlow's own objects or of `tfrecord_io`'s lookalikes.
+            As for ``tf.io.parse_example``, with TensorFlow's own objects or the classes of `tfrecord_io`.
         sequence_features : mapping of str to feature, optional
             As for ``tf.io.parse_sequence_example``, where `description` is its context_features.
 
         Raises
         ------
         SchemaError
-            A dtype that is not int64, float32 or string, or a feature that is no feature description.
+            A dtype that is not int64, float32 or string, or a value that is not a feature.
 
         Examples
         --------
@@ -191,28 +310,24 @@ class Schema:
           label  int64               default 0
           words  list<item: binary>
         """
-        from tfrecord_io.schema.formats.feature_description import schema_of
-
-        return schema_of(description, sequence_features)
+        return cls(feature_description.from_feature_description(description, sequence_features))
 
     def to_feature_description(self, part: str = CONTEXT) -> dict[str, Any]:
-        """The feature description of this schema, by the names of features, of `tfrecord_io`'s lookalikes.
+        """The feature description of this schema by feature name, in the classes of `tfrecord_io`.
 
-        What may be null and has no default is a VarLenFeature: TensorFlow has no nulls.
+        A column that may be null and has no default is a VarLenFeature: TensorFlow has no nulls.
 
         Parameters
         ----------
         part : {"context", "feature_list"}
-            Of an Example, or of the context of a SequenceExample; or of its feature lists.
+            Describe an Example or the context of a SequenceExample, or the feature lists of a SequenceExample.
 
         Examples
         --------
         >>> Schema({"label": "int32"}).to_feature_description()
         {'label': VarLenFeature(dtype='int64')}
         """
-        from tfrecord_io.schema.formats.feature_description import description_of
-
-        return description_of(self, part)
+        return feature_description.to_feature_description(self.fields, part)
 
     # As a sequence and a mapping ------------------------------------------------------------------------------
 
@@ -265,55 +380,31 @@ class Schema:
         return "\n".join([f"Schema of {len(self)} column{'' if len(self) == 1 else 's'}", *rows])
 
 
-_DESCRIBED = {
+_FEATURE_CLASSES = {  # TensorFlow's, or those of formats.tf_features
     "FixedLenFeature",
     "VarLenFeature",
     "FixedLenSequenceFeature",
     "SparseFeature",
     "RaggedFeature",
-}  # TensorFlow's, or ours
+}
 
 
-def _fields(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes, bytes]]:
-    """Fields and metadata of whatever a Schema is made of."""
+def _fields_and_metadata(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes, bytes]]:
+    """Fields and metadata of any accepted source of a Schema."""
     if isinstance(source, Schema):
         return source.fields, source.metadata
-    if isinstance(source, Mapping) and source and all(type(kind).__name__ in _DESCRIBED for kind in source.values()):
-        return Schema.from_feature_description(source).fields, {}
     if isinstance(source, Mapping):
-        return tuple(field_of(name, kind) for name, kind in source.items()), {}
+        if source and all(type(value).__name__ in _FEATURE_CLASSES for value in source.values()):
+            return Schema.from_feature_description(source).fields, {}
+        return tuple(as_field(name, value) for name, value in source.items()), {}
     if not isinstance(source, pa.Schema) and hasattr(source, "__arrow_c_schema__"):
         source = pa.schema(source)
     if isinstance(source, pa.Schema):
         return tuple(Field.from_arrow(f) for f in source), source.metadata or {}
-    made = tuple(source)
-    if not all(isinstance(f, Field) for f in made):
+    fields = tuple(source)
+    if not all(isinstance(f, Field) for f in fields):
         raise TypeError("a schema is made of fields, or of a dict of names and types")
-    return made, {}
-
-
-def field_of(name: str, kind: Any) -> Field:
-    """The field of a column: from a field, an Arrow type or field, a type's name or a dtype.
-
-    Raises
-    ------
-    SchemaError
-        A name that is no type.
-    TypeError
-        `kind` is nothing of the kind.
-    """
-    if not isinstance(name, str):
-        raise TypeError(f"a column's name is a str, not {type(name).__name__}")
-    if isinstance(kind, Field):
-        return kind.named(name)
-    if isinstance(kind, pa.Field):
-        return Field.from_arrow(kind).named(name)
-    if isinstance(kind, str) and (marked := marked_tensor(kind)) is not None:
-        return Field(name, marked[0], metadata=marked[1])
-    try:
-        return Field(name, type_of(kind))
-    except TypeError as error:
-        raise TypeError(f"column '{printable(name)}': {error}") from None
+    return fields, {}
 
 
 def _unpickle(fields: tuple[Field, ...], metadata: dict[bytes, bytes]) -> Schema:

@@ -1,7 +1,8 @@
-"""Declared shapes: of tensors, and of lists with a fixed number of values; None is a free axis."""
+"""Declared shapes: of tensors, and of lists with a fixed number of values; None is an unknown dimension."""
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Mapping
 from typing import Any
@@ -9,12 +10,10 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
-from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_any_tensor
+from tfrecord_io.schema.types import is_list_like, is_text
 
-Shape = tuple[int | None, ...]
-
-_MOST = 2**31 - 1  # values in one record: no payload has more bytes
+_MAX_VALUES = 2**31 - 1  # in one record: no payload has more bytes
 
 
 def as_shape(source: Any) -> Shape:
@@ -23,7 +22,7 @@ def as_shape(source: Any) -> Shape:
     Raises
     ------
     ValueError
-        It is none, or has more values than a record can hold.
+        `source` is not a shape, or has more values than a record can hold.
 
     Examples
     --------
@@ -35,59 +34,52 @@ def as_shape(source: Any) -> Shape:
     if hasattr(source, "__index__"):
         source = (source,)
     if isinstance(source, str | bytes):
-        raise ValueError(f"{source!r} is no shape")
+        raise ValueError(f"{source!r} is not a shape")
     try:
         axes = tuple(None if axis is None or operator.index(axis) == -1 else operator.index(axis) for axis in source)
     except TypeError:
-        raise ValueError(f"{source!r} is no shape") from None
+        raise ValueError(f"{source!r} is not a shape") from None
     if any(axis is not None and axis < 0 for axis in axes):
         raise ValueError(f"the shape {axes} has a negative axis")
-    if fixed_part(axes) > _MOST:
+    if fixed_part(axes) > _MAX_VALUES:
         raise ValueError(f"the shape {axes} has more values than a record can hold")
     return axes
 
 
 def fixed_part(shape: Shape) -> int:
-    """The product of the axes that are fixed: what the number of values is a multiple of.
+    """The product of the known dimensions, of which the number of values is a multiple.
 
     >>> fixed_part((None, 2, 3))
     6
     """
-    product = 1
-    for axis in shape:
-        product *= 1 if axis is None else axis
-    return product
+    return math.prod(axis for axis in shape if axis is not None)
 
 
 def size_of(shape: Shape) -> int | None:
-    """The number of values, None where an axis is free."""
+    """The number of values, None where a dimension is unknown."""
     return None if None in shape else fixed_part(shape)
 
 
 def shape_of(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None = None) -> Shape | None:
-    """The shape that a type of tensors or of fixed size says itself; `metadata` is that of the field, for the mark of a tensor's dtype.
+    """The shape that a type of tensors or of fixed size implies; `metadata` is that of the field, for the dtype of tensors.
 
     Raises
     ------
     ValueError
-        The mark does not fit the type.
+        The dtype does not fit the type.
     """
     if is_any_tensor(type_):
         return element_and_shape(pa.field("", type_, metadata=dict(metadata or {})))[1]
     return (type_.list_size,) if t.is_fixed_size_list(type_) else None
 
 
-def check_shape(shape: Shape, type_: pa.DataType, said: Shape | None) -> None:
-    """Raise ValueError where values of `type_`, which says the shape `said` itself, cannot have `shape`."""
+def check_shape(shape: Shape, type_: pa.DataType, implied: Shape | None) -> None:
+    """Raise ValueError where values of `type_`, which implies the shape `implied`, cannot have `shape`."""
     if is_any_tensor(type_):
-        if shape != said:
-            raise ValueError(f"the shape {shape} is not that of the type, {said}")
+        if shape != implied:
+            raise ValueError(f"the shape {shape} is not that of the type, {implied}")
     elif t.is_fixed_size_list(type_):
         if size_of(shape) != type_.list_size:
             raise ValueError(f"the shape {shape} does not have the {type_.list_size} values of the type")
-    elif not is_list_like(type_) and not _is_bytes(type_) and shape != ():
-        raise ValueError(f"a single value has no shape {shape}")
-
-
-def _is_bytes(type_: pa.DataType) -> bool:
-    return bool(t.is_binary(type_) or t.is_large_binary(type_) or t.is_string(type_) or t.is_large_string(type_))
+    elif not (is_list_like(type_) or is_text(type_) or t.is_binary(type_) or t.is_large_binary(type_)) and shape != ():
+        raise ValueError(f"a single value cannot have the shape {shape}")

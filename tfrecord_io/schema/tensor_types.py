@@ -1,17 +1,20 @@
 """Arrow's types of tensor columns: of one shape throughout, and of shapes that vary.
 
-Both are canonical extension types (https://arrow.apache.org/docs/format/CanonicalExtensions.html). Of the second pyarrow has no
-class: Arrow's C++ knows it from version 26 on, so it is made by way of a schema message, and for older versions there is a class here.
+Both are canonical extension types (https://arrow.apache.org/docs/format/CanonicalExtensions.html). pyarrow has no class for
+the second: Arrow's C++ has the type from version 26 on, so it is built through a schema message; older versions get the
+class below.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
+from pyarrow import types as t
 
 from tfrecord_io.format.dtypes import DTYPE_KEY, Element, element_of
 
@@ -22,6 +25,11 @@ VARIABLE_SHAPE = "arrow.variable_shape_tensor"
 
 _NAME, _METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
 _NO_NAME = b"tfrecord_io:ext:name"  # of the same length; under it Arrow builds the storage type and shows the metadata
+
+# Limits for the metadata of a type that is read from a file
+_MAX_METADATA_BYTES = 64 << 10
+_MAX_AXES = 65  # NumPy's 64, and the one that complex numbers add
+_MAX_VALUES = 2**31 - 1
 
 
 class _VariableShapeTensor(pa.ExtensionType):  # type: ignore[misc]  # pyarrow carries no types
@@ -53,9 +61,9 @@ def variable_shape_tensor(
     value_type : pyarrow.DataType
         Of one value.
     shape : tuple of int or None
-        The size of each axis that is the same throughout; None where it varies.
+        The size of each dimension that is the same throughout; None where it varies.
     dim_names : tuple of str, optional
-        A name for each axis.
+        A name for each dimension.
 
     Notes
     -----
@@ -67,19 +75,19 @@ def variable_shape_tensor(
     StructType(struct<data: list<item: float>, shape: fixed_size_list<item: int32>[2]>)
     """
     storage = pa.struct([("data", pa.list_(value_type)), ("shape", pa.list_(pa.int32(), len(shape)))])
-    said: dict[str, Any] = {} if shape.count(None) == len(shape) else {"uniform_shape": shape}
+    metadata: dict[str, Any] = {} if shape.count(None) == len(shape) else {"uniform_shape": shape}
     if dim_names is not None:
-        said["dim_names"] = dim_names
-    serialized = json.dumps(said).encode()
+        metadata["dim_names"] = dim_names
     register_variable_shape_tensor()
-    described = pa.field("", storage, metadata={_NAME: VARIABLE_SHAPE.encode(), _METADATA: serialized})
-    return pa.ipc.read_schema(pa.schema([described]).serialize()).field(0).type
+    message_metadata = {_NAME: VARIABLE_SHAPE.encode(), _METADATA: json.dumps(metadata).encode()}
+    message = pa.schema([pa.field("", storage, metadata=message_metadata)]).serialize()
+    return pa.ipc.read_schema(message).field(0).type
 
 
 def register_variable_shape_tensor() -> None:
-    """Let Arrow know the type of tensors whose shapes vary, where it does not."""
+    """Register the type of tensors whose shapes vary, where Arrow does not have it."""
     storage = pa.struct([("data", pa.list_(pa.float32())), ("shape", pa.list_(pa.int32(), 1))])
-    with suppress(pa.ArrowKeyError):  # it is registered: by Arrow, by us, or by somebody else
+    with suppress(pa.ArrowKeyError):  # already registered: by Arrow, by an earlier call or by another package
         pa.register_extension_type(_VariableShapeTensor(storage, b"{}"))
 
 
@@ -94,19 +102,19 @@ def is_variable_shape_tensor(type_: pa.DataType) -> bool:
 
 
 def is_any_tensor(type_: pa.DataType) -> bool:
-    """Whether `type_` is one of the two."""
+    """Whether `type_` is one of the two types of tensors."""
     return is_fixed_shape_tensor(type_) or is_variable_shape_tensor(type_)
 
 
-def value_type_of(type_: pa.DataType) -> pa.DataType:
-    """Type of one value of a type of tensors."""
+def tensor_value_type(type_: pa.DataType) -> pa.DataType:
+    """The type of one value of a type of tensors."""
     storage = type_.storage_type
     return storage.value_type if is_fixed_shape_tensor(type_) else storage.field("data").type.value_type
 
 
 @lru_cache(maxsize=256)
 def axes_of(type_: pa.DataType) -> Shape:
-    """The size of each axis of a type of tensors, None where it varies; logical ones: a permutation is applied.
+    """The size of each dimension of a type of tensors in logical order (a permutation is applied), None where it varies.
 
     Raises
     ------
@@ -116,41 +124,36 @@ def axes_of(type_: pa.DataType) -> Shape:
     if is_fixed_shape_tensor(type_):
         return tuple(type_.shape[axis] for axis in type_.permutation) if type_.permutation else tuple(type_.shape)
     ndim = type_.storage_type.field("shape").type.list_size
-    said = _described(type_)
-    axes = said.get("uniform_shape") or [None] * ndim
-    order = said.get("permutation") or range(ndim)
-    if (
-        len(axes) != ndim
-        or sorted(order) != list(range(ndim))
-        or not all(axis is None or type(axis) is int for axis in axes)
-    ):
+    metadata = _extension_metadata(type_)
+    axes = metadata.get("uniform_shape") or [None] * ndim
+    order = metadata.get("permutation") or range(ndim)
+    are_axes = len(axes) == ndim and all(axis is None or type(axis) is int for axis in axes)
+    if not are_axes or sorted(order) != list(range(ndim)):
         raise ValueError(f"the metadata of {type_} is damaged")
     return tuple(axes[axis] for axis in order)
 
 
 def permutation_of(type_: pa.DataType) -> tuple[int, ...] | None:
     """Which stored axis each logical one is, None where they are the same."""
-    found = type_.permutation if is_fixed_shape_tensor(type_) else _described(type_).get("permutation")
-    return None if not found or list(found) == sorted(found) else tuple(found)
+    order = type_.permutation if is_fixed_shape_tensor(type_) else _extension_metadata(type_).get("permutation")
+    return None if not order or list(order) == sorted(order) else tuple(order)
 
 
 def without_permutation(type_: pa.DataType) -> pa.DataType:
-    """The type of the same tensors whose axes are stored in their order."""
-    order = permutation_of(type_)
-    if order is None:
+    """The type of the same tensors, stored in the order of their logical axes."""
+    if permutation_of(type_) is None:
         return type_
-    axes, names = axes_of(type_), dim_names_of(type_)
+    axes = axes_of(type_)
     if not is_fixed_shape_tensor(type_):
-        return variable_shape_tensor(value_type_of(type_), axes)
-    return pa.fixed_shape_tensor(
-        type_.value_type, axes, dim_names=None if names is None else [names[axis] for axis in order]
-    )
+        return variable_shape_tensor(tensor_value_type(type_), axes)
+    names = logical_dim_names(type_)
+    return pa.fixed_shape_tensor(type_.value_type, axes, dim_names=names and list(names))
 
 
 def dim_names_of(type_: pa.DataType) -> tuple[str, ...] | None:
     """Names of the stored axes, None where they have none."""
-    found = type_.dim_names if is_fixed_shape_tensor(type_) else _described(type_).get("dim_names")
-    return tuple(found) if found else None
+    names = type_.dim_names if is_fixed_shape_tensor(type_) else _extension_metadata(type_).get("dim_names")
+    return tuple(names) if names else None
 
 
 def logical_dim_names(type_: pa.DataType) -> tuple[str, ...] | None:
@@ -159,18 +162,20 @@ def logical_dim_names(type_: pa.DataType) -> tuple[str, ...] | None:
     return names if names is None or order is None else tuple(names[axis] for axis in order)
 
 
-def _described(type_: pa.BaseExtensionType) -> dict[str, Any]:
-    """What the metadata of the type says."""
+def _extension_metadata(type_: pa.BaseExtensionType) -> dict[str, Any]:
     stream = pa.schema([pa.field("", type_)]).serialize().to_pybytes().replace(_NAME, _NO_NAME)
     text = (pa.ipc.read_schema(pa.py_buffer(stream)).field(0).metadata or {}).get(_METADATA)
-    found = json.loads(text or b"{}")
-    if not isinstance(found, dict):
+    metadata = json.loads(text or b"{}")
+    if not isinstance(metadata, dict):
         raise ValueError(f"the metadata of {type_} is damaged")
-    return found
+    return metadata
 
 
-def tensor_type(of: Element, shape: Shape, dim_names: tuple[str, ...] | None = None) -> pa.DataType:
-    """The type of a column of tensors of this shape; None is a free axis.
+# ---- types and fields from a dtype and a shape, and back
+
+
+def tensor_type(element: Element, shape: Shape, dim_names: tuple[str, ...] | None = None) -> pa.DataType:
+    """The type of a column of tensors of this shape; None is an unknown dimension.
 
     Examples
     --------
@@ -178,42 +183,124 @@ def tensor_type(of: Element, shape: Shape, dim_names: tuple[str, ...] | None = N
     >>> tensor_type(element("complex64"), (4,)).shape
     [4, 2]
     """
-    axes = (*shape, *of.inner)
+    axes = (*shape, *element.inner)
     names = None if dim_names is None or len(dim_names) != len(axes) else dim_names
     if None in axes:
-        return variable_shape_tensor(of.arrow, axes, names)
-    return pa.fixed_shape_tensor(of.arrow, axes, dim_names=names and list(names))
+        return variable_shape_tensor(element.arrow, axes, names)
+    return pa.fixed_shape_tensor(element.arrow, axes, dim_names=names and list(names))
 
 
-def mark(of: Element) -> dict[bytes, bytes]:
-    """The metadata of a field by which `element_of` knows the dtype; empty where its type says it."""
-    return {DTYPE_KEY: of.name.encode()} if of.marked else {}
+def dtype_metadata(element: Element) -> dict[bytes, bytes]:
+    """The field metadata from which `element_of` reads the dtype; empty where the Arrow type determines it."""
+    return {DTYPE_KEY: element.name.encode()} if element.marked else {}
 
 
-def tensor_field(name: str, of: Element, shape: Shape, *, nullable: bool = True) -> pa.Field:
+def tensor_field(name: str, element: Element, shape: Shape, *, nullable: bool = True) -> pa.Field:
     """The field of a column of tensors."""
-    return pa.field(name, tensor_type(of, shape), nullable=nullable, metadata=mark(of) or None)
+    return pa.field(name, tensor_type(element, shape), nullable=nullable, metadata=dtype_metadata(element) or None)
 
 
 def element_and_shape(field: pa.Field) -> tuple[Element, Shape]:
-    """The dtype and the shape of a column of tensors, as NumPy sees them: without the axis that complex numbers add.
+    """The dtype and the shape of a column of tensors, as NumPy has them: without the axis that complex numbers add.
 
     Raises
     ------
     ValueError
-        The type is none of tensors, or its mark does not fit it.
+        The type is not one of tensors, or the dtype in its metadata does not fit it.
 
     Examples
     --------
     >>> from tfrecord_io.format.dtypes import element
-    >>> found, shape = element_and_shape(tensor_field("x", element("complex64"), (None, 4)))
-    >>> found.name, shape
+    >>> dtype, shape = element_and_shape(tensor_field("x", element("complex64"), (None, 4)))
+    >>> dtype.name, shape
     ('complex64', (None, 4))
     """
     if not is_any_tensor(field.type):
-        raise ValueError(f"{field.type} is no type of tensors")
+        raise ValueError(f"{field.type} is not a type of tensors")
     axes = axes_of(field.type)
-    found = element_of(value_type_of(field.type), field.metadata)
-    if found.inner and axes[-1:] != found.inner:
-        raise ValueError(f"the mark says {found.name}, and the last axis of {axes} is not {found.inner[0]}")
-    return found, axes[: len(axes) - len(found.inner)]
+    element = element_of(tensor_value_type(field.type), field.metadata)
+    if element.inner and axes[-1:] != element.inner:
+        raise ValueError(f"the metadata says {element.name}, and the last axis of {axes} is not {element.inner[0]}")
+    return element, axes[: len(axes) - len(element.inner)]
+
+
+# ---- types from the metadata in a file
+
+
+def tensor_type_from_metadata(name: str, storage: pa.DataType, text: bytes) -> pa.DataType:
+    """The extension type `name` over `storage`, from its metadata in an untrusted file.
+
+    Only what this package's writers produce is accepted: no permutation, no unknown keys, no axis that a record could not hold.
+
+    Raises
+    ------
+    ValueError
+        The metadata is damaged, does not fit the storage, or is never written.
+
+    Examples
+    --------
+    >>> tensor_type_from_metadata("arrow.fixed_shape_tensor", pa.list_(pa.int8(), 6), b'{"shape": [2, 3]}').shape
+    [2, 3]
+    >>> tensor_type_from_metadata("arrow.fixed_shape_tensor", pa.list_(pa.int8(), 6), b'{"shape": [-2, -3]}')
+    Traceback (most recent call last):
+    ValueError: an axis of a tensor is -2
+    """
+    if len(text) > _MAX_METADATA_BYTES:
+        raise ValueError(f"the metadata of a tensor has {len(text)} bytes")
+    try:
+        metadata = json.loads(text or b"{}")
+    except RecursionError:
+        raise ValueError("the metadata of a tensor is nested too deep") from None
+    if not isinstance(metadata, dict):
+        raise ValueError("the metadata of a tensor is not an object")
+    type_ = {FIXED_SHAPE: _fixed_shape_type, VARIABLE_SHAPE: _variable_shape_type}[name](storage, metadata)
+    if type_.storage_type != storage:
+        raise ValueError(f"{type_} is not stored as {storage}")
+    return type_
+
+
+def _fixed_shape_type(storage: pa.DataType, metadata: dict[str, Any]) -> pa.DataType:
+    if not t.is_fixed_size_list(storage) or set(metadata) - {"shape", "dim_names"}:
+        raise ValueError("tensors of one shape are stored as lists of a fixed size, and have a shape")
+    axes = _checked_axes(metadata.get("shape"))
+    if None in axes or math.prod(axes) != storage.list_size:  # type: ignore[arg-type]
+        raise ValueError(f"the shape {axes} does not have {storage.list_size} values")
+    names = _checked_names(metadata, len(axes))
+    return pa.fixed_shape_tensor(storage.value_type, axes, dim_names=names and list(names))
+
+
+def _variable_shape_type(storage: pa.DataType, metadata: dict[str, Any]) -> pa.DataType:
+    if set(metadata) - {"uniform_shape", "dim_names"} or not _is_variable_storage(storage):
+        raise ValueError("tensors of shapes that vary are stored as their values and their shape")
+    ndim = storage.field("shape").type.list_size
+    axes = _checked_axes(metadata.get("uniform_shape", [None] * min(ndim, _MAX_AXES + 1)))
+    if len(axes) != ndim:
+        raise ValueError(f"the shape {axes} does not have {ndim} dimensions")
+    return variable_shape_tensor(storage.field("data").type.value_type, axes, _checked_names(metadata, ndim))
+
+
+def _is_variable_storage(storage: pa.DataType) -> bool:
+    if not t.is_struct(storage) or [child.name for child in storage] != ["data", "shape"]:
+        return False
+    data, shape = storage.field("data").type, storage.field("shape").type
+    return bool(t.is_list(data) and t.is_fixed_size_list(shape))
+
+
+def _checked_axes(axes: Any) -> Shape:
+    if not isinstance(axes, list) or len(axes) > _MAX_AXES:
+        raise ValueError("the shape of a tensor is not a list of its axes")
+    for axis in axes:
+        if axis is not None and (type(axis) is not int or not 0 <= axis <= _MAX_VALUES):
+            raise ValueError(f"an axis of a tensor is {axis!r:.40}")
+    if math.prod(axis or 1 for axis in axes) > _MAX_VALUES:
+        raise ValueError("the shape of a tensor has more values than a record can hold")
+    return tuple(axes)
+
+
+def _checked_names(metadata: dict[str, Any], ndim: int) -> tuple[str, ...] | None:
+    names = metadata.get("dim_names")
+    if names is None:
+        return None
+    if not isinstance(names, list) or len(names) != ndim or not all(isinstance(name, str) for name in names):
+        raise ValueError("the names of a tensor's axes are not one text for each")
+    return tuple(names)

@@ -1,4 +1,4 @@
-"""Types by name: ``"int32"``, ``"list<string>"``, ``"timestamp[us, tz=UTC]"``; what ``str(pa.DataType)`` prints is read back."""
+"""Names of types, and types by name: ``"int32"``, ``"list<string>"``, ``"timestamp[us, tz=UTC]"``; the output of ``str(pa.DataType)`` is parsed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.format.dtypes import DTYPE_KEY, element
+from tfrecord_io.format.dtypes import DTYPE_KEY, Element, element
 from tfrecord_io.schema.tensor_types import (
     Shape,
     axes_of,
+    dtype_metadata,
     element_and_shape,
     is_any_tensor,
     is_variable_shape_tensor,
-    mark,
     tensor_type,
-    value_type_of,
+    tensor_value_type,
     variable_shape_tensor,
 )
 from tfrecord_io.schema.types import is_text
@@ -29,20 +29,20 @@ _SYNONYMS: dict[str, pa.DataType] = {
     "text": pa.string(),
     "str": pa.string(),
     "int": pa.int64(),
-    "float": pa.float32(),  # Arrow's own word, and the only float kind of a record
+    "float": pa.float32(),  # Arrow's name, and the only float type of a record
     "datetime": pa.timestamp("us"),
     "date": pa.date32(),
 }
 _EXTENSIONS: dict[str, Callable[[], pa.DataType]] = {"uuid": pa.uuid, "json": pa.json_, "bool8": pa.bool8}
 _LISTS: dict[str, Callable[[pa.DataType], pa.DataType]] = {"list": pa.list_, "large_list": pa.large_list}
-_NUMPYS = {
+_NUMPY_NAMES = {  # by Arrow's name, or the beginning of one
     "halffloat": "float16",
     "float": "float32",
     "double": "float64",
     "timestamp[": "datetime64[",
     "duration[": "timedelta64[",
 }
-_DEEPEST = 16
+_MAX_DEPTH = 16
 
 _TIMESTAMP = re.compile(r"timestamp\[(s|ms|us|ns),\s*(?:tz=)?([^\]]+)\]")
 _BINARY = re.compile(r"(?:fixed_size_)?binary[\[(](\d+)[\])]")
@@ -56,12 +56,12 @@ _NESTED = re.compile(r"(list|large_list|fixed_size_list|struct)<(.*)>(?:\[(\d+)\
 
 
 def type_from_name(name: str) -> pa.DataType:
-    """The Arrow type that `name` names.
+    """Parse the name of an Arrow type.
 
     Raises
     ------
     SchemaError
-        `name` is no type.
+        `name` is not a type.
 
     Examples
     --------
@@ -70,27 +70,27 @@ def type_from_name(name: str) -> pa.DataType:
     >>> type_from_name("timestamp[us, tz=UTC]")
     TimestampType(timestamp[us, tz=UTC])
     """
-    return _parse(name, name, _DEEPEST)
+    return _parse(name, name, _MAX_DEPTH)
 
 
 def type_name(type_: pa.DataType) -> str:
-    """The name of an Arrow type, as `type_from_name` reads it and people like to.
+    """The name of an Arrow type, as `type_from_name` parses it.
 
     >>> type_name(pa.list_(pa.fixed_shape_tensor(pa.float32(), [2, 3])))
     'list<item: tensor<float32>[2,3]>'
     """
     if is_variable_shape_tensor(type_):
-        return f"tensor<{_numpys(str(value_type_of(type_)))}>{_axes_name(axes_of(type_))}"
+        return f"tensor<{_numpy_name(str(tensor_value_type(type_)))}>{_axes_name(axes_of(type_))}"
     if pa.types.is_list(type_) and is_variable_shape_tensor(type_.value_type):
         return f"list<item: {type_name(type_.value_type)}>"
-    return _ARROW_TENSOR.sub(lambda found: f"tensor<{_numpys(found[1])}>[{found[2]}]", str(type_))
+    return _ARROW_TENSOR.sub(lambda match: f"tensor<{_numpy_name(match[1])}>[{match[2]}]", str(type_))
 
 
 def logical_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None) -> str:
-    """The name of a field's type; of a tensor that bears the mark of a dtype with that dtype, and the shape that NumPy sees.
+    """The name of a field's type; of tensors with the dtype in the field's metadata, and the shape that NumPy has.
 
-    >>> of = element("complex64")
-    >>> logical_name(tensor_type(of, (None, 3)), mark(of))
+    >>> dtype = element("complex64")
+    >>> logical_name(tensor_type(dtype, (None, 3)), dtype_metadata(dtype))
     'tensor<complex64>[?,3]'
     """
     if metadata is None or DTYPE_KEY not in metadata:
@@ -98,10 +98,10 @@ def logical_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None) -> 
     if pa.types.is_list(type_) and is_any_tensor(type_.value_type):
         return f"list<item: {logical_name(type_.value_type, metadata)}>"
     try:
-        of, shape = element_and_shape(pa.field("", type_, metadata=dict(metadata)))
+        dtype, shape = element_and_shape(pa.field("", type_, metadata=dict(metadata)))
     except ValueError:
         return type_name(type_)
-    return f"tensor<{of.name}>{_axes_name(shape)}"
+    return f"tensor<{dtype.name}>{_axes_name(shape)}"
 
 
 def short_type_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None = None) -> str:
@@ -118,46 +118,49 @@ def short_type_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None =
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
         return f"list<{short_type_name(type_.value_type, metadata)}>"
     if is_any_tensor(type_):
-        of, shape = element_and_shape(pa.field("", type_, metadata=dict(metadata or {})))
-        return f"tensor<{of.name}>{_axes_name(shape, ', ')}"
+        dtype, shape = element_and_shape(pa.field("", type_, metadata=dict(metadata or {})))
+        return f"tensor<{dtype.name}>{_axes_name(shape, ', ')}"
     return str(type_)
 
 
-def schema_words(schema: pa.Schema, most: int = 6) -> str:
+def schema_summary(schema: pa.Schema, limit: int = 6) -> str:
     """The first columns of a schema and their types, on one line.
 
-    >>> schema_words(pa.schema([("x", pa.int64()), ("y", pa.string())]))
+    >>> schema_summary(pa.schema([("x", pa.int64()), ("y", pa.string())]))
     'x: int64, y: string'
     """
-    shown = [f"{printable(f.name, 40)}: {printable(logical_name(f.type, f.metadata), 60)}" for f in schema][:most]
-    return ", ".join([*shown, f"… ({len(schema)} columns)"] if len(schema) > most else shown)
+    shown = [f"{printable(f.name, 40)}: {printable(logical_name(f.type, f.metadata), 60)}" for f in schema][:limit]
+    return ", ".join([*shown, f"… ({len(schema)} columns)"] if len(schema) > limit else shown)
 
 
 def marked_tensor(name: str) -> tuple[pa.DataType, dict[bytes, bytes]] | None:
-    """Type and mark of ``"tensor<complex64>[2,3]"``: of tensors whose Arrow type does not say the dtype; None for other names."""
-    found = _TENSOR.fullmatch(name.strip())
-    try:
-        of = None if found is None else element(found[1].strip())
-    except ValueError:
+    """Type and metadata for a name like ``"tensor<complex64>[2,3]"``, whose dtype is in the metadata; None for other names."""
+    match = _TENSOR.fullmatch(name.strip())
+    dtype = None if match is None else _known_element(match[1])
+    if match is None or dtype is None or not dtype.marked:
         return None
-    return None if found is None or of is None or not of.marked else (tensor_type(of, _axes(found[2])), mark(of))
+    return tensor_type(dtype, _axes(match[2])), dtype_metadata(dtype)
 
 
-def _numpys(name: str) -> str:
-    """NumPy's word for a type of values, where Arrow has another."""
-    for arrows, numpys in _NUMPYS.items():
-        if name == arrows or (arrows.endswith("[") and name.startswith(arrows) and "," not in name):
-            return name.replace(arrows, numpys)
+def _numpy_name(name: str) -> str:
+    """NumPy's name for a type of values, where Arrow's is another."""
+    for arrow_name, numpy_name in _NUMPY_NAMES.items():
+        if name == arrow_name or (arrow_name.endswith("[") and name.startswith(arrow_name) and "," not in name):
+            return name.replace(arrow_name, numpy_name)
     return name
 
 
 def _tensor_value(name: str, whole: str, depth: int) -> pa.DataType:
-    """The type of a tensor's values from NumPy's word, or from Arrow's."""
+    """The type of a tensor's values from NumPy's name or from Arrow's."""
+    dtype = _known_element(name)
+    return _parse(name, whole, depth) if dtype is None or dtype.marked else dtype.arrow
+
+
+def _known_element(name: str) -> Element | None:
     try:
-        of = element(name.strip())
+        return element(name.strip())
     except ValueError:
-        return _parse(name, whole, depth)
-    return _parse(name, whole, depth) if of.marked else of.arrow
+        return None
 
 
 def _axes_name(shape: Shape, separator: str = ",") -> str:
@@ -168,30 +171,30 @@ def _axes(text: str) -> Shape:
     return tuple(None if axis.strip() == "?" else int(axis) for axis in text.split(",") if axis.strip())
 
 
-def type_of(kind: Any) -> pa.DataType:
-    """The Arrow type that a type, its name or a dtype of NumPy or TensorFlow stands for.
+def as_arrow_type(source: Any) -> pa.DataType:
+    """The Arrow type for a type, its name or a dtype of NumPy or TensorFlow.
 
     Raises
     ------
     SchemaError
-        A name or dtype that is no type.
+        A name or dtype that has no Arrow type.
     TypeError
-        `kind` is nothing of the kind.
+        `source` is none of these.
     """
-    if isinstance(kind, pa.DataType):
-        return kind
-    if isinstance(kind, str):
-        return type_from_name(kind)
-    kind = getattr(kind, "as_numpy_dtype", kind)  # tf.DType
-    if isinstance(kind, np.dtype) or (isinstance(kind, type) and issubclass(kind, np.generic)):
-        dtype = np.dtype(kind)
+    if isinstance(source, pa.DataType):
+        return source
+    if isinstance(source, str):
+        return type_from_name(source)
+    source = getattr(source, "as_numpy_dtype", source)  # tf.DType
+    if isinstance(source, np.dtype) or (isinstance(source, type) and issubclass(source, np.generic)):
+        dtype = np.dtype(source)
         if dtype.kind in "OS":
             return pa.binary()
         try:
             return pa.from_numpy_dtype(dtype)
         except pa.ArrowNotImplementedError as error:
             raise SchemaError(f"the dtype {dtype} has no Arrow type", got=str(dtype)) from error
-    raise TypeError(f"a type is a pyarrow type, its name or a NumPy dtype, not {type(kind).__name__}")
+    raise TypeError(f"expected a pyarrow type, its name or a NumPy dtype, got {type(source).__name__}")
 
 
 def _parse(text: str, whole: str, depth: int) -> pa.DataType:
@@ -239,7 +242,7 @@ def _nested(match: re.Match[str], whole: str, depth: int) -> pa.DataType:
 
 
 def _item(text: str, whole: str, depth: int) -> pa.DataType | pa.Field:
-    """What a list is of: a type, or a field where the values are never null."""
+    """The item of a list type: a type, or a field where the values are never null."""
     bare = text.rstrip().removesuffix(_NOT_NULL)
     type_ = _parse(bare, whole, depth - 1)
     return type_ if bare == text.rstrip() else pa.field("item", type_, nullable=False)
@@ -254,19 +257,17 @@ def _named(part: str, whole: str, depth: int) -> tuple[str, pa.DataType, bool]:
 
 
 def _split(text: str) -> list[str]:
-    """Cut at the commas that stand outside of all brackets."""
+    """Split at the commas outside of all brackets."""
     parts, level, begin = [], 0, 0
-    for at, c in enumerate(text):
-        level += (c in "<[(") - (c in ">])")
-        if c == "," and level == 0:
-            parts.append(text[begin:at])
-            begin = at + 1
+    for index, character in enumerate(text):
+        level += (character in "<[(") - (character in ">])")
+        if character == "," and level == 0:
+            parts.append(text[begin:index])
+            begin = index + 1
     return [*parts, text[begin:]] if text.strip() else []
 
 
 def _unknown(name: str) -> SchemaError:
     return SchemaError(
-        f"there is no type {name!r}",
-        got=name,
-        advice="use names like 'int32', 'string', 'list<float32>', 'timestamp[us]'",
+        f"unknown type {name!r}", got=name, advice="use names like 'int32', 'string', 'list<float32>', 'timestamp[us]'"
     )

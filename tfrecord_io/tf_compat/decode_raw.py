@@ -9,7 +9,7 @@ import numpy as np
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaError
 from tfrecord_io.format.dtype_names import STRING, declared_name
-from tfrecord_io.format.dtypes import element, name_of
+from tfrecord_io.format.dtypes import dtype_name, element
 
 _BY_SIZE = {
     16: ("complex128",),
@@ -115,6 +115,6 @@ def _refuse_lengths(items: list[bytes], dtype: np.dtype) -> None:
             raise DecodeError(reason, expected=length, got=len(item), advice="pass fixed_length to truncate or pad")
     if length % dtype.itemsize:
         names = [name for size, names in _BY_SIZE.items() if length % size == 0 for name in names]
-        reason = f"{length} bytes are not a multiple of the {dtype.itemsize} bytes of {name_of(dtype)}"
+        reason = f"{length} bytes are not a multiple of the {dtype.itemsize} bytes of {dtype_name(dtype)}"
         expected, advice = f"a multiple of {dtype.itemsize}", f"dtypes that fit: {', '.join(names)}"
         raise DecodeError(reason, expected=expected, got=length, advice=advice)

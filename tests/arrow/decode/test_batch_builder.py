@@ -21,9 +21,10 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import ColumnBuffers, PlanColumn
 from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, Text
+from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.leaf import with_encoding
 from tfrecord_io.schema.observation import arrow_schema, arrow_type, join, join_columns
-from tfrecord_io.schema.schema import Field, Schema
-from tfrecord_io.schema.types import with_encoding
+from tfrecord_io.schema.schema import Schema
 
 INT, FLOAT, BYTES = Kind.INT64, Kind.FLOAT, Kind.BYTES
 

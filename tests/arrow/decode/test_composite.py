@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tfrecord_io.arrow.decode.composite import CompositeDecoder
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.composite import Composite, assembled_schema, assembly_of
+from tfrecord_io.schema.composite import Composite, built_fields, composite_of
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
 
@@ -33,7 +33,7 @@ def attempted(assembly: Composite, *parts: list[Any]) -> tuple[pa.Array, Any]:
     )
     made, fault = assembler.batch(batch)
     made.validate(full=True)
-    assert made.schema == assembled_schema(Schema([assembly.field("x")])).to_arrow()
+    assert made.schema == Schema(built_fields([assembly.field("x")])).to_arrow()
     return made.column(0), fault
 
 
@@ -166,9 +166,9 @@ def test_assembly_travels_with_the_schema() -> None:
     assembly = Composite("v", "uint8", "zlib", (None, 2), "s", (None, 3), ("l",), None, False)
     schema = Schema([assembly.field("x"), Field("y", pa.int64())])
     again = Schema.from_arrow(schema.to_arrow())
-    assert assembly_of(again["x"]) == assembly
-    assert assembly_of(again["y"]) is None
-    assert assembly_of(assembled_schema(again)["x"]) is None
+    assert composite_of(again["x"]) == assembly
+    assert composite_of(again["y"]) is None
+    assert composite_of(Schema(built_fields(again))["x"]) is None
 
 
 @pytest.mark.parametrize(
@@ -183,4 +183,4 @@ def test_assembly_travels_with_the_schema() -> None:
 )
 def test_damaged_assembly_is_refused(text: str) -> None:
     with pytest.raises(SchemaError):
-        assembly_of(Field("x", pa.int8(), metadata={b"tfrecord_io.assembly": text.encode()}))
+        composite_of(Field("x", pa.int8(), metadata={b"tfrecord_io.assembly": text.encode()}))

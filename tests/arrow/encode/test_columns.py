@@ -22,7 +22,8 @@ from tfrecord_io.arrow.encode.plan import plan_writing
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.schema.types import Leaf, is_list_like
+from tfrecord_io.schema.leaf import Leaf
+from tfrecord_io.schema.types import is_list_like
 
 ANY = settings(max_examples=rounds(400))
 

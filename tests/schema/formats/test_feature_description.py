@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.composite import assembly_of
+from tfrecord_io.schema.composite import composite_of
+from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import bytes_, list_, scalar, sequence, tensor, text
 from tfrecord_io.schema.formats.tf_features import (
     FixedLenFeature,
@@ -21,7 +22,7 @@ from tfrecord_io.schema.formats.tf_features import (
     as_description,
     parse_dtype,
 )
-from tfrecord_io.schema.schema import Field, Schema
+from tfrecord_io.schema.schema import Schema
 
 
 class Foreign:
@@ -153,7 +154,7 @@ def test_ragged_features_are_lists_in_lists() -> None:
     }
     schema = Schema.from_feature_description(description)
     assert schema.to_arrow().types == [pa.list_(pa.int64()), pa.list_(pa.list_(pa.list_(pa.float32(), 2)))]
-    assert assembly_of(schema["rows"]) is not None
+    assert composite_of(schema["rows"]) is not None
     assert schema.to_feature_description() == {"v": VarLenFeature("int64"), "rows": description["rows"]}
 
 

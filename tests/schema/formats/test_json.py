@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from arrow_types import TYPES
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema import field_makers as makers
+from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.field_makers import bytes_, image, list_, scalar, sequence, tensor, text
-from tfrecord_io.schema.schema import CONTEXT, Field, Schema
+from tfrecord_io.schema.schema import Schema
 
 EVERYTHING = Schema(
     {

@@ -12,7 +12,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.arrow.decode.composite import CompositeDecoder
-from tfrecord_io.schema.formats.tfds import check_shards, from_tfds, shard_lengths
+from tfrecord_io.schema.formats.tfds import check_shards, shard_lengths
 from tfrecord_io.schema.schema import Schema
 
 MODULE = "tensorflow_datasets.core.features"
@@ -73,7 +73,7 @@ def rows_of(column: pa.ChunkedArray) -> list[Any]:
 @pytest.mark.parametrize("name", ["everything", "episodes"])
 def test_files_come_back_as_tfds_reads_them(engine: str, tfds: Path, name: str) -> None:
     directory = tfds / name
-    table = read(directory, from_tfds(directory))
+    table = read(directory, Schema.from_tfds(directory))
     records = expected(directory)
     assert table.num_rows == len(records)
     for column in table.schema.names:
@@ -90,23 +90,23 @@ def test_files_come_back_as_tfds_reads_them(engine: str, tfds: Path, name: str) 
 
 
 def test_none_of_an_optional_feature_is_null(tfds: Path) -> None:
-    table = read(tfds / "everything", from_tfds(tfds / "everything"))
+    table = read(tfds / "everything", Schema.from_tfds(tfds / "everything"))
     assert table["optional"].null_count == 1
     assert table["optional_text"].null_count == 1
     assert table["optional_text"].to_pylist().count(b"") == 3
 
 
 def test_action_of_an_episode_is_a_list_of_seven(tfds: Path) -> None:
-    schema = from_tfds(tfds / "episodes")
+    schema = Schema.from_tfds(tfds / "episodes")
     assert schema["steps/action"].type == pa.list_(pa.list_(pa.float32(), 7))
     assert read(tfds / "episodes", schema)["steps/action"].combine_chunks().value_lengths().to_pylist().count(0) == 1
 
 
 def test_class_labels_by_name(tfds: Path) -> None:
     directory = tfds / "everything"
-    schema = from_tfds(directory, class_labels="names")
+    schema = Schema.from_tfds(directory, class_labels="names")
     assert schema["label"].type == pa.dictionary(pa.int32(), pa.string())
-    named, coded = read(directory, schema), read(directory, from_tfds(directory))
+    named, coded = read(directory, schema), read(directory, Schema.from_tfds(directory))
     names = ["cat", "dog", "größe"]
     assert named["label"].to_pylist() == [None if code == -1 else names[code] for code in coded["label"].to_pylist()]
     assert named["labels"].to_pylist() == [["ab"[code] for code in codes] for codes in coded["labels"].to_pylist()]
@@ -115,11 +115,11 @@ def test_class_labels_by_name(tfds: Path) -> None:
     ]
     assert named["label"].chunk(0).dictionary.to_pylist() == names
     with pytest.raises(ValueError, match="codes, names"):
-        from_tfds(directory, class_labels="both")
+        Schema.from_tfds(directory, class_labels="both")
 
 
 def test_both_forms_of_the_file_say_the_same(tfds: Path) -> None:
-    new, old = from_tfds(tfds / "everything"), from_tfds(tfds / "old" / "features.json")
+    new, old = Schema.from_tfds(tfds / "everything"), Schema.from_tfds(tfds / "old" / "features.json")
     assert sorted(new.names) == sorted(old.names)
     for field in new:
         assert old[field.column] == field
@@ -146,7 +146,7 @@ def test_oldest_form_has_plain_content(tmp_path: Path) -> None:
             },
         },
     }
-    schema = from_tfds(described(tmp_path, features))
+    schema = Schema.from_tfds(described(tmp_path, features))
     assert {f.column: str(f.type) for f in schema} == {
         "input": "binary",
         "target": "int64",
@@ -159,13 +159,13 @@ def test_scalar_shape_is_an_empty_message(tmp_path: Path) -> None:
     tensor = {"pythonClassName": "my.own.Subclass", "tensor": {"shape": {}, "dtype": "uint64", "encoding": "none"}}
     document = {"pythonClassName": f"{MODULE}.features_dict.FeaturesDict", "featuresDict": {"features": {"n": tensor}}}
     (tmp_path / "features.json").write_text(json.dumps(document))
-    assert from_tfds(tmp_path)["n"].type == pa.uint64()
+    assert Schema.from_tfds(tmp_path)["n"].type == pa.uint64()
 
 
 def test_unknown_class_is_refused_by_name(tmp_path: Path) -> None:
     features = {"sound": {"type": "my.own.Spectrum", "content": {}}}
     with pytest.raises(tfr.SchemaError, match="Spectrum") as caught:
-        from_tfds(described(tmp_path, features))
+        Schema.from_tfds(described(tmp_path, features))
     assert caught.value.feature == "sound"
     assert caught.value.path == str(tmp_path / "features.json")
 
@@ -176,7 +176,7 @@ def test_unknown_class_is_refused_by_name(tmp_path: Path) -> None:
 def test_damaged_file_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "features.json").write_text(text)
     with pytest.raises(tfr.SchemaError):
-        from_tfds(tmp_path)
+        Schema.from_tfds(tmp_path)
 
 
 def test_deep_nesting_is_refused(tmp_path: Path) -> None:
@@ -184,12 +184,12 @@ def test_deep_nesting_is_refused(tmp_path: Path) -> None:
     for _ in range(200):
         feature = {"type": "x.Sequence", "content": {"feature": feature, "length": None}}
     with pytest.raises(tfr.SchemaError, match="deep"):
-        from_tfds(described(tmp_path, {"x": feature}))
+        Schema.from_tfds(described(tmp_path, {"x": feature}))
 
 
 def test_missing_file_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"features\.json"):
-        from_tfds(tmp_path)
+        Schema.from_tfds(tmp_path)
 
 
 # ---- dataset_info.json

@@ -14,7 +14,6 @@ import tfrecord_io as tfr
 from tfrecord_io.arrow.decode.composite import CompositeDecoder
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import bytes_, image, list_, scalar, sequence, tensor, text
-from tfrecord_io.schema.formats.tfx import from_tfx, to_tfx
 from tfrecord_io.schema.schema import Schema
 
 
@@ -24,7 +23,7 @@ def types(schema: Schema) -> dict[str, Any]:
 
 @pytest.mark.parametrize("suffix", ["pbtxt", "pb"])
 def test_schema_of_tensorflow_metadata(data: Path, suffix: str) -> None:
-    schema = from_tfx(data / "tfx" / f"schema.{suffix}")
+    schema = Schema.from_tfx(data / "tfx" / f"schema.{suffix}")
     assert types(schema) == {
         "age": pa.uint8(),
         "small": pa.int64(),  # 0 to 9 is no type's range
@@ -50,7 +49,7 @@ def test_schema_of_tensorflow_metadata(data: Path, suffix: str) -> None:
 
 
 def test_tensor_representations(data: Path) -> None:
-    schema = from_tfx(data / "tfx" / "tensors.pbtxt")
+    schema = Schema.from_tfx(data / "tfx" / "tensors.pbtxt")
     assert types(schema) == {
         "dense": pa.int64(),
         "matrix": pa.fixed_shape_tensor(pa.float32(), (2, 2)),
@@ -70,13 +69,13 @@ def test_tensor_representations(data: Path) -> None:
 
 def test_another_group_of_tensors(data: Path) -> None:
     path = data / "tfx" / "tensors.pbtxt"
-    assert from_tfx(path, tensor_representation_group="other")["only"].type == pa.list_(pa.int64())
+    assert Schema.from_tfx(path, tensor_representation_group="other")["only"].type == pa.list_(pa.int64())
     with pytest.raises(tfr.SchemaError, match="'third'"):
-        from_tfx(path, tensor_representation_group="third")
+        Schema.from_tfx(path, tensor_representation_group="third")
 
 
 def test_sequence_features(data: Path) -> None:
-    schema = from_tfx(data / "tfx" / "sequence.pbtxt")
+    schema = Schema.from_tfx(data / "tfx" / "sequence.pbtxt")
     assert types(schema) == {
         "id": pa.string(),
         "tokens": pa.list_(pa.list_(pa.binary())),
@@ -101,7 +100,7 @@ def test_ragged_tensor_is_put_together(tmp_path: Path, data: Path) -> None:
         path,
         embed_schema=False,
     )
-    assembler = CompositeDecoder(from_tfx(data / "tfx" / "tensors.pb").select(["ragged", "pairs"]))
+    assembler = CompositeDecoder(Schema.from_tfx(data / "tfx" / "tensors.pb").select(["ragged", "pairs"]))
     parts = tfr.read_table(path, schema=assembler.parts)
     batch, fault = assembler.batch(parts.to_batches()[0])
     assert fault is None
@@ -110,17 +109,17 @@ def test_ragged_tensor_is_put_together(tmp_path: Path, data: Path) -> None:
 
 @pytest.mark.parametrize("name", ["schema", "tensors", "sequence"])
 def test_what_is_written_is_read_back(data: Path, name: str) -> None:
-    schema = from_tfx(data / "tfx" / f"{name}.pbtxt")
+    schema = Schema.from_tfx(data / "tfx" / f"{name}.pbtxt")
     if name == "sequence":
         schema = schema.select([column for column in schema.names if column != "outer"])
-    again = from_tfx(to_tfx(schema))
+    again = Schema.from_tfx(schema.to_tfx())
     assert again == schema
     assert [field.metadata for field in again] == [field.metadata for field in schema]
 
 
 def test_struct_becomes_the_features_it_is_written_as() -> None:
     schema = Schema([Field("a", pa.struct([("b", pa.int8()), ("c", pa.struct([("d", pa.list_(pa.string()))]))]))])
-    assert types(from_tfx(to_tfx(schema))) == {"a/b": pa.int8(), "a/c/d": pa.list_(pa.string())}
+    assert types(Schema.from_tfx(schema.to_tfx())) == {"a/b": pa.int8(), "a/c/d": pa.list_(pa.string())}
 
 
 VALUES = st.sampled_from(
@@ -157,25 +156,25 @@ def test_any_schema_is_read_back(fields: list[Field]) -> None:
     seen: set[str] = set()
     kept = [field for field in named if not (field.feature in seen or seen.add(field.feature))]
     kept.sort(key=lambda field: field.part)  # feature lists stand together, in one STRUCT
-    assert from_tfx(to_tfx(Schema(kept))) == Schema(kept)
+    assert Schema.from_tfx(Schema(kept).to_tfx()) == Schema(kept)
 
 
 def test_tag_of_a_feature_that_was_changed_does_not_count() -> None:
-    written = to_tfx(Schema([Field("when", pa.timestamp("us", tz="Europe/Berlin"))]))
-    assert from_tfx(written)["when"].type == pa.timestamp("us", tz="Europe/Berlin")
-    assert from_tfx(written.replace("UNIX_MICROSECONDS", "UNIX_SECONDS"))["when"].type == pa.timestamp("s")
+    written = Schema([Field("when", pa.timestamp("us", tz="Europe/Berlin"))]).to_tfx()
+    assert Schema.from_tfx(written)["when"].type == pa.timestamp("us", tz="Europe/Berlin")
+    assert Schema.from_tfx(written.replace("UNIX_MICROSECONDS", "UNIX_SECONDS"))["when"].type == pa.timestamp("s")
     broken = 'feature { name: "a" type: INT value_count { min: 1 max: 1 } annotation { tag: "tfrecord_io {" } }'
-    assert from_tfx(broken)["a"].type == pa.int64()
+    assert Schema.from_tfx(broken)["a"].type == pa.int64()
 
 
 def test_text_path_and_bytes_are_taken(data: Path) -> None:
     path = data / "tfx" / "schema.pbtxt"
-    schema = from_tfx(path)
-    assert from_tfx(str(path)) == schema
-    assert from_tfx(path.read_text(encoding="utf-8")) == schema
-    assert from_tfx(path.read_bytes()) == schema
-    assert from_tfx(path.with_suffix(".pb").read_bytes()) == schema
-    assert len(from_tfx(b"")) == 0
+    schema = Schema.from_tfx(path)
+    assert Schema.from_tfx(str(path)) == schema
+    assert Schema.from_tfx(path.read_text(encoding="utf-8")) == schema
+    assert Schema.from_tfx(path.read_bytes()) == schema
+    assert Schema.from_tfx(path.with_suffix(".pb").read_bytes()) == schema
+    assert len(Schema.from_tfx(b"")) == 0
 
 
 @pytest.mark.parametrize(
@@ -191,12 +190,12 @@ def test_text_path_and_bytes_are_taken(data: Path) -> None:
 )
 def test_damaged_schema_is_refused(content: bytes) -> None:
     with pytest.raises(tfr.SchemaError):
-        from_tfx(content)
+        Schema.from_tfx(content)
 
 
 def test_missing_file_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"schema\.pbtxt"):
-        from_tfx(tmp_path / "schema.pbtxt")
+        Schema.from_tfx(tmp_path / "schema.pbtxt")
 
 
 @pytest.mark.parametrize(
@@ -209,5 +208,5 @@ def test_missing_file_is_not_found(tmp_path: Path) -> None:
 )
 def test_description_of_no_record_is_refused(text: str) -> None:
     with pytest.raises(tfr.SchemaError) as caught:
-        from_tfx(text)
+        Schema.from_tfx(text)
     assert caught.value.feature in ("i", "x", "s")

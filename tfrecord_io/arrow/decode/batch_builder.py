@@ -21,9 +21,11 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.schema.schema import FEATURE_LIST, Field, Schema
+from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, LIST, Leaf
+from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import BY_WIRE, LIST, Leaf, is_list_like
+from tfrecord_io.schema.types import is_list_like
 
 Columns = Mapping[str, ColumnBuffers]
 Dictionaries = Mapping[str, pa.Array]

@@ -20,7 +20,8 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import printable
 from tfrecord_io.format.kinds import Kind
-from tfrecord_io.schema.types import RAW, kind_of
+from tfrecord_io.schema.leaf import RAW
+from tfrecord_io.schema.types import kind_of
 
 Cast = Callable[[int, int, Array | None, Array, Array | None], pa.Array]
 """Called with count, null count, validity, values and, for bytes, their offsets; raises RowFault."""

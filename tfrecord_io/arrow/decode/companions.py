@@ -15,8 +15,8 @@ from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import printable
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.schema.shapes import Shape
-from tfrecord_io.schema.types import companions
+from tfrecord_io.schema.leaf import companions
+from tfrecord_io.schema.tensor_types import Shape
 
 _LONGEST_AXIS = 2**31 - 1  # Arrow's shapes are of int32; no record has more values
 

@@ -14,7 +14,14 @@ from tfrecord_io.arrow.decode.composite_bytes import array_values
 from tfrecord_io.arrow.decode.lists import wrap
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.schema.composite import VALUES, Composite, assembled_schema, assembly_of, part_column, parts_schema
+from tfrecord_io.schema.composite import (
+    VALUES,
+    Composite,
+    built_fields,
+    component_column,
+    component_fields,
+    composite_of,
+)
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import is_list_like
 
@@ -39,18 +46,18 @@ class CompositeDecoder:
 
     Examples
     --------
-    >>> from tfrecord_io.schema.composite import Assembly
-    >>> pairs = Assembly("xy", "int64", shape=(2,), sequence=(None,))
-    >>> assembler = Assembler(Schema([pairs.field("xy")]))
+    >>> from tfrecord_io.schema.composite import Composite
+    >>> pairs = Composite("xy", "int64", shape=(2,), sequence=(None,))
+    >>> assembler = CompositeDecoder(Schema([pairs.field("xy")]))
     >>> batch = pa.record_batch([pa.array([[1, 2, 3, 4], []])], schema=assembler.parts.to_arrow())
     >>> assembler.batch(batch)[0].to_pydict()
     {'xy': [[[1, 2], [3, 4]], []]}
     """
 
     def __init__(self, schema: Schema) -> None:
-        self.parts = parts_schema(schema)
-        self.schema = assembled_schema(schema).to_arrow()
-        self._assemblies = [(f.column, f.feature, assembly_of(f)) for f in schema]
+        self.parts = Schema(component_fields(schema), schema.metadata)
+        self.schema = Schema(built_fields(schema), schema.metadata).to_arrow()
+        self._assemblies = [(f.column, f.feature, composite_of(f)) for f in schema]
         self.needed = any(assembly is not None for _, _, assembly in self._assemblies)
 
     def batch(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, RowFault | None]:
@@ -72,7 +79,7 @@ class CompositeDecoder:
                 if assembly is None:
                     columns.append(batch.column(column))
                 else:
-                    parts = [batch.column(part_column(column, at)) for at, _ in enumerate(assembly.parts())]
+                    parts = [batch.column(component_column(column, at)) for at, _ in enumerate(assembly.components())]
                     columns.append(assemble(assembly, parts))
             except RowFault as fault:
                 fault.feature = fault.feature or feature
@@ -100,7 +107,7 @@ class CompositeBatchBuilder:
 
 
 def assemble(assembly: Composite, parts: list[pa.Array]) -> pa.Array:
-    """One column from its parts, which stand in the order of `Composite.parts`; null where the values are.
+    """One column from its parts, which stand in the order of `Composite.components`; null where the values are.
 
     Raises
     ------

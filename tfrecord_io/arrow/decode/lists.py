@@ -15,7 +15,8 @@ from tfrecord_io.arrow.decode.layout import first_valid, is_nothing, widen
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.schema.types import RAW, Leaf, is_list_like, is_number
+from tfrecord_io.schema.leaf import RAW, Leaf
+from tfrecord_io.schema.types import is_list_like, is_number
 
 Restore = Callable[[ColumnBuffers], pa.Array]
 """The array of one decoded column; raises RowFault."""

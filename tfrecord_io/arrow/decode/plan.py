@@ -13,20 +13,11 @@ from tfrecord_io.arrow.decode.tensor_column import tensor_leaf
 from tfrecord_io.engine.contract import PlanColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, Text
-from tfrecord_io.schema.schema import FEATURE_LIST, Field, Schema
+from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, LIST, RAW, Leaf, companions, leaves, with_encoding
+from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import is_any_tensor, without_permutation
-from tfrecord_io.schema.types import (
-    BY_WIRE,
-    LIST,
-    RAW,
-    Leaf,
-    UnsupportedType,
-    companions,
-    is_list_like,
-    leaves,
-    value_type,
-    with_encoding,
-)
+from tfrecord_io.schema.types import UnsupportedType, is_list_like, value_type
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,10 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.shapes import Shape, fixed_part, size_of
-from tfrecord_io.schema.tensor_types import element_and_shape, is_fixed_shape_tensor, value_type_of
-from tfrecord_io.schema.types import BY_WIRE, LIST, RAW, TENSOR_PROTO, Leaf, companions, is_list_like
+from tfrecord_io.schema.leaf import BY_WIRE, LIST, RAW, TENSOR_PROTO, Leaf, companions
+from tfrecord_io.schema.shapes import fixed_part, size_of
+from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_fixed_shape_tensor, tensor_value_type
+from tfrecord_io.schema.types import is_list_like
 
 _NUMBER_KINDS = {
     "b": Kind.INT64,
@@ -263,7 +264,7 @@ class TensorColumn:
         else:
             shapes = self._shapes(present, mask, beside)
         items = TensorValues(self._of, present.data, offsets, shapes, None if mask.all() else mask)
-        if t.is_boolean(value_type_of(self._type)):
+        if t.is_boolean(tensor_value_type(self._type)):
             plain = from_items(items, len(mask))
             return pa.ExtensionArray.from_storage(self._type, plain.storage.cast(self._type.storage_type))
         return from_items(items, len(mask), self._type)

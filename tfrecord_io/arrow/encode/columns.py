@@ -17,8 +17,8 @@ from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.embedded import dictionary_at, has_dictionary
-from tfrecord_io.schema.stored_types import plain_type
-from tfrecord_io.schema.types import LIST, Leaf
+from tfrecord_io.schema.leaf import LIST, Leaf
+from tfrecord_io.schema.types import restored_type
 
 
 def encode_columns(batch: pa.RecordBatch, plan: WritePlan, *, row_base: int = 0) -> list[ColumnBuffers]:
@@ -114,5 +114,5 @@ def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:
         for leaf in parts:
             if has_dictionary(leaf.type):
                 values = dictionary_at(array, leaf.path)
-                found[leaf.feature] = values.cast(plain_type(values.type))
+                found[leaf.feature] = values.cast(restored_type(values.type))
     return found

@@ -10,20 +10,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
+from tfrecord_io.schema.leaf import BY_WIRE, RAW, Leaf, encoding_of, leaves, step_field, with_encoding
 from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import (
-    BY_WIRE,
-    RAW,
-    Leaf,
-    UnsupportedType,
-    encoding_of,
-    is_list_like,
-    leaves,
-    relist,
-    step_of,
-    value_type,
-    with_encoding,
-)
+from tfrecord_io.schema.types import UnsupportedType, is_list_like, relist, value_type
 
 _NAMES_IN_WARNING = 10
 
@@ -119,7 +108,7 @@ def plan_writing(
             raise FeatureNotFoundError(
                 "column_encoding names a column that the data does not have", feature=next(iter(asked))
             )
-        steps = [step_of(column) if sequence else None for column in fields]
+        steps = [step_field(column) if sequence else None for column in fields]
         columns = tuple(tuple(leaves(step or column)) for step, column in zip(steps, fields, strict=True))
     except UnsupportedType as error:
         raise EncodeError(error.reason, feature=error.feature, advice=error.advice) from None

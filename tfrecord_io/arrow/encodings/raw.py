@@ -23,8 +23,9 @@ from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import element_of
 from tfrecord_io.format.kinds import Kind
-from tfrecord_io.schema.tensor_types import mark, value_type_of
-from tfrecord_io.schema.types import RAW, TENSOR_PROTO, Leaf, is_text_or_bytes
+from tfrecord_io.schema.leaf import RAW, TENSOR_PROTO, Leaf
+from tfrecord_io.schema.tensor_types import dtype_metadata, tensor_value_type
+from tfrecord_io.schema.types import is_text_or_bytes
 
 
 def whole_columns(leaf: Leaf, rows: Rows, values: pa.Array) -> Iterator[ColumnBuffers]:
@@ -61,9 +62,11 @@ def listed(leaf: Leaf, rows: Rows, values: pa.Array) -> tuple[Rows, pa.Array]:
 
 def _of_tensors(leaf: Leaf, rows: Rows, values: pa.Array) -> TensorValues:
     assert leaf.element is not None
-    marked = leaf.element.arrow == value_type_of(values.type)  # bool tensors of Arrow's are none of uint8
+    marked = leaf.element.arrow == tensor_value_type(values.type)  # bool tensors of Arrow's are none of uint8
     try:
-        return items_of(values, pa.field("", values.type, metadata=mark(leaf.element) if marked else None), rows.valid)
+        return items_of(
+            values, pa.field("", values.type, metadata=dtype_metadata(leaf.element) if marked else None), rows.valid
+        )
     except EncodeError as error:
         error.feature, error.record = rows.feature, None if error.record is None else rows.base + error.record
         raise

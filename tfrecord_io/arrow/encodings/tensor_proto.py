@@ -18,8 +18,9 @@ from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.dtype_names import STRING
 from tfrecord_io.format.dtypes import element_of
 from tfrecord_io.format.tensor_proto import parsed
-from tfrecord_io.schema.shapes import Shape
-from tfrecord_io.schema.types import Leaf, is_list_like, is_number
+from tfrecord_io.schema.leaf import Leaf
+from tfrecord_io.schema.tensor_types import Shape
+from tfrecord_io.schema.types import is_list_like, is_number
 
 
 def read_protos(column: ColumnBuffers, mask: Array, dtype: str, shape: Shape) -> tuple[Array, Array, Array]:

@@ -19,8 +19,8 @@ from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.format.dtypes import Element, element
 from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.schema.leaf import companions
 from tfrecord_io.schema.observation import Observation
-from tfrecord_io.schema.types import companions
 
 _MOST_AXES = 32  # of NumPy before version 2
 _MOST_NAME = 40  # bytes of a dtype's name

@@ -16,7 +16,7 @@ from tfrecord_io.arrow.input.from_arrays import fields_of, table_of_arrays
 from tfrecord_io.arrow.input.from_pandas import table_of_frame
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.errors import EncodeError, SchemaError, printable
-from tfrecord_io.format.dtypes import name_of
+from tfrecord_io.format.dtypes import dtype_name
 from tfrecord_io.schema.embedded import embedded_schema, equal_types
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import logical_name
@@ -291,9 +291,7 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
         if len(axes) == len(others) and (of == other or set(numbers) <= set("biuf")):
             free = tuple(x if x == y else None for x, y in zip(axes, others, strict=True))
             dtype = np.result_type(of.dtype, other.dtype) if of != other else of.dtype
-            return (
-                f"say what all have from the start: schema={{'{a.name}': tfr.tensor('{name_of(dtype)}', {free}), ...}}"
-            )
+            return f"say what all have from the start: schema={{'{a.name}': tfr.tensor('{dtype_name(dtype)}', {free}), ...}}"
     return f"cast {logical_name(a.type, a.metadata)} to {logical_name(b.type, b.metadata)}"
 
 

@@ -22,7 +22,7 @@ from tfrecord_io.schema.tensor_types import (
     is_any_tensor,
     is_fixed_shape_tensor,
     permutation_of,
-    value_type_of,
+    tensor_value_type,
 )
 from tfrecord_io.schema.types import is_list_like
 
@@ -59,7 +59,7 @@ def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array
     shaped = _reshaped(items, axes, not is_any_tensor(source.type), target.name)
     found = from_items(replace(shaped, offsets=shaped.offsets - shaped.offsets[0]), len(array))
     storage = found.storage
-    if pa.types.is_boolean(value_type_of(target.type)):
+    if pa.types.is_boolean(tensor_value_type(target.type)):
         storage = storage.cast(target.type.storage_type)
     return pa.ExtensionArray.from_storage(target.type, storage)
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.input.tensor_sources import ArrayTensors, CellTensors, Tensors
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.schema.types import RAW
+from tfrecord_io.schema.leaf import RAW
 
 _ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
 

@@ -1,12 +1,12 @@
-"""Feature descriptions of TensorFlow as schemas, and back.
+"""TensorFlow's feature descriptions as schemas, and back.
 
-A column is what ``tf.io.parse_example`` gives of a feature, as far as a column can be: a sparse or ragged tensor is
-lists, and a record without the feature is null instead of empty.
+A column holds what ``tf.io.parse_example`` returns for a feature, as far as a column can: a sparse or ragged tensor is a column
+of lists, and a record without the feature is null instead of empty.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -14,8 +14,8 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.kinds import Kind
-from tfrecord_io.schema.composite import VALUES, Composite, assembly_of
-from tfrecord_io.schema.field import CONTEXT, FEATURE_LIST, PARTS, Field
+from tfrecord_io.schema.composite import VALUES, Composite, composite_of
+from tfrecord_io.schema.field import CONTEXT, PARTS, Field
 from tfrecord_io.schema.field_makers import bytes_, list_, scalar, sequence, tensor
 from tfrecord_io.schema.formats.row_partitions import RowLengths, UniformRowLength
 from tfrecord_io.schema.formats.tf_features import (
@@ -29,31 +29,33 @@ from tfrecord_io.schema.formats.tf_features import (
     VarLenFeature,
     as_description,
 )
-from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.shapes import Shape
-from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor, value_type_of
-from tfrecord_io.schema.types import LIST, RAW, TENSOR_PROTO, UnsupportedType, is_list_like, leaves, value_type
+from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, RAW, TENSOR_PROTO, leaves
+from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_any_tensor, tensor_value_type
+from tfrecord_io.schema.types import UnsupportedType, is_list_like, value_type
 
 _TYPES = {"int64": pa.int64(), "float32": pa.float32(), "string": pa.binary()}
 
 
-def schema_of(description: Mapping[str, Any], sequence_features: Mapping[str, Any] | None = None) -> Schema:
-    """The Schema of a feature description; see `Schema.from_feature_description`.
+def from_feature_description(
+    description: Mapping[str, Any], sequence_features: Mapping[str, Any] | None = None
+) -> list[Field]:
+    """The fields of a feature description; see `Schema.from_feature_description`.
 
     A sparse feature, and a ragged one with partitions other than row lengths, becomes a column of lists for its values
     and one for each of its keys.
     """
     fields: dict[str, Field] = {}
-    found = as_description(description)
-    for name, feature in found.items():
+    for name, feature in as_description(description).items():
         for f in _fields(name, feature):
-            if f.column not in fields or f.column == name:  # a description of its own says more than a key
+            if (
+                f.column not in fields or f.column == name
+            ):  # a feature's own description takes precedence over its use as a key
                 fields[f.column] = f
     for name, feature in as_description(sequence_features or {}).items():
         if name in fields:
             raise SchemaError("it is described in the context and as a feature list", feature=name)
         fields[name] = _feature_list(feature).named(name)
-    return Schema(fields.values())
+    return list(fields.values())
 
 
 def _fields(name: str, feature: Feature) -> Iterator[Field]:
@@ -94,64 +96,61 @@ def _ragged(name: str, feature: RaggedFeature) -> Iterator[Field]:
     if not feature.partitions:
         yield list_(_TYPES[feature.dtype], feature=values).named(name)
         return
-    if all(isinstance(each, RowLengths | UniformRowLength) for each in feature.partitions):
-        sizes = [each.length if isinstance(each, UniformRowLength) else None for each in feature.partitions]
-        lengths = [each.key if isinstance(each, RowLengths) else None for each in feature.partitions]
+    if all(isinstance(partition, RowLengths | UniformRowLength) for partition in feature.partitions):
+        sizes = [p.length if isinstance(p, UniformRowLength) else None for p in feature.partitions]
+        lengths = [p.key if isinstance(p, RowLengths) else None for p in feature.partitions]
         yield Composite(values, str(_TYPES[feature.dtype]), sequence=(None, *sizes), lengths=tuple(lengths)).field(name)
         return
     yield list_(_TYPES[feature.dtype], feature=values).named(name)
-    for each in feature.partitions:
-        if not isinstance(each, UniformRowLength):
-            yield list_("int64").named(each.key)
+    for partition in feature.partitions:
+        if not isinstance(partition, UniformRowLength):
+            yield list_("int64").named(partition.key)
 
 
 def _feature_list(feature: Feature) -> Field:
     type_ = _TYPES[feature.dtype]
     if isinstance(feature, FixedLenSequenceFeature):
         return sequence(_fixed(type_, feature.shape), required=not feature.allow_missing)
-    if isinstance(feature, VarLenFeature) or (
-        isinstance(feature, RaggedFeature) and not (feature.partitions or feature.value_key)
-    ):
+    is_plain_ragged = isinstance(feature, RaggedFeature) and not (feature.partitions or feature.value_key)
+    if isinstance(feature, VarLenFeature) or is_plain_ragged:
         return sequence(list_(type_))
-    raise SchemaError(
-        f"a feature list is no {type(feature).__name__} here", advice="use FixedLenSequenceFeature or VarLenFeature"
-    )
+    reason = f"a feature list cannot be described by a {type(feature).__name__}"
+    raise SchemaError(reason, advice="use FixedLenSequenceFeature or VarLenFeature")
 
 
 def _bytes(default: Any) -> Any:
     if isinstance(default, list | tuple):
-        return [_bytes(each) for each in default]
+        return [_bytes(item) for item in default]
     return default.encode() if isinstance(default, str) else default
 
 
-# ---- and back
+# ---- from schemas
 
 
-def description_of(schema: Schema, part: str = CONTEXT) -> dict[str, Feature]:
+def to_feature_description(fields: Iterable[Field], part: str = CONTEXT) -> dict[str, Feature]:
     """The feature description of one part of a schema; see `Schema.to_feature_description`.
 
     Raises
     ------
     SchemaError
-        A column has no description.
+        A column cannot be described.
     """
     if part not in PARTS:
-        raise ValueError(f"there is no part {part!r}: expected one of {', '.join(PARTS)}")
-    found: dict[str, Feature] = {}
-    for f in schema:
+        raise ValueError(f"part={part!r}: expected one of {', '.join(PARTS)}")
+    description: dict[str, Feature] = {}
+    for f in fields:
         if f.part == part:
-            found.update(_described_list(f) if part == FEATURE_LIST else _described(f))
-    return found
+            description.update(_describe_list(f) if part == FEATURE_LIST else _describe(f))
+    return description
 
 
-def _described(f: Field) -> dict[str, Feature]:
-    assembly = assembly_of(f)
-    if assembly is not None:
-        return {f.column: _described_assembly(f, assembly)}
+def _describe(f: Field) -> dict[str, Feature]:
+    composite = composite_of(f)
+    if composite is not None:
+        return {f.column: _describe_composite(f, composite)}
     if t.is_struct(f.type) or (is_list_like(f.type) and t.is_struct(f.type.value_type)):
-        return {
-            leaf.feature: VarLenFeature(DTYPES[leaf.kind]) for leaf in _leaves(f, f.type) if leaf.kind is not Kind.NONE
-        }
+        children = [leaf for leaf in _leaves(f, f.type) if leaf.kind is not Kind.NONE]
+        return {leaf.feature: VarLenFeature(DTYPES[leaf.kind]) for leaf in children}
     dtype = _dtype(f, f.type)
     if dtype is None:
         return {}
@@ -164,7 +163,7 @@ def _described(f: Field) -> dict[str, Feature]:
     return {f.feature: VarLenFeature(dtype)}
 
 
-def _described_list(f: Field) -> dict[str, Feature]:
+def _describe_list(f: Field) -> dict[str, Feature]:
     dtype = _dtype(f, f.value)
     if dtype is None:
         return {}
@@ -174,31 +173,33 @@ def _described_list(f: Field) -> dict[str, Feature]:
     return {f.feature: FixedLenSequenceFeature(fixed, dtype, allow_missing=not f.required)}
 
 
-def _described_assembly(f: Field, assembly: Composite) -> Feature:
-    type_ = assembly.value_type
-    if assembly.encoding != VALUES or assembly.shape or not assembly.sequence or type_ not in _TYPES.values():
-        raise SchemaError("no feature description gives this column", feature=f.column, got=str(f.type))
+def _describe_composite(f: Field, composite: Composite) -> Feature:
+    dtype = next((name for name, type_ in _TYPES.items() if type_ == composite.value_type), None)
+    if composite.encoding != VALUES or composite.shape or not composite.sequence or dtype is None:
+        raise SchemaError("TensorFlow has no feature description for this column", feature=f.column, got=str(f.type))
     partitions = tuple(
         RowLengths(key) if key is not None else UniformRowLength(size or 0)
-        for key, size in zip(assembly.lengths, assembly.sequence[1:], strict=True)
+        for key, size in zip(composite.lengths, composite.sequence[1:], strict=True)
     )
-    return RaggedFeature(next(name for name, each in _TYPES.items() if each == type_), assembly.values, partitions)
+    return RaggedFeature(dtype, composite.values, partitions)
 
 
 def _dtype(f: Field, type_: pa.DataType) -> str | None:
-    """The dtype TensorFlow has for a value; None for a column of nulls."""
+    """TensorFlow's dtype of a value; None for a column of nulls."""
     if _is_bytes(f):
         return "string"
-    leaf = _leaves(f, value_type_of(type_) if is_any_tensor(type_) else value_type(type_))[0]
+    leaf = _leaves(f, tensor_value_type(type_) if is_any_tensor(type_) else value_type(type_))[0]
     return None if leaf.kind is Kind.NONE else DTYPES[leaf.kind]
 
 
 def _is_bytes(f: Field) -> bool:
-    """Whether a record has each value, or array, as bytes: so it is with dtypes of which there are no lists of numbers."""
+    """Whether each value, or array, is stored as bytes, as it is with dtypes that cannot be stored as lists of numbers."""
     if f.encoding in (RAW, TENSOR_PROTO):
         return True
-    of = element_and_shape(f.tensor)[0] if is_any_tensor(f.value) else None
-    return of is not None and (bool(of.inner) or t.is_fixed_size_binary(of.arrow))
+    if not is_any_tensor(f.value):
+        return False
+    element = element_and_shape(f.tensor)[0]
+    return bool(element.inner) or t.is_fixed_size_binary(element.arrow)
 
 
 def _leaves(f: Field, type_: pa.DataType) -> Any:
@@ -209,7 +210,7 @@ def _leaves(f: Field, type_: pa.DataType) -> Any:
 
 
 def _shape(f: Field, type_: pa.DataType) -> tuple[int, ...] | None:
-    """The number of values as TensorFlow has it; None where it is free."""
+    """The fixed shape of the values in TensorFlow; None where it varies."""
     if _is_bytes(f) or not (is_list_like(type_) or isinstance(type_, pa.BaseExtensionType)):
         return ()
     if f.shape is None or None in f.shape:
@@ -222,7 +223,7 @@ def _known(shape: Shape) -> tuple[int, ...]:
 
 
 def _wire_default(f: Field) -> Any:
-    """The default as a record would have it: a number, bytes, or a list of them."""
+    """The default as it would be stored: a number, bytes, or a list of them."""
     if f.default is None or _is_bytes(f) or (is_any_tensor(f.type) and None in (f.shape or ())):
         return None
     array = f.default_array()
@@ -232,12 +233,9 @@ def _wire_default(f: Field) -> Any:
     try:
         values = _cast(array, kind).to_pylist()
     except pa.ArrowException as error:
-        raise SchemaError(
-            f"the default {printable(repr(f.default))} has no form in a record", feature=f.feature
-        ) from error
-    if _shape(f, f.type) == ():
-        return values[0]
-    return values
+        reason = f"the default {printable(repr(f.default))} cannot be stored in a TFRecord"
+        raise SchemaError(reason, feature=f.feature) from error
+    return values[0] if _shape(f, f.type) == () else values
 
 
 def _cast(array: pa.Array, kind: Kind) -> pa.Array:

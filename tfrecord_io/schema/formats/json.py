@@ -1,33 +1,34 @@
-"""A schema as a JSON document and back: a field has only what differs from the plain."""
+"""Schemas as JSON documents and back: an entry of a field has only what differs from the default."""
 
 from __future__ import annotations
 
 import base64
+import json
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.schema.default_values import CONVERSION_ERRORS, from_json_value, json_text, to_json_value
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.jsons import DEFECTS, dumps, from_plain, loads, to_plain
-from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.leaf import LIST
 from tfrecord_io.schema.type_names import type_from_name, type_name
-from tfrecord_io.schema.types import LIST
 
 VERSION = 1
 _KEYS = {"column", "type", "feature", "encoding", "required", "default", "shape", "part", "metadata"}
 
 
-def text_of(schema: Schema, indent: int | None = None) -> str:
-    """The document of a schema."""
-    document: dict[str, Any] = {"version": VERSION, "fields": [_entry(f) for f in schema]}
-    if schema.metadata:
-        document["metadata"] = _pairs(schema.metadata)
-    return dumps(document, indent)
+def to_json(fields: Iterable[Field], metadata: Mapping[bytes, bytes] | None = None, indent: int | None = None) -> str:
+    """The document of a schema with these fields and metadata."""
+    document: dict[str, Any] = {"version": VERSION, "fields": [_entry(f) for f in fields]}
+    if metadata:
+        document["metadata"] = _pairs(metadata)
+    return json_text(document, indent)
 
 
-def schema_of(text: str | bytes) -> Schema:
-    """The schema of a document.
+def from_json(text: str | bytes) -> tuple[list[Field], dict[bytes, bytes]]:
+    """Fields and metadata of the schema in a document.
 
     Raises
     ------
@@ -35,24 +36,25 @@ def schema_of(text: str | bytes) -> Schema:
         It is damaged, or of another version.
     """
     try:
-        document = loads(text)
+        document = json.loads(text)
         if document["version"] != VERSION:
             raise SchemaError(f"the schema is of version {document['version']!r}, this version reads {VERSION}")
-        return Schema([_field(entry) for entry in document["fields"]], _metadata(document))
+        return [_field(entry) for entry in document["fields"]], _metadata(document)
     except SchemaError:
         raise
-    except DEFECTS as error:
-        raise SchemaError(f"the text is no schema as to_json writes it ({type(error).__name__}: {error})") from error
+    except CONVERSION_ERRORS as error:
+        reason = f"the text is not a schema as written by to_json ({type(error).__name__}: {error})"
+        raise SchemaError(reason) from error
 
 
 def _entry(f: Field) -> dict[str, Any]:
     entry: dict[str, Any] = {"column": f.column, "type": _type_entry(f.type)}
-    plain = Field(f.column, f.type, metadata=f.metadata)
+    default = Field(f.column, f.type, metadata=f.metadata)
     for name in ("feature", "encoding", "required", "shape", "part"):
-        if getattr(f, name) != getattr(plain, name):
+        if getattr(f, name) != getattr(default, name):
             entry[name] = getattr(f, name)
     if f.default is not None:
-        entry["default"] = to_plain(f.default)
+        entry["default"] = to_json_value(f.default)
     if f.metadata:
         entry["metadata"] = _pairs(f.metadata)
     return entry
@@ -60,14 +62,14 @@ def _entry(f: Field) -> dict[str, Any]:
 
 def _field(entry: dict[str, Any]) -> Field:
     if unknown := set(entry) - _KEYS:
-        raise ValueError(f"a field has no {sorted(unknown)}")
+        raise ValueError(f"unknown keys of a field: {sorted(unknown)}")
     return Field(
         entry["column"],
         _type_of(entry["type"]),
         entry.get("feature", entry["column"]),
         entry.get("encoding", LIST),
         entry.get("required", False),
-        from_plain(entry.get("default")),
+        from_json_value(entry.get("default")),
         _metadata(entry),
         entry.get("shape"),
         entry.get("part"),  # type: ignore[arg-type]
@@ -75,7 +77,7 @@ def _field(entry: dict[str, Any]) -> Field:
 
 
 def _type_entry(type_: pa.DataType) -> Any:
-    """A type's name; where a name does not say all (names of a struct's children may be any text), Arrow's own bytes."""
+    """A type's name; where parsing it gives another type (names of a struct's children may be any text), Arrow's own bytes."""
     name = type_name(type_)
     try:
         if type_from_name(name) == type_:
@@ -92,15 +94,14 @@ def _type_of(entry: Any) -> pa.DataType:
 
 
 def _pairs(metadata: Any) -> list[list[Any]]:
-    return [[to_plain(_text(key)), to_plain(_text(value))] for key, value in metadata.items()]
+    return [[to_json_value(_text(key)), to_json_value(_text(value))] for key, value in metadata.items()]
 
 
 def _metadata(entry: dict[str, Any]) -> dict[bytes, bytes]:
-    return {_bytes(from_plain(key)): _bytes(from_plain(value)) for key, value in entry.get("metadata", [])}
+    return {_bytes(from_json_value(key)): _bytes(from_json_value(value)) for key, value in entry.get("metadata", [])}
 
 
 def _text(raw: bytes) -> str | bytes:
-    """Text where it is text, for people to read."""
     try:
         return raw.decode()
     except UnicodeDecodeError:

@@ -1,11 +1,11 @@
-"""A schema as Python source, in the words of the field makers."""
+"""Schemas as Python source that calls the field makers."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,39 +14,44 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema import field_makers as makers
-from tfrecord_io.schema.field import FEATURE_LIST, Field
-from tfrecord_io.schema.formats.json import text_of
+from tfrecord_io.schema.field import Field
+from tfrecord_io.schema.formats.json import to_json
 from tfrecord_io.schema.image import image_keywords, is_image
-from tfrecord_io.schema.schema import Schema, field_of
+from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, LIST
 from tfrecord_io.schema.shapes import shape_of
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 from tfrecord_io.schema.type_names import type_from_name, type_name
-from tfrecord_io.schema.types import BY_WIRE, LIST, is_list_like
+from tfrecord_io.schema.types import is_list_like
 
 _MODULE = "tfr"
-_OUR_WORDS = {"<item: ": "<", "halffloat": "float16", "float": "float32", "double": "float64"}
-_ARROWS_WORDS = re.compile(r"<item: |\bhalffloat\b|\bfloat\b|\bdouble\b")
+_NAMES = {  # by Arrow's name
+    "<item: ": "<",
+    "halffloat": "float16",
+    "float": "float32",
+    "double": "float64",
+}
+_ARROW_NAMES = re.compile(r"<item: |\bhalffloat\b|\bfloat\b|\bdouble\b")
 
 
 @dataclass(frozen=True)
 class _Call:
-    """A call of a field maker, to be made or to be printed."""
+    """A call of a field maker, to be executed or printed."""
 
     maker: Callable[..., Field]
     args: tuple[Any, ...]
     keywords: dict[str, Any]
 
-    def make(self) -> Field:
-        return self.maker(*(arg.make() if isinstance(arg, _Call) else arg for arg in self.args), **self.keywords)
+    def execute(self) -> Field:
+        return self.maker(*(arg.execute() if isinstance(arg, _Call) else arg for arg in self.args), **self.keywords)
 
     def __str__(self) -> str:
         parts = [*map(_literal, self.args), *(f"{k}={_literal(v)}" for k, v in self.keywords.items())]
         return f"{_MODULE}.{self.maker.__name__}({', '.join(parts)})"
 
 
-def source_of(schema: Schema) -> str:
-    """Statements that leave the schema, less its metadata, in a variable of that name."""
-    rows = "".join(f"    {_literal(f.column)}: {_expression(f)},\n" for f in schema)
+def to_python(fields: Iterable[Field]) -> str:
+    """Statements that assign a schema of these fields to the variable ``schema``."""
+    rows = "".join(f"    {_literal(f.column)}: {_expression(f)},\n" for f in fields)
     return f"import tfrecord_io as {_MODULE}\n\nschema = {_MODULE}.Schema({{\n{rows}}})"
 
 
@@ -55,19 +60,20 @@ def _expression(f: Field) -> str:
         return _literal(name)
     try:
         call = _call(f)
-        if call.make().named(f.column) == f:
+        if call.execute().named(f.column) == f:
             return str(call)
     except SchemaError:
         pass
-    return f"{_MODULE}.Schema.from_json({_literal(text_of(Schema([f])))})[0]"
+    return f"{_MODULE}.Schema.from_json({_literal(to_json([f]))})[0]"
 
 
 def _plain_name(f: Field) -> str | None:
-    """The name of its type, where that says all about the field."""
+    """The name of the type, if it alone makes the same field."""
     if is_image(f):
         return None
     try:
-        return name if field_of(f.column, type_from_name(name := _name(f.type))) == f else None
+        name = _name(f.type)
+        return name if makers.as_field(f.column, type_from_name(name)) == f else None
     except SchemaError:
         return None
 
@@ -77,13 +83,12 @@ def _call(f: Field) -> _Call:
     keywords |= {"required": True} if f.required else {}
     keywords |= {"feature": f.feature} if f.feature != f.column else {}
     if f.part == FEATURE_LIST:
-        step = Field(
-            "", f.value, encoding=f.encoding, shape=f.shape, metadata=f.metadata if is_any_tensor(f.value) else {}
-        )
+        metadata = f.metadata if is_any_tensor(f.value) else {}
+        step = Field("", f.value, encoding=f.encoding, shape=f.shape, metadata=metadata)
         return _Call(makers.sequence, (_plain_name(step) or _call(step),), keywords)
     if is_any_tensor(f.type):
-        of, shape = element_and_shape(f.tensor)
-        return _Call(makers.tensor, (of.name, shape), _encoded(f, keywords, BY_WIRE))
+        element, shape = element_and_shape(f.tensor)
+        return _Call(makers.tensor, (element.name, shape), _encoded(f, keywords, BY_WIRE))
     if is_list_like(f.type) and f.shape != shape_of(f.type):
         return _Call(makers.tensor, (_name(f.type.value_type), f.shape), _encoded(f, keywords, LIST))
     if is_list_like(f.type):
@@ -98,17 +103,17 @@ def _call(f: Field) -> _Call:
     return _Call(makers.scalar, (_name(f.type),), _encoded(f, keywords, LIST))
 
 
-def _encoded(f: Field, keywords: dict[str, Any], usual: str) -> dict[str, Any]:
-    return keywords if f.encoding == usual else {**keywords, "encoding": f.encoding}
+def _encoded(f: Field, keywords: dict[str, Any], default: str) -> dict[str, Any]:
+    return keywords if f.encoding == default else {**keywords, "encoding": f.encoding}
 
 
 def _name(type_: pa.DataType) -> str:
-    """Its name as people write it; SchemaError where none says all about it."""
+    """The usual name of a type; SchemaError where no name is parsed as the same type."""
     exact = type_name(type_)
-    for name in (_ARROWS_WORDS.sub(lambda word: _OUR_WORDS[word[0]], exact), exact):
+    for name in (_ARROW_NAMES.sub(lambda match: _NAMES[match[0]], exact), exact):
         if type_from_name(name) == type_:
             return name
-    raise SchemaError("no name says all about the type", got=exact)
+    raise SchemaError("no name describes the whole type", got=exact)
 
 
 def _literal(value: Any) -> str:

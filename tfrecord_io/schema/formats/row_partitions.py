@@ -1,4 +1,4 @@
-"""How values are cut into rows: the classes that stand in ``tf.io.RaggedFeature``, and reading of foreign ones by attributes."""
+"""The row partitions of ``tf.io.RaggedFeature``, and conversion of TensorFlow's objects by their attributes."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from tfrecord_io.errors import SchemaError, printable
 
 @dataclass(frozen=True)
 class RowSplits:
-    """Rows by where each begins and the last one ends: 0 first."""
+    """Rows by the offset at which each begins, and the end of the last one: 0 first."""
 
     key: str
 
 
 @dataclass(frozen=True)
 class RowLengths:
-    """Rows by how many values each has."""
+    """Rows by their numbers of values."""
 
     key: str
 
 
 @dataclass(frozen=True)
 class RowStarts:
-    """Rows by where each begins."""
+    """Rows by the offset at which each begins."""
 
     key: str
 
 
 @dataclass(frozen=True)
 class RowLimits:
-    """Rows by where each ends."""
+    """Rows by the offset at which each ends."""
 
     key: str
 
 
 @dataclass(frozen=True)
 class ValueRowIds:
-    """Rows by the row that each value is in."""
+    """Rows by the row number of each value."""
 
     key: str
 
@@ -52,33 +52,30 @@ class UniformRowLength:
 
     def __post_init__(self) -> None:
         if not hasattr(self.length, "__index__") or self.length < 1:
-            raise SchemaError(f"a row length is a number from 1 on, not {self.length!r}", got=self.length)
+            raise SchemaError(f"length={self.length!r}: expected a number of at least 1", got=self.length)
 
 
 Partition = RowSplits | RowLengths | RowStarts | RowLimits | ValueRowIds | UniformRowLength
 PARTITIONS: dict[str, type[Any]] = {
-    each.__name__: each for each in (RowSplits, RowLengths, RowStarts, RowLimits, ValueRowIds, UniformRowLength)
+    class_.__name__: class_ for class_ in (RowSplits, RowLengths, RowStarts, RowLimits, ValueRowIds, UniformRowLength)
 }
 
 
-def as_ours(source: Any, classes: Mapping[str, type[Any]]) -> Any:
-    """The same in the class of ours that has the name of its class, or of one it is derived from.
+def as_instance(source: Any, classes: Mapping[str, type[Any]]) -> Any:
+    """Convert an object to the one of `classes` that has the name of its class, or of a base class.
 
     Raises
     ------
     SchemaError
-        There is none, or it lacks an attribute.
+        No class has that name, or an attribute is missing.
     """
-    class_ = next((classes[each.__name__] for each in type(source).__mro__ if each.__name__ in classes), None)
+    class_ = next((classes[base.__name__] for base in type(source).__mro__ if base.__name__ in classes), None)
     if class_ is None:
-        raise SchemaError(
-            f"{printable(repr(source))} is none of {', '.join(classes)}",
-            expected=tuple(classes),
-            got=type(source).__name__,
-        )
+        reason = f"{printable(repr(source))} is not one of {', '.join(classes)}"
+        raise SchemaError(reason, expected=tuple(classes), got=type(source).__name__)
     if isinstance(source, class_):
         return source
     try:
         return class_(**{name: getattr(source, name) for name in (f.name for f in fields(class_))})
     except AttributeError as error:
-        raise SchemaError(f"{printable(repr(source))} is no {class_.__name__}: {error}") from error
+        raise SchemaError(f"{printable(repr(source))} is not a {class_.__name__}: {error}") from error

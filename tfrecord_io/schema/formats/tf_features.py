@@ -1,6 +1,6 @@
-"""TensorFlow's feature descriptions without TensorFlow: classes that look like ``tf.io.FixedLenFeature`` and its kin.
+"""TensorFlow's feature descriptions without TensorFlow: classes with the interface of ``tf.io.FixedLenFeature`` and the like.
 
-TensorFlow's own objects are taken wherever these are; they are read by their attributes.
+TensorFlow's own objects are accepted wherever these are, and read by their attributes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tfrecord_io.schema.formats.row_partitions import (
     RowStarts,
     UniformRowLength,
     ValueRowIds,
-    as_ours,
+    as_instance,
 )
 from tfrecord_io.schema.shapes import as_shape, fixed_part
 
@@ -33,20 +33,14 @@ _NAMES = {"float": "float32", "bytes": "string", "binary": "string", "str": "str
 
 
 def parse_dtype(dtype: Any) -> str:
-    """ "int64", "float32" or "string" for a name, a NumPy dtype, an Arrow type or TensorFlow's DType.
+    """Return "int64", "float32" or "string" for a name, a NumPy dtype, an Arrow type or TensorFlow's DType.
 
     Raises
     ------
     SchemaError
         Another dtype: TensorFlow parses only these.
     """
-    name = (
-        dtype
-        if isinstance(dtype, str)
-        else str(dtype)
-        if isinstance(dtype, pa.DataType)
-        else getattr(dtype, "name", None)
-    )
+    name = str(dtype) if isinstance(dtype, str | pa.DataType) else getattr(dtype, "name", None)
     if not isinstance(name, str):
         try:
             name = np.dtype(dtype).name
@@ -54,8 +48,8 @@ def parse_dtype(dtype: Any) -> str:
             name = repr(dtype)
     name = "string" if name.startswith(("bytes", "str")) else _NAMES.get(name, name)
     if name not in KINDS:
-        advice = "use int64, float32 or string, and cast what comes out"
-        raise SchemaError(f"a feature has no dtype {name}", expected=tuple(KINDS), got=name, advice=advice)
+        advice = "use int64, float32 or string, and cast the result"
+        raise SchemaError(f"unsupported dtype of a feature: {name}", expected=tuple(KINDS), got=name, advice=advice)
     return name
 
 
@@ -70,12 +64,12 @@ class FixedLenFeature:
     dtype : str or dtype
         int64, float32 or string.
     default_value : object, optional
-        For records without the feature; without it such a record is an error.
+        For records without the feature; if not given, such a record is an error.
 
     Raises
     ------
     SchemaError
-        An axis is not known, or the dtype is another.
+        A dimension is unknown, or the dtype is not supported.
 
     Examples
     --------
@@ -88,7 +82,7 @@ class FixedLenFeature:
     default_value: Any = None
 
     def __post_init__(self) -> None:
-        _settle(
+        _set(
             self,
             shape=_fixed_shape(self.shape),
             dtype=parse_dtype(self.dtype),
@@ -114,7 +108,7 @@ class VarLenFeature:
     dtype: str
 
     def __post_init__(self) -> None:
-        _settle(self, dtype=parse_dtype(self.dtype))
+        _set(self, dtype=parse_dtype(self.dtype))
 
 
 @dataclass(frozen=True)
@@ -130,7 +124,7 @@ class FixedLenSequenceFeature:
     allow_missing : bool
         Must be True in an Example; in a feature list, whether the list may be absent.
     default_value : object, optional
-        One value that pads; 0 or b"" if not given.
+        The padding value; 0 or b"" if not given.
 
     Examples
     --------
@@ -146,8 +140,8 @@ class FixedLenSequenceFeature:
     def __post_init__(self) -> None:
         shape = _fixed_shape(self.shape)
         if fixed_part(shape) == 0:
-            raise SchemaError(f"blocks of the shape {shape} have no values to be counted by", got=shape)
-        _settle(self, shape=shape, dtype=parse_dtype(self.dtype), default_value=_plain(self.default_value))
+            raise SchemaError(f"blocks of the shape {shape} have no values, so they cannot be counted", got=shape)
+        _set(self, shape=shape, dtype=parse_dtype(self.dtype), default_value=_plain(self.default_value))
 
 
 @dataclass(frozen=True)
@@ -182,15 +176,15 @@ class SparseFeature:
     def __post_init__(self) -> None:
         one = isinstance(self.index_key, str)
         if one != hasattr(self.size, "__index__"):
-            raise SchemaError("index_key and size are one each, or a list each", expected=self.index_key, got=self.size)
+            raise SchemaError(
+                "index_key and size are both single values or both lists", expected=self.index_key, got=self.size
+            )
         keys, shape = _keys(self.index_key), _fixed_shape(self.size)
         if not keys or not all(keys) or not self.value_key or len(keys) != len(shape):
             raise SchemaError(
-                "a sparse feature has a value_key, and as many index_keys as sizes", expected=keys, got=shape
+                "a sparse feature needs a value_key, and as many index_keys as sizes", expected=keys, got=shape
             )
-        _settle(
-            self, index_key=keys[0] if one else keys, size=shape[0] if one else shape, dtype=parse_dtype(self.dtype)
-        )
+        _set(self, index_key=keys[0] if one else keys, size=shape[0] if one else shape, dtype=parse_dtype(self.dtype))
 
     @property
     def index_keys(self) -> tuple[str, ...]:
@@ -218,7 +212,7 @@ class RaggedFeature:
         `ValueRowIds`, each with the ``key`` of a feature, and `UniformRowLength` with a ``length``.
     row_splits_dtype : {"int32", "int64"}
     validate : bool
-        Kept for TensorFlow. Here rows that do not fit the values are an error in any case.
+        For compatibility with TensorFlow. Here rows that do not fit the values are always an error.
 
     Examples
     --------
@@ -241,64 +235,54 @@ class RaggedFeature:
 
     def __post_init__(self) -> None:
         if self.value_key is not None and not (isinstance(self.value_key, str) and self.value_key):
-            raise SchemaError(f"value_key is the name of a feature, not {self.value_key!r}", got=self.value_key)
-        splits = (
-            self.row_splits_dtype
-            if isinstance(self.row_splits_dtype, str)
-            else np.dtype(_numpy(self.row_splits_dtype)).name
-        )
+            raise SchemaError(f"value_key={self.value_key!r}: expected the name of a feature", got=self.value_key)
+        splits = self.row_splits_dtype
+        if not isinstance(splits, str):
+            splits = np.dtype(getattr(splits, "as_numpy_dtype", splits)).name  # tf.DType
         if splits not in ("int32", "int64"):
-            raise SchemaError(f"row_splits_dtype is int32 or int64, not {splits}", got=splits)
+            raise SchemaError(f"row_splits_dtype={splits}: expected int32 or int64", got=splits)
         if not isinstance(self.partitions, list | tuple):
-            raise TypeError(f"partitions is a list, not {type(self.partitions).__name__}")
-        partitions = tuple(_partition(each) for each in self.partitions)
-        _settle(self, dtype=parse_dtype(self.dtype), partitions=partitions, row_splits_dtype=splits)
+            raise TypeError(f"partitions: expected a list, got {type(self.partitions).__name__}")
+        partitions = tuple(as_instance(partition, PARTITIONS) for partition in self.partitions)
+        _set(self, dtype=parse_dtype(self.dtype), partitions=partitions, row_splits_dtype=splits)
 
 
 Feature = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature | SparseFeature | RaggedFeature
 _FEATURES: dict[str, type[Any]] = {
-    each.__name__: each
-    for each in (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, SparseFeature, RaggedFeature)
+    class_.__name__: class_
+    for class_ in (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, SparseFeature, RaggedFeature)
 }
 
 
 def as_description(source: Mapping[str, Any]) -> dict[str, Feature]:
-    """A feature description in our own classes.
+    """A feature description in the classes of this module.
 
     Raises
     ------
     SchemaError
-        A value is no feature description, or one that TensorFlow would refuse.
+        A value is not a feature, or one that TensorFlow would refuse.
     TypeError
-        `source` is no mapping of names.
+        `source` is not a mapping of names.
     """
     if not isinstance(source, Mapping) or not all(isinstance(name, str) for name in source):
         raise TypeError("a feature description is a dict of names and features")
-    found = {}
+    description = {}
     for name, feature in source.items():
         try:
-            found[name] = as_ours(feature, _FEATURES)
+            description[name] = as_instance(feature, _FEATURES)
         except SchemaError as error:
             error.feature = name
             raise
-    return found
+    return description
 
 
-def _partition(source: Any) -> Partition:
-    return as_ours(source, PARTITIONS)
-
-
-def _settle(feature: Any, **values: Any) -> None:
+def _set(feature: Any, **values: Any) -> None:
     for name, value in values.items():
         object.__setattr__(feature, name, value)
 
 
 def _keys(source: str | Sequence[str]) -> tuple[str, ...]:
     return (source,) if isinstance(source, str) else tuple(source)
-
-
-def _numpy(dtype: Any) -> Any:
-    return getattr(dtype, "as_numpy_dtype", dtype)
 
 
 def _fixed_shape(source: Any) -> tuple[int, ...]:
@@ -308,9 +292,8 @@ def _fixed_shape(source: Any) -> tuple[int, ...]:
         raise SchemaError(str(error), got=source) from None
     known = tuple(axis for axis in shape if axis is not None)
     if len(known) < len(shape):
-        raise SchemaError(
-            f"the shape {shape} has an axis that is not known", got=shape, advice="use FixedLenSequenceFeature"
-        )
+        reason = f"the shape {shape} has an unknown dimension"
+        raise SchemaError(reason, got=shape, advice="use FixedLenSequenceFeature")
     return known
 
 

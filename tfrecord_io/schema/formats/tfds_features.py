@@ -1,7 +1,7 @@
-"""Features of TFDS (tensorflow_datasets) as their ``features.json`` describes them: the leaves that stand in a record.
+"""The features of TFDS (tensorflow_datasets) in a ``features.json``, as the leaves that a record stores.
 
-Two forms of that file are in use. Old: ``{"type": "module.Class", "content": …}``, the content plain JSON or, where
-``proto_cls`` says so, the JSON of a protobuf message. New (since 4.0): that of the message Feature, which is
+The file has one of two forms. Old: ``{"type": "module.Class", "content": …}``, the content plain JSON or, if there is a
+``proto_cls``, the JSON of a protobuf message. New (since 4.0): the JSON of the message Feature,
 ``{"pythonClassName": "module.Class", "<content>": …}``. JSON of messages has camelCase names, and integers as text.
 
 How a leaf is stored is in tensorflow_datasets/core: features/*.py (`get_serialized_info`), example_serializer.py.
@@ -16,13 +16,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.shapes import Shape
+from tfrecord_io.schema.tensor_types import Shape
 
-_DEEPEST = 64  # features inside features
+_MAX_DEPTH = 64  # of nested features
 
 
 @dataclass(frozen=True, slots=True)
-class Leaf:
+class TfdsLeaf:
     """One tensor of a dataset.
 
     Parameters
@@ -32,12 +32,12 @@ class Leaf:
     dtype : str
         NumPy's name, or "string".
     shape : tuple of int or None
-        Of the tensor, without the sequences that it is in.
+        Of the tensor, without the sequences around it.
     sequence : tuple of int or None
-        Lengths of those sequences, outermost first.
+        Lengths of the sequences around it, outermost first.
     encoding : {"none", "bytes", "zlib"}
     is_text : bool
-        A string that is text for people, not bytes.
+        A string that is text, not bytes.
     optional : bool
         It may be None.
     labels : str, optional
@@ -55,69 +55,69 @@ class Leaf:
 
 
 @dataclass(frozen=True, slots=True)
-class _At:
-    """Where in the tree of features: what leaves below it inherit."""
+class _Position:
+    """A position in the tree of features: what the leaves below it inherit."""
 
     name: str = ""
     stem: str | None = None  # of files that belong to the feature
     sequence: Shape = ()
     depth: int = 0
 
-    def child(self, key: str) -> _At:
-        """As convert_feature_name_to_filename in features/feature.py says."""
+    def child(self, key: str) -> _Position:
+        """The position of a dict's entry; `stem` as in convert_feature_name_to_filename in features/feature.py."""
         own = key.replace("/", ".")
         stem = own if self.stem is None else "-".join([*self.stem.split("/"), own])
         return replace(self, name=f"{self.name}/{key}" if self.name else key, stem=stem)
 
-    def inside(self, length: int | None) -> _At:
+    def inside(self, length: int | None) -> _Position:
         return replace(self, sequence=(*self.sequence, length))
 
-    def leaf(self, dtype: str, shape: Shape = (), **more: Any) -> Leaf:
-        return Leaf(self.name, dtype, shape, self.sequence, **more)
+    def leaf(self, dtype: str, shape: Shape = (), **more: Any) -> TfdsLeaf:
+        return TfdsLeaf(self.name, dtype, shape, self.sequence, **more)
 
 
-def leaves_of(document: Any) -> list[Leaf]:
+def leaves_of(document: Any) -> list[TfdsLeaf]:
     """The leaves of a parsed ``features.json``.
 
     Raises
     ------
     SchemaError
-        It is none, or has a feature of a class that is not known here.
+        It is not a features.json, or has a feature of an unsupported class.
 
     Examples
     --------
     >>> leaves_of({"type": "x.FeaturesDict", "content": {"n": {"type": "x.Tensor", "content": {"shape": [2], "dtype": "int8"}}}})
-    [Leaf(name='n', dtype='int8', shape=(2,), ...)]
+    [TfdsLeaf(name='n', dtype='int8', shape=(2,), ...)]
     """
     try:
-        found = list(_walk(document, _At()))
+        leaves = list(_walk(document, _Position()))
+    except SchemaError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        if isinstance(error, SchemaError):
-            raise
-        raise SchemaError(f"the text is no features.json of TFDS ({type(error).__name__}: {error})") from error
-    if any(not leaf.name for leaf in found):
-        raise SchemaError("a features.json describes a dict of features, this one describes a single feature")
-    return found
+        raise SchemaError(f"the text is not a features.json of TFDS ({type(error).__name__}: {error})") from error
+    if any(not leaf.name for leaf in leaves):
+        raise SchemaError("expected a features.json with a dict of features, got a single feature")
+    return leaves
 
 
-def _walk(described: dict[str, Any], at: _At) -> Iterator[Leaf]:
-    if at.depth > _DEEPEST:
-        raise SchemaError(f"features are nested more than {_DEEPEST} deep", feature=at.name)
-    class_name, content = _opened(described)
+def _walk(feature: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
+    if position.depth > _MAX_DEPTH:
+        raise SchemaError(f"features are nested more than {_MAX_DEPTH} deep", feature=position.name)
+    class_name, content = _class_and_content(feature)
     read = _CLASSES.get(class_name)
     if read is None:
         raise SchemaError(
-            f"the TFDS feature class {class_name} is not known here",
-            feature=at.name or None,
+            f"the TFDS feature class {class_name} is not supported",
+            feature=position.name or None,
             got=class_name,
             advice="pass schema='infer', or a schema of your own",
         )
-    yield from read(content, replace(at, depth=at.depth + 1))
+    yield from read(content, replace(position, depth=position.depth + 1))
 
 
 # ---- the two forms
 
-_CONTENTS = {  # of the message Feature: the class to take it for where its own is not known, a subclass perhaps
+_CONTENTS = {  # of the message Feature: the class to use where its own, perhaps a subclass, is unknown
     "featuresDict": "FeaturesDict",
     "tensor": "Tensor",
     "classLabel": "ClassLabel",
@@ -131,23 +131,23 @@ _CONTENTS = {  # of the message Feature: the class to take it for where its own 
 }
 
 
-def _opened(described: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _class_and_content(feature: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """Name of the class, without its module, and its content with names in snake_case."""
-    if "type" in described:
-        class_name, content = described["type"], described["content"]
-        if described.get("proto_cls"):
+    if "type" in feature:
+        class_name, content = feature["type"].rpartition(".")[2], feature["content"]
+        if feature.get("proto_cls"):
             content = _snake(json.loads(content) if isinstance(content, str) else content)
-        elif class_name.rpartition(".")[2] == "FeaturesDict":
+        elif class_name == "FeaturesDict":
             content = {"features": content}
-        return class_name.rpartition(".")[2], dict(content)
-    class_name = described["pythonClassName"].rpartition(".")[2]
-    if "jsonFeature" in described:
-        content = json.loads(described["jsonFeature"]["json"])
+        return class_name, dict(content)
+    class_name = feature["pythonClassName"].rpartition(".")[2]
+    if "jsonFeature" in feature:
+        content = json.loads(feature["jsonFeature"]["json"])
         return class_name, {"features": content} if class_name == "FeaturesDict" else dict(content)
-    key = next((key for key in _CONTENTS if key in described), None)
+    key = next((key for key in _CONTENTS if key in feature), None)
     if key is None:
         return class_name, {}
-    return class_name if class_name in _CLASSES else _CONTENTS[key], _snake(described[key])
+    return class_name if class_name in _CLASSES else _CONTENTS[key], _snake(feature[key])
 
 
 def _snake(content: dict[str, Any]) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def _snake(content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shape(source: Any) -> Shape:
-    """A list of numbers and null, or a message Shape, in which −1 is free and a scalar has nothing."""
+    """From a list of numbers and null, or a message Shape, in which −1 is unknown and a scalar has no dimensions."""
     sizes = source.get("dimensions", []) if isinstance(source, dict) else source or []
     return tuple(_length(size) for size in sizes)
 
@@ -167,65 +167,64 @@ def _length(source: Any) -> int | None:
 # ---- the classes
 
 
-def _features_dict(content: dict[str, Any], at: _At) -> Iterator[Leaf]:
-    for key, described in content.get("features", {}).items():
-        yield from _walk(described, at.child(key))
+def _features_dict(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
+    for key, feature in content.get("features", {}).items():
+        yield from _walk(feature, position.child(key))
 
 
-def _sequence(content: dict[str, Any], at: _At) -> Iterator[Leaf]:
+def _sequence(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
     length = _length(content.get("length"))
-    yield from _walk(content["feature"], at.inside(length or None))  # protobuf's JSON leaves out a 0
+    yield from _walk(content["feature"], position.inside(length or None))  # protobuf's JSON omits a 0
 
 
-def _tensor(content: dict[str, Any], at: _At) -> Iterator[Leaf]:
+def _tensor(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
     encoding = str(content.get("encoding") or "none").lower().rpartition(".")[2]
-    yield at.leaf(
-        content["dtype"], _shape(content.get("shape")), encoding=encoding, optional=bool(content.get("optional"))
-    )
+    optional = bool(content.get("optional"))
+    yield position.leaf(content["dtype"], _shape(content.get("shape")), encoding=encoding, optional=optional)
 
 
-def _audio(content: dict[str, Any], at: _At) -> Iterator[Leaf]:
-    if content.get("lazy_decode"):  # the file as it was
-        yield at.leaf("string")
+def _audio(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
+    if content.get("lazy_decode"):  # the unchanged file
+        yield position.leaf("string")
     else:
-        yield from _tensor({"shape": [None], "dtype": "int64", **content}, at)
+        yield from _tensor({"shape": [None], "dtype": "int64", **content}, position)
 
 
-def _video(content: dict[str, Any], at: _At) -> Iterator[Leaf]:
+def _video(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
     frames = _shape(content.get("shape"))[:1] or (None,)
-    yield at.inside(frames[0]).leaf("string")
+    yield position.inside(frames[0]).leaf("string")
 
 
-def _class_label(_: dict[str, Any], at: _At) -> Iterator[Leaf]:
-    yield at.leaf("int64", labels=at.stem)
+def _class_label(_: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
+    yield position.leaf("int64", labels=position.stem)
 
 
-def _image(_: dict[str, Any], at: _At) -> Iterator[Leaf]:
-    yield at.leaf("string")
+def _image(_: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
+    yield position.leaf("string")
 
 
-def _box(_: dict[str, Any], at: _At) -> Iterator[Leaf]:
-    yield at.leaf("float32", (4,))
+def _box(_: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
+    yield position.leaf("float32", (4,))
 
 
-def _text(content: dict[str, Any], at: _At) -> Iterator[Leaf]:
-    if content.get("use_encoder"):  # of versions before 4.0: numbers of subwords
-        yield at.leaf("int64", (None,))
+def _text(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
+    if content.get("use_encoder"):  # before version 4.0: numbers of subwords
+        yield position.leaf("int64", (None,))
     else:
-        yield at.leaf("string", is_text=True)
+        yield position.leaf("string", is_text=True)
 
 
-def _translation(content: dict[str, Any], at: _At) -> Iterator[Leaf]:
+def _translation(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
     for language in content.get("languages", []):
-        yield from _text(content, at.child(language))
+        yield from _text(content, position.child(language))
 
 
-def _translations(_: dict[str, Any], at: _At) -> Iterator[Leaf]:
+def _translations(_: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
     for key in ("language", "translation"):
-        yield at.child(key).inside(None).leaf("string", is_text=True)
+        yield position.child(key).inside(None).leaf("string", is_text=True)
 
 
-_CLASSES: dict[str, Callable[[dict[str, Any], _At], Iterator[Leaf]]] = {
+_CLASSES: dict[str, Callable[[dict[str, Any], _Position], Iterator[TfdsLeaf]]] = {
     "FeaturesDict": _features_dict,
     "Sequence": _sequence,
     "Dataset": _sequence,

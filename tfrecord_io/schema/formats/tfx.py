@@ -1,16 +1,16 @@
 """Schemas of TFX (TensorFlow Data Validation's ``schema.pbtxt``), read and written without tensorflow_metadata.
 
-What TFX says, and what becomes of it:
+How TFX's descriptions are converted:
 
 ========================================  ==================================================================================
-TFX                                       here
+TFX                                       this package
 ========================================  ==================================================================================
 type INT, FLOAT, BYTES, none              int64, float, binary, null
 bool_domain, of INT                       bool
 int_domain                                an integer type where the range is exactly that type's, else int64
 time_domain with integer_format           timestamp of that unit, date32 for UNIX_DAYS
 string, natural language, URL, MID …      string; a string_domain with ``is_categorical: CATEGORICAL_YES`` a dictionary of strings.
-domains                                   The values of a domain are not enforced, as TFX only reports those that are none
+domains                                   the values of a domain are not enforced: TFX only reports other values
 shape                                     ``{}`` a value, one axis a fixed_size_list, more a tensor
 value_count, value_counts                 min = max = 1 a value, min = max a fixed_size_list, else a list
 presence                                  required where min_fraction is 1
@@ -22,24 +22,28 @@ tensor_representation_group               dense: shape, default, or required; va
 sparse_feature, sparse tensors            the features of indices and values, as lists
 ========================================  ==================================================================================
 
-Written is the same, read backwards. What TFX has no words for (text that is not categorical, int16 in a tensor, …) stands in an
-annotation's tag, which counts as long as the feature is left as it was written; all others pass it by.
+Writing is the reverse. What TFX cannot describe (text that is not categorical, int16 in a tensor, …) is written to an
+annotation's tag, which is used as long as the feature is as it was written; other programs ignore it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError as ProtobufError
+from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.formats.tfx_export import message_of
-from tfrecord_io.schema.formats.tfx_messages import SchemaMessage
-from tfrecord_io.schema.formats.tfx_read import Import
-from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.composite import composite_of
+from tfrecord_io.schema.field import Field, check_unique
+from tfrecord_io.schema.formats.json import to_json
+from tfrecord_io.schema.formats.tfx_messages import STRUCT, SchemaMessage
+from tfrecord_io.schema.formats.tfx_read import SEQUENCE, TAG, TfxSchemaReader
+from tfrecord_io.schema.formats.tfx_write import feature_message, representation_of
+from tfrecord_io.schema.leaf import FEATURE_LIST
 from tfrecord_io.storage.paths.folders import Folder
 
 _BINARY_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r"))  # in a message's tags and lengths, never in its text
@@ -51,40 +55,8 @@ def from_tfx(
     tensor_representation_group: str = "",
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
-) -> Schema:
-    """The schema that a TFX schema describes.
-
-    Parameters
-    ----------
-    source : str, PathLike or bytes
-        A file, local or behind a URL, in text (``schema.pbtxt``) or binary form; or its content. A str with a "{" is content.
-    tensor_representation_group : str
-        Which group's tensors are meant, where there are several.
-    storage_options, filesystem
-        For fsspec.
-
-    Returns
-    -------
-    Schema
-        See the module's text.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is no such file.
-    SchemaError
-        It is no TFX schema, or describes what no record can be.
-
-    Examples
-    --------
-    >>> from_tfx('''
-    ... feature { name: "age" type: INT presence { min_fraction: 1 } shape {} int_domain { min: 0 max: 255 } }
-    ... feature { name: "tokens" type: BYTES string_domain { value: "a" } }
-    ... ''')
-    Schema of 2 columns
-      age     uint8               required
-      tokens  list<item: string>
-    """
+) -> list[Field]:
+    """The fields that a TFX schema describes; see `Schema.from_tfx`."""
     path = None
     if isinstance(source, bytes | bytearray | memoryview):
         content = bytes(source)
@@ -94,49 +66,12 @@ def from_tfx(
         path = os.fspath(source)
         content = _read(path, storage_options, filesystem)
     try:
-        return Schema(Import(_parsed(content), tensor_representation_group).fields())
+        fields = TfxSchemaReader(_parsed(content), tensor_representation_group).fields()
+        check_unique(fields)
+        return fields
     except SchemaError as error:
         error.path = path
         raise
-
-
-def to_tfx(schema: Schema) -> str:
-    """A schema in TFX's words, as the text of a ``schema.pbtxt``.
-
-    Parameters
-    ----------
-    schema : Schema
-        A struct column becomes the features that it is written as.
-
-    Returns
-    -------
-    str
-        Read back by `from_tfx` it is the same schema, but for structs.
-
-    Raises
-    ------
-    SchemaError
-        A type has no form in a record.
-
-    Examples
-    --------
-    >>> from tfrecord_io.schema.field_makers import scalar
-    >>> print(to_tfx(Schema({"label": scalar("bool", required=True)})))
-    feature {
-      name: "label"
-      type: INT
-      bool_domain {
-      }
-      presence {
-        min_fraction: 1...
-        min_count: 1
-      }
-      shape {
-      }
-    }
-    <BLANKLINE>
-    """
-    return str(text_format.MessageToString(message_of(Schema.parse(schema)), as_utf8=True))
 
 
 def _read(path: str, storage_options: Mapping[str, Any] | None, filesystem: Any) -> bytes:
@@ -155,5 +90,57 @@ def _parsed(content: bytes) -> Any:
         else:
             message.ParseFromString(content)
     except (text_format.ParseError, ProtobufError, UnicodeDecodeError, RecursionError) as error:
-        raise SchemaError(f"it is no TFX schema ({error})") from error
+        raise SchemaError(f"it is not a TFX schema ({error})") from error
     return message
+
+
+def to_tfx(fields: Iterable[Field]) -> str:
+    """A schema of these fields as the text of a ``schema.pbtxt``; see `Schema.to_tfx`."""
+    message = SchemaMessage()
+    steps = None
+    for column in fields:
+        for field in _flat(column):
+            if field.part == FEATURE_LIST:
+                steps = steps or message.feature.add(name=SEQUENCE, type=STRUCT)
+                target = steps.struct_domain.feature.add()
+            else:
+                target = message.feature.add()
+            target.CopyFrom(feature_message(field))
+            if TfxSchemaReader(_single_feature_schema(target, field)).fields() != [field]:
+                target.annotation.tag.append(TAG + to_json([field]))
+            _add_components(field, message)
+            _add_representation(field, message)
+    return str(text_format.MessageToString(message, as_utf8=True))
+
+
+def _single_feature_schema(feature: Any, field: Field) -> Any:
+    """A message of this feature and its tensor, unless that uses other features, too."""
+    message = SchemaMessage()
+    if field.part == FEATURE_LIST:
+        message.feature.add(name=SEQUENCE, type=STRUCT).struct_domain.feature.add().CopyFrom(feature)
+    else:
+        message.feature.add().CopyFrom(feature)
+    _add_representation(field, message, with_sparse=False)
+    return message
+
+
+def _add_representation(field: Field, message: Any, *, with_sparse: bool = True) -> None:
+    tensor = representation_of(field)
+    if tensor is not None and (with_sparse or tensor[1].WhichOneof("kind") != "sparse_tensor"):
+        message.tensor_representation_group[""].tensor_representation[tensor[0]].CopyFrom(tensor[1])
+
+
+def _flat(field: Field) -> Iterator[Field]:
+    """The field, or for a struct a field for each leaf, as it is stored."""
+    if not t.is_struct(field.type):
+        yield field
+        return
+    for child in field.type:
+        yield from _flat(Field(f"{field.column}/{child.name}", child.type, f"{field.feature}/{child.name}"))
+
+
+def _add_components(field: Field, message: Any) -> None:
+    """Add the features of a composite column other than its values."""
+    composite = composite_of(field)
+    for feature, type_ in [] if composite is None else list(composite.components())[1:]:
+        message.feature.add().CopyFrom(feature_message(Field(feature, type_)))

@@ -1,4 +1,4 @@
-"""A TFX schema's message as fields."""
+"""The protobuf message of a TFX schema as fields."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.composite import Composite, assembly_of
-from tfrecord_io.schema.field import CONTEXT, FEATURE_LIST, Field
+from tfrecord_io.schema.composite import Composite, composite_of
+from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.field_makers import tensor
-from tfrecord_io.schema.formats.json import schema_of
+from tfrecord_io.schema.formats.json import from_json
 from tfrecord_io.schema.formats.tfx_messages import (
     BYTES,
     CATEGORICAL_YES,
@@ -25,59 +25,63 @@ from tfrecord_io.schema.formats.tfx_messages import (
     UNIX_DAYS,
     UNUSED_STAGES,
 )
-from tfrecord_io.schema.formats.tfx_tensors import SPARSE_KEY, representation_of
-from tfrecord_io.schema.formats.tfx_write import INTEGERS, feature_of
-from tfrecord_io.schema.shapes import Shape
-from tfrecord_io.schema.tensor_types import is_any_tensor, value_type_of
+from tfrecord_io.schema.formats.tfx_write import INTEGERS, SPARSE_KEY, feature_message, representation_of
+from tfrecord_io.schema.leaf import FEATURE_LIST
+from tfrecord_io.schema.shapes import fixed_part
+from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, tensor_value_type
 from tfrecord_io.schema.type_names import type_name
 from tfrecord_io.schema.types import is_number
 
-SEQUENCE = "##SEQUENCE##"  # the STRUCT feature that tfx_bsl puts feature lists into
-TAG = "tfrecord_io "  # an annotation's tag that starts so holds the field, where TFX's words do not say all of it
+SEQUENCE = "##SEQUENCE##"  # the STRUCT feature that contains feature lists in tfx_bsl
+TAG = "tfrecord_io "  # an annotation's tag with this prefix holds the field, where TFX cannot describe all of it
 
-_Found = dict[tuple[str, str], Field]  # by part and feature
+_Fields = dict[tuple[str, str], Field]  # by part and feature
 _TEXT_DOMAINS = {"string_domain", "natural_language_domain", "url_domain", "mid_domain", "time_domain", "bool_domain"}
 
 
-class Import:
-    """The fields of one message.
+class TfxSchemaReader:
+    """Converts one message to fields.
 
     Parameters
     ----------
     message : SchemaMessage
     group : str
-        Which tensor_representation_group counts.
+        Which tensor_representation_group is used.
     """
 
     def __init__(self, message: Any, group: str = "") -> None:
         self._message = message
-        self._domains = {d.name: ("string_domain", d) for d in message.string_domain}
-        self._domains.update({d.name: ("int_domain", d) for d in message.int_domain})
-        self._domains.update({d.name: ("float_domain", d) for d in message.float_domain})
+        self._domains = {
+            domain.name: (kind, domain)
+            for kind in ("string_domain", "int_domain", "float_domain")
+            for domain in getattr(message, kind)
+        }
         self._group = group
 
     def fields(self) -> list[Field]:
-        """One for each feature that is in use, in the order of the message.
+        """One field for each feature that is in use, in the order of the message.
 
         Raises
         ------
         SchemaError
-            A feature is described in a way that no record can be.
+            A feature is described in a way that no record can have.
         """
-        found: _Found = {}
+        fields: _Fields = {}
         for feature in self._message.feature:
-            for made in self._of_feature(feature):
-                found[made.part, made.feature] = made
-        assembled = [assembly for made in found.values() if (assembly := assembly_of(made)) is not None]
-        self._represent(found)
+            for field in self._of_feature(feature):
+                fields[field.part, field.feature] = field
+        composites = [composite for field in fields.values() if (composite := composite_of(field)) is not None]
+        self._represent(fields)
         for sparse in self._message.sparse_feature:
             if _in_use(sparse):
-                names = [each.name for each in sparse.index_feature]
-                self._sparse(found, sparse.name, names, sparse.value_feature.name, sparse.dense_shape, sparse.is_sorted)
-        for assembly in assembled:
-            for feature_name, _ in list(assembly.parts())[1:]:
-                found.pop((CONTEXT, feature_name), None)
-        return list(found.values())
+                names = [index.name for index in sparse.index_feature]
+                self._sparse(
+                    fields, sparse.name, names, sparse.value_feature.name, sparse.dense_shape, sparse.is_sorted
+                )
+        for composite in composites:
+            for feature_name, _ in list(composite.components())[1:]:
+                fields.pop((CONTEXT, feature_name), None)
+        return list(fields.values())
 
     def _of_feature(self, feature: Any) -> Iterator[Field]:
         if not _in_use(feature):
@@ -90,14 +94,14 @@ class Import:
             yield self.field(feature)
 
     def field(self, feature: Any, part: str = CONTEXT) -> Field:
-        """The field of a feature; in the part FEATURE_LIST a feature list, of which the message describes the steps."""
-        return _tagged(feature, part) or self._by_words(feature, part)
+        """The field of a feature; in the part FEATURE_LIST a feature list, whose steps the message describes."""
+        return _tagged(feature, part) or self._described(feature, part)
 
-    def _by_words(self, feature: Any, part: str) -> Field:
+    def _described(self, feature: Any, part: str) -> Field:
         required = bool(feature.type) and (feature.presence.min_fraction >= 1 or feature.group_presence.required)
         if feature.type == STRUCT:
             if part == FEATURE_LIST:
-                raise SchemaError("a step of a feature list is no STRUCT", feature=feature.name)
+                raise SchemaError("a step of a feature list cannot be a STRUCT", feature=feature.name)
             children = [self.field(child) for child in feature.struct_domain.feature if _in_use(child)]
             return Field(feature.name, pa.struct([(child.column, child.type) for child in children]))
         value = self._value_type(feature)
@@ -126,67 +130,64 @@ class Import:
 
     # ---- tensors
 
-    def _represent(self, found: _Found) -> None:
-        """Let the tensor representations say what the columns are; a feature of several tensors is the first one's."""
-        group = self._message.tensor_representation_group
-        if self._group not in group:
+    def _represent(self, fields: _Fields) -> None:
+        """Apply the tensor representations; a feature of several tensors is converted for the first of them."""
+        groups = self._message.tensor_representation_group
+        if self._group not in groups:
             if self._group:
-                raise SchemaError(
-                    f"the schema has no tensor_representation_group {self._group!r}", expected=sorted(group)
-                )
+                reason = f"the schema has no tensor_representation_group {self._group!r}"
+                raise SchemaError(reason, expected=sorted(groups))
             return
         claimed: set[tuple[str, str]] = set()
-        representations: Mapping[str, Any] = group[self._group].tensor_representation
+        representations: Mapping[str, Any] = groups[self._group].tensor_representation
         for name in sorted(representations):
             which = representations[name].WhichOneof("kind")
             if which is None:
                 continue
-            kind = getattr(representations[name], which)
+            tensor_ = getattr(representations[name], which)
             if which == "sparse_tensor":
-                names = list(kind.index_column_names)
-                self._sparse(found, name, names, kind.value_column_name, kind.dense_shape, kind.already_sorted)
+                indices = list(tensor_.index_column_names)
+                values, is_sorted = tensor_.value_column_name, tensor_.already_sorted
+                self._sparse(fields, name, indices, values, tensor_.dense_shape, is_sorted)
                 continue
-            path = list(kind.feature_path.step) if which == "ragged_tensor" else [kind.column_name]
+            path = list(tensor_.feature_path.step) if which == "ragged_tensor" else [tensor_.column_name]
             part, path = (FEATURE_LIST, path[1:]) if path[:1] == [SEQUENCE] else (CONTEXT, path)
             key = (part, "/".join(path))
-            if key not in found:
-                raise SchemaError(
-                    f"the tensor {name!r} is made of a feature that the schema does not have", feature=key[1]
-                )
-            if part == FEATURE_LIST and kind.partition:
-                raise SchemaError(
-                    f"the tensor {name!r} cuts the steps of a feature list into rows, which is not read", feature=key[1]
-                )
+            if key not in fields:
+                raise SchemaError(f"the tensor {name!r} uses a feature that the schema does not have", feature=key[1])
+            if part == FEATURE_LIST and tensor_.partition:
+                reason = f"the tensor {name!r} partitions the steps of a feature list, which is not supported"
+                raise SchemaError(reason, feature=key[1])
             if key in claimed:
                 continue
             claimed.add(key)
-            found[key] = replace(self._reshaped(found[key], representations[name]), column=name, feature=key[1])
-            for used in _used(kind) if which == "ragged_tensor" else ():
-                found.pop((CONTEXT, used), None)
+            fields[key] = replace(self._reshaped(fields[key], representations[name]), column=name, feature=key[1])
+            for feature_name in _length_features(tensor_) if which == "ragged_tensor" else ():
+                fields.pop((CONTEXT, feature_name), None)
 
     @staticmethod
     def _reshaped(field: Field, representation: Any) -> Field:
-        known = representation_of(field)  # of a field that stood in a tag
+        own = representation_of(field)  # of a field from a tag
         if field.part == FEATURE_LIST or (
-            known is not None and known[1] == representation
-        ):  # feature lists are ragged as they are
+            own is not None and own[1] == representation
+        ):  # feature lists are ragged already
             return field
         which = representation.WhichOneof("kind")
         return _RESHAPE[which](field, getattr(representation, which))
 
     @staticmethod
-    def _sparse(found: _Found, tensor_name: str, indices: list[str], values: str, shape: Any, is_sorted: bool) -> None:
-        """Indices and values are lists; what makes a sparse tensor of them goes along with the values."""
-        for name in (*indices, values):
-            made = found.get((CONTEXT, name))
-            if made is None:
-                raise SchemaError(
-                    f"the sparse tensor {tensor_name!r} is made of it, and the schema does not have it", feature=name
-                )
-            found[CONTEXT, name] = _as_list(made)
-        made = found[CONTEXT, values]
-        note = {"name": tensor_name, "index": indices, "shape": list(_sizes(shape)), "sorted": is_sorted}
-        found[CONTEXT, values] = replace(made, metadata={**made.metadata, SPARSE_KEY: json.dumps(note).encode()})
+    def _sparse(fields: _Fields, name: str, indices: list[str], values: str, shape: Any, is_sorted: bool) -> None:
+        """Make lists of indices and values; the description of the sparse tensor goes into the metadata of the values."""
+        for feature_name in (*indices, values):
+            field = fields.get((CONTEXT, feature_name))
+            if field is None:
+                reason = f"the sparse tensor {name!r} uses this feature, and the schema does not have it"
+                raise SchemaError(reason, feature=feature_name)
+            fields[CONTEXT, feature_name] = _as_list(field)
+        field = fields[CONTEXT, values]
+        description = {"name": name, "index": indices, "shape": list(_sizes(shape)), "sorted": is_sorted}
+        metadata = {**field.metadata, SPARSE_KEY: json.dumps(description).encode()}
+        fields[CONTEXT, values] = replace(field, metadata=metadata)
 
 
 def _in_use(feature: Any) -> bool:
@@ -210,12 +211,14 @@ def _integer(which: str | None, domain: Any) -> pa.DataType:
 
 
 def _count(feature: Any) -> int | None:
-    """How many values each record has, if that is one number."""
+    """The number of values in every record, None where it varies."""
     counts = list(feature.value_counts.value_count)
-    return _one(feature.value_count) if not counts else _one(counts[0]) if len(counts) == 1 else None
+    if len(counts) > 1:
+        return None
+    return _fixed_count(counts[0] if counts else feature.value_count)
 
 
-def _one(count: Any) -> int | None:
+def _fixed_count(count: Any) -> int | None:
     return count.min if count.min == count.max and count.min > 0 else None
 
 
@@ -226,9 +229,9 @@ def _counted(value: pa.DataType, count: int | None) -> pa.DataType:
 
 
 def _step_type(feature: Any, value: pa.DataType) -> pa.DataType:
-    """Of steps only the second of value_counts speaks: TFX's tools do not agree of what a value_count alone does."""
+    """Steps are described by the second of value_counts only: TFX's tools do not agree on what a value_count alone is about."""
     counts = list(feature.value_counts.value_count)
-    return _counted(value, _one(counts[1])) if len(counts) == 2 else pa.list_(value)
+    return _counted(value, _fixed_count(counts[1])) if len(counts) == 2 else pa.list_(value)
 
 
 def _shaped(value: pa.DataType, shape: Shape) -> Field:
@@ -238,17 +241,14 @@ def _shaped(value: pa.DataType, shape: Shape) -> Field:
         return Field("", pa.list_(value) if shape[0] is None else pa.list_(value, shape[0]))
     if is_number(value) or t.is_binary(value) or t.is_string(value):
         return tensor(value, shape, encoding="list")
-    whole = 1
-    for size in shape:
-        whole *= size or 0
-    return Field("", pa.list_(value) if None in shape else pa.list_(value, whole), shape=shape)
+    return Field("", pa.list_(value) if None in shape else pa.list_(value, fixed_part(shape)), shape=shape)
 
 
 def _value_of(field: Field) -> pa.DataType:
     """Type of one value of a context feature."""
     type_ = field.type
     if is_any_tensor(type_):
-        return value_type_of(type_)
+        return tensor_value_type(type_)
     if t.is_list(type_) or t.is_fixed_size_list(type_):
         return type_.value_type
     return type_
@@ -260,7 +260,7 @@ def _as_list(field: Field, _: Any = None) -> Field:
 
 
 def _as_dense(field: Field, kind: Any) -> Field:
-    """TensorFlow's FixedLenFeature: absent is an error, unless there is a default."""
+    """As TensorFlow's FixedLenFeature: a missing feature is an error, unless there is a default."""
     shaped = _shaped(_value_of(field), _sizes(kind.shape))
     which = kind.default_value.WhichOneof("kind")
     if which is None:
@@ -282,8 +282,8 @@ def _as_ragged(field: Field, kind: Any) -> Field:
         uniform = partition.WhichOneof("kind") == "uniform_row_length"
         sizes.append(partition.uniform_row_length if uniform else None)
         lengths.append(None if uniform else partition.row_length)
-    made = Composite(field.feature, type_name(_value_of(field)), sequence=tuple(sizes), lengths=tuple(lengths))
-    return made.field(field.column, required=field.required)
+    composite = Composite(field.feature, type_name(_value_of(field)), sequence=tuple(sizes), lengths=tuple(lengths))
+    return composite.field(field.column, required=field.required)
 
 
 _RESHAPE: dict[str, Callable[[Field, Any], Field]] = {
@@ -293,23 +293,23 @@ _RESHAPE: dict[str, Callable[[Field, Any], Field]] = {
 }
 
 
-def _used(kind: Any) -> list[str]:
+def _length_features(kind: Any) -> list[str]:
     return [partition.row_length for partition in kind.partition if partition.WhichOneof("kind") == "row_length"]
 
 
 def _tagged(feature: Any, part: str) -> Field | None:
-    """The field in the feature's tag, if the feature still is what that field is written as."""
+    """The field in the feature's tag, if the feature is still as it was written."""
     for tag in feature.annotation.tag:
         if not tag.startswith(TAG):
             continue
         try:
-            (made,) = schema_of(tag.removeprefix(TAG))
+            (field,), _ = from_json(tag.removeprefix(TAG))
             bare = type(feature)()
             bare.CopyFrom(feature)
             bare.ClearField("annotation")
             bare.DiscardUnknownFields()
-            if made.part == part and feature_of(made) == bare:
-                return made
+            if field.part == part and feature_message(field) == bare:
+                return field
         except (SchemaError, ValueError):
             continue
     return None

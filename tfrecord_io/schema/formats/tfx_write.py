@@ -1,7 +1,9 @@
-"""One field in TFX's words: kind, domain, presence and number of values of a feature."""
+"""A field as TFX describes it: type, domain, presence and number of values of a feature, and its tensor representation."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -9,8 +11,8 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind
-from tfrecord_io.schema.composite import assembly_of
-from tfrecord_io.schema.field import CONTEXT, FEATURE_LIST, Field
+from tfrecord_io.schema.composite import VALUES, Composite, composite_of
+from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.formats.tfx_messages import (
     BYTES,
     CATEGORICAL_YES,
@@ -19,12 +21,15 @@ from tfrecord_io.schema.formats.tfx_messages import (
     TIME_UNITS,
     UNIX_DAYS,
     FeatureMessage,
+    RepresentationMessage,
 )
-from tfrecord_io.schema.shapes import Shape
-from tfrecord_io.schema.tensor_types import is_any_tensor, value_type_of
-from tfrecord_io.schema.types import RAW, TENSOR_PROTO, UnsupportedType, is_list_like, kind_of
+from tfrecord_io.schema.leaf import FEATURE_LIST, RAW, TENSOR_PROTO
+from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, tensor_value_type
+from tfrecord_io.schema.types import UnsupportedType, is_list_like, kind_of
 
-# Ranges of an int_domain that are those of a type.
+SPARSE_KEY = b"tfrecord_io.tfx.sparse"  # in the metadata of the values' field: JSON of the sparse tensor
+
+# The ranges of an int_domain that are exactly those of a type.
 INTEGERS = {
     (-(2**7), 2**7 - 1): pa.int8(),
     (-(2**15), 2**15 - 1): pa.int16(),
@@ -38,40 +43,41 @@ _TIME_FORMATS = {unit: number for number, unit in TIME_UNITS.items()}
 _RANGES = {type_: ends for ends, type_ in INTEGERS.items()}
 
 
-def feature_of(field: Field) -> Any:
-    """The FeatureMessage of a field, without annotation; of an assembled one that of its values."""
-    assembly = assembly_of(field)
-    if assembly is not None:
-        feature, type_ = next(assembly.parts())
+def feature_message(field: Field) -> Any:
+    """The FeatureMessage of a field, without annotation; for a composite column that of its values."""
+    composite = composite_of(field)
+    if composite is not None:
+        feature, type_ = next(composite.components())
         field = Field(field.column, type_, feature, required=field.required, part=CONTEXT)
-    made = FeatureMessage(name=field.feature)
+    message = FeatureMessage(name=field.feature)
     if field.required:
-        made.presence.min_fraction = 1
-        made.presence.min_count = 1
-    value = _value_type(field)
+        message.presence.min_fraction = 1
+        message.presence.min_count = 1
     if field.encoding in (RAW, TENSOR_PROTO):
-        made.type = BYTES
-        _single(made, field.required)
-        return made
-    _describe(made, value, field)
+        message.type = BYTES
+        _set_single(message, field.required)
+        return message
+    value = _value_type(field)
+    _set_domain(message, value, field)
     if field.part == FEATURE_LIST:
-        made.value_counts.value_count.add(min=0)
-        step = made.value_counts.value_count.add(min=1 if not is_list_like(field.value) else field.size or 0)
-        if not is_list_like(field.value) or field.size is not None:
+        message.value_counts.value_count.add(min=0)
+        is_list = is_list_like(field.value)
+        step = message.value_counts.value_count.add(min=(field.size or 0) if is_list else 1)
+        if not is_list or field.size is not None:
             step.max = step.min
     elif field.type == value:
-        _single(made, field.required)
+        _set_single(message, field.required)
     elif field.shape is None or None in field.shape:
-        made.value_count.min = 0
+        message.value_count.min = 0
     elif field.required:
-        set_shape(made.shape, field.shape)
+        set_shape(message.shape, field.shape)
     else:
-        made.value_count.min = made.value_count.max = field.size
-    return made
+        message.value_count.min = message.value_count.max = field.size
+    return message
 
 
 def set_shape(target: Any, shape: Shape) -> None:
-    """Fill a FixedShape; −1 stands for a free axis."""
+    """Fill a FixedShape; −1 is an unknown dimension."""
     target.SetInParent()
     for size in shape:
         target.dim.add(size=-1 if size is None else size)
@@ -80,34 +86,104 @@ def set_shape(target: Any, shape: Shape) -> None:
 def _value_type(field: Field) -> pa.DataType:
     type_ = field.value
     while is_list_like(type_) or is_any_tensor(type_):
-        type_ = value_type_of(type_) if is_any_tensor(type_) else type_.value_type
+        type_ = tensor_value_type(type_) if is_any_tensor(type_) else type_.value_type
     return type_
 
 
-def _single(made: Any, required: bool) -> None:
-    """One value: TFX wants a shape only of what is always there, and a value_count of the rest."""
+def _set_single(message: Any, required: bool) -> None:
+    """Describe a single value: TFX accepts a shape only for required features, and a value_count for others."""
     if required:
-        made.shape.SetInParent()
+        message.shape.SetInParent()
     else:
-        made.value_count.min = made.value_count.max = 1
+        message.value_count.min = message.value_count.max = 1
 
 
-def _describe(made: Any, value: pa.DataType, field: Field) -> None:
-    """Kind and domain of a value."""
+def _set_domain(message: Any, value: pa.DataType, field: Field) -> None:
+    """Describe the type and the domain of a value."""
     try:
         kind = kind_of(value, field.feature)
     except UnsupportedType as error:
         raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), advice=error.advice) from error
     if kind == Kind.NONE:
         return
-    made.type = _TYPES[kind]
+    message.type = _TYPES[kind]
     if t.is_dictionary(value) and kind == Kind.BYTES:
-        made.string_domain.is_categorical = CATEGORICAL_YES
+        message.string_domain.is_categorical = CATEGORICAL_YES
     elif t.is_boolean(value):
-        made.bool_domain.SetInParent()
+        message.bool_domain.SetInParent()
     elif value in _RANGES:
-        made.int_domain.min, made.int_domain.max = _RANGES[value]
+        message.int_domain.min, message.int_domain.max = _RANGES[value]
     elif t.is_timestamp(value):
-        made.time_domain.integer_format = _TIME_FORMATS[value.unit]
+        message.time_domain.integer_format = _TIME_FORMATS[value.unit]
     elif t.is_date32(value):
-        made.time_domain.integer_format = UNIX_DAYS
+        message.time_domain.integer_format = UNIX_DAYS
+
+
+# ---- tensor representations
+
+
+def representation_of(field: Field) -> tuple[str, Any] | None:
+    """Name and message of the tensor, where one is needed: for a default, the shape of an optional feature, nested rows and
+    sparse tensors."""
+    message = RepresentationMessage()
+    composite = composite_of(field)
+    if composite is not None:
+        if not _is_ragged(composite):
+            return None
+        _set_ragged(message.ragged_tensor, composite)
+        return field.column, message
+    if SPARSE_KEY in field.metadata:
+        return _set_sparse(message.sparse_tensor, field), message
+    shape = field.shape or ()
+    has_count = None not in shape and not (field.shape is None and is_list_like(field.type))
+    is_dense = has_count and field.part == CONTEXT and field.encoding not in (RAW, TENSOR_PROTO)
+    default = _uniform_default(field)
+    if not is_dense or (default is None and (field.required or len(shape) < 2)):
+        return None
+    message.dense_tensor.column_name = field.feature
+    set_shape(message.dense_tensor.shape, shape)
+    _set_default(message.dense_tensor.default_value, default)
+    return field.column, message
+
+
+def _uniform_default(field: Field) -> Any:
+    """The one value of which the default consists; None where its values differ or TFX has no type for them."""
+    default = field.default
+    while isinstance(default, list) and default and all(item == default[0] for item in default):
+        default = default[0]
+    return default if isinstance(default, bool | int | float | str | bytes) else None
+
+
+def _set_default(target: Any, default: Any) -> None:
+    if isinstance(default, str | bytes):
+        target.bytes_value = default.encode() if isinstance(default, str) else default
+    elif isinstance(default, float):
+        target.float_value = default
+    elif default is not None:
+        target.int_value = int(default)
+
+
+def _is_ragged(composite: Composite) -> bool:
+    plain = replace(composite, sequence=(None, *composite.sequence[1:]), shape=())
+    return (
+        len(composite.sequence) > 1 and plain == composite and composite.encoding == VALUES and composite.labels is None
+    )
+
+
+def _set_ragged(target: Any, composite: Composite) -> None:
+    target.feature_path.step.append(composite.values)
+    for size, lengths in zip(composite.sequence[1:], composite.lengths, strict=True):
+        if lengths is not None:
+            target.partition.add(row_length=lengths)
+        else:
+            target.partition.add(uniform_row_length=size)
+
+
+def _set_sparse(sparse: Any, field: Field) -> str:
+    note = json.loads(field.metadata[SPARSE_KEY])
+    sparse.value_column_name = field.feature
+    sparse.index_column_names.extend(note["index"])
+    set_shape(sparse.dense_shape, note["shape"])
+    if note["sorted"]:
+        sparse.already_sorted = True
+    return str(note["name"])

@@ -1,0 +1,222 @@
+"""The type map: which features a column is written as, each of which feature type and with how many values.
+
+This is the only place that decides it. A column is written as its *leaves*: itself, or the children of a struct, whose names
+are joined by "/". The writer, the embedded schema and the reader that restores a column all use the same leaves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.types import (
+    UnsupportedType,
+    is_list_like,
+    is_number,
+    is_text_or_bytes,
+    kind_of,
+    relist,
+    supported_element_and_shape,
+    without_run_ends,
+)
+
+ENCODING_KEY = b"tfrecord_io.encoding"  # field metadata; absent means LIST
+PART_KEY = b"tfrecord_io.part"  # field metadata: the part of a SequenceExample that holds a list column
+FEATURE_LIST = "feature_list"
+LIST = "list"  # the values themselves
+RAW = "raw"  # the values' bytes, C order, little-endian, with companion features
+TENSOR_PROTO = "tensor_proto"
+BY_WIRE = "wire"  # of a declared tensor: RAW where a record has bytes, LIST where it has numbers
+ENCODINGS = (LIST, RAW, TENSOR_PROTO, BY_WIRE)
+
+_NUMBERS = "biuf"  # NumPy's kinds
+_TIMES = "mM"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One feature and the Arrow values that it holds.
+
+    Attributes
+    ----------
+    feature : str
+        The feature's name; the names of a struct's children are joined by "/".
+    path : tuple of str
+        Struct children from the column down to the leaf, empty for a plain column.
+    type : pyarrow.DataType
+        Logical type, without run-ends. Inside a list of structs it is a list of the child's type.
+    kind, layout
+        Of the feature in a record: NONE and NULL where nothing is written, BYTES and SCALAR where raw or "tensor_proto".
+    encoding : str
+        "list", "raw" or "tensor_proto".
+    element : Element, optional
+        The dtype, for a column of tensors.
+    """
+
+    feature: str
+    path: tuple[str, ...]
+    type: pa.DataType
+    kind: Kind
+    layout: Layout
+    encoding: str = LIST
+    element: Element | None = None
+
+    @property
+    def companions(self) -> tuple[str, ...]:
+        """Names of the companion features: shape (INT64, LIST) and dtype (BYTES, SCALAR)."""
+        return companions(self.feature) if self.encoding in (RAW, BY_WIRE) else ()
+
+
+def companions(feature: str) -> tuple[str, str]:
+    """Names of the shape and the dtype companion of a raw feature."""
+    return f"{feature}/shape", f"{feature}/dtype"
+
+
+def feature_of_companion(name: str) -> str | None:
+    """The feature that `name` would be a companion of, if its form is that of a companion.
+
+    >>> feature_of_companion("x/shape")
+    'x'
+    """
+    feature, slash, last = name.rpartition("/")
+    return feature if slash and last in ("shape", "dtype") else None
+
+
+def encoding_of(field: pa.Field) -> str | None:
+    """The encoding in a field's metadata, None if there is none."""
+    value = (field.metadata or {}).get(ENCODING_KEY)
+    return None if value is None else value.decode("utf-8", "backslashreplace")
+
+
+def with_encoding(field: pa.Field, encoding: str | None) -> pa.Field:
+    """`field` with this encoding in its metadata; None and "list", the default, remove it."""
+    metadata = {k: v for k, v in (field.metadata or {}).items() if k != ENCODING_KEY}
+    if encoding not in (None, LIST):
+        metadata[ENCODING_KEY] = encoding.encode()
+    return field.with_metadata(metadata or None)
+
+
+def step_field(field: pa.Field) -> pa.Field | None:
+    """The field of one step, if the column is a feature list of a SequenceExample: lists of lists, or lists marked as such.
+
+    Raises
+    ------
+    UnsupportedType
+        The steps are structs.
+    """
+    type = without_run_ends(field.type)
+    if not is_list_like(type):
+        return None
+    is_marked = (field.metadata or {}).get(PART_KEY) == FEATURE_LIST.encode()
+    step = without_run_ends(type.value_type)
+    if not is_marked and not is_list_like(step) and not is_any_tensor(step):
+        return None
+    if t.is_struct(step.value_type if is_list_like(step) else step):
+        reason = f"a feature list of structs ({field.type}) cannot be stored in a TFRecord"
+        raise UnsupportedType(field.name, reason, "make its fields columns of their own")
+    return field.with_type(type.value_type)
+
+
+def leaves(field: pa.Field) -> list[Leaf]:
+    """List the features that a column is written as.
+
+    Parameters
+    ----------
+    field : pyarrow.Field
+        A column. Its metadata (or that of a struct's child) may contain ``tfrecord_io.encoding``.
+
+    Raises
+    ------
+    UnsupportedType
+        The type cannot be stored in a TFRecord, or not with this encoding.
+
+    Examples
+    --------
+    >>> [leaf.feature for leaf in leaves(pa.field("a", pa.struct([("x", pa.int8()), ("y", pa.string())])))]
+    ['a/x', 'a/y']
+    """
+    collected: list[Leaf] = []
+    _collect(field, field.name, (), None, LIST, collected)
+    return collected
+
+
+def _collect(
+    field: pa.Field,
+    feature: str,
+    path: tuple[str, ...],
+    outer: pa.DataType | None,
+    encoding: str,
+    collected: list[Leaf],
+) -> None:
+    """Add the leaves of `field`, which is inside the list type `outer`, if any."""
+    encoding = encoding_of(field) or encoding
+    type = without_run_ends(field.type)
+    if t.is_struct(type):
+        if type.num_fields == 0:
+            raise UnsupportedType(feature, "a struct without fields has no values to write", "leave the column out")
+        for child in type:
+            _collect(child, f"{feature}/{child.name}", (*path, child.name), outer, encoding, collected)
+    elif is_any_tensor(type):
+        collected.append(_tensor_leaf(field.with_type(type), feature, path, outer, encoding))
+    elif is_list_like(type):
+        if outer is not None:
+            advice = 'write it with record_type="sequence_example", or flatten it'
+            raise UnsupportedType(feature, f"a list of lists ({field.type}) cannot be stored in an Example", advice)
+        _collect(type.value_field, feature, path, type, encoding, collected)
+    else:
+        logical = type if outer is None else relist(outer, type)
+        kind = kind_of(type, feature)
+        layout = Layout.NULL if kind == Kind.NONE else Layout.SCALAR if outer is None else Layout.LIST
+        if _has_one_value(encoding, type, feature):
+            kind, layout = Kind.BYTES, Layout.SCALAR
+        else:
+            encoding = LIST
+        collected.append(Leaf(feature, path, logical, kind, layout, encoding))
+
+
+def _has_one_value(encoding: str, type: pa.DataType, feature: str) -> bool:
+    """Whether all values of a row are stored as one bytes value; the encoding is checked."""
+    if encoding in (LIST, BY_WIRE) or t.is_null(type):
+        return False
+    _check_whole_encoding(encoding, feature)
+    if encoding == RAW:
+        fits, allowed = is_number(type) or t.is_timestamp(type) or t.is_duration(type), "timestamps and durations"
+    else:
+        fits, allowed = is_number(type) or is_text_or_bytes(type), "text and bytes"
+    if not fits:
+        reason = f'the encoding "{encoding}" is for integers, floats, bools, {allowed}, not for {type}'
+        raise UnsupportedType(feature, reason, "cast the column or leave its encoding out")
+    return True
+
+
+def _check_whole_encoding(encoding: str, feature: str) -> None:
+    if encoding not in (RAW, TENSOR_PROTO):
+        raise UnsupportedType(feature, f"unknown column encoding {encoding!r}", f"use one of {', '.join(ENCODINGS)}")
+
+
+def _tensor_leaf(
+    field: pa.Field, feature: str, path: tuple[str, ...], outer: pa.DataType | None, encoding: str
+) -> Leaf:
+    if outer is not None:
+        advice = 'write it with record_type="sequence_example"'
+        raise UnsupportedType(feature, "a list of tensors cannot be stored in an Example", advice)
+    element, shape = supported_element_and_shape(field, feature)
+    kind = "V" if element.name == "bfloat16" else element.dtype.kind
+    if encoding in (LIST, BY_WIRE):
+        if kind not in _NUMBERS + _TIMES:
+            reason = f"values of {element.name} cannot be stored as a list"
+            raise UnsupportedType(feature, reason, f'use the encoding "{RAW}"')
+        if len(shape) > 1 and None in shape:
+            reason = f"lists do not store the shapes of tensors that vary in {len(shape)} dimensions"
+            raise UnsupportedType(feature, reason, f'use the encoding "{RAW}"')
+        feature_type = Kind.FLOAT if kind == "f" else Kind.INT64
+        return Leaf(feature, path, field.type, feature_type, Layout.LIST, LIST, element)
+    _check_whole_encoding(encoding, feature)
+    if encoding == TENSOR_PROTO and kind in _TIMES:
+        raise UnsupportedType(feature, f"a TensorProto has no {element.name}", f'use the encoding "{RAW}"')
+    return Leaf(feature, path, field.type, Kind.BYTES, Layout.SCALAR, encoding, element)
