@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.arrow.encode.columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.plan import Rounding, WritePlan, plan_writing
-from tfrecord_io.arrow.input.batch_source import BatchSource, Conform, fitting, open_input
+from tfrecord_io.arrow.input.batch_source import BatchSource, fitting, open_input
 from tfrecord_io.arrow.input.schema_cast import cast_columns
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError
@@ -29,6 +30,9 @@ from tfrecord_io.write.sharded_sink import ShardedSink
 
 _SLICE_BYTES = 4 * MIB  # Arrow data that a thread encodes at a time
 _MAX_SLICES = 64
+
+_Slice = tuple[pa.RecordBatch, int, bytes]
+"""Rows to encode, the number of the first one, and the prefix of its payload."""
 
 
 @dataclass(frozen=True)
@@ -60,14 +64,6 @@ class WriteReport:
     files: tuple[WrittenFile, ...] = ()
 
 
-class _Task(NamedTuple):
-    """A slice to encode: its rows, the number of the first one, and what its first payload starts with."""
-
-    batch: pa.RecordBatch
-    row: int
-    prefix: bytes
-
-
 class Writer:
     """Writes tables to one file or to the shards of a dataset; returned by `tfrecord_io.open_writer`.
 
@@ -86,7 +82,6 @@ class Writer:
         self.report: WriteReport | None = None
         self._categories: dict[str, pa.Array] = {}  # of the first rows, by feature
         self._rows = 0
-        self._progress = Progress(False, None, "row")
         self._as_bytes = options.record_type == "bytes"
         self._embeds = options.embed_schema and not self._as_bytes
         self._sequence = options.record_type == "sequence_example"
@@ -133,46 +128,41 @@ class Writer:
             raise
 
     def _append(self, data: Any, complete: bool) -> None:
-        options = self._options
+        options, conform_to = self._options, None
+        if self._schema is not None and self._plan is not None:
+            conform_to = partial(conform, schema=self._schema, float64=options.float64, rounding=self._plan.rounding)
         source = open_input(
             data,
             index=options.index,
             nan_to_null=options.nan_to_null,
             encodings=options.column_encoding,
             row_base=self._rows,
-            conform=self._conform(),
+            conform=conform_to,
         )
         if complete and source.rows is not None:
             self._sink.expect(source.rows)
-        self._progress = Progress(options.progress, source.rows, "row")
-        try:
-            self._write_source(source)
-        finally:
-            self._progress.close()
-
-    def _conform(self) -> Conform | None:
-        if self._schema is None or self._plan is None:
-            return None
-        return partial(conform, schema=self._schema, float64=self._options.float64, rounding=self._plan.rounding)
-
-    def _write_source(self, source: BatchSource) -> None:
         plan = self._plan or self._compile(source.schema)
-        tasks = self._tasks(fitting(source, plan.schema, "the data"), plan)
-        threads = 1 if self._as_bytes else self._options.thread_count
-        if threads == 1:
-            for task in tasks:
-                self._put(self._encode(task, plan), task)
-            return
-        with ThreadPoolExecutor(threads, thread_name_prefix="tfrecord_io") as pool:
-            self._write_parallel(pool, tasks, plan, threads)
+        slices = self._slices(fitting(source, plan.schema, "the data"), plan)
+        with (
+            closing(Progress(options.progress, source.rows, "row")) as progress,
+            closing(self._encoded(slices, plan)) as encoded,
+        ):
+            for framed, rows in encoded:
+                self._sink.write(framed, rows)
+                self._rows += rows
+                progress.advance(rows)
 
-    def _tasks(self, source: BatchSource, plan: WritePlan) -> Iterator[_Task]:
+    def _slices(self, source: BatchSource, plan: WritePlan) -> Iterator[_Slice]:
+        """Split batches into slices of about `_SLICE_BYTES`, which threads encode."""
         row = self._rows
         for batch in source:
             if self._as_bytes:
                 _refuse_nulls(batch, row)
-            for part in _slices(batch):
-                yield _Task(part, row, self._begin(part, row, plan))
+            count = min(_MAX_SLICES, max(1, -(-batch.nbytes // _SLICE_BYTES)))
+            rows = max(1, -(-len(batch) // count))
+            for begin in range(0, len(batch), rows):
+                part = batch.slice(begin, rows)
+                yield part, row, self._begin(part, row, plan)
                 row += len(part)
 
     def _begin(self, batch: pa.RecordBatch, row: int, plan: WritePlan) -> bytes:
@@ -186,31 +176,34 @@ class Writer:
             first = self._categories[name]
             if not values.equals(first) and not pc.all(pc.is_in(values, value_set=first)).as_py():
                 raise EncodeError(
-                    "the data has categories that the first rows lack, whose categories the embedded schema lists",
+                    "it has categories that the embedded schema, written with the first rows, does not list",
                     feature=name,
                     advice="unify the categories (pyarrow.Table.unify_dictionaries), or pass embed_schema=False",
                 )
         return b""
 
-    def _write_parallel(self, pool: ThreadPoolExecutor, tasks: Iterator[_Task], plan: WritePlan, threads: int) -> None:
-        pending: deque[tuple[Future[Any], _Task]] = deque()
-        try:
-            for task in tasks:
-                pending.append((pool.submit(self._encode, task, plan), task))
-                if len(pending) > threads:
-                    future, done = pending.popleft()
-                    self._put(future.result(), done)
-            while pending:
-                future, done = pending.popleft()
-                self._put(future.result(), done)
-        finally:
-            for future, _ in pending:
-                future.cancel()
+    def _encoded(self, slices: Iterator[_Slice], plan: WritePlan) -> Generator[tuple[Any, int]]:
+        """Frames and number of records of each slice, in order."""
+        threads = 1 if self._as_bytes else self._options.thread_count
+        if threads == 1:
+            yield from (self._encode(plan, *part) for part in slices)
+            return
+        pending: deque[Future[tuple[Any, int]]] = deque()
+        with ThreadPoolExecutor(threads, thread_name_prefix="tfrecord_io") as pool:
+            try:
+                for part in slices:
+                    pending.append(pool.submit(self._encode, plan, *part))
+                    if len(pending) > threads:
+                        yield pending.popleft().result()
+                while pending:
+                    yield pending.popleft().result()
+            finally:
+                for future in pending:
+                    future.cancel()
 
-    def _encode(self, task: _Task, plan: WritePlan) -> Any:
-        batch, row, prefix = task
+    def _encode(self, plan: WritePlan, batch: pa.RecordBatch, row: int, prefix: bytes) -> tuple[Any, int]:
         if self._as_bytes:
-            return self._engine.frame([memoryview(value.as_buffer()) for value in batch.column(0)])
+            return self._engine.frame([memoryview(value.as_buffer()) for value in batch.column(0)]), len(batch)
         columns = encode_columns(batch, plan, row_base=row)
         framed, rows = self._engine.encode(columns, 0, len(batch), prefix=prefix, sequence=self._sequence)
         if rows < len(batch):
@@ -219,13 +212,7 @@ class Writer:
                 record=row + rows,
                 advice="write its large columns to separate files",
             )
-        return framed
-
-    def _put(self, framed: Any, task: _Task) -> None:
-        rows = len(task.batch)
-        self._sink.write(framed, rows)
-        self._rows += rows
-        self._progress.advance(rows)
+        return framed, rows
 
     def close(self) -> None:
         """Publish what was written; issue one PrecisionWarning if float64 values were rounded."""
@@ -343,11 +330,3 @@ def _refuse_nulls(batch: pa.RecordBatch, row: int) -> None:
         raise EncodeError(
             "a record cannot be null", record=null, feature=batch.schema.names[0], advice="drop the nulls"
         )
-
-
-def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Split a batch into slices of about `_SLICE_BYTES`, which are encoded one per thread."""
-    count = min(_MAX_SLICES, max(1, -(-batch.nbytes // _SLICE_BYTES)))
-    rows = max(1, -(-len(batch) // count))
-    for begin in range(0, len(batch), rows):
-        yield batch.slice(begin, rows)
