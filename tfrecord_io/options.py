@@ -20,6 +20,22 @@ MIB = 1 << 20
 INT64_MAX = 2**63 - 1  # the kernel counts records and bytes in 64 bits
 
 
+@dataclass(frozen=True, slots=True)
+class StorageOptions:
+    """How paths are accessed: the keywords `storage_options` and `filesystem` of a call."""
+
+    storage_options: Mapping[str, Any] | None = None
+    filesystem: Any = None
+
+    @property
+    def keywords(self) -> dict[str, Any]:
+        """As keywords of a public function."""
+        return {"storage_options": self.storage_options, "filesystem": self.filesystem}
+
+
+DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
+
+
 class _Options:
     """Construction from keywords, and the checks that several classes share."""
 
@@ -27,6 +43,7 @@ class _Options:
     compression: str | None
     threads: int | None
     storage_options: Mapping[str, Any] | None
+    filesystem: Any
 
     @classmethod
     def of(cls, keywords: Mapping[str, Any]) -> Self:
@@ -46,6 +63,10 @@ class _Options:
             if name not in known:
                 raise TypeError(f"unexpected keyword argument {name!r}; valid names: {', '.join(sorted(known))}")
         return cls(**keywords)
+
+    @property
+    def storage(self) -> StorageOptions:
+        return StorageOptions(self.storage_options, self.filesystem)
 
     @property
     def thread_count(self) -> int:

@@ -13,6 +13,7 @@ import pytest
 from chaos import Chaos, Schedule
 from rounds import rounds
 from servers import Bucket
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem import errors as failures
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read import range_reader as ranges
@@ -81,7 +82,7 @@ def test_what_is_read_in_a_storm_is_right_or_an_oserror(s3: Bucket, chaos: Chaos
         out = bytearray()
         path = s3.url(str(seed))
         try:
-            with SourcePrefetcher(resolve_inputs(path, storage_options=stormy)) as upcoming:
+            with SourcePrefetcher(resolve_inputs(path, StorageOptions(stormy))) as upcoming:
                 blocks = BlockReader(open_source(next(upcoming), None), 3000)
                 while (block := blocks.next_block()) is not None:
                     out += block.data.tobytes()
@@ -112,7 +113,7 @@ def test_what_is_written_in_a_storm_is_whole_or_absent_and_no_upload_is_left(
         data = content(seed)[: SIZE if seed % 3 else SIZE // 5]  # parts, or one request
         path = s3.url(str(seed))
         try:
-            with open_output(path, storage_options=stormy, overwrite=False if seed % 2 else None) as out:
+            with open_output(path, StorageOptions(stormy), overwrite=False if seed % 2 else None) as out:
                 for at in range(0, len(data), 3000):
                     out.write(data[at : at + 3000])
                 if seed % 7 == 6:

@@ -11,10 +11,11 @@ import pytest
 import tfrecord_io as tfr
 from in_processes import first_of
 from servers import Bucket
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.read.pieces import pieces
 from tfrecord_io.storage.filesystem import errors as failures
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.range_requests import S3Fetch
+from tfrecord_io.storage.read.range_requests import S3Object
 from tfrecord_io.tools.index_files import check_indexes, write_indexes
 
 s3fs = pytest.importorskip("s3fs")
@@ -46,13 +47,13 @@ def path(request: pytest.FixtureRequest, bucket: str, options: dict[str, Any]) -
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """The ranges that are asked for."""
     seen: list[tuple[int, int]] = []
-    fetch = S3Fetch.range
+    read_range = S3Object.read_range
 
-    async def noted(self: S3Fetch, begin: int, end: int) -> bytes:
+    async def noted(self: S3Object, begin: int, end: int) -> bytes:
         seen.append((begin, end))
-        return await fetch(self, begin, end)
+        return await read_range(self, begin, end)
 
-    monkeypatch.setattr(S3Fetch, "range", noted)
+    monkeypatch.setattr(S3Object, "read_range", noted)
     return seen
 
 
@@ -107,7 +108,7 @@ def test_many_files_are_looked_up_by_a_listing(bucket: str, options: dict[str, A
 
 
 def test_pieces(path: str, options: dict[str, Any]) -> None:
-    source = resolve_inputs(path, storage_options=options)[1]
+    source = resolve_inputs(path, StorageOptions(options))[1]
     cut = pieces(source, 3)
     tables = [tfr.read_table([piece], schema={"id": "int64"}) for piece in cut]
     assert [value for table in tables for value in table["id"].to_pylist()] == list(range(20, 40))
@@ -141,12 +142,12 @@ def test_a_fork_goes_on_with_connections_of_its_own(path: str, options: dict[str
 @pytest.mark.fault(62)
 def test_a_short_answer_is_an_error(path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     with tfr.open_random(path, storage_options=options) as records:
-        fetch = S3Fetch.range
+        read_range = S3Object.read_range
 
-        async def short(self: S3Fetch, begin: int, end: int) -> bytes:
-            return (await fetch(self, begin, end))[:-1]
+        async def short(self: S3Object, begin: int, end: int) -> bytes:
+            return (await read_range(self, begin, end))[:-1]
 
-        monkeypatch.setattr(S3Fetch, "range", short)
+        monkeypatch.setattr(S3Object, "read_range", short)
         monkeypatch.setattr(failures, "_BACKOFF", 0.0001)
         with pytest.raises(OSError, match="the server ended the body 1 bytes early"):
             records[5]
@@ -156,15 +157,15 @@ def test_a_short_answer_is_an_error(path: str, options: dict[str, Any], monkeypa
 def test_a_request_that_fails_is_made_again(
     path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fetch, failed = S3Fetch.range, []
+    read_range, failed = S3Object.read_range, []
 
-    async def reset(self: S3Fetch, begin: int, end: int) -> bytes:
+    async def reset(self: S3Object, begin: int, end: int) -> bytes:
         if begin not in failed:
             failed.append(begin)
             raise ConnectionResetError
-        return await fetch(self, begin, end)
+        return await read_range(self, begin, end)
 
-    monkeypatch.setattr(S3Fetch, "range", reset)
+    monkeypatch.setattr(S3Object, "read_range", reset)
     monkeypatch.setattr(failures, "_BACKOFF", 0.0001)
     with tfr.open_random(path, storage_options=options) as records:
         assert records[[5, 45]]["id"].to_pylist() == [5, 45]

@@ -12,7 +12,7 @@ from records import framed, header, written
 from tfrecord_io.index import find_indexes, read_index
 from tfrecord_io.index.record_index import Index
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.random_access import open_ranges
+from tfrecord_io.storage.read.random_access import open_random_access
 from tfrecord_io.tools.index_files import write_indexes
 
 
@@ -27,7 +27,7 @@ def read(path: Path) -> Index:
     (source,) = resolve_inputs(path)
     (beside,) = find_indexes([source])
     assert beside is not None
-    with open_ranges(source) as ranges:
+    with open_random_access(source) as ranges:
         return read_index(beside, source, ranges)
 
 

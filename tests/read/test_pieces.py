@@ -15,7 +15,7 @@ import tfrecord_io as tfr
 from records import example, framed, header, int64s, written
 from servers import Bucket
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.read import pieces as splitting
 from tfrecord_io.read.pieces import pieces
 from tfrecord_io.read.reader import Reader
@@ -25,7 +25,7 @@ from tfrecord_io.read.resolve_schema import Session
 from tfrecord_io.read.resync import find_boundaries
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.random_access import open_ranges
+from tfrecord_io.storage.read.random_access import open_random_access
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.tools.index_files import write_indexes
 
@@ -93,7 +93,7 @@ def test_every_byte_has_its_boundary(engine: str, tmp_path: Path, records: list[
     for record in records:
         bounds.append(bounds[-1] + len(record) + 16)
     positions = sorted(data.draw(st.lists(st.integers(0, bounds[-1] - 1), min_size=1, max_size=8)))
-    with open_ranges(source_of(path)) as ranges:
+    with open_random_access(source_of(path)) as ranges:
         found = find_boundaries(ranges, get_engine(), positions)
     assert found == [next(bound for bound in bounds if bound >= position) for position in positions]
 
@@ -112,7 +112,7 @@ def test_a_long_file_inside_of_a_payload_never_surfaces(engine: str, tmp_path: P
     inner = inner[: len(inner) - cut]
     path = written(tmp_path / "a.tfrecord", [b"first", inner, b"last"])
     outer = [0, 21, 21 + len(inner) + 16]
-    with open_ranges(source_of(path)) as ranges:
+    with open_random_access(source_of(path)) as ranges:
         assert find_boundaries(ranges, get_engine(), [1, 22, 1000, 5000]) == [outer[1], *[outer[2]] * 3]
 
 
@@ -176,7 +176,7 @@ def test_a_chain_longer_than_any_record_is_enough(tmp_path: Path) -> None:
     content[-116] ^= 1
     path.write_bytes(content)
     assert pieces(source_of(path), 2)[0].size == len(content)  # nothing is sure
-    ranges = open_ranges(source_of(path))
+    ranges = open_random_access(source_of(path))
     ranges.block_bytes = 4096
     assert find_boundaries(ranges, get_engine(), [1000], max_record_bytes=200) == [1044]
 
@@ -186,7 +186,7 @@ def test_a_payload_full_of_headers_takes_no_time_without_end(tmp_path: Path) -> 
     claims = b"".join(header(5_000_000 - 12 * at) for at in range(100_000))
     path = written(tmp_path / "a.tfrecord", [b"first", claims, bytes(8_000_000), b"last"])
     seen = 0
-    with open_ranges(source_of(path)) as ranges:
+    with open_random_access(source_of(path)) as ranges:
         read_all = ranges.read
 
         def counted(begin: int, end: int, *more: Any) -> Any:
@@ -249,7 +249,7 @@ def test_pieces_of_a_bucket_are_the_whole_through_reading_ahead(bucket: Bucket, 
     for path in (bucket.url("one.tfrecord"), bucket.url("many/")):
         with tfr.RecordReader(path, **options) as records:
             expected = list(records)
-        sources = [piece for source in resolve_inputs(path, **options) for piece in pieces(source, 4)]
+        sources = [piece for source in resolve_inputs(path, StorageOptions(**options)) for piece in pieces(source, 4)]
         with SourcePrefetcher(sources, stream=stream) as upcoming:
             assert [record for piece in upcoming for record in read(piece)] == expected
         with SourcePrefetcher(sources[::-1], stream=stream) as upcoming:
@@ -283,8 +283,8 @@ def test_compressed_shards_of_a_bucket_come_in_order_through_reading_ahead(bucke
     with tfr.RecordReader(bucket.url("d/"), **options) as records:
         expected = list(records)
     for stream in (True, False):
-        with SourcePrefetcher(resolve_inputs(bucket.url("d/"), **options), stream=stream) as upcoming:
+        with SourcePrefetcher(resolve_inputs(bucket.url("d/"), StorageOptions(**options)), stream=stream) as upcoming:
             assert [record for source in upcoming for record in read(source)] == expected
     assert tfr.read_table(bucket.url("d/"), **options) == table
     with pytest.raises(ValueError, match="compress"):
-        pieces(resolve_inputs(bucket.url("d/"), **options)[0], 2)
+        pieces(resolve_inputs(bucket.url("d/"), StorageOptions(**options))[0], 2)

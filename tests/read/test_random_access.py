@@ -315,7 +315,7 @@ def test_a_file_that_changed_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
         pickled = pickle.dumps(records)
         with path.open("r+b") as file:
             file.truncate(100)
-        with pytest.raises(OSError, match="it was cut since it was opened"):
+        with pytest.raises(OSError, match="it was truncated since it was opened"):
             records[5]
     with pytest.raises(tfr.CorruptRecordError, match="open it anew"):
         pickle.loads(pickled)

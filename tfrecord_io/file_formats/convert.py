@@ -22,15 +22,14 @@ from tfrecord_io.file_formats.parquet_feather import (
     write_parquet,
 )
 from tfrecord_io.file_formats.to_numpy_files import to_npy, to_npz
-from tfrecord_io.options import ReadOptions, WriteOptions
+from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.storage.filesystem.local import locate
+from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve import has_magic, resolve_inputs
 from tfrecord_io.storage.paths.shard_names import is_record_file
 from tfrecord_io.write.writer import WriteReport, write
 
 Paths = list[str]
-Fsspec = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +52,21 @@ class Format:
 
     name: str
     suffixes: tuple[str, ...]
-    open: Callable[[Paths, Fsspec], AbstractContextManager[Any]]
+    open: Callable[[Paths, StorageOptions], AbstractContextManager[Any]]
     write: Callable[..., WriteReport] | None = None
     compressed: bool = False
 
 
-def _from_npy(paths: Paths, fsspec: Fsspec) -> AbstractContextManager[Any]:
-    return from_npy(paths[0] if len(paths) == 1 else paths, **fsspec)
+def _from_npy(paths: Paths, storage: StorageOptions) -> AbstractContextManager[Any]:
+    return from_npy(paths[0] if len(paths) == 1 else paths, **storage.keywords)
 
 
 FORMATS = (  # a new format is a row here
     Format(".npy", (".npy",), _from_npy, to_npy, compressed=True),
-    Format(".npz", (".npz",), lambda paths, fsspec: from_npz(_single(paths), **fsspec), to_npz),
-    Format("IDX", (), lambda paths, fsspec: from_idx(paths, **fsspec), compressed=True),
-    Format("Parquet", PARQUET, lambda paths, fsspec: open_parquet(paths, **fsspec), write_parquet),
-    Format("Arrow IPC", FEATHER, lambda paths, fsspec: open_feather(_single(paths), **fsspec), write_feather),
+    Format(".npz", (".npz",), lambda paths, storage: from_npz(_single(paths), **storage.keywords), to_npz),
+    Format("IDX", (), lambda paths, storage: from_idx(paths, **storage.keywords), compressed=True),
+    Format("Parquet", PARQUET, lambda paths, storage: open_parquet(paths, storage), write_parquet),
+    Format("Arrow IPC", FEATHER, lambda paths, storage: open_feather(_single(paths), storage), write_feather),
 )
 
 # Suffixes of other formats: TFRecord files with these names would be misleading.
@@ -140,8 +139,8 @@ def convert(
     array([ 0,  1,  4,  9, 16])
     """
     paths, name = _paths(source), os.fspath(target)
-    fsspec = {"storage_options": storage_options, "filesystem": filesystem}
-    source_format, target_format = _common_format(paths, fsspec), _format_of_name(name)
+    storage = StorageOptions(storage_options, filesystem)
+    source_format, target_format = _common_format(paths, storage), _format_of_name(name)
     chosen = {} if columns is None else {"columns": columns}
     if chosen and source_format is not None:
         raise TypeError(f"columns= is only for TFRecord sources, and '{printable(paths[0])}' is {source_format.name}")
@@ -151,15 +150,17 @@ def convert(
             raise ValueError(f"'{printable(name)}': {target_format.name} files cannot be written; {_ADVICE}")
         if source_format is not None:
             raise ValueError(f"{source_format.name} to {target_format.name}: source or target must be TFRecord")
-        return target_format.write(paths[0] if len(paths) == 1 else paths, target, **fsspec, **chosen, **keywords)
+        return target_format.write(
+            paths[0] if len(paths) == 1 else paths, target, **storage.keywords, **chosen, **keywords
+        )
     suffix = os.path.splitext(_without_compression(name).rstrip("/").partition("@")[0])[1]
     if suffix in _OTHER_SUFFIXES:
         raise ValueError(f"'{printable(name)}': {suffix} files cannot be written; {_ADVICE}")
-    options = WriteOptions.of({**fsspec, **keywords})
+    options = WriteOptions.of({**storage.keywords, **keywords})
     if source_format is not None:
-        stream = source_format.open(paths, fsspec)
+        stream = source_format.open(paths, storage)
     else:
-        stream = Reader(paths[0] if len(paths) == 1 else paths, ReadOptions.of({**fsspec, **chosen}))
+        stream = Reader(paths[0] if len(paths) == 1 else paths, ReadOptions.of({**storage.keywords, **chosen}))
     with stream as batches:
         return write(batches, target, options)
 
@@ -179,11 +180,11 @@ def _check_direction(keywords: Mapping[str, Any], target_format: Format | None, 
             raise TypeError(f"{name}= is only for targets other than TFRecord, and '{printable(target)}' is TFRecord")
 
 
-def _common_format(paths: Sequence[str], fsspec: Fsspec) -> Format | None:
+def _common_format(paths: Sequence[str], storage: StorageOptions) -> Format | None:
     """The format of all sources; None for TFRecord."""
     if not paths:
         raise ValueError("no path was given")
-    formats = [_format_of_name(path) or _format_of_files(path, fsspec) for path in paths]
+    formats = [_format_of_name(path) or _format_of_files(path, storage) for path in paths]
     for path, format in zip(paths, formats, strict=True):
         if format is not formats[0]:
             first, other = (f.name if f else "TFRecord" for f in (formats[0], format))
@@ -208,19 +209,19 @@ def _without_compression(path: str) -> str:
     return next((lower.removesuffix(suffix) for suffix in compression_suffixes() if lower.endswith(suffix)), lower)
 
 
-def _format_of_files(path: str, fsspec: Fsspec) -> Format | None:
+def _format_of_files(path: str, storage: StorageOptions) -> Format | None:
     """The format of the files that a glob matches, or of a folder without TFRecord files, from their names."""
-    tree, name = locate(path, fsspec["storage_options"], fsspec["filesystem"])
-    entry = tree.entry(name)
+    fs, name = locate(path, storage)
+    entry = fs.entry(name)
     if entry is None:
-        formats = {_format_of_name(match.basename) for match in tree.glob(name)} if has_magic(tree, name) else set()
+        formats = {_format_of_name(match.basename) for match in fs.glob(name)} if has_magic(fs, name) else set()
         return formats.pop() if len(formats) == 1 else None
     if not entry.directory:
         return None
     try:
-        resolve_inputs(path, **fsspec)
+        resolve_inputs(path, storage)
     except FileNotFoundError:
-        return _format_of_folder(path, sorted(file.basename for file in tree.listing(entry.name)))
+        return _format_of_folder(path, sorted(file.basename for file in fs.listing(entry.name)))
     except ValueError:  # several datasets in one folder: it is TFRecord, and reading it raises this again
         pass
     return None

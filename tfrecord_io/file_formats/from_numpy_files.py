@@ -16,6 +16,7 @@ from tfrecord_io.file_formats.idx import idx_name, open_idx
 from tfrecord_io.file_formats.npy import open_npy
 from tfrecord_io.file_formats.object_folder import stream_of_objects
 from tfrecord_io.file_formats.open_array import Archive, Opener, array_name, open_array
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.source import Source
 
@@ -64,15 +65,15 @@ def from_npy(path: Paths, *, storage_options: Mapping[str, Any] | None = None, f
     >>> tfr.read_arrays("vectors.tfrecord")["vectors"].shape
     (3, 4)
     """
-    fsspec = {"storage_options": storage_options, "filesystem": filesystem}
+    storage = StorageOptions(storage_options, filesystem)
     if isinstance(path, str | os.PathLike):
-        files = find_files(path, (".npy", *(f".npy{suffix}" for suffix in compression_suffixes())), **fsspec)
-        if files.is_folder:
+        files = find_files(path, (".npy", *(f".npy{suffix}" for suffix in compression_suffixes())), storage)
+        if files.is_directory:
             return stream_of_objects(files.sources, partial(_array, name=array_name(os.fspath(path))))
         source = files.single(_WAYS)
         return _stream({array_name(source.path): source}, open_npy)
     paths = path if isinstance(path, Mapping) else _by_name(path)
-    return _stream({name: find_files(file, "", **fsspec).single(_WAYS) for name, file in paths.items()}, open_npy)
+    return _stream({name: find_files(file, "", storage).single(_WAYS) for name, file in paths.items()}, open_npy)
 
 
 def from_idx(
@@ -112,9 +113,9 @@ def from_idx(
     >>> tfr.from_idx("t10k-labels-idx1-ubyte").read_all().to_pydict()
     {'label': [7, 2, 1]}
     """
-    fsspec = {"storage_options": storage_options, "filesystem": filesystem}
+    storage = StorageOptions(storage_options, filesystem)
     paths = [file for group in path for file in ([group] if isinstance(group, str | os.PathLike) else group)]
-    files = [source for file in paths for source in _files(file, fsspec)]
+    files = [source for file in paths for source in _files(file, storage)]
     columns = [idx_name(array_name(source.path)) for source in files] if names is None else list(names)
     if len(columns) != len(files):
         raise ValueError(f"{len(columns)} names for {len(files)} files")
@@ -162,11 +163,11 @@ def from_npz(path: Path, *, storage_options: Mapping[str, Any] | None = None, fi
     >>> tfr.count_records("all.tfrecord")
     4
     """
-    fsspec = {"storage_options": storage_options, "filesystem": filesystem}
+    storage = StorageOptions(storage_options, filesystem)
     if not isinstance(path, str | os.PathLike):
         raise TypeError(f"from_npz takes one archive or a folder of them, not a {type(path).__name__}: {_ARCHIVES}")
-    files = find_files(path, ".npz", **fsspec)
-    if files.is_folder:
+    files = find_files(path, ".npz", storage)
+    if files.is_directory:
         return stream_of_objects(files.sources, _members)
     with ExitStack() as on_error:
         archive = Archive(files.single(_ARCHIVES))
@@ -197,10 +198,10 @@ def _by_name(paths: Sequence[Path]) -> dict[str, Path]:
     return named
 
 
-def _files(path: Path, fsspec: Mapping[str, Any]) -> list[Source]:
+def _files(path: Path, storage: StorageOptions) -> list[Source]:
     """One file, or those that a glob matches."""
-    files = find_files(path, "", **fsspec)
-    return [files.single("")] if files.is_folder else files.sources
+    files = find_files(path, "", storage)
+    return [files.single("")] if files.is_directory else files.sources
 
 
 def _stream(sources: Mapping[str, Source], opener: Opener) -> ArrayStream:

@@ -17,8 +17,7 @@ from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.array_file import ArrayFile
 from tfrecord_io.file_formats.npy import open_npy
-from tfrecord_io.storage.read.file_object import open_file
-from tfrecord_io.storage.read.open_stream import open_source
+from tfrecord_io.storage.read.open_stream import open_file, open_source
 from tfrecord_io.storage.read.source import Source
 
 _BUFFER = 1 << 20

@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.errors import DecodeError, SchemaError, printable
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.storage.paths.plain_files import find_files
-from tfrecord_io.storage.read.file_object import open_file
+from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import open_output
-from tfrecord_io.storage.write.output_stream import OutputStream
+from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.write.writer import WriteReport
 
 PARQUET = (".parquet", ".pq")
@@ -27,9 +27,7 @@ _IPC_FILE = b"ARROW1"  # an IPC stream begins with the length of its schema
 
 
 @contextmanager
-def open_parquet(
-    paths: list[str], *, storage_options: Any = None, filesystem: Any = None
-) -> Iterator[pa.RecordBatchReader]:
+def open_parquet(paths: list[str], storage: StorageOptions) -> Iterator[pa.RecordBatchReader]:
     """The rows of Parquet files with one schema, one file after the other; folders and globs in natural order.
 
     Raises
@@ -39,8 +37,7 @@ def open_parquet(
     SchemaError
         A file has other columns than the first.
     """
-    fsspec = {"storage_options": storage_options, "filesystem": filesystem}
-    sources = [source for path in paths for source in find_files(path, PARQUET, **fsspec).sources]
+    sources = [source for path in paths for source in find_files(path, PARQUET, storage).sources]
     with _parquet(sources[0]) as first:
         schema = first.schema_arrow
 
@@ -65,7 +62,7 @@ def _parquet(source: Source) -> Iterator[Any]:
 
 
 @contextmanager
-def open_feather(path: str, *, storage_options: Any = None, filesystem: Any = None) -> Iterator[pa.RecordBatchReader]:
+def open_feather(path: str, storage: StorageOptions) -> Iterator[pa.RecordBatchReader]:
     """The rows of an Arrow IPC file, or of an IPC stream.
 
     Raises
@@ -73,9 +70,7 @@ def open_feather(path: str, *, storage_options: Any = None, filesystem: Any = No
     DecodeError
         The file is damaged, or neither.
     """
-    source = find_files(path, FEATHER, storage_options=storage_options, filesystem=filesystem).single(
-        "convert them one by one"
-    )
+    source = find_files(path, FEATHER, storage).single("convert them one by one")
     with closing(open_file(source)) as file:
         magic = file.read(len(_IPC_FILE))
         file.seek(0)
@@ -139,10 +134,9 @@ def write_feather(source: Any, target: Any, **keywords: Any) -> WriteReport:
 def _write(
     source: Any, target: Any, open_writer: Callable[[Any, pa.Schema], Any], keywords: dict[str, Any]
 ) -> WriteReport:
-    fsspec = {"storage_options": keywords.get("storage_options"), "filesystem": keywords.get("filesystem")}
     overwrite = keywords.pop("overwrite", None)
     options = ReadOptions.of(keywords)
-    with Reader(source, options) as reader, open_output(target, overwrite=overwrite, **fsspec) as output:
+    with Reader(source, options) as reader, open_output(target, options.storage, overwrite=overwrite) as output:
         with open_writer(OutputStream(output), reader.schema) as writer:
             for batch in reader:
                 writer.write_batch(batch)

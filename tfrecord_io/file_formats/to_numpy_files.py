@@ -17,10 +17,10 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError
 from tfrecord_io.file_formats.array_file import BLOCK_BYTES
 from tfrecord_io.file_formats.npy import header
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.storage.write.atomic import open_output
-from tfrecord_io.storage.write.output_stream import OutputStream
+from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.write.frame_sink import FrameSink
 from tfrecord_io.write.writer import WriteReport
 
@@ -74,8 +74,8 @@ def to_npy(
             advice = f"pass one of: {', '.join(names)}"
         raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=advice)
     column = names[0] if column is None else column
-    options, filesystem = keywords.get("storage_options"), keywords.get("filesystem")
-    sink = FrameSink(target, overwrite=overwrite, storage_options=options, filesystem=filesystem)
+    storage = StorageOptions(keywords.get("storage_options"), keywords.get("filesystem"))
+    sink = FrameSink(target, storage, overwrite=overwrite)
     try:
         rows = _write_array(sink, source, column, keywords)
     except BaseException:
@@ -116,9 +116,9 @@ def to_npz(
     ['x', 'y']
     """
     names = _columns(source, keywords)
-    fsspec = {"storage_options": keywords.get("storage_options"), "filesystem": keywords.get("filesystem")}
+    storage = StorageOptions(keywords.get("storage_options"), keywords.get("filesystem"))
     rows = 0
-    with open_output(target, overwrite=overwrite, **fsspec) as output:
+    with open_output(target, storage, overwrite=overwrite) as output:
         method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
         with zipfile.ZipFile(OutputStream(output), "w", method) as archive:
             for name in names:

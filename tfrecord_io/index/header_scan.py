@@ -69,7 +69,7 @@ class Hops:
 
     def _large(self, found: Array) -> bool:
         """Whether records are so large that a hop over each costs less than reading them."""
-        return int(found.mean()) > self._ranges.hop_bytes
+        return int(found.mean()) > self._ranges.skip_bytes
 
     def _scanned(self, block: Bytes) -> Array:
         """The sizes of the records in the next block, and of the one that it cuts."""

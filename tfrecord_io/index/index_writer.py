@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.record_index import SUFFIX, Index
+from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.write.atomic import open_output
 
 
@@ -24,8 +24,7 @@ class IndexWriter:
         Of the file.
     compression : str or None
         Name of its compression.
-    storage_options, filesystem
-        For fsspec.
+    storage : StorageOptions
 
     Raises
     ------
@@ -33,19 +32,12 @@ class IndexWriter:
         The file is compressed, or a file object: its index would be of no use, or has no place.
     """
 
-    def __init__(
-        self,
-        path: Any,
-        compression: str | None = None,
-        *,
-        storage_options: Mapping[str, Any] | None = None,
-        filesystem: Any = None,
-    ):
+    def __init__(self, path: Any, compression: str | None = None, storage: StorageOptions = DEFAULT_STORAGE) -> None:
         refuse_compressed(compression)
         if not isinstance(path, str | os.PathLike):
             raise ValueError("write_index: a file object has no place beside it; write to a path")
         self.path = os.fspath(path) + SUFFIX
-        self._fsspec = {"storage_options": storage_options, "filesystem": filesystem}
+        self._storage = storage
         self._engine = get_engine()
         self._sizes: list[Array] = []
 
@@ -58,7 +50,7 @@ class IndexWriter:
     def commit(self) -> None:
         """Write the index; its file has been published, so that it is the younger one."""
         index = Index.of_sizes(np.concatenate([np.empty(0, np.int64), *self._sizes]))
-        with open_output(self.path, **self._fsspec) as output:
+        with open_output(self.path, self._storage) as output:
             output.write(index.to_text())
 
 

@@ -15,7 +15,7 @@ from tfrecord_io.index.header_scan import scan_index
 from tfrecord_io.index.lookup import find_indexes, read_index
 from tfrecord_io.index.record_index import Index
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.random_access import RandomAccessFile, open_plain, open_ranges
+from tfrecord_io.storage.read.random_access import RandomAccessFile, open_plain, open_random_access
 from tfrecord_io.storage.read.source import Source
 
 _MOST_OPEN = 128  # files that are kept open; of more, each is opened when it is read
@@ -143,7 +143,7 @@ class IndexedFiles:
         return self._open(file) if held is None else nullcontext(held)
 
     def _open(self, file: int) -> RandomAccessFile:
-        ranges, size = open_ranges(self.sources[file]), self.indexes[file].end
+        ranges, size = open_random_access(self.sources[file]), self.indexes[file].end
         if ranges.size == size:
             return ranges
         ranges.close()

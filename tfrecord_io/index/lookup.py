@@ -10,7 +10,7 @@ from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.index.record_index import SUFFIXES, Index
 from tfrecord_io.storage.paths.sidecars import find_sidecars, modified
-from tfrecord_io.storage.read.random_access import RandomAccessFile, open_ranges
+from tfrecord_io.storage.read.random_access import RandomAccessFile, open_random_access
 from tfrecord_io.storage.read.source import Source
 
 _WRITE_ANEW = "write it anew (tfr index), or delete it"
@@ -38,7 +38,7 @@ def read_index(beside: Source, source: Source, ranges: RandomAccessFile) -> Inde
     CorruptRecordError
         It does not; the message names both.
     """
-    with open_ranges(beside) as opened:
+    with open_random_access(beside) as opened:
         index = Index.parse(opened.read(0, opened.size).tobytes(), beside.path)
     written, changed = modified(beside), modified(source)
     if written is not None and changed is not None and written < changed:

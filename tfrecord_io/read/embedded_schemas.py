@@ -113,10 +113,9 @@ class EmbeddedSchemaCheck:
 def schema_of_empty(sources: Sequence[Source]) -> Embedded | None:
     """What the manifest of a dataset without records carries, as no record can; None where that is not what is read."""
     shards = [source.shard for source in sources]
-    if not shards or any(shard is None or shard.file.records for shard in shards):
+    if not shards or any(shard is None or shard.records for shard in shards):
         return None
-    manifests = {shard.dataset.manifest.id: shard.dataset.manifest for shard in shards if shard is not None}
-    contents = {manifest.schema for manifest in manifests.values()}
+    contents = {shard.manifest.schema for shard in shards if shard is not None}
     if len(contents) != 1 or None in contents:
         return None
     try:

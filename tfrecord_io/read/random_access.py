@@ -313,10 +313,5 @@ def open_random(path: Any, **keywords: Any) -> RandomAccess:
         if name in keywords:
             raise TypeError(f"open_random has no keyword argument {name!r}")
     options = ReadOptions.of({**keywords, "threads": 1})
-    sources = resolve_inputs(
-        path,
-        storage_options=options.storage_options,
-        filesystem=options.filesystem,
-        allow_missing_shards=options.allow_missing_shards,
-    )
+    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
     return RandomAccess(IndexedFiles(sources, options.max_record_bytes), options)

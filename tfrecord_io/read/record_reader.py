@@ -14,6 +14,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError, TruncatedRecordError, warn
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.block_reader import Block, BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
@@ -123,7 +124,7 @@ class RecordReader:
         if on_error not in ("raise", "stop"):
             raise ValueError(f"on_error={on_error!r}: expected 'raise' or 'stop'")
         sources = resolve_inputs(
-            path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards
+            path, StorageOptions(storage_options, filesystem), allow_missing_shards=allow_missing_shards
         )
         self._on_error = on_error
         self._open: RecordFile | None = None

@@ -83,12 +83,7 @@ class Session:
         self._whole = whole
         self._index = index
         self._evidence = evidence
-        self.sources = resolve_inputs(
-            path,
-            storage_options=options.storage_options,
-            filesystem=options.filesystem,
-            allow_missing_shards=options.allow_missing_shards,
-        )
+        self.sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
         self._projection = Projection(options.columns)
         self.folders = PartitionColumns(self.sources, self._projection)
         self.builder: BatchBuilder | CompositeBatchBuilder
@@ -132,13 +127,7 @@ class Session:
                 self._govern(Schema.parse(governing.schema), governing.dictionaries, "embedded")
             elif obey and (empty := schema_of_empty(self.sources)) is not None:
                 self._govern(Schema.parse(empty.schema), empty.dictionaries, "embedded")
-            elif (
-                obey
-                and (
-                    beside := find_sidecar_schema(self.sources, self._options.storage_options, self._options.filesystem)
-                )
-                is not None
-            ):
+            elif obey and (beside := find_sidecar_schema(self.sources, self._options.storage)) is not None:
                 self.beside = beside
                 self._govern(beside.schema, {}, "features.json")
             else:
@@ -387,7 +376,7 @@ class Session:
             return
         for at, source in enumerate(self.sources):
             if source.shard is not None and source.span is None:  # a piece has a part of the file's records
-                source.shard.refuse_count(self._rows_of[at], source.path)
+                source.shard.check_records(self._rows_of[at], source.path)
         if self.beside is not None:
             self.beside.check()
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 from tfrecord_io.errors import SchemaError, SchemaWarning, warn
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.schema.formats.tfds import check_shards
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
@@ -25,7 +25,7 @@ class SidecarSchema:
 
     schema: Schema
     folder: str
-    fsspec: dict[str, Any]
+    storage: StorageOptions
     records: Counter[str] = field(default_factory=Counter)
 
     def check(self) -> None:
@@ -37,18 +37,17 @@ class SidecarSchema:
             A file holds more or fewer than the description says.
         """
         counts = {path.removeprefix(self.folder).lstrip("/"): count for path, count in self.records.items()}
-        check_shards(self.folder, counts, **self.fsspec)
+        check_shards(self.folder, counts, self.storage)
 
 
-def find_sidecar_schema(sources: list[Source], storage_options: Any, filesystem: Any) -> SidecarSchema | None:
+def find_sidecar_schema(sources: list[Source], storage: StorageOptions) -> SidecarSchema | None:
     """The description beside `sources`; None where there is none, or where they stand in several directories."""
     folders = {source.path.rpartition("/")[0] for source in sources if not source.is_file_object}
     if len(folders) != 1 or any(source.is_file_object for source in sources):
         return None
     folder = folders.pop() or ("." if not sources[0].path.startswith("/") else "/")
-    fsspec = {"storage_options": storage_options, "filesystem": filesystem}
     try:
-        return SidecarSchema(Schema.from_tfds(folder, **fsspec), folder, fsspec)
+        return SidecarSchema(Schema.from_tfds(folder, **storage.keywords), folder, storage)
     except FileNotFoundError:
         return None
     except SchemaError as error:

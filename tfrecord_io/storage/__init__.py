@@ -3,7 +3,7 @@
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import Output, resolve_output
 from tfrecord_io.storage.paths.shard_names import shard_name
-from tfrecord_io.storage.read.block_reader import Block, BlockReader, BufferPool
+from tfrecord_io.storage.read.block_reader import Block, BlockReader
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.storage.write.atomic import open_output
@@ -12,7 +12,6 @@ from tfrecord_io.storage.write.output_file import OutputFile
 __all__ = [
     "Block",
     "BlockReader",
-    "BufferPool",
     "Output",
     "OutputFile",
     "Source",

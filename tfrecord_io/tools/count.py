@@ -10,13 +10,13 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index import find_indexes, read_index, scan_sizes
-from tfrecord_io.options import MAX_RECORD_BYTES
+from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions
 from tfrecord_io.read.record_reader import RecordFile
 from tfrecord_io.read.record_walk import scan_step, walk
 from tfrecord_io.schema.formats.tfds import shard_lengths
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.random_access import codec_of, open_ranges
+from tfrecord_io.storage.read.random_access import codec_of, open_random_access
 from tfrecord_io.storage.read.source import Source
 
 
@@ -67,7 +67,7 @@ def count_records(
     3
     """
     sources = resolve_inputs(
-        path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards
+        path, StorageOptions(storage_options, filesystem), allow_missing_shards=allow_missing_shards
     )
     count = _Count(compression, max_record_bytes, check_crc)
     if check_crc:
@@ -100,13 +100,13 @@ def _records(source: Source, index: Source | None, count: _Count) -> int | None:
 
 
 def _from_manifest(source: Source, index: Source | None, count: _Count) -> int | None:
-    return None if source.shard is None else source.shard.file.records
+    return None if source.shard is None else source.shard.records
 
 
 def _from_index(source: Source, index: Source | None, count: _Count) -> int | None:
     if index is None:
         return None
-    with open_ranges(source) as ranges:
+    with open_random_access(source) as ranges:
         records = read_index(index, source, ranges)
     too_long = len(records) > 0 and int(records.sizes.max()) > count.max_record_bytes + FRAME_BYTES
     return None if too_long else len(records)  # counting by headers raises the error
@@ -125,7 +125,7 @@ def _from_tfds(source: Source, index: Source | None, count: _Count) -> int | Non
 
 def _shard_lengths(folder: str, fs: Any) -> dict[str, int]:
     try:
-        return shard_lengths(folder, filesystem=fs)
+        return shard_lengths(folder, StorageOptions(filesystem=fs))
     except PermissionError:
         return {}  # the response of a bucket without permission to list, for a name that does not exist
     except SchemaError as error:
@@ -139,7 +139,7 @@ def _by_headers(source: Source, index: Source | None, count: _Count) -> int | No
     small_remote = source.remote is not None and (source.size or 0) < _LARGE_BYTES  # reading many in parallel is faster
     if not source.size or source.span is not None or small_remote or not count.may_be_plain:
         return None
-    with open_ranges(source) as ranges:
+    with open_random_access(source) as ranges:
         if codec_of(ranges, source.path) is not None:
             return None
         return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, count.max_record_bytes))

@@ -11,7 +11,7 @@ import numpy as np
 from tfrecord_io.display import error_dict
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.index import SUFFIX, Index, find_indexes, read_index, scan_index
-from tfrecord_io.options import MAX_RECORD_BYTES
+from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source
@@ -74,14 +74,14 @@ def write_indexes(
     60 30
     """
     sources = resolve_inputs(
-        path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards
+        path, StorageOptions(storage_options, filesystem), allow_missing_shards=allow_missing_shards
     )
     indexes = []
     for source in sources:
         with open_plain(source, "an index") as ranges:
             index = scan_index(source.path, ranges, max_record_bytes)
         fs, target = source.remote or (None, source.path)
-        with open_output(target + SUFFIX, filesystem=fs) as output:
+        with open_output(target + SUFFIX, StorageOptions(filesystem=fs)) as output:
             output.write(index.to_text())
         indexes.append(FileIndex(source.path, source.path + SUFFIX, len(index), index.end))
     return indexes
@@ -114,7 +114,7 @@ def check_indexes(
     [None]
     """
     sources = resolve_inputs(
-        path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards
+        path, StorageOptions(storage_options, filesystem), allow_missing_shards=allow_missing_shards
     )
     checked = []
     for source, file in zip(sources, find_indexes(sources), strict=True):

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from tfrecord_io.storage.filesystem.errors import told_as_os_error
-from tfrecord_io.storage.filesystem.local import locate, protocols
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.paths.manifest import MAX_BYTES, STAGED, parse_manifest, stem_of
+from tfrecord_io.options import StorageOptions
+from tfrecord_io.storage.filesystem.errors import raise_os_errors
+from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
+from tfrecord_io.storage.paths.manifest import STAGED, parse_manifest, stem_of
+from tfrecord_io.storage.read.source import MAX_MANIFEST_BYTES
 
 DAY = timedelta(days=1)
 
@@ -91,17 +93,17 @@ def clean(
     >>> [os.path.basename(leftover.path) for leftover in clean(folder, older_than=timedelta(0))]
     ['.a.tfrecord.0123456789abcdef.tmp']
     """
-    tree, name = locate(path, storage_options, filesystem)
+    fs, name = locate(path, StorageOptions(storage_options, filesystem))
     store: _Uploads | _RemoteFiles | _LocalFiles
-    if not isinstance(tree, FsspecFileSystem):
+    if not isinstance(fs, FsspecFileSystem):
         store = _LocalFiles(name)
-    elif {"s3", "s3a"} & set(protocols(tree.fs)):
-        store = _Uploads(tree, name.rstrip("/") + "/" * os.fspath(path).endswith("/"))
-    elif _OBJECT_STORES & set(protocols(tree.fs)):
+    elif {"s3", "s3a"} & set(protocols(fs.fsspec)):
+        store = _Uploads(fs, name.rstrip("/") + "/" * os.fspath(path).endswith("/"))
+    elif _OBJECT_STORES & set(protocols(fs.fsspec)):
         reason = "killed writers leave nothing behind on this kind of storage, or it removes that by itself"
         raise ValueError(f"'{os.fspath(path)}': {reason}")
     else:
-        store = _RemoteFiles(tree, name)
+        store = _RemoteFiles(fs, name)
     latest = datetime.now(UTC) - older_than
     leftovers = [leftover for leftover in store.find() if leftover.started is not None and leftover.started <= latest]
     leftovers.sort(key=lambda leftover: (leftover.started, leftover.path))
@@ -140,7 +142,7 @@ def _in_manifests(folder: str, names: list[str]) -> set[str]:
             continue
         path = os.path.join(folder, name)
         with open(path, "rb") as file:
-            manifest = parse_manifest(file.read(MAX_BYTES + 1), path)
+            manifest = parse_manifest(file.read(MAX_MANIFEST_BYTES + 1), path)
         staged.update(shard.staged for shard in (manifest.files if manifest else ()) if shard.staged is not None)
     return staged
 
@@ -148,32 +150,31 @@ def _in_manifests(folder: str, names: list[str]) -> set[str]:
 class _RemoteFiles:
     """Temporary files below a folder of a remote filesystem whose writes are not atomic."""
 
-    def __init__(self, tree: FsspecFileSystem, folder: str) -> None:
-        self._tree, self._folder = tree, folder
+    def __init__(self, fs: FsspecFileSystem, folder: str) -> None:
+        self._fs, self._folder = fs, folder
 
     def find(self) -> Iterator[Leftover]:
-        path = self._tree.shown(self._folder)
-        entry = self._tree.entry(self._folder)
+        path = self._fs.display_path(self._folder)
+        entry = self._fs.entry(self._folder)
         if entry is None or not entry.directory:
             raise FileNotFoundError(2, "no such folder", path)
-        with told_as_os_error(path):
-            files = self._tree.fs.find(self._folder, detail=True)
+        with raise_os_errors(path):
+            files = self._fs.fsspec.find(self._folder, detail=True)
         for name, info in files.items():
             if _TEMPORARY.fullmatch(name.rpartition("/")[2]):
-                yield Leftover(self._tree.shown(name), None, _time_of(info), info.get("size"), name)
+                yield Leftover(self._fs.display_path(name), None, _time_of(info), info.get("size"), name)
 
     def remove(self, leftover: Leftover) -> None:
-        with told_as_os_error(leftover.path):
-            self._tree.fs.rm_file(leftover._name)
+        with raise_os_errors(leftover.path):
+            self._fs.fsspec.rm_file(leftover._name)
 
 
 class _Uploads:
     """Unfinished multipart uploads of a bucket."""
 
-    def __init__(self, tree: FsspecFileSystem, prefix: str) -> None:
-        self._fs = tree.fs
-        self._tree = tree
-        self._bucket, self._prefix, _ = self._fs.split_path(prefix)
+    def __init__(self, fs: FsspecFileSystem, prefix: str) -> None:
+        self._fs = fs
+        self._bucket, self._prefix, _ = fs.fsspec.split_path(prefix)
 
     def find(self) -> Iterator[Leftover]:
         markers: dict[str, Any] = {}
@@ -182,7 +183,9 @@ class _Uploads:
             for upload in page.get("Uploads", []):
                 name = f"{self._bucket}/{upload['Key']}"
                 size = self._size(upload["Key"], upload["UploadId"])
-                yield Leftover(self._tree.shown(name), upload["UploadId"], upload.get("Initiated"), size, upload["Key"])
+                yield Leftover(
+                    self._fs.display_path(name), upload["UploadId"], upload.get("Initiated"), size, upload["Key"]
+                )
             if not page.get("IsTruncated"):
                 return
             markers = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
@@ -207,8 +210,8 @@ class _Uploads:
             return  # the upload ended in the meantime
 
     def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
-        with told_as_os_error(f"s3://{self._bucket}"):
-            response: dict[str, Any] = self._fs.call_s3(method, Bucket=self._bucket, **arguments)
+        with raise_os_errors(f"s3://{self._bucket}"):
+            response: dict[str, Any] = self._fs.fsspec.call_s3(method, Bucket=self._bucket, **arguments)
             return response
 
 

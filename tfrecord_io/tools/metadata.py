@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.errors import printable
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.record_reader import RecordFile
 from tfrecord_io.schema.type_names import logical_name
@@ -94,7 +94,7 @@ def read_metadata(
     ('embedded', ['n'], None)
     """
     sources = resolve_inputs(
-        path, storage_options=storage_options, filesystem=filesystem, allow_missing_shards=allow_missing_shards
+        path, StorageOptions(storage_options, filesystem), allow_missing_shards=allow_missing_shards
     )
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
@@ -114,5 +114,5 @@ def read_metadata(
 
 def _records(sources: Sequence[Source]) -> int | None:
     """The number of records, if manifests list all files."""
-    counts = [source.shard.file.records for source in sources if source.shard is not None]
+    counts = [source.shard.records for source in sources if source.shard is not None]
     return sum(counts) if len(counts) == len(sources) else None

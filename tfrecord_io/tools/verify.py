@@ -11,7 +11,7 @@ from tfrecord_io.engine.contract import Decoder, Fault, Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, TFRecordError, printable
 from tfrecord_io.format.kinds import RECORD_TYPES, Text
-from tfrecord_io.options import MAX_RECORD_BYTES
+from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions
 from tfrecord_io.read.record_reader import RecordFile
 from tfrecord_io.read.record_walk import Step, scan_step, walk
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -103,11 +103,7 @@ def verify(
     if record_type not in (*RECORD_TYPES, "bytes"):
         raise ValueError(f"record_type={record_type!r}: expected one of {', '.join(map(repr, RECORD_TYPES))}, 'bytes'")
     sources = resolve_inputs(
-        path,
-        storage_options=storage_options,
-        filesystem=filesystem,
-        allow_missing_shards=allow_missing_shards,
-        check_sizes=False,
+        path, StorageOptions(storage_options, filesystem), allow_missing_shards=allow_missing_shards, check_sizes=False
     )
     with SourcePrefetcher(sources) as prefetched:
         return VerifyReport(tuple(_check(source, record_type, compression, max_record_bytes) for source in prefetched))
@@ -144,9 +140,9 @@ def _manifest_error(source: Source, records: int) -> TFRecordError | None:
         buffer = memoryview(bytearray(_BUFFER_BYTES))
         while n := raw.readinto(buffer):
             crc, size = get_engine().crc32c(buffer[:n], crc), size + n
-        source.shard.refuse_count(records, source.path)
-        source.shard.refuse_size(size, source.path)
-        source.shard.refuse_checksum(crc, source.path)
+        source.shard.check_records(records, source.path)
+        source.shard.check_size(size, source.path)
+        source.shard.check_checksum(crc, source.path)
     except TFRecordError as error:
         return error
     finally:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tfrecord_io.compression import codec_for_path, get_codec
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.index.index_writer import IndexWriter
+from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -71,11 +71,10 @@ class FrameSink:
     def __init__(
         self,
         path: Any,
+        storage: StorageOptions = DEFAULT_STORAGE,
         *,
         compression: str | None = "infer",
         overwrite: bool | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-        filesystem: Any = None,
         write_index: bool = False,
         threads: int = 1,
         output: OutputFile | None = None,
@@ -89,9 +88,8 @@ class FrameSink:
         self.compression = None if codec is None else codec.name
         self._compressor = None if codec is None else codec.compressor(threads=threads)
         self._with_crc = output is not None
-        fsspec = {"storage_options": storage_options, "filesystem": filesystem}
-        self._index = IndexWriter(path, self.compression, **fsspec) if write_index else None
-        self.output = open_output(path, overwrite=overwrite, **fsspec) if output is None else output
+        self._index = IndexWriter(path, self.compression, storage) if write_index else None
+        self.output = open_output(path, storage, overwrite=overwrite) if output is None else output
         self.records = self.bytes = self.crc32c = 0
         self.closed = self._finished = False
 

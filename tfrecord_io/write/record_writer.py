@@ -12,6 +12,7 @@ from typing import Any, Self
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.resolve_output import resolve_output
 from tfrecord_io.storage.paths.shard_names import parse_spec
 from tfrecord_io.write.frame_sink import FrameSink
@@ -54,14 +55,10 @@ class RecordWriter:
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
     ) -> None:
-        _refuse_shards(path, storage_options, filesystem)
+        storage = StorageOptions(storage_options, filesystem)
+        _refuse_shards(path, storage)
         self._sink = FrameSink(
-            path,
-            compression=compression,
-            overwrite=overwrite,
-            storage_options=storage_options,
-            filesystem=filesystem,
-            threads=_COMPRESSION_THREADS,
+            path, storage, compression=compression, overwrite=overwrite, threads=_COMPRESSION_THREADS
         )
         self._engine = get_engine()
         self._buffer: list[bytes] = []
@@ -110,10 +107,10 @@ class RecordWriter:
             self._sink.discard()
 
 
-def _refuse_shards(path: Any, storage_options: Mapping[str, Any] | None, filesystem: Any) -> None:
+def _refuse_shards(path: Any, storage: StorageOptions) -> None:
     if not isinstance(path, str | os.PathLike) or parse_spec(os.fspath(path)) is None:
         return
-    if resolve_output(path, storage_options=storage_options, filesystem=filesystem).sharded:
+    if resolve_output(path, storage).sharded:
         raise ValueError(
             f"'{os.fspath(path)}' is a sharded dataset, but a RecordWriter writes one file: open one per shard"
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,9 +11,11 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.index.index_writer import refuse_compressed
+from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.paths.resolve_output import Output
-from tfrecord_io.storage.write.sharded_dataset import WrittenShard, open_sharded_dataset_writer
+from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
+from tfrecord_io.storage.write.sharded_dataset import WrittenShard
 from tfrecord_io.write.frame_sink import FrameSink, WrittenFile
 from tfrecord_io.write.shard_assignment import BySize, Contiguous, RoundRobin, ShardAssigner
 
@@ -25,10 +26,9 @@ class ShardedSink:
     def __init__(
         self,
         output: Output,
+        storage: StorageOptions = DEFAULT_STORAGE,
         *,
         overwrite: bool | None = None,
-        storage_options: Mapping[str, Any] | None = None,
-        filesystem: Any = None,
         write_index: bool = False,
         threads: int = 1,
     ) -> None:
@@ -41,16 +41,15 @@ class ShardedSink:
         self._prefix = b""
         self._shards: dict[int, FrameSink] = {}
         self._assigner = self._default_assigner()
-        fsspec: dict[str, Any] = {"storage_options": storage_options, "filesystem": filesystem}
         self._shard_options: dict[str, Any] = {
             "compression": output.compression,
             "write_index": write_index,
             "threads": threads,
-            **fsspec,
+            "storage": storage,
         }
         if write_index:
             refuse_compressed(output.compression)
-        self._dataset = open_sharded_dataset_writer(output, overwrite=overwrite, **fsspec)
+        self._dataset = open_sharded_dataset_writer(output, storage, overwrite=overwrite)
 
     def _default_assigner(self) -> ShardAssigner:
         if self._output.count is not None:

@@ -259,20 +259,18 @@ def write(data: Any, path: Any, options: WriteOptions) -> WriteReport:
 
 
 def _open_sink(path: Any, options: WriteOptions) -> Sink:
-    fsspec = {"storage_options": options.storage_options, "filesystem": options.filesystem}
     output = resolve_output(
         path,
+        options.storage,
         shards=options.shards,
         max_shard_bytes=options.max_shard_bytes,
         compression=options.compression,
-        storage_options=options.storage_options,
-        filesystem=options.filesystem,
     )
     sink_options: dict[str, Any] = {
         "overwrite": options.overwrite,
         "write_index": options.write_index,
         "threads": options.thread_count,
-        **fsspec,
+        "storage": options.storage,
     }
     if output.sharded:
         return ShardedSink(output, **sink_options)

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from tfrecord_io.storage.filesystem import errors as failures
-from tfrecord_io.storage.filesystem.errors import may_pass, pauses, replaced, to_os_error, told_as_os_error, tried_again
+from tfrecord_io.storage.filesystem.errors import (
+    is_transient,
+    pauses,
+    raise_os_errors,
+    replaced_error,
+    retry,
+    to_os_error,
+)
 
 
 class OfALibrary(Exception):
@@ -39,7 +46,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_what_may_pass_is_tried_again(error: Exception) -> None:
-    assert may_pass(error)
+    assert is_transient(error)
     calls = iter([error, error, None])
     seen = []
 
@@ -49,16 +56,23 @@ def test_what_may_pass_is_tried_again(error: Exception) -> None:
             raise raised
         return "done"
 
-    assert tried_again(call) == "done"
+    assert retry(call) == "done"
     assert len(seen) == 3
 
 
 @pytest.mark.parametrize(
     "error",
-    [PermissionError(), FileNotFoundError(), replaced("p"), OSError(errno.EINVAL, "x"), TypeError(), OfALibrary(403)],
+    [
+        PermissionError(),
+        FileNotFoundError(),
+        replaced_error("p"),
+        OSError(errno.EINVAL, "x"),
+        TypeError(),
+        OfALibrary(403),
+    ],
 )
 def test_what_will_not_pass_is_not(error: Exception) -> None:
-    assert not may_pass(error)
+    assert not is_transient(error)
     seen = []
 
     def call() -> None:
@@ -66,7 +80,7 @@ def test_what_will_not_pass_is_not(error: Exception) -> None:
         raise error
 
     with pytest.raises(type(error)):
-        tried_again(call)
+        retry(call)
     assert len(seen) == 1
 
 
@@ -101,10 +115,10 @@ def test_what_libraries_raise_is_told_as_an_oserror_with_the_path(
     assert text in str(told)
     assert told.__cause__ is error
     assert to_os_error(told, "other") is told
-    with pytest.raises(kind, match=text), told_as_os_error("s3://bucket/key"):
+    with pytest.raises(kind, match=text), raise_os_errors("s3://bucket/key"):
         raise error
 
 
 def test_mistakes_in_a_program_are_not_worded_anew() -> None:
-    with pytest.raises(TypeError, match="as it was"), told_as_os_error("p"):
+    with pytest.raises(TypeError, match="as it was"), raise_os_errors("p"):
         raise TypeError("as it was")

@@ -9,19 +9,20 @@ import pytest
 
 from servers import Bucket
 from tfrecord_io.errors import MissingDependencyError
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.write.atomic import open_output
 
 
 def found(bucket: Bucket, path: str, **kwargs: Any) -> list[str]:
-    return [s.path for s in resolve_inputs(bucket.url(path), storage_options=bucket.storage_options, **kwargs)]
+    return [s.path for s in resolve_inputs(bucket.url(path), StorageOptions(bucket.storage_options), **kwargs)]
 
 
 def test_path_forms(bucket: Bucket) -> None:
     names = [f"train-{i:05d}-of-00012" for i in range(12)]
     bucket.fs.pipe({f"{bucket.name}/d/{name}": b"x" for name in (*names, "train.json", "_SUCCESS", "sub/x.tfrecord")})
     for path in ("d", "d/", "d/train-*", "d/train@12", "d/train@*", "d/train-000{00..11}-of-00012"):
-        sources = resolve_inputs(bucket.url(path), storage_options=bucket.storage_options)
+        sources = resolve_inputs(bucket.url(path), StorageOptions(bucket.storage_options))
         assert [s.path for s in sources] == [bucket.url(f"d/{n}") for n in names], path
         assert {(s.size, s.local) for s in sources} == {(1, False)}
     with pytest.raises(FileNotFoundError) as caught:
@@ -57,7 +58,7 @@ def test_files_that_came_after_a_listing_are_found(bucket: Bucket) -> None:
         other.pipe_file(f"{bucket.name}/d/b{path[-1]}.tfrecord", b"x")
         assert len(found(bucket, path)) == before + 1
     other.pipe_file(f"{bucket.name}/d/a.tfrecord", b"longer")
-    (source,) = resolve_inputs(bucket.url("d/a.tfrecord"), storage_options=bucket.storage_options)
+    (source,) = resolve_inputs(bucket.url("d/a.tfrecord"), StorageOptions(bucket.storage_options))
     buffer = bytearray(10)
     assert source.open().readinto(memoryview(buffer)) == source.size == 6
 
@@ -65,11 +66,11 @@ def test_files_that_came_after_a_listing_are_found(bucket: Bucket) -> None:
 @pytest.mark.fault(24)
 def test_missing_buckets(bucket: Bucket) -> None:
     with pytest.raises(FileNotFoundError):
-        resolve_inputs(f"{bucket.protocol}://no-such-bucket-anywhere/a*", storage_options=bucket.storage_options)
+        resolve_inputs(f"{bucket.protocol}://no-such-bucket-anywhere/a*", StorageOptions(bucket.storage_options))
     if bucket.protocol == "s3":
         with (
             pytest.raises(OSError),
-            open_output("s3://no-such-bucket-anywhere/a", storage_options=bucket.storage_options) as out,
+            open_output("s3://no-such-bucket-anywhere/a", StorageOptions(bucket.storage_options)) as out,
         ):
             out.write(b"x")
 
@@ -80,7 +81,7 @@ def test_no_server_is_an_oserror(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("s3fs.S3FileSystem.retries", 1)
     options = {"anon": True, "endpoint_url": "http://127.0.0.1:9", "config_kwargs": {"retries": {"max_attempts": 0}}}
     with pytest.raises(OSError, match="connect") as caught:
-        resolve_inputs("s3://bucket/a", storage_options=options)
+        resolve_inputs("s3://bucket/a", StorageOptions(options))
     assert caught.value.filename == "s3://bucket/a"
 
 

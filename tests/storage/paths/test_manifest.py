@@ -151,9 +151,9 @@ def test_what_is_of_a_wrong_type_is_refused(bad: Any) -> None:
 def test_what_is_cut_nested_too_deep_or_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     text = json.dumps(document()).encode()
     for bad in (text[:-1], b"", b"[" * 100_000, b"\xff"):
-        with pytest.raises(CorruptRecordError, match="no JSON"):
+        with pytest.raises(CorruptRecordError, match="not JSON"):
             parse_manifest(bad, PATH)
-    monkeypatch.setattr(format_, "MAX_BYTES", len(text))
+    monkeypatch.setattr(format_, "MAX_MANIFEST_BYTES", len(text))
     assert parse_manifest(text, PATH) is not None
     with pytest.raises(CorruptRecordError, match="limit"):
         parse_manifest(text + b" ", PATH)

@@ -96,7 +96,7 @@ def test_the_last_files_of_a_family_without_a_count_are_missed(tmp_path: Path) -
 def test_a_file_of_another_size_is_named_on_every_read(dataset: Path, read: Any) -> None:
     (dataset / SHARDS[2]).write_bytes(framed(b""))
     for path in forms(dataset):
-        with pytest.raises(tfr.CorruptRecordError, match="the file has 16 bytes, and") as caught:
+        with pytest.raises(tfr.CorruptRecordError, match="the file has 16 bytes, but") as caught:
             read(path)
         assert (caught.value.path, caught.value.got) == (str(dataset / SHARDS[2]), 16)
     read(dataset / "train-0000[013]*")
@@ -121,7 +121,7 @@ def test_a_file_of_other_bytes_is_found_by_verify(dataset: Path) -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 def test_a_file_of_another_count_is_found_when_it_is_read(dataset: Path, threads: int) -> None:
     edit_files(dataset, records=4)
-    with pytest.raises(tfr.CorruptRecordError, match=r"the file has 3 records, and .* says 4 records") as caught:
+    with pytest.raises(tfr.CorruptRecordError, match=r"the file has 3 records, but .* states 4 records") as caught:
         tfr.read_table(dataset, threads=threads)
     assert caught.value.path == str(dataset / SHARDS[2])
     with tfr.open_reader(dataset, threads=threads) as reader, pytest.raises(tfr.CorruptRecordError):
@@ -224,7 +224,7 @@ def test_a_schema_in_the_manifest_that_cannot_be_used_does_no_harm(tmp_path: Pat
 def test_sources_of_a_dataset_pickle(dataset: Path) -> None:
     sources = resolve_inputs(dataset)
     again = pickle.loads(pickle.dumps(sources))
-    assert [s.shard.file for s in again] == [s.shard.file for s in sources]
+    assert [s.shard.crc32c for s in again] == [s.shard.crc32c for s in sources]
     assert again[3].open().readinto(bytearray(1)) == 1
 
 
@@ -233,7 +233,7 @@ def test_a_damaged_manifest_is_of_no_account_to_another_dataset(dataset: Path) -
     manifest(dataset).write_bytes(b"{")
     assert tfr.read_table(dataset / "test@2") == tfr.read_table(dataset / "te*") == TABLE
     for path in (dataset / "train@4", dataset / "t*", dataset / "train-00003*"):
-        with pytest.raises(tfr.CorruptRecordError, match="no JSON"):
+        with pytest.raises(tfr.CorruptRecordError, match="not JSON"):
             tfr.read_table(path)
 
 

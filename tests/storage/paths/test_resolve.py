@@ -13,6 +13,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io.errors import MissingDependencyError
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.shard_names import is_record_file, natural_key, parse_shard, parse_spec
 
@@ -158,7 +159,7 @@ def test_one_family_in_two_counts_is_refused(tree):
     tree.make(*shards("train", 2), *shards("train", 3))
     with pytest.raises(ValueError, match=r"train-\*-of-00002.*train-\*-of-00003"):
         tree.found("")
-    with pytest.raises(FileNotFoundError, match="there twice"):
+    with pytest.raises(FileNotFoundError, match="exists twice"):
         tree.found("train-*")
     assert tree.found("train@3") == shards("train", 3)
     with pytest.raises(ValueError, match="2 families"):
@@ -170,7 +171,7 @@ def test_sidecars_and_directories_never_match_a_glob(tree):
     assert tree.found("*") == ["a.tfrecord"]
     assert tree.found("a*") == ["a.tfrecord"]
     assert tree.found("_a*") == ["_a.tfrecord"]
-    with pytest.raises(FileNotFoundError, match="directories or no data"):
+    with pytest.raises(FileNotFoundError, match="directories or not data"):
         tree.found("*.index")
     assert tree.found("a.tfrecord.index") == ["a.tfrecord.index"]
 
@@ -194,7 +195,7 @@ def test_a_missing_shard_is_named(tree):
 
 def test_a_shard_that_is_there_twice_is_named(tree):
     tree.make(*shards("train", 2), "train-00001-of-00002.gz")
-    with pytest.raises(FileNotFoundError, match="shard 1 is there twice"):
+    with pytest.raises(FileNotFoundError, match="shard 1 exists twice"):
         tree.found("")
     assert len(tree.found("", allow_missing_shards=True)) == 3
 
@@ -354,15 +355,15 @@ def test_filesystems_of_fsspec_and_pyarrow(tree, tmp_path):
     from pyarrow import fs
 
     (tmp_path / "a.tfrecord").write_bytes(b"abc")
-    (source,) = resolve_inputs(str(tmp_path), filesystem=fs.LocalFileSystem())
+    (source,) = resolve_inputs(str(tmp_path), StorageOptions(filesystem=fs.LocalFileSystem()))
     buffer = bytearray(5)
     assert source.open().readinto(memoryview(buffer)) == 3
     assert source.size == 3
     tree.make("b.tfrec")
-    (source,) = resolve_inputs(f"{tree.root}/*.tfrec".removeprefix("memory://"), filesystem=tree.fs)
+    (source,) = resolve_inputs(f"{tree.root}/*.tfrec".removeprefix("memory://"), StorageOptions(filesystem=tree.fs))
     assert source.path == f"{tree.root}/b.tfrec"
     with pytest.raises(TypeError, match="filesystem= takes"):
-        resolve_inputs("x", filesystem=3)
+        resolve_inputs("x", StorageOptions(filesystem=3))
 
 
 def test_file_objects_are_read_from_where_they_stand_and_left_open(tmp_path):
@@ -400,7 +401,7 @@ def test_wrong_arguments_are_refused(tmp_path):
         with pytest.raises(TypeError, match=r"not (bytes|int|NoneType)"):
             resolve_inputs(path)
     with pytest.raises(ValueError, match="storage_options are for URLs"):
-        resolve_inputs("x", storage_options={"key": "a"})
+        resolve_inputs("x", StorageOptions({"key": "a"}))
     with pytest.raises(FileNotFoundError, match="empty list"):
         resolve_inputs([])
     with pytest.raises(ValueError, match="nonsense"):
@@ -429,6 +430,6 @@ def test_data_is_no_path(tmp_path, read):
     np.save(tmp_path / "x.npy", np.arange(3))
     with tfr.from_npy(tmp_path / "x.npy") as stream:
         for data in (stream, pa.table({"x": [1]})):
-            with pytest.raises(TypeError, match=r"this is data already, .* write_tfrecord takes it"):
+            with pytest.raises(TypeError, match=r"expected a path, got data .* write_tfrecord takes"):
                 read(data)
         assert stream.read_all().num_rows == 3

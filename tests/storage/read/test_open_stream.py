@@ -77,7 +77,7 @@ def test_a_wrong_compression_says_what_the_file_looks_like(tmp_path, codec, said
         return
     looks = f"{codec} data" if codec else "a plain TFRecord file"
     with pytest.raises(
-        CompressionError, match=f"{said!r} was said, but the file looks like {looks}; compression='infer'"
+        CompressionError, match=f"{said!r} was passed, but the file looks like {looks}; compression='infer'"
     ) as caught:
         read(path, said)
     assert (caught.value.path, caught.value.expected, caught.value.got) == (str(path), said, looks)

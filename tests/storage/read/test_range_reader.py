@@ -14,18 +14,19 @@ from hypothesis import strategies as st
 
 from records import framed
 from servers import Bucket, Web
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem import errors as failures
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read import range_reader as ranges
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.range_reader import RangeReader, Window
-from tfrecord_io.storage.read.range_requests import Fetch
+from tfrecord_io.storage.read.range_requests import RemoteObject
 
 MIB = 1 << 20
 
 
-class Memory(Fetch):
-    """Bytes that come by requests, which are counted; `script` says what goes wrong with the next ones."""
+class MemoryObject(RemoteObject):
+    """Bytes in memory, served by requests, which are recorded; `script` has the outcomes of the next ones."""
 
     together = 0  # requests, at most
 
@@ -37,10 +38,10 @@ class Memory(Fetch):
         self._loop = fsspec.asyn.get_loop()
         self._now = 0
 
-    def start(self, request: Any) -> Any:
+    def submit(self, request: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(request, self._loop)
 
-    async def range(self, begin: int, end: int) -> bytes:
+    async def read_range(self, begin: int, end: int) -> bytes:
         self.requests.append((begin, end))
         self._now += 1
         self.together = max(self.together, self._now)
@@ -55,7 +56,7 @@ class Memory(Fetch):
         finally:
             self._now -= 1
 
-    async def check(self) -> None:
+    async def check_unchanged(self) -> None:
         pass
 
 
@@ -88,9 +89,9 @@ def read(raw: Any, size: int) -> bytes:
     return bytes(buffer[:done])
 
 
-def reader_of(data: bytes, script: list[Any] | None = None, **kwargs: Any) -> tuple[RangeReader, Memory]:
-    fetch = Memory(data, script)
-    return RangeReader(fetch, len(data), "mem://file", **kwargs), fetch
+def reader_of(data: bytes, script: list[Any] | None = None, **kwargs: Any) -> tuple[RangeReader, MemoryObject]:
+    remote = MemoryObject(data, script)
+    return RangeReader(remote, len(data), "mem://file", **kwargs), remote
 
 
 steps = st.lists(st.tuples(st.booleans(), st.integers(0, 400)), max_size=20)
@@ -125,9 +126,9 @@ def test_reads_and_seeks_give_the_bytes_of_the_file(
 
 @pytest.mark.fault(62)
 def test_a_short_body_is_gone_on_with_where_it_ended(small: None) -> None:
-    reader, fetch = reader_of(bytes(range(10)), [4, ConnectionResetError(), 3])
+    reader, remote = reader_of(bytes(range(10)), [4, ConnectionResetError(), 3])
     assert read(reader, 20) == bytes(range(10))
-    assert fetch.requests == [(0, 10), (4, 10), (4, 10), (7, 10)]
+    assert remote.requests == [(0, 10), (4, 10), (4, 10), (7, 10)]
 
 
 @pytest.mark.fault(61)
@@ -136,7 +137,7 @@ def test_a_short_body_is_gone_on_with_where_it_ended(small: None) -> None:
     "error", [OSError(5, "Input/output error"), ConnectionResetError(), RuntimeError("of some library"), 0]
 )
 def test_what_does_not_pass_is_an_oserror_behind_the_bytes_before_it_and_never_the_end(small: None, error: Any) -> None:
-    reader, fetch = reader_of(bytes(100), [10, None, 4, *([error] * 1000)], window=None)
+    reader, remote = reader_of(bytes(100), [10, None, 4, *([error] * 1000)], window=None)
     got = bytearray()
     with pytest.raises(OSError, match="tried 5 times") as caught:  # noqa: PT012
         while piece := read(reader, 1):
@@ -144,61 +145,61 @@ def test_what_does_not_pass_is_an_oserror_behind_the_bytes_before_it_and_never_t
     assert caught.value.filename == "mem://file"
     assert len(got) < 100
     assert bytes(got) == bytes(len(got))
-    requests = len(fetch.requests)
+    requests = len(remote.requests)
     with pytest.raises(OSError, match="tried 5 times"):
         read(reader, 1)
-    assert len(fetch.requests) == requests
+    assert len(remote.requests) == requests
     reader.close()
 
 
 def test_what_will_not_pass_is_not_tried_again(small: None) -> None:
     for error in (PermissionError("Forbidden"), FileNotFoundError("gone"), OSError(22, "Invalid range")):
-        reader, fetch = reader_of(bytes(5), [error])
+        reader, remote = reader_of(bytes(5), [error])
         with pytest.raises(OSError, match=str(error.args[-1])) as caught:
             read(reader, 5)
         assert caught.value.filename == "mem://file"
-        assert len(fetch.requests) == 1
+        assert len(remote.requests) == 1
 
 
 def test_a_look_at_the_start_asks_for_one_range(small: None) -> None:
-    reader, fetch = reader_of(bytes(1000))
+    reader, remote = reader_of(bytes(1000))
     read(reader, 3)
     read(reader, 7)
-    assert fetch.requests == [(0, 10)]
+    assert remote.requests == [(0, 10)]
     reader.seek(500)
     read(reader, 3)
-    assert fetch.requests == [(0, 10), (500, 510)]
+    assert remote.requests == [(0, 10), (500, 510)]
     reader.seek(700)
     read(reader, 30)  # as much as the buffer takes, in one request
-    assert fetch.requests[2:] == [(700, 730)]
+    assert remote.requests[2:] == [(700, 730)]
     reader.close()
 
 
 def test_reading_on_asks_for_more_and_larger_ranges_at_a_time_within_bounds(small: None) -> None:
-    reader, fetch = reader_of(bytes(5000))
+    reader, remote = reader_of(bytes(5000))
     assert read(reader, 5000) == bytes(5000)
-    assert max(end - begin for begin, end in fetch.requests) == 40
-    assert fetch.together > 2
-    assert reader._window._count == reader._window._bytes == 0
+    assert max(end - begin for begin, end in remote.requests) == 40
+    assert remote.together > 2
+    assert reader._window._ranges == reader._window._bytes == 0
 
 
 def test_what_is_asked_for_ahead_is_bounded(small: None) -> None:
-    reader, fetch = reader_of(bytes(5000))
+    reader, remote = reader_of(bytes(5000))
     asked = 0
     for at in range(5000):
         assert read(reader, 1) == b"\0"
-        asked = max(asked, max(end for _, end in list(fetch.requests)) - at)
+        asked = max(asked, max(end for _, end in list(remote.requests)) - at)
     assert asked <= 200 + 40  # the most, and a range that is being used up
 
 
 def test_going_back_to_the_start_asks_for_nothing_anew(small: None) -> None:
     data = bytes(range(200))
-    reader, fetch = reader_of(data)
+    reader, remote = reader_of(data)
     read(reader, 35)
     reader.seek(0)
-    asked = len(fetch.requests)
+    asked = len(remote.requests)
     assert read(reader, 35) == data[:35]
-    assert len(fetch.requests) == asked
+    assert len(remote.requests) == asked
     assert read(reader, 200) == data[35:]
     reader.seek(0)
     assert read(reader, 200) == data
@@ -219,7 +220,7 @@ def test_closing_ends_the_waiting_of_another_thread() -> None:
     thread = threading.Thread(target=wait)
     thread.start()
     begun.wait()
-    while not reader._held:
+    while not reader._pending:
         pass
     reader.close()
     thread.join(5)
@@ -228,20 +229,20 @@ def test_closing_ends_the_waiting_of_another_thread() -> None:
 
 
 def test_files_read_one_after_the_other_are_asked_for_side_by_side(small: None) -> None:
-    fetches = [Memory(bytes([i]) * (i % 30)) for i in range(60)]
+    remotes = [MemoryObject(bytes([i]) * (i % 30)) for i in range(60)]
     window: Any = None
 
     def more() -> Iterator[RangeReader]:
-        for fetch in fetches:
-            yield RangeReader(fetch, len(fetch.data), "mem://file", window)
+        for remote in remotes:
+            yield RangeReader(remote, len(remote.data), "mem://file", window)
 
     window = Window(more(), stream=True)
     readers = []
     while (reader := window.next_reader()) is not None and len(readers) < 1:
         readers.append(reader)
-    assert read(readers[0], 100) == fetches[0].data
-    assert read(reader, 100) == fetches[1].data
-    assert window._count > 2
+    assert read(readers[0], 100) == remotes[0].data
+    assert read(reader, 100) == remotes[1].data
+    assert window._ranges > 2
 
 
 # ---- on servers
@@ -305,7 +306,7 @@ def test_an_object_replaced_while_it_is_read_is_an_error(
     options = where.storage_options if isinstance(where, Bucket) else None
     for after in (b"y" * 5000, b"y" * 400, b"y" * 6000):
         put(b"x" * 5000)
-        with SourcePrefetcher(resolve_inputs(where.url("a"), storage_options=options), stream=False) as upcoming:
+        with SourcePrefetcher(resolve_inputs(where.url("a"), StorageOptions(options)), stream=False) as upcoming:
             raw = next(upcoming).open()
             read(raw, 10)
             put(after)
@@ -317,7 +318,7 @@ def test_an_object_replaced_while_it_is_read_is_an_error(
 @pytest.mark.fault(23)
 def test_requests_to_gcs_name_the_generation(gcs: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     gcs.fs.pipe_file(gcs.url("a"), bytes(100))
-    (source,) = resolve_inputs(gcs.url("a"), storage_options=gcs.storage_options)
+    (source,) = resolve_inputs(gcs.url("a"), StorageOptions(gcs.storage_options))
     generation = gcs.fs.info(gcs.url("a"))["generation"]
     asked: list[Any] = []
 
@@ -327,7 +328,7 @@ def test_requests_to_gcs_name_the_generation(gcs: Bucket, monkeypatch: pytest.Mo
             raise FileNotFoundError(name)  # what the real one says of a generation that is no more
         return bytes(end - start)
 
-    monkeypatch.setattr(source._fs, "_cat_file", cat_file)
+    monkeypatch.setattr(source._fsspec, "_cat_file", cat_file)
     monkeypatch.setattr(ranges, "_FIRST_BYTES", 10)
     raw = source.open()
     read(raw, 5)
@@ -339,11 +340,11 @@ def test_requests_to_gcs_name_the_generation(gcs: Bucket, monkeypatch: pytest.Mo
 @pytest.mark.fault(23)
 def test_a_filesystem_without_versions_is_asked_again_at_the_end(s3: Bucket, small: None) -> None:
     s3.fs.pipe_file(s3.url("a"), b"x" * 100)
-    (source,) = resolve_inputs(s3.url("a"), storage_options=s3.storage_options)
-    fetch = Fetch(s3.fs, f"{s3.name}/a", source._info or {}, source.path)
-    raw = RangeReader(fetch, 100, source.path)
+    (source,) = resolve_inputs(s3.url("a"), StorageOptions(s3.storage_options))
+    remote = RemoteObject(s3.fs, f"{s3.name}/a", source._info or {}, source.path)
+    raw = RangeReader(remote, 100, source.path)
     assert read(raw, 101) == b"x" * 100
-    raw = RangeReader(fetch, 100, source.path)
+    raw = RangeReader(remote, 100, source.path)
     read(raw, 100)
     s3.fs.pipe_file(s3.url("a"), b"y" * 100)
     with pytest.raises(OSError, match="replaced or deleted"):

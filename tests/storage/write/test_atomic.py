@@ -15,6 +15,7 @@ import fsspec
 import numpy as np
 import pytest
 
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.write import atomic_local as commit_local
 from tfrecord_io.storage.write.atomic import open_output
@@ -405,7 +406,7 @@ def test_in_memory_filesystems_publish_at_commit_only():
         raise RuntimeError
     with pytest.raises(FileExistsError):
         open_output("memory://box/a", overwrite=False)
-    write("/box/b", b"two", filesystem=fs, overwrite=False)
+    write("/box/b", b"two", storage=StorageOptions(filesystem=fs), overwrite=False)
     assert {k: bytes(v.getbuffer()) for k, v in fs.store.items()} == {"/box/a": b"one", "/box/b": b"two"}
     fs.store.clear()
 
@@ -413,11 +414,11 @@ def test_in_memory_filesystems_publish_at_commit_only():
 def test_pyarrow_filesystems_publish_at_commit_only(target):
     from pyarrow import fs
 
-    with pytest.raises(RuntimeError), open_output(str(target), filesystem=fs.LocalFileSystem()) as out:  # noqa: PT012
+    with pytest.raises(RuntimeError), open_output(str(target), StorageOptions(filesystem=fs.LocalFileSystem())) as out:  # noqa: PT012
         out.write(b"half")
         raise RuntimeError
     assert target.read_bytes() == b"old"
     assert names(target.parent) == ["a.tfrecord"]
-    write(str(target), b"new", filesystem=fs.LocalFileSystem())
+    write(str(target), b"new", storage=StorageOptions(filesystem=fs.LocalFileSystem()))
     assert target.read_bytes() == b"new"
     assert names(target.parent) == ["a.tfrecord"]

@@ -12,6 +12,7 @@ import pytest
 
 from chaos import Chaos
 from servers import Bucket
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem import errors as failures
 from tfrecord_io.storage.write import atomic_remote as commit_remote
 from tfrecord_io.storage.write import atomic_s3 as commit_s3
@@ -45,7 +46,7 @@ def write(url: str, data: bytes, **kwargs: Any) -> None:
 @pytest.mark.parametrize("overwrite", [None, False])
 def test_what_is_written_is_there_at_the_end(bucket: Bucket, data: bytes, overwrite: bool | None) -> None:
     url = bucket.url("dir/a.tfrecord")
-    with open_output(url, storage_options=bucket.storage_options, overwrite=overwrite) as out:
+    with open_output(url, StorageOptions(bucket.storage_options), overwrite=overwrite) as out:
         for i in range(0, len(data), 1 << 20):
             out.write(data[i : i + (1 << 20)])
         assert not bucket.names()
@@ -63,7 +64,7 @@ def test_an_exception_in_the_block_publishes_nothing_and_leaves_no_upload(
     s3: Bucket, data: bytes, error: type[BaseException]
 ) -> None:
     s3.fs.pipe_file(s3.url("a"), b"old")
-    with pytest.raises(error), open_output(s3.url("a"), storage_options=s3.storage_options) as out:  # noqa: PT012
+    with pytest.raises(error), open_output(s3.url("a"), StorageOptions(s3.storage_options)) as out:  # noqa: PT012
         out.write(data)
         raise error
     del out
@@ -85,7 +86,7 @@ def test_an_exception_in_the_block_ends_the_upload_to_gcs(gcs: Bucket, monkeypat
         return real(method, path, *arguments, **kwargs)
 
     monkeypatch.setattr(gcs.fs, "call", call)
-    with pytest.raises(RuntimeError), open_output(gcs.url("a"), storage_options=gcs.storage_options) as out:  # noqa: PT012
+    with pytest.raises(RuntimeError), open_output(gcs.url("a"), StorageOptions(gcs.storage_options)) as out:  # noqa: PT012
         out.write(BIG)
         raise RuntimeError
     assert len(ended) == 1
@@ -95,7 +96,7 @@ def test_an_exception_in_the_block_ends_the_upload_to_gcs(gcs: Bucket, monkeypat
 
 @pytest.mark.fault(69)
 def test_an_output_that_is_forgotten_leaves_no_upload(s3: Bucket) -> None:
-    out = open_output(s3.url("a"), storage_options=s3.storage_options)
+    out = open_output(s3.url("a"), StorageOptions(s3.storage_options))
     out.write(BIG)
     assert len(s3.uploads()) == 1
     del out
@@ -110,7 +111,7 @@ def test_an_output_that_is_forgotten_leaves_no_upload(s3: Bucket) -> None:
 def test_an_upload_that_is_interrupted_before_its_id_came_is_ended(
     s3: Bucket, monkeypatch: pytest.MonkeyPatch, late: bool
 ) -> None:
-    monkeypatch.setattr(commit_s3, "_PATIENCE", 0.0 if late else 10.0)
+    monkeypatch.setattr(commit_s3, "_ID_TIMEOUT", 0.0 if late else 10.0)
     real = s3.fs._call_s3
     asked = threading.Event()
 
@@ -122,11 +123,11 @@ def test_an_upload_that_is_interrupted_before_its_id_came_is_ended(
         return answer
 
     monkeypatch.setattr(s3.fs, "_call_s3", call)
-    start = S3Output._start
+    start = S3Output._submit
 
     def interrupted_start(self: S3Output, request: Any) -> Any:
         future = start(self, request)
-        if request.__name__ == "_begin":
+        if request.__name__ == "_create":
 
             def result(timeout: float | None = None) -> None:
                 del future.result
@@ -136,8 +137,8 @@ def test_an_upload_that_is_interrupted_before_its_id_came_is_ended(
             future.result = result  # type: ignore[method-assign]
         return future
 
-    monkeypatch.setattr(S3Output, "_start", interrupted_start)
-    with pytest.raises(KeyboardInterrupt), open_output(s3.url("a"), storage_options=s3.storage_options) as out:
+    monkeypatch.setattr(S3Output, "_submit", interrupted_start)
+    with pytest.raises(KeyboardInterrupt), open_output(s3.url("a"), StorageOptions(s3.storage_options)) as out:
         out.write(BIG)
     assert wait_for(lambda: not s3.uploads())
     assert not s3.names()
@@ -147,7 +148,7 @@ def test_an_upload_that_is_interrupted_before_its_id_came_is_ended(
 @CONTENTS
 def test_overwrite_false_refuses_a_file_that_came_meanwhile(s3: Bucket, data: bytes) -> None:
     url = s3.url("a")
-    out = open_output(url, storage_options=s3.storage_options, overwrite=False)
+    out = open_output(url, StorageOptions(s3.storage_options), overwrite=False)
     out.write(data)
     s3.fs.pipe_file(url, b"theirs")
     with pytest.raises(FileExistsError, match="overwrite=True") as caught:
@@ -156,8 +157,8 @@ def test_overwrite_false_refuses_a_file_that_came_meanwhile(s3: Bucket, data: by
     assert s3.fs.cat_file(url) == b"theirs"
     assert not s3.uploads()
     with pytest.raises(FileExistsError):
-        open_output(url, storage_options=s3.storage_options, overwrite=False)
-    write(url, b"new", storage_options=s3.storage_options)
+        open_output(url, StorageOptions(s3.storage_options), overwrite=False)
+    write(url, b"new", storage=StorageOptions(s3.storage_options))
     assert s3.fs.cat_file(url) == b"new"
 
 
@@ -173,7 +174,7 @@ def test_overwrite_false_refuses_where_the_server_knows_no_conditions(
         return await real(method, *arguments, **kwargs)
 
     monkeypatch.setattr(s3.fs, "_call_s3", call)
-    out = open_output(s3.url("a"), storage_options=s3.storage_options, overwrite=False)
+    out = open_output(s3.url("a"), StorageOptions(s3.storage_options), overwrite=False)
     out.write(data)
     s3.fs.pipe_file(s3.url("a"), b"theirs")
     with pytest.raises(FileExistsError):
@@ -193,7 +194,7 @@ def test_overwrite_false_asks_gcs_for_generation_0(gcs: Bucket, data: bytes, mon
         return await real(method, path, *arguments, **kwargs)
 
     monkeypatch.setattr(gcs.fs, "_call", call)
-    write(gcs.url("a"), data, storage_options=gcs.storage_options, overwrite=False)
+    write(gcs.url("a"), data, storage=StorageOptions(gcs.storage_options), overwrite=False)
     assert any(method == "POST" and condition in (0, "0", True) for method, condition in asked)
 
     async def refuse(method: str, path: str, *arguments: Any, **kwargs: Any) -> Any:
@@ -202,7 +203,7 @@ def test_overwrite_false_asks_gcs_for_generation_0(gcs: Bucket, data: bytes, mon
         return await real(method, path, *arguments, **kwargs)
 
     with pytest.raises(FileExistsError, match="overwrite=True") as caught:  # noqa: PT012
-        out = open_output(gcs.url("b"), storage_options=gcs.storage_options, overwrite=False)
+        out = open_output(gcs.url("b"), StorageOptions(gcs.storage_options), overwrite=False)
         monkeypatch.setattr(gcs.fs, "_call", refuse)
         monkeypatch.setattr(gcs.fs, "call", lambda *a, **k: (_ for _ in ()).throw(FileExistsError("412")))
         out.write(b"x")
@@ -218,7 +219,7 @@ def test_of_many_writers_one_wins_whole(s3: Bucket, overwrite: bool | None, size
     barrier = threading.Barrier(4)
 
     def work(i: int) -> None:
-        out = open_output(s3.url("a"), storage_options=s3.storage_options, overwrite=overwrite)
+        out = open_output(s3.url("a"), StorageOptions(s3.storage_options), overwrite=overwrite)
         out.write(bytes([i]) * size)
         barrier.wait()
         try:
@@ -248,7 +249,7 @@ def test_a_full_store_leaves_the_target_and_no_upload(s3: Bucket, chaos: Chaos, 
     options = {**s3.storage_options, "endpoint_url": chaos.endpoint, "config_kwargs": {"retries": {"max_attempts": 0}}}
     chaos.full = True
     with pytest.raises(OSError, match="The store is full") as caught:
-        write(s3.url("a"), data, storage_options=options)
+        write(s3.url("a"), data, storage=StorageOptions(options))
     assert caught.value.filename == s3.url("a")
     assert s3.fs.cat_file(s3.url("a")) == b"old"
     assert not s3.uploads()
@@ -271,7 +272,7 @@ def test_an_answer_that_was_lost_is_no_failure(
         return answer
 
     monkeypatch.setattr(s3.fs, "_call_s3", call)
-    write(s3.url("a"), data, storage_options=s3.storage_options, overwrite=overwrite)
+    write(s3.url("a"), data, storage=StorageOptions(s3.storage_options), overwrite=overwrite)
     assert len(lost) == 1
     monkeypatch.undo()
     assert s3.fs.cat_file(s3.url("a")) == data
@@ -295,7 +296,7 @@ def test_parts_travel_side_by_side_and_few_enough(s3: Bucket, monkeypatch: pytes
             now.pop()
 
     monkeypatch.setattr(s3.fs, "_call_s3", call)
-    write(s3.url("a"), BIG * 4, storage_options=s3.storage_options)
+    write(s3.url("a"), BIG * 4, storage=StorageOptions(s3.storage_options))
     assert 10 << 20 <= max(most) <= 20 << 20
     assert s3.fs.cat_file(s3.url("a")) == BIG * 4
 

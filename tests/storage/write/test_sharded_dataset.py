@@ -89,7 +89,7 @@ def test_a_failing_commit_leaves_the_old_dataset_or_the_new(
             if found == {0}:
                 assert content(dataset) == before
             else:
-                assert "published all the same" in notes[0]
+                assert "published nevertheless" in notes[0]
                 tfr.write_tfrecord(table(0), dataset / "train@3", overwrite=True)
                 assert sorted(content(dataset)) == sorted(before)
                 before = content(dataset)
@@ -125,16 +125,16 @@ def test_a_filesystem_without_locks_says_that_there_was_another_writer(
     monkeypatch.setattr(
         publish_local.fcntl, "flock", lambda *a: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks here"))
     )
-    real = publish_local.LocalShardedDatasetWriter._give_name
+    real = publish_local.LocalShardedDatasetWriter._rename
     left = [step]
 
-    def give_name(self: Any, staged: str, name: str) -> None:
+    def rename(self: Any, staged: str, name: str) -> None:
         real(self, staged, name)
         left[0] -= 1
         if left[0] == -1:
             tfr.write_tfrecord(table(2), dataset / "train@3", overwrite=True)
 
-    monkeypatch.setattr(publish_local.LocalShardedDatasetWriter, "_give_name", give_name)
+    monkeypatch.setattr(publish_local.LocalShardedDatasetWriter, "_rename", rename)
     with pytest.raises(OSError, match="another writer has written this dataset at the same time"):
         tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True)
     assert values(dataset) == {2}
@@ -265,8 +265,8 @@ def test_random_access_finds_the_dataset_of_a_writer_that_was_killed_before_it_g
 ) -> None:
     code = f"""
         import os, pyarrow as pa, tfrecord_io as tfr
-        from tfrecord_io.storage.write.sharded_dataset_local import LocalPublication
-        LocalPublication._give_name = lambda self, staged, name: os._exit(9)
+        from tfrecord_io.storage.write.sharded_dataset_local import LocalShardedDatasetWriter
+        LocalShardedDatasetWriter._rename = lambda self, staged, name: os._exit(9)
         tfr.write_tfrecord(pa.table({{"n": [1001] * 60}}), {str(dataset / target)!r}, overwrite=True)
     """
     assert subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False).returncode == 9
@@ -283,6 +283,6 @@ def test_a_file_where_the_directory_should_be_is_named(tmp_path: Path, below: st
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to("gone")
     for name in ("file", "link"):
-        with pytest.raises(NotADirectoryError, match=f"no directory.*{name}'"):
+        with pytest.raises(NotADirectoryError, match=f"expected a directory.*{name}'"):
             tfr.write_tfrecord(table(1), f"{tmp_path}/{name}/{below}train@2", overwrite=True)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "link"]

@@ -135,7 +135,7 @@ def test_a_writer_that_dies_leaves_the_old_the_new_or_what_is_refused(
 
     monkeypatch.setattr(OutputFile, "commit", commit)
     monkeypatch.setattr(
-        "tfrecord_io.storage.write.sharded_dataset_remote.RemotePublication._take_back", lambda *a: None
+        "tfrecord_io.storage.write.sharded_dataset_remote.RemoteShardedDatasetWriter._roll_back", lambda *a: None
     )
     with pytest.raises(SystemExit):
         tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)

@@ -11,11 +11,12 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.errors import CorruptRecordError, SchemaError
+from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.composite import VALUES, Composite
 from tfrecord_io.schema.field import CONTEXT, Field, check_unique
 from tfrecord_io.schema.formats.tfds_features import TfdsLeaf, leaves_of
 from tfrecord_io.schema.type_names import type_name
-from tfrecord_io.storage.paths.folders import Folder
+from tfrecord_io.storage.paths.plain_files import Directory
 
 FEATURES = "features.json"
 INFO = "dataset_info.json"
@@ -34,11 +35,11 @@ def from_tfds(
     """The fields of a dataset that TFDS wrote; see `Schema.from_tfds`."""
     if class_labels not in CLASS_LABELS:
         raise ValueError(f"class_labels={class_labels!r}: expected one of {', '.join(CLASS_LABELS)}")
-    folder = Folder(_directory(path), storage_options, filesystem)
+    folder = Directory(_directory(path), StorageOptions(storage_options, filesystem))
     text = folder.read(FEATURES)
     if text is None:
         raise FileNotFoundError(
-            2, "no features.json, which TFDS writes next to a dataset's files", folder.shown(FEATURES)
+            2, "no features.json, which TFDS writes next to a dataset's files", folder.display_path(FEATURES)
         )
     try:
         leaves = leaves_of(json.loads(text))
@@ -46,15 +47,15 @@ def from_tfds(
         check_unique(fields)
         return fields
     except SchemaError as error:
-        error.path = folder.shown(FEATURES)
+        error.path = folder.display_path(FEATURES)
         raise
     except (ValueError, RecursionError) as error:
-        raise SchemaError(f"it is not valid JSON ({type(error).__name__})", path=folder.shown(FEATURES)) from error
+        raise SchemaError(
+            f"it is not valid JSON ({type(error).__name__})", path=folder.display_path(FEATURES)
+        ) from error
 
 
-def shard_lengths(
-    path: str | os.PathLike[str], *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None
-) -> dict[str, int]:
+def shard_lengths(path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> dict[str, int]:
     """The number of records of each file of a TFDS dataset by name, from ``dataset_info.json``; empty if there is none.
 
     Raises
@@ -62,7 +63,7 @@ def shard_lengths(
     SchemaError
         The file is damaged.
     """
-    folder = Folder(_directory(path), storage_options, filesystem)
+    folder = Directory(_directory(path), storage)
     text = folder.read(INFO)
     if text is None:
         return {}
@@ -76,15 +77,11 @@ def shard_lengths(
         return records
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         reason = f"it is not a dataset_info.json of TFDS ({type(error).__name__}: {error})"
-        raise SchemaError(reason, path=folder.shown(INFO)) from error
+        raise SchemaError(reason, path=folder.display_path(INFO)) from error
 
 
 def check_shards(
-    path: str | os.PathLike[str],
-    counts: Mapping[str, int],
-    *,
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    path: str | os.PathLike[str], counts: Mapping[str, int], storage: StorageOptions = DEFAULT_STORAGE
 ) -> None:
     """Compare numbers of records with those of ``dataset_info.json``; files that it does not name are ignored.
 
@@ -102,7 +99,7 @@ def check_shards(
     SchemaError
         ``dataset_info.json`` is damaged.
     """
-    lengths = shard_lengths(path, storage_options=storage_options, filesystem=filesystem)
+    lengths = shard_lengths(path, storage)
     for file, count in counts.items():
         expected = lengths.get(file.replace(os.sep, "/").rpartition("/")[2], count)
         if count != expected:
@@ -137,7 +134,7 @@ def _file_name(info: Mapping[str, Any], split: Mapping[str, Any], index: int, co
     return str(name).rpartition("/")[2]
 
 
-def _labels(folder: Folder, leaf: TfdsLeaf) -> list[str] | None:
+def _labels(folder: Directory, leaf: TfdsLeaf) -> list[str] | None:
     """The names of a ClassLabel: the non-blank lines of its file (class_label_feature.py)."""
     text = None if leaf.labels is None else folder.read(f"{leaf.labels}.labels.txt")
     return None if text is None else [line.strip() for line in text.decode().split("\n") if line.strip()]

@@ -37,6 +37,7 @@ from google.protobuf.message import DecodeError as ProtobufError
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.schema.composite import composite_of
 from tfrecord_io.schema.field import Field, check_unique
 from tfrecord_io.schema.formats.json import to_json
@@ -44,7 +45,7 @@ from tfrecord_io.schema.formats.tfx_messages import STRUCT, SchemaMessage
 from tfrecord_io.schema.formats.tfx_read import SEQUENCE, TAG, TfxSchemaReader
 from tfrecord_io.schema.formats.tfx_write import feature_message, representation_of
 from tfrecord_io.schema.leaf import FEATURE_LIST
-from tfrecord_io.storage.paths.folders import Folder
+from tfrecord_io.storage.paths.plain_files import Directory
 
 _BINARY_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r"))  # in a message's tags and lengths, never in its text
 
@@ -64,7 +65,7 @@ def from_tfx(
         content = source.encode()
     else:
         path = os.fspath(source)
-        content = _read(path, storage_options, filesystem)
+        content = _read(path, StorageOptions(storage_options, filesystem))
     try:
         fields = TfxSchemaReader(_parsed(content), tensor_representation_group).fields()
         check_unique(fields)
@@ -74,9 +75,9 @@ def from_tfx(
         raise
 
 
-def _read(path: str, storage_options: Mapping[str, Any] | None, filesystem: Any) -> bytes:
+def _read(path: str, storage: StorageOptions) -> bytes:
     head, _, name = path.replace(os.sep, "/").rpartition("/")
-    content = Folder(head or ("/" if path.startswith("/") else "."), storage_options, filesystem).read(name)
+    content = Directory(head or ("/" if path.startswith("/") else "."), storage).read(name)
     if content is None:
         raise FileNotFoundError(2, "no such file", path)
     return content

@@ -1,4 +1,4 @@
-"""Where files are that fsspec reaches."""
+"""Files of an fsspec filesystem."""
 
 from __future__ import annotations
 
@@ -9,109 +9,120 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tfrecord_io.storage.filesystem.errors import to_os_error, told_as_os_error, tried_again
-from tfrecord_io.storage.filesystem.local import Entry, lists, literal_prefix
+from tfrecord_io.storage.filesystem.base import Entry, literal_prefix
+from tfrecord_io.storage.filesystem.errors import raise_os_errors, retry, to_os_error
 
-_LISTING_PAYS = 64  # so many names in one directory are looked up by listing it
-_TOGETHER = 16  # names that are looked up at the same time
+_LISTING_PAYS = 64  # names in one directory from which on listing it is cheaper than looking up each
+_MOST_LOOKUPS = 16  # at the same time
 _ABSENT_STATUS = (404, 410)
+_WEB = ("http", "https")
 
 
 @dataclass(frozen=True, slots=True)
 class FsspecFileSystem:
-    """Files of an fsspec filesystem. Its listings may be old ones: they are fetched anew."""
+    """Files of an fsspec filesystem; see `FileSystem`. Cached listings are invalidated before each use."""
 
-    fs: Any
+    fsspec: Any
 
     @property
-    def lists(self) -> bool:
-        return lists(self.fs)
+    def can_list(self) -> bool:
+        return can_list(self.fsspec)
 
     def entry(self, name: str) -> Entry | None:
-        self.fs.invalidate_cache(self.fs._parent(name))
+        self.fsspec.invalidate_cache(self.fsspec._parent(name))
         return self._entry(name)
 
     def _entry(self, name: str) -> Entry | None:
-        with told_as_os_error(self.shown(name)):
+        with raise_os_errors(self.display_path(name)):
             try:
-                return _from_info(tried_again(lambda: self.fs.info(name)))
+                return _from_info(retry(lambda: self.fsspec.info(name)))
             except (FileNotFoundError, NotADirectoryError) as error:
-                self._refuse_no_answer(name, error)
+                self._check_absent(name, error)
                 return None
 
-    def _refuse_no_answer(self, name: str, error: OSError) -> None:
-        """Raise OSError where a web server said something else than that there is no such file."""
+    def _check_absent(self, name: str, error: OSError) -> None:
+        """Raise OSError if a web server failed in another way than reporting the file as absent."""
         cause = error.__cause__
-        if self.lists or not isinstance(cause, Exception) or getattr(cause, "status", None) in _ABSENT_STATUS:
+        if self.can_list or not isinstance(cause, Exception) or getattr(cause, "status", None) in _ABSENT_STATUS:
             return
-        raise to_os_error(cause, self.shown(name)) from error
+        raise to_os_error(cause, self.display_path(name)) from error
 
     def entries(self, names: Sequence[str]) -> list[Entry | None]:
         """Look up many names: by a listing where very many are in one directory, else several at a time."""
-        parents = Counter(self.fs._parent(name) for name in names)
-        known: dict[str, Entry] = {}
+        parents = Counter(self.fsspec._parent(name) for name in names)
+        listed: dict[str, Entry] = {}
         for parent, count in parents.items():
-            self.fs.invalidate_cache(parent)
-            if count >= _LISTING_PAYS and self.lists:
-                with suppress(OSError, NotImplementedError):  # a server that cannot list can still answer for each name
-                    known.update({e.name: e for e in self.listing(parent)})
-        unknown = [name for name in names if name not in known]
-        found = dict(zip(unknown, self._each(unknown), strict=True))
-        return [known.get(name) or found.get(name) for name in names]
+            self.fsspec.invalidate_cache(parent)
+            if count >= _LISTING_PAYS and self.can_list:
+                with suppress(OSError, NotImplementedError):  # without permission to list, single look-ups may work
+                    listed.update({entry.name: entry for entry in self.listing(parent)})
+        unlisted = [name for name in names if name not in listed]
+        looked_up = dict(zip(unlisted, self._look_up(unlisted), strict=True))
+        return [listed.get(name) or looked_up.get(name) for name in names]
 
-    def _each(self, names: list[str]) -> list[Entry | None]:
-        import asyncio  # as slow to import as fsspec, and needed by remote files alone
+    def _look_up(self, names: list[str]) -> list[Entry | None]:
+        import asyncio  # as slow to import as fsspec, and only needed for remote files
 
         from fsspec.asyn import AsyncFileSystem, sync
 
-        if not isinstance(self.fs, AsyncFileSystem) or self.fs.asynchronous:
+        if not isinstance(self.fsspec, AsyncFileSystem) or self.fsspec.asynchronous:
             return [self._entry(name) for name in names]
 
         async def look_up() -> list[Any]:
-            turn = asyncio.Semaphore(_TOGETHER)
+            limit = asyncio.Semaphore(_MOST_LOOKUPS)
 
             async def info(name: str) -> Any:
-                async with turn:
-                    return await self.fs._info(name)
+                async with limit:
+                    return await self.fsspec._info(name)
 
             return await asyncio.gather(*(info(name) for name in names), return_exceptions=True)
 
-        found: list[Entry | None] = []
-        for name, said in zip(names, sync(self.fs.loop, look_up), strict=True):
-            if isinstance(said, FileNotFoundError | NotADirectoryError):
-                self._refuse_no_answer(name, said)
-                found.append(None)
+        entries: list[Entry | None] = []
+        for name, answer in zip(names, sync(self.fsspec.loop, look_up), strict=True):
+            if isinstance(answer, FileNotFoundError | NotADirectoryError):
+                self._check_absent(name, answer)
+                entries.append(None)
             else:
-                found.append(self._entry(name) if isinstance(said, Exception) else _from_info(said))
-        return found
+                entries.append(self._entry(name) if isinstance(answer, Exception) else _from_info(answer))
+        return entries
 
     def listing(self, directory: str) -> list[Entry]:
-        self._refuse_listing(directory)
-        self.fs.invalidate_cache(directory)
-        with told_as_os_error(self.shown(directory)):
-            found = [_from_info(i) for i in tried_again(lambda: self.fs.ls(directory, detail=True))]
-        return [
-            e for e in found if e.name.rstrip("/") != directory.rstrip("/")
-        ]  # S3's empty object for the directory itself
+        self._check_can_list(directory)
+        self.fsspec.invalidate_cache(directory)
+        with raise_os_errors(self.display_path(directory)):
+            infos = retry(lambda: self.fsspec.ls(directory, detail=True))
+        itself = directory.rstrip("/")  # S3 lists an empty object for the directory itself
+        return [entry for entry in map(_from_info, infos) if entry.name.rstrip("/") != itself]
 
     def glob(self, pattern: str) -> list[Entry]:
-        self._refuse_listing(pattern)
-        cut = literal_prefix(self, pattern)
-        self.fs.invalidate_cache(pattern[:cut])
-        with told_as_os_error(self.shown(pattern)):
-            found = tried_again(lambda: self.fs.glob(glob.escape(pattern[:cut]) + pattern[cut:], detail=True))
-        return [_from_info(i) for i in found.values()]
+        self._check_can_list(pattern)
+        literal = literal_prefix(self, pattern)
+        self.fsspec.invalidate_cache(pattern[:literal])
+        with raise_os_errors(self.display_path(pattern)):
+            escaped = glob.escape(pattern[:literal]) + pattern[literal:]
+            infos = retry(lambda: self.fsspec.glob(escaped, detail=True))
+        return [_from_info(info) for info in infos.values()]
 
-    def _refuse_listing(self, name: str) -> None:
-        if not self.lists:
+    def _check_can_list(self, name: str) -> None:
+        if not self.can_list:
             raise ValueError(
-                f"'{self.shown(name)}': a web server has no listing of its files, so there is nothing to match; "
+                f"'{self.display_path(name)}': a web server has no listing of its files, so there is nothing to match; "
                 "name each file, or write {a,b}, {0000..0999} or name@8"
             )
 
-    def shown(self, name: str) -> str:
-        return str(self.fs.unstrip_protocol(name))
+    def display_path(self, name: str) -> str:
+        return str(self.fsspec.unstrip_protocol(name))
 
 
 def _from_info(info: dict[str, Any]) -> Entry:
     return Entry(info["name"], info.get("size"), info["type"] == "directory", info)
+
+
+def protocols(fsspec: Any) -> tuple[str, ...]:
+    """The URL protocols of an fsspec filesystem."""
+    return (fsspec.protocol,) if isinstance(fsspec.protocol, str) else tuple(fsspec.protocol)
+
+
+def can_list(fsspec: Any) -> bool:
+    """Whether an fsspec filesystem can list directories: web servers cannot."""
+    return not set(protocols(fsspec)) & set(_WEB)

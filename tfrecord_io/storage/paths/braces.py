@@ -13,7 +13,7 @@ _MOST = 1_000_000
 def expand_braces(text: str) -> list[str]:
     """Expand the braces of a pattern.
 
-    Braces nest. A pair that has neither a comma nor a range, or has no partner, stands for itself.
+    Braces nest. A pair with neither a comma nor a range, and a single brace, are literal text.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def expand_braces(text: str) -> list[str]:
     Raises
     ------
     ValueError
-        If there would be over a million.
+        There would be more than a million.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def expand_braces(text: str) -> list[str]:
             if choices is not None:
                 tails = expand_braces(text[end + 1 :])
                 if len(choices) * len(tails) > _MOST:
-                    raise ValueError(f"the braces of this pattern stand for more than {_MOST:,} paths")
+                    raise ValueError(f"the braces of this pattern expand to more than {_MOST:,} paths")
                 return [text[:begin] + c + t for c in choices for t in tails]
         begin = text.find("{", begin + 1)
     return [text]
@@ -77,7 +77,7 @@ def _choices(inside: str, commas: list[int]) -> list[str] | None:
 def _count(first: str, last: str) -> Iterator[str]:
     a, b = int(first), int(last)
     if abs(b - a) >= _MOST:
-        raise ValueError(f"the braces of this pattern stand for more than {_MOST:,} paths")
+        raise ValueError(f"the braces of this pattern expand to more than {_MOST:,} paths")
     padded = any(len(t.lstrip("-")) > 1 and t.lstrip("-")[0] == "0" for t in (first, last))
     width = max(len(first), len(last)) if padded else 0
     return (f"{i:0{width}d}" for i in range(a, b + (1 if b >= a else -1), 1 if b >= a else -1))

@@ -1,17 +1,17 @@
-"""The manifest of a sharded dataset: its files with their records, sizes and checksums. The format alone; no file is touched.
+"""The format of manifests: the files of a sharded dataset with their records, sizes and checksums.
 
-A JSON object in the directory of the files, ``_MANIFEST.json`` for the dataset ``part``, that of a directory as a whole, and
-``_MANIFEST-train.json`` for ``train``, so that several datasets in one directory have one each::
+A manifest is a JSON object in the directory of the files: ``_MANIFEST.json`` for the dataset ``part``, which is the default
+name in a directory, and ``_MANIFEST-train.json`` for ``train``, so that each dataset of a directory has one::
 
-    {"format": "tfrecord_io manifest", "version": 1, "id": 16 hex digits, other for each writing,
+    {"format": "tfrecord_io manifest", "version": 1, "id": 16 hex digits, different for each writing,
      "dataset": "train", "complete": true, "compression": null or a codec's name,
-     "records": sum, "bytes": sum, "schema": base64 of what field 21574 of a first record holds, or null,
-     "files": [{"path": "train-00000-of-00008", "records": 125, "bytes": 81920, "crc32c": 8 hex digits of the file's bytes}, …]}
+     "records": sum, "bytes": sum, "schema": base64 of the content of field 21574 (the embedded schema), or null,
+     "files": [{"path": "train-00000-of-00008", "records": 125, "bytes": 81920,
+                "crc32c": 8 hex digits, of the file's bytes}, …]}
 
-While a local dataset is published each file has "staged" beside, the name under which it may still stand, and "replaces" lists
-files of the dataset before it. ``"complete": false`` says that its files are being replaced one by one, which is how buckets do it.
-What is read may come from anyone: it is JSON, its size is bounded, and each name is that of a shard of this dataset, so none leads out of
-the directory.
+While a local dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists files
+of the old dataset. ``"complete": false`` means that files are being replaced one by one, as in a bucket. A manifest may be
+hostile: it is plain JSON of limited size, and each name must be that of a shard of this dataset, so none leaves the directory.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from typing import Any, NoReturn
 
 from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.storage.paths.shard_names import parse_shard
+from tfrecord_io.storage.read.source import MAX_MANIFEST_BYTES
 
 FORMAT = "tfrecord_io manifest"
 VERSION = 1
-MAX_BYTES = 64 << 20
-DIRECTORY_STEM = "part"  # of shards whose target was a directory
+DIRECTORY_STEM = "part"  # of shards written to a directory
 
 _NAME = re.compile(r"_MANIFEST(?:-(?P<stem>.+))?\.json", re.DOTALL)
 _ID = re.compile("[0-9a-f]{16}")
@@ -48,13 +48,11 @@ class ManifestFile:
     Attributes
     ----------
     path : str
-        Its name, in the manifest's directory.
-    bytes : int
-        Of the file, compressed if it is.
-    crc32c : int
-        Of these bytes, unmasked.
+        Its name in the manifest's directory.
+    bytes, crc32c : int
+        Of the file, compressed if it is; the CRC is unmasked.
     staged : str or None
-        The name under which it stands until it has its own.
+        The name of the file until it is renamed to `path`.
     """
 
     path: str
@@ -66,7 +64,7 @@ class ManifestFile:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a manifest says; see the module's text."""
+    """The content of a manifest; see the module's docstring."""
 
     dataset: str
     id: str
@@ -86,12 +84,12 @@ class Manifest:
 
 
 def new_id() -> str:
-    """Tell one writing from all others."""
+    """An id for one writing of a dataset."""
     return os.urandom(8).hex()
 
 
 def manifest_name(stem: str) -> str:
-    """Name of a dataset's manifest.
+    """File name of a dataset's manifest.
 
     >>> manifest_name("part"), manifest_name("train")
     ('_MANIFEST.json', '_MANIFEST-train.json')
@@ -100,13 +98,13 @@ def manifest_name(stem: str) -> str:
 
 
 def stem_of(name: str) -> str | None:
-    """The dataset that a manifest of this name is about; None if it is no name of one."""
+    """The dataset that a manifest of this file name describes; None if it is not the name of a manifest."""
     match = _NAME.fullmatch(name)
     return None if match is None else match["stem"] or DIRECTORY_STEM
 
 
 def format_manifest(manifest: Manifest) -> bytes:
-    """The text of a manifest."""
+    """Format a manifest as JSON."""
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -131,29 +129,29 @@ def _entry(file: ManifestFile) -> dict[str, Any]:
 
 
 def parse_manifest(text: bytes, path: str) -> Manifest | None:
-    """Read the text of a manifest; None if it is some other tool's file of this name.
+    """Parse a manifest; None if it is a file of another tool.
 
     Raises
     ------
     CorruptRecordError
-        It is damaged, of another version, or names what is no shard of its dataset in its directory; `path` says which it is.
+        It is damaged, has another version, or names a file that is not a shard of its dataset. The message names `path`.
     """
-    if len(text) > MAX_BYTES:
-        _refuse(path, f"it has {len(text)} bytes, over the limit of {MAX_BYTES}")
+    if len(text) > MAX_MANIFEST_BYTES:
+        _refuse(path, f"it has {len(text)} bytes, over the limit of {MAX_MANIFEST_BYTES}")
     try:
         document = json.loads(text)
     except _DEFECTS as error:
-        _refuse(path, f"it is no JSON ({type(error).__name__})")
+        _refuse(path, f"it is not JSON ({type(error).__name__})")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         return None
     version = document.get("version")
     if type(version) is not int or version != VERSION:
-        _refuse(path, f"it is of version {printable(repr(version), 40)}, this version reads {VERSION}")
+        _refuse(path, f"it has version {printable(repr(version), 40)}, this release reads version {VERSION}")
     return _Parser(path).manifest(document)
 
 
 class _Parser:
-    """Takes a document apart, and refuses what is not of its type."""
+    """Parses a document and checks the types of its values."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -161,13 +159,13 @@ class _Parser:
     def manifest(self, document: dict[str, Any]) -> Manifest:
         dataset = self._text(document, "dataset")
         if stem_of(os.path.basename(self._path)) not in (dataset, None):
-            _refuse(self._path, f"it is about '{printable(dataset)}', which its name is not")
+            _refuse(self._path, f"it describes '{printable(dataset)}', which does not match its file name")
         files = tuple(self._file(entry, dataset) for entry in self._list(document, "files"))
         names = {file.path for file in files}
         if len(names) < len(files):
             _refuse(self._path, "it names a file twice")
         compression = document.get("compression")
-        found = Manifest(
+        manifest = Manifest(
             dataset=dataset,
             id=self._matching(document, "id", _ID),
             files=files,
@@ -177,13 +175,13 @@ class _Parser:
             replaces=tuple(self._shard(name, dataset) for name in self._list(document, "replaces", [])),
         )
         for name in ("records", "bytes"):
-            if self._number(document, name) != getattr(found, name):
-                _refuse(self._path, f"its {name} are not the sum of its files'")
-        return found
+            if self._number(document, name) != getattr(manifest, name):
+                _refuse(self._path, f"its number of {name} is not the sum over its files")
+        return manifest
 
     def _file(self, entry: Any, dataset: str) -> ManifestFile:
         if not isinstance(entry, dict):
-            _refuse(self._path, "an entry of its files is no object")
+            _refuse(self._path, "an entry of its files is not an object")
         staged = self._matching(entry, "staged", STAGED) if "staged" in entry else None
         return ManifestFile(
             self._shard(entry.get("path"), dataset),
@@ -194,14 +192,14 @@ class _Parser:
         )
 
     def _shard(self, name: Any, dataset: str) -> str:
-        """A name that can only be that of a shard beside the manifest."""
+        """Check that a name is that of a shard in the manifest's directory."""
         if not isinstance(name, str) or not name:
-            _refuse(self._path, "it names a file by what is no text")
+            _refuse(self._path, "the name of a file is not text")
         if any(c in name for c in "/\\\0"):
-            _refuse(self._path, f"it names '{printable(name)}', which would lead out of its directory")
+            _refuse(self._path, f"it names '{printable(name)}', which leads out of its directory")
         shard = parse_shard(name)
         if shard is None or shard.stem != dataset:
-            _refuse(self._path, f"it names '{printable(name)}', which is no shard of '{printable(dataset)}'")
+            _refuse(self._path, f"it names '{printable(name)}', which is not a shard of '{printable(dataset)}'")
         return name
 
     def _schema(self, text: Any) -> bytes | None:
@@ -210,7 +208,7 @@ class _Parser:
         try:
             return base64.b64decode(text, validate=True)
         except (TypeError, ValueError):
-            _refuse(self._path, "its schema is no base64")
+            _refuse(self._path, "its schema is not base64")
 
     def _number(self, document: dict[str, Any], name: str) -> int:
         return int(self._is(document, name, int, lambda n: 0 <= n <= _MOST))

@@ -1,240 +1,171 @@
-"""Datasets that have a manifest, among the files that a path means: what their manifests say is held against the files."""
+"""The manifests next to the files of a path: which files they add or replace, and whether they match the files."""
 
 from __future__ import annotations
 
 import errno
-import io
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TypeVar
 
-from tfrecord_io.compression import Raw
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.storage.filesystem.local import Entry, FileSystem, LocalFileSystem
-from tfrecord_io.storage.paths.manifest import MAX_BYTES, Manifest, ManifestFile, parse_manifest, stem_of
+from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, parse_manifest, stem_of
 from tfrecord_io.storage.paths.shard_names import RECORD_SUFFIXES, natural_key, parse_shard, shard_name
-from tfrecord_io.storage.read.source import read_whole
+from tfrecord_io.storage.read.source import (
+    MANIFEST_ADVICE,
+    MAX_MANIFEST_BYTES,
+    ManifestShard,
+    ManifestVersion,
+    read_whole,
+)
 
-_READERS = 16
-_Opened = TypeVar("_Opened", bound=Raw)
-_ADVICE = "write the dataset again, or delete the manifest if the files were changed on purpose"
+_MOST_READERS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Dataset:
-    """A manifest and where it is."""
+class _Dataset:
+    """A manifest, and the directory it is in."""
 
-    tree: FileSystem
-    name: str  # of the manifest, in the tree
     manifest: Manifest
+    version: ManifestVersion
+    directory: str  # with its slash
 
-    @property
-    def directory(self) -> str:
-        return _split(self.name)[0]
-
-    @property
-    def shown(self) -> str:
-        return self.tree.shown(self.name)
-
-    def refuse_incomplete(self) -> None:
+    def check_complete(self) -> None:
         if not self.manifest.complete:
             reason = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
-            raise CorruptRecordError(reason, path=self.shown, advice="write it again with overwrite=True")
-
-    def refuse_replaced(self) -> None:
-        """Raise OSError if the dataset is another one by now: files read before may be of the old one."""
-        entry = self.tree.entry(self.name)
-        if entry is None or self.manifest.id.encode() not in read_whole(self.tree, entry, MAX_BYTES):
-            raise OSError(errno.ESTALE, "the dataset was replaced while it was read; read it again", self.shown)
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """What a manifest says of a file, and a watch on its dataset."""
-
-    dataset: Dataset
-    file: ManifestFile
-    watched: bool  # after the file was opened, see whether the dataset still is the same
-
-    def watch(self, opened: Callable[[], _Opened]) -> _Opened:
-        """Open the file, and see whether its dataset still is the one that was found."""
-        try:
-            raw = opened()
-        except FileNotFoundError:
-            self.dataset.refuse_replaced()
-            raise
-        try:
-            if self.watched:
-                self.dataset.refuse_replaced()
-        except BaseException:
-            raw.close()
-            raise
-        return raw
-
-    def status(self, path: str) -> os.stat_result:
-        """What the operating system says of a local file, under the name it has."""
-        if self.file.staged is not None:
-            with suppress(FileNotFoundError):
-                return os.stat(self.dataset.directory + self.file.staged)
-        return os.stat(path)
-
-    def open_local(self, path: str) -> io.FileIO:
-        """Open under the name it has: its own, or the one it waits under until its writer gives it its own."""
-        if self.file.staged is not None:
-            with suppress(FileNotFoundError):  # it has its name by now
-                return open(self.dataset.directory + self.file.staged, "rb", buffering=0)
-        return open(path, "rb", buffering=0)
-
-    def refuse_count(self, records: int, path: str) -> None:
-        """Raise CorruptRecordError if the file has other than the records that the manifest says."""
-        if records != self.file.records:
-            raise self._misfit("{} records", records, self.file.records, path)
-
-    def refuse_size(self, size: int, path: str) -> None:
-        """Raise CorruptRecordError if the file has another size than the manifest says."""
-        if size != self.file.bytes:
-            raise self._misfit("{} bytes", size, self.file.bytes, path)
-
-    def refuse_checksum(self, crc32c: int, path: str) -> None:
-        """Raise CorruptRecordError if the file's bytes are others than the manifest says."""
-        if crc32c != self.file.crc32c:
-            raise self._misfit("the CRC32C {:08x}", crc32c, self.file.crc32c, path)
-
-    def _misfit(self, what: str, got: int, expected: int, path: str) -> CorruptRecordError:
-        reason = f"the file has {what.format(got)}, and '{self.dataset.shown}' says {what.format(expected)}"
-        return CorruptRecordError(reason, path=path, expected=expected, got=got, advice=_ADVICE)
+            raise CorruptRecordError(reason, path=self.version.path, advice="write it again with overwrite=True")
 
 
 @dataclass
-class Datasets:
-    """The datasets with a manifest in the directories that were looked into.
+class Manifests:
+    """The manifests in some directories, and the shards that they describe.
 
     Attributes
     ----------
-    found : list of Dataset
-        Filled by `look_into`.
-    shards : dict of str to Shard
-        By name in the tree: filled by `check`.
+    datasets : list
+        Filled by `apply`.
+    shards : dict of str to ManifestShard
+        By name in the filesystem; filled by `check`.
     """
 
-    tree: FileSystem
+    fs: FileSystem
     check_sizes: bool = True
-    found: list[Dataset] = field(default_factory=list)
-    shards: dict[str, Shard] = field(default_factory=dict)
-    _damaged: dict[str, CorruptRecordError] = field(default_factory=dict)  # by name of the manifest
+    datasets: list[_Dataset] = field(default_factory=list)
+    shards: dict[str, ManifestShard] = field(default_factory=dict)
+    _damaged: dict[str, tuple[Entry, CorruptRecordError]] = field(default_factory=dict)  # by name of the manifest
 
-    def look_into(self, listing: Iterable[Entry]) -> list[Entry]:
-        """The entries as the manifests among them say: shards under the names they will have, without those that were replaced."""
+    def apply(self, listing: Iterable[Entry]) -> list[Entry]:
+        """Apply the manifests in a listing to it: shards get their final names, replaced files are left out."""
         entries = {entry.name: entry for entry in listing}
-        named = [entry for entry in entries.values() if not entry.directory and stem_of(entry.basename) is not None]
-        for found, manifest in zip(named, self._read_all(named), strict=True):
+        files = [entry for entry in entries.values() if not entry.directory and stem_of(entry.basename) is not None]
+        for entry, manifest in zip(files, self._read_all(files), strict=True):
             if manifest is None:
                 continue
-            dataset = Dataset(self.tree, found.name, manifest)
-            self.found.append(dataset)
-            for replaced in manifest.replaces:
-                entries.pop(dataset.directory + replaced, None)
-            waiting = {dataset.directory + f.staged: f for f in manifest.files if f.staged is not None}
-            for at, file in zip(self.tree.entries(list(waiting)), waiting.values(), strict=True):
-                if at is not None:
-                    entries[dataset.directory + file.path] = Entry(dataset.directory + file.path, at.size, False)
+            directory = entry.parent
+            version = ManifestVersion(self.fs, entry.name, manifest.id, manifest.schema)
+            self.datasets.append(_Dataset(manifest, version, directory))
+            for name in manifest.replaces:
+                entries.pop(directory + name, None)
+            staged = {directory + f.staged: f for f in manifest.files if f.staged is not None}
+            for existing, file in zip(self.fs.entries(list(staged)), staged.values(), strict=True):
+                if existing is not None:
+                    entries[directory + file.path] = Entry(directory + file.path, existing.size, False)
         return list(entries.values())
 
     def _read_all(self, entries: Sequence[Entry]) -> list[Manifest | None]:
-        """Manifests by several at a time: each is a request, and folders may be many."""
+        """Read several manifests at a time: each takes a request, and there may be many directories."""
 
         def read(entry: Entry) -> Manifest | None:
             try:
-                return parse_manifest(read_whole(self.tree, entry, MAX_BYTES), self.tree.shown(entry.name))
+                text = read_whole(self.fs, entry, MAX_MANIFEST_BYTES)
+                return parse_manifest(text, self.fs.display_path(entry.name))
             except CorruptRecordError as error:
-                self._damaged[entry.name] = error  # of no account to who reads another dataset beside
+                self._damaged[entry.name] = entry, error  # raised only if its dataset is read
                 return None
 
         if len(entries) <= 1:
             return [read(entry) for entry in entries]
-        with ThreadPoolExecutor(min(_READERS, len(entries)), thread_name_prefix="tfrecord_io") as pool:
+        with ThreadPoolExecutor(min(_MOST_READERS, len(entries)), thread_name_prefix="tfrecord_io") as pool:
             return list(pool.map(read, entries))
 
     def check(self, files: Sequence[Entry], wanted: Callable[[str], bool], *, complete: bool) -> None:
-        """Hold `files` against the manifests; `wanted` says of a name whether it was asked for, `complete` that all of them must be there.
+        """Compare `files` with the manifests.
+
+        `wanted` tells which base names the path asks for; with `complete`, all of them must exist.
 
         Raises
         ------
         FileNotFoundError
             A file that the manifest names is missing.
         CorruptRecordError
-            A file has another size than the manifest says, or is not in it; or the manifest is damaged.
+            A file has another size than the manifest states, or is not in it; or the manifest is damaged.
         """
-        there = {entry.name: entry for entry in files}
-        by_dataset: dict[tuple[str, str], list[str]] = {}
-        for name in there:
-            directory, base = _split(name)
-            shard = parse_shard(base)
+        by_dataset: dict[tuple[str, str], dict[str, Entry]] = {}
+        for entry in files:
+            shard = parse_shard(entry.basename)
             if shard is not None:
-                by_dataset.setdefault((directory, shard.stem), []).append(name)
-        self._refuse_damaged(by_dataset, wanted)
-        for dataset in self.found:
-            known = {dataset.directory + file.path: file for file in dataset.manifest.files if wanted(file.path)}
-            mine = by_dataset.get((dataset.directory, dataset.manifest.dataset), [])
-            if known or mine:
-                self._check_one(dataset, known, {name: there[name] for name in mine}, complete)
+                by_dataset.setdefault((entry.parent, shard.stem), {})[entry.name] = entry
+        self._check_readable(by_dataset, wanted)
+        for dataset in self.datasets:
+            stated = {dataset.directory + file.path: file for file in dataset.manifest.files if wanted(file.path)}
+            existing = by_dataset.get((dataset.directory, dataset.manifest.dataset), {})
+            if stated or existing:
+                self._check_dataset(dataset, stated, existing, complete)
 
-    def _refuse_damaged(self, by_dataset: Collection[tuple[str, str]], wanted: Callable[[str], bool]) -> None:
-        """Raise for a manifest of a dataset that is, or may be, among what was asked for."""
-        for name, error in self._damaged.items():
-            directory, base = _split(name)
-            stem = stem_of(base) or ""
-            if (directory, stem) in by_dataset or any(
+    def _check_readable(self, by_dataset: Collection[tuple[str, str]], wanted: Callable[[str], bool]) -> None:
+        """Raise the error of a damaged manifest if its dataset is, or may be, wanted."""
+        for entry, error in self._damaged.values():
+            stem = stem_of(entry.basename) or ""
+            if (entry.parent, stem) in by_dataset or any(
                 wanted(shard_name(stem, 0, count) + RECORD_SUFFIXES[0]) for count in (1, None)
             ):
                 raise error
 
-    def _check_one(
-        self, dataset: Dataset, known: Mapping[str, ManifestFile], there: Mapping[str, Entry], complete: bool
+    def _check_dataset(
+        self, dataset: _Dataset, stated: Mapping[str, ManifestFile], existing: Mapping[str, Entry], complete: bool
     ) -> None:
-        dataset.refuse_incomplete()
-        for name in there:
-            if name not in known:
-                reason = f"the manifest of its dataset, '{dataset.shown}', does not name it"
-                raise CorruptRecordError(reason, path=self.tree.shown(name), advice=_ADVICE)
-        self.shards.update(self._watched(dataset, {name: file for name, file in known.items() if name in there}))
-        for name in known:
-            if name in there and not self._leads_nowhere(there[name]):
-                self._refuse_other_size(there[name], self.shards[name])
+        dataset.check_complete()
+        manifest = dataset.version.path
+        for name in existing:
+            if name not in stated:
+                reason = f"the manifest of its dataset, '{manifest}', does not name it"
+                raise CorruptRecordError(reason, path=self.fs.display_path(name), advice=MANIFEST_ADVICE)
+        self.shards.update(self._shards(dataset, {name: file for name, file in stated.items() if name in existing}))
+        for name in stated:
+            if name in existing and not self._is_dangling(existing[name]):
+                self._check_size(existing[name], self.shards[name])
             elif complete:
-                dataset.refuse_replaced()
-                text = (
-                    f"'{dataset.shown}' names this file, and it is missing; allow_missing_shards=True reads the others"
-                )
-                raise FileNotFoundError(errno.ENOENT, text, self.tree.shown(name))
+                dataset.version.check_unchanged()
+                text = f"'{manifest}' names this file, but it is missing; allow_missing_shards=True reads the others"
+                raise FileNotFoundError(errno.ENOENT, text, self.fs.display_path(name))
 
-    def _leads_nowhere(self, entry: Entry) -> bool:
-        """Whether it is a link to what is not there."""
-        return (
-            entry.size is None
-            and isinstance(self.tree, LocalFileSystem)
-            and os.path.islink(entry.name)
-            and not os.path.exists(entry.name)
-        )
+    def _is_dangling(self, entry: Entry) -> bool:
+        """Whether it is a link to a file that does not exist."""
+        if entry.size is not None or not isinstance(self.fs, LocalFileSystem):
+            return False
+        return os.path.islink(entry.name) and not os.path.exists(entry.name)
 
-    def _refuse_other_size(self, entry: Entry, shard: Shard) -> None:
-        if not self.check_sizes or entry.size in (None, shard.file.bytes):
+    def _check_size(self, entry: Entry, shard: ManifestShard) -> None:
+        if not self.check_sizes or entry.size in (None, shard.bytes):
             return
-        now = self.tree.entry(entry.name)  # the listing may be older than the manifest
-        if now is not None and now.size is not None and now.size != shard.file.bytes:
-            shard.dataset.refuse_replaced()
-            shard.refuse_size(now.size, self.tree.shown(entry.name))
+        latest = self.fs.entry(entry.name)  # the listing may be older than the manifest
+        if latest is not None and latest.size is not None and latest.size != shard.bytes:
+            shard.manifest.check_unchanged()
+            shard.check_size(latest.size, self.fs.display_path(entry.name))
 
-    def _watched(self, dataset: Dataset, files: Mapping[str, ManifestFile]) -> dict[str, Shard]:
-        """Local files are watched one by one; in a bucket, where it costs a request, the last tells of all before it."""
-        local, last = isinstance(self.tree, LocalFileSystem), max(files, key=natural_key, default=None)
-        return {name: Shard(dataset, file, local or name == last) for name, file in files.items()}
-
-
-def _split(name: str) -> tuple[str, str]:
-    """Directory, with its slash, and name in it."""
-    base = name.rpartition("/")[2]
-    return name[: len(name) - len(base)], base
+    def _shards(self, dataset: _Dataset, files: Mapping[str, ManifestFile]) -> dict[str, ManifestShard]:
+        """Local shards are all watched; in a bucket, where that costs a request, only the last one, for all of them."""
+        local, last = isinstance(self.fs, LocalFileSystem), max(files, key=natural_key, default=None)
+        return {
+            name: ManifestShard(
+                dataset.version,
+                file.records,
+                file.bytes,
+                file.crc32c,
+                None if file.staged is None else dataset.directory + file.staged,
+                local or name == last,
+            )
+            for name, file in files.items()
+        }

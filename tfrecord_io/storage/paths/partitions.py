@@ -1,4 +1,4 @@
-"""Folders that stand for a column's value, as Hive and Spark lay out a dataset: ``data/label=cat/part-00000.tfrecord``.
+"""Partition columns in folder names, as written by Hive and Spark: ``data/label=cat/part-00000.tfrecord``.
 
 Names and values are percent-encoded, a missing value is ``__HIVE_DEFAULT_PARTITION__``.
 """
@@ -16,7 +16,7 @@ _MAGIC = re.compile(r"[*?\[{]")
 
 
 def parse_folder(folder: str) -> tuple[str, str | None] | None:
-    """Name and value that a folder stands for; None if it is a folder like any other.
+    """The partition column and value that a folder name states; None if it states none.
 
     >>> parse_folder("label=big%20cat"), parse_folder("label=__HIVE_DEFAULT_PARTITION__"), parse_folder("train")
     (('label', 'big cat'), ('label', None), None)
@@ -27,11 +27,13 @@ def parse_folder(folder: str) -> tuple[str, str | None] | None:
     try:
         return unquote(name, errors="strict"), None if value == _MISSING else unquote(value, errors="strict")
     except UnicodeDecodeError as error:
-        raise SchemaError(f"the folder '{folder}' stands for a value that is not UTF-8", advice="rename it") from error
+        raise SchemaError(
+            f"the folder '{folder}' has a partition value that is not UTF-8", advice="rename it"
+        ) from error
 
 
 def folders_of(path: str, root: str) -> tuple[tuple[str, str | None], ...]:
-    """What the folders between `root` and a file of this path stand for.
+    """The partition columns and values in the folders between `root` and a file of this path.
 
     Raises
     ------
@@ -40,14 +42,14 @@ def folders_of(path: str, root: str) -> tuple[tuple[str, str | None], ...]:
     """
     if not path.startswith(root):
         return ()
-    found = [pair for folder in path[len(root) :].split("/")[:-1] if (pair := parse_folder(folder)) is not None]
-    if len({name for name, _ in found}) < len(found):
-        raise SchemaError("two folders of its path stand for one column", path=path, advice="move the file")
-    return tuple(found)
+    pairs = [pair for folder in path[len(root) :].split("/")[:-1] if (pair := parse_folder(folder)) is not None]
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise SchemaError("two folders of its path name the same partition column", path=path, advice="move the file")
+    return tuple(pairs)
 
 
 def root_of(pattern: str) -> str:
-    """The part of a pattern below which folders may stand for values: what is in front of the first name with a wildcard.
+    """The part of a pattern before the first name with a wildcard; partition folders are below it.
 
     >>> root_of("data/label=*/part-*.tfrecord"), root_of("data/label=cat/part-*.tfrecord")
     ('data/', 'data/label=cat/')
@@ -57,5 +59,5 @@ def root_of(pattern: str) -> str:
 
 
 def is_below_folders(path: str, root: str) -> bool:
-    """Whether all folders between `root` and a file of this path stand for values."""
+    """Whether all folders between `root` and a file of this path are partition folders."""
     return all(parse_folder(folder) is not None for folder in path[len(root) :].split("/")[:-1])

@@ -1,83 +1,96 @@
-"""Files that are no TFRecord files, by their paths: a file, those of a folder, those that a glob matches."""
+"""Files that are not TFRecord files: arrays and tables by their paths, and small files by their names in a directory."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.errors import printable
-from tfrecord_io.storage.filesystem.local import Entry, locate
+from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve import has_magic
 from tfrecord_io.storage.paths.shard_names import is_hidden, natural_key
-from tfrecord_io.storage.read.source import Source, source_of
+from tfrecord_io.storage.read.source import Source, read_whole, source_of
 
 
 @dataclass(frozen=True, slots=True)
-class NamedFiles:
-    """What a path means.
+class PathMatch:
+    """The files that a path means.
 
     Attributes
     ----------
     path : str
     sources : list of Source
         At least one, in natural order.
-    is_folder : bool
-        They are all files of a folder.
+    is_directory : bool
+        They are all files of a directory.
     """
 
     path: str
     sources: list[Source]
-    is_folder: bool = False
+    is_directory: bool = False
 
-    def single(self, ways: str) -> Source:
+    def single(self, advice: str) -> Source:
         """The only one.
 
         Raises
         ------
         IsADirectoryError
-            The path is a folder.
+            The path is a directory.
         ValueError
-            A glob matches several; `ways` says what to do about it.
+            A glob matches several; the message ends with `advice`.
         """
-        if self.is_folder:
-            raise IsADirectoryError(errno.EISDIR, "a folder where a file is expected", self.path)
+        if self.is_directory:
+            raise IsADirectoryError(errno.EISDIR, "expected a file, got a directory", self.path)
         if len(self.sources) > 1:
-            raise ValueError(f"'{printable(self.path)}' matches {len(self.sources)} files: {ways}")
+            raise ValueError(f"'{printable(self.path)}' matches {len(self.sources)} files: {advice}")
         return self.sources[0]
 
 
-def find_files(
-    path: Any, suffixes: str | tuple[str, ...], *, storage_options: Any = None, filesystem: Any = None
-) -> NamedFiles:
-    """Find the files that a path means; of a folder those whose names end in `suffixes`.
+def find_files(path: Any, suffixes: str | tuple[str, ...], storage: StorageOptions = DEFAULT_STORAGE) -> PathMatch:
+    """Find the files that a path means; of a directory those whose names end with one of `suffixes`.
 
-    A file of the very name comes before what it matches as a glob.
+    A file of exactly this name wins over what it matches as a glob.
 
     Raises
     ------
     FileNotFoundError
-        There is no such file, or the folder has none.
+        There is no such file, or the directory contains none.
     """
-    options: Mapping[str, Any] = storage_options or {}
-    tree, name = locate(path, dict(options), filesystem)
-    entry = tree.entry(name)
+    fs, name = locate(path, storage)
+    entry = fs.entry(name)
     if entry is not None and not entry.directory:
-        return NamedFiles(os.fspath(path), [source_of(tree, entry)])
+        return PathMatch(os.fspath(path), [source_of(fs, entry)])
     if entry is not None:
-        listing = [each for each in tree.listing(entry.name) if each.basename.lower().endswith(suffixes)]
-        nothing = f"this folder has no {suffixes if isinstance(suffixes, str) else ' or '.join(suffixes)} files"
-    elif has_magic(tree, name):
-        listing, nothing = tree.glob(name), "no file matches the pattern"
+        listing = [child for child in fs.listing(entry.name) if child.basename.lower().endswith(suffixes)]
+        nothing = f"this directory has no {suffixes if isinstance(suffixes, str) else ' or '.join(suffixes)} files"
+    elif has_magic(fs, name):
+        listing, nothing = fs.glob(name), "no file matches the pattern"
     else:
         listing, nothing = [], "no such file"
-    found = [each for each in listing if not each.directory and not is_hidden(each.basename)]
-    if not found:
+    files = [child for child in listing if not child.directory and not is_hidden(child.basename)]
+    if not files:
         raise FileNotFoundError(errno.ENOENT, nothing, os.fspath(path))
-    return NamedFiles(os.fspath(path), [source_of(tree, each) for each in sorted(found, key=_order)], entry is not None)
+    files.sort(key=lambda child: natural_key(child.name))
+    return PathMatch(os.fspath(path), [source_of(fs, child) for child in files], entry is not None)
 
 
-def _order(entry: Entry) -> Any:
-    return natural_key(entry.name)
+class Directory:
+    """A directory, on disk or behind a URL, whose small files are read whole."""
+
+    def __init__(self, path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> None:
+        self._fs, self._name = locate(path, storage)
+
+    def display_path(self, name: str) -> str:
+        """The path or URL of a file in the directory."""
+        return self._fs.display_path(self._join(name))
+
+    def read(self, name: str) -> bytes | None:
+        """All bytes of a file; None if there is no such file."""
+        entry = self._fs.entry(self._join(name))
+        return None if entry is None or entry.directory else read_whole(self._fs, entry)
+
+    def _join(self, name: str) -> str:
+        return f"{self._name.rstrip('/')}/{name}" if self._name.rstrip("/") else f"{self._name}{name}"

@@ -1,20 +1,22 @@
-"""From what a user calls ``path`` to the file or files to write."""
+"""Resolve a path to the file or files to write."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tfrecord_io.compression import codec_for_path, get_codec
 from tfrecord_io.errors import printable
-from tfrecord_io.storage.filesystem.local import FileSystem, LocalFileSystem, locate, refuse_web
+from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.storage.filesystem.base import FileSystem
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.paths.manifest import DIRECTORY_STEM
 from tfrecord_io.storage.paths.shard_names import parse_shard, parse_spec, shard_name, split_suffixes
 
-_SUFFIX = ".tfrecord"  # of shards whose base has none, where their names need one
-MOST_SHARDS = 100_000  # so that five digits sort them
+_SUFFIX = ".tfrecord"  # added to shard names that need a suffix
+MOST_SHARDS = 100_000  # so that names with five digits sort correctly
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +26,13 @@ class Output:
     Attributes
     ----------
     path : str
-        What people see.
+        For messages.
     sharded : bool
-        Whether it is a dataset of shards; else one file, or a file object.
+        Whether it is a sharded dataset; else one file, or a file object.
     count : int or None
-        Number of shards where it is known before writing; 1 for a file.
+        Number of shards, if it is known before writing; 1 for a file.
     max_shard_bytes : int or None
-        A new shard begins before a record that would bring the uncompressed size above this.
+        A record that would make the uncompressed shard larger than this starts a new shard.
     compression : str or None
         Name of the codec of the shards.
     """
@@ -50,7 +52,7 @@ class Output:
         Raises
         ------
         ValueError
-            A name has no room for so many.
+            `index` has more than five digits.
         """
         if index >= MOST_SHARDS:
             raise ValueError(f"'{self.path}': more than {MOST_SHARDS} shards; pass a larger max_shard_bytes")
@@ -66,26 +68,23 @@ class Output:
 
 def resolve_output(
     path: Any,
+    storage: StorageOptions = DEFAULT_STORAGE,
     *,
     shards: int | None = None,
     max_shard_bytes: int | None = None,
     compression: str | None = "infer",
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
 ) -> Output:
-    """Decide what a path to write means; nothing is created.
+    """Resolve a path to write; nothing is created.
 
     Parameters
     ----------
     path : str, PathLike or binary file object
-        A file; a directory (it is there, or the path ends in "/"): shards ``part-00000-of-00008.tfrecord``;
-        ``name@8``: shards ``name-00000-of-00008``, unless a file has that very name.
+        A file; an existing directory or a path that ends in "/": shards ``part-00000-of-00008.tfrecord``;
+        ``name@8``: shards ``name-00000-of-00008``, unless a file of exactly this name exists.
     shards, max_shard_bytes : int, optional
-        Make shards of any path; of a size, their names have no count: ``name-00000.tfrecord``.
+        Write shards to any path; with `max_shard_bytes` their names have no count: ``name-00000.tfrecord``.
     compression : str or None
-        Of shards, whose names get its suffix; "infer" goes by the suffix in `path`.
-    storage_options, filesystem
-        As for `resolve_inputs`.
+        Of shards, whose names get its suffix; "infer" uses the suffix in `path`.
 
     Raises
     ------
@@ -99,7 +98,7 @@ def resolve_output(
     ['out/train-00000-of-00002', 'out/train-00001-of-00002']
     """
     if shards is not None and max_shard_bytes is not None:
-        raise ValueError("shards= says how many files there are, max_shard_bytes= leaves it open: pass one of them")
+        raise ValueError("shards= fixes the number of files, max_shard_bytes= leaves it open: pass only one of them")
     if hasattr(path, "write"):
         if shards is not None or max_shard_bytes is not None:
             raise ValueError("a file object is one file: shards= and max_shard_bytes= need a path")
@@ -107,11 +106,11 @@ def resolve_output(
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path is a str, a PathLike or a binary file object, not {type(path).__name__}")
     text = os.fspath(path)
-    tree, name = locate(path, storage_options, filesystem)
-    refuse_web(tree, name)
-    entry = tree.entry(name)
+    fs, name = locate(path, storage)
+    check_writable(fs, name)
+    entry = fs.entry(name)
     if text.endswith("/") or (entry is not None and entry.directory):
-        directory = _base(tree, name, text)
+        directory = _base(fs, name, text)
         base = (directory if directory.endswith("://") else directory.rstrip("/") + "/") + DIRECTORY_STEM + _SUFFIX
         return _shards(
             text, base, shards or (None if max_shard_bytes else 1), max_shard_bytes, compression, suffix_last=True
@@ -125,10 +124,10 @@ def resolve_output(
             other = f"shards={shards}" if shards is not None else f"max_shard_bytes={max_shard_bytes}"
             raise ValueError(f"'{text}' and {other} contradict each other")
         if count is None and shards is None and max_shard_bytes is None:
-            raise ValueError(f"'{text}' leaves the number of shards open; say shards= or max_shard_bytes=")
-        return _shards(text, _base(tree, stem, stem), count or shards, max_shard_bytes, compression)
+            raise ValueError(f"'{text}' leaves the number of shards open; pass shards= or max_shard_bytes=")
+        return _shards(text, _base(fs, stem, stem), count or shards, max_shard_bytes, compression)
     if shards is not None or max_shard_bytes is not None:
-        return _shards(text, _base(tree, name, text), shards, max_shard_bytes, compression)
+        return _shards(text, _base(fs, name, text), shards, max_shard_bytes, compression)
     return Output(text)
 
 
@@ -141,29 +140,29 @@ def _shards(
     *,
     suffix_last: bool = False,
 ) -> Output:
-    """TensorFlow's names end with the count; those of a directory, and those without a count, with the suffixes."""
+    """Shards are named as by TensorFlow, with the count last; in a directory, or without a count, suffixes are last."""
     if count is not None and count > MOST_SHARDS:
         raise ValueError(f"'{path}': {count} shards; expected at most {MOST_SHARDS}")
     codec = codec_for_path(base) if compression == "infer" else get_codec(compression)
     front, record, packed = split_suffixes(base)
     added = "" if codec is None or packed else codec.suffixes[0]
     if count is None or suffix_last:
-        if not record.startswith("."):  # "_tfrecord" and none at all can stand in front of a number only
+        if not record.startswith("."):  # "_tfrecord", or no suffix, only works before a number
             front, record = front + record, _SUFFIX
         base, added = front, record + (packed or added)
     output = Output(path, True, count, max_bytes, None if codec is None else codec.name, base=base, suffix=added)
-    _refuse_unnameable(output)
+    _check_nameable(output)
     return output
 
 
-def _refuse_unnameable(output: Output) -> None:
-    """Raise ValueError where a manifest could not name the shards."""
+def _check_nameable(output: Output) -> None:
+    """Raise ValueError if a manifest cannot contain the names of the shards."""
     if any(c == "\\" or "\ud800" <= c <= "\udfff" for c in output.stem):
         raise ValueError(
-            f"'{printable(output.path)}': names of shards are UTF-8 and have no backslash; choose another name"
+            f"'{printable(output.path)}': names of shards must be UTF-8 without backslashes; choose another name"
         )
 
 
-def _base(tree: FileSystem, name: str, text: str) -> str:
-    """Base for paths that `locate` will see again: "~" is expanded once, URLs stay as they were given."""
-    return name if isinstance(tree, LocalFileSystem) and "://" not in text else text
+def _base(fs: FileSystem, name: str, text: str) -> str:
+    """The base of paths that are passed to `locate` again: "~" is expanded here, URLs stay unchanged."""
+    return name if isinstance(fs, LocalFileSystem) and "://" not in text else text

@@ -1,4 +1,4 @@
-"""What a file's name says: whether it is a TFRecord file, and which shard of which family."""
+"""The rules for file names: which ones are TFRecord files, and which shard of which family."""
 
 from __future__ import annotations
 
@@ -18,54 +18,53 @@ _SPEC = re.compile(r"(?P<stem>.*[^/])@(?P<count>[0-9]+|\*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class ShardName:
-    """A file name taken apart: ``base-00001-of-00008suffix``, or ``base-00001suffix`` of a family whose count no name says."""
+    """The parts of a shard's file name: ``base-00001-of-00008suffix``, or ``base-00001suffix`` without a count."""
 
     base: str
     index: int
     count: int | None
     suffix: str
-    count_text: str  # as it stands in the name
+    count_text: str  # as in the name
 
     @property
     def family(self) -> tuple[str, str]:
-        """What all shards of one dataset have in common, whatever their compression and count."""
-        return _less_compression(self.base), _less_compression(self.suffix)
+        """What all shards of a dataset share, independent of their compression and count."""
+        return _without_compression_suffix(self.base), _without_compression_suffix(self.suffix)
 
     @property
     def stems(self) -> tuple[str, ...]:
-        """By which names a spec may mean this family, the most exact first: with and without its suffixes."""
-        whole = self.base + self.suffix
+        """The stems by which a shard spec may name this family: with and without its suffixes, the most exact first."""
         plain = "".join(self.family)
-        return tuple(dict.fromkeys((whole, plain, _less_record_suffix(plain))))
+        return tuple(dict.fromkeys((self.base + self.suffix, plain, _without_record_suffix(plain))))
 
     @property
     def stem(self) -> str:
-        """The dataset's name: what all its shards are called by, whatever the form of their names."""
+        """The dataset's name, which is the same for all forms of its shards' names."""
         return self.stems[-1]
 
     def sibling(self, index: int) -> str:
-        """Name of another shard of a family with a count."""
+        """Name of another shard of the same family, which has a count."""
         width = len(self.count_text)
         return f"{self.base}-{index:0{width}d}-of-{self.count_text}{self.suffix}"
 
 
 def parse_shard(name: str) -> ShardName | None:
-    """Take a file name (without directory) apart, None if it has no shard number.
+    """Parse a file name (without directory); None if it has no shard number.
 
-    TensorFlow's form ``train-00000-of-00008``, TFDS's ``mnist-train.tfrecord-00000-of-00008``, with a suffix behind,
-    ``train-00000-of-00008.tfrecord``, and without a count, where a record suffix must follow: ``train-00000.tfrecord.gz``.
+    The forms are TensorFlow's ``train-00000-of-00008``, TFDS's ``mnist-train.tfrecord-00000-of-00008``, with a suffix at the
+    end, ``train-00000-of-00008.tfrecord``, and without a count, if a record suffix follows: ``train-00000.tfrecord.gz``.
     """
     match = _SHARD.fullmatch(name)
     if match is not None:
         return ShardName(match["base"], int(match["index"]), int(match["count"]), match["suffix"], match["count"])
     match = _NUMBERED.fullmatch(name)
-    if match is not None and _less_compression(match["suffix"]).lower() in RECORD_SUFFIXES:
+    if match is not None and _without_compression_suffix(match["suffix"]).lower() in RECORD_SUFFIXES:
         return ShardName(match["base"], int(match["index"]), None, match["suffix"], "")
     return None
 
 
 def shard_name(base: str, index: int, count: int | None) -> str:
-    """Name shard `index` of `count` as TensorFlow does; without a count where nobody knows it yet.
+    """The name of shard `index` of `count`, as TensorFlow names it; without a count if it is not known yet.
 
     Examples
     --------
@@ -76,33 +75,33 @@ def shard_name(base: str, index: int, count: int | None) -> str:
 
 
 def split_suffixes(name: str) -> tuple[str, str, str]:
-    """Split a name into what is in front of its record and compression suffixes, and these.
+    """Split a name into (name without suffixes, record suffix, compression suffix).
 
     >>> split_suffixes("out/train.tfrecord.gz"), split_suffixes("out/train")
     (('out/train', '.tfrecord', '.gz'), ('out/train', '', ''))
     """
-    plain = _less_compression(name)
-    front = _less_record_suffix(plain)
+    plain = _without_compression_suffix(name)
+    front = _without_record_suffix(plain)
     return front, plain[len(front) :], name[len(plain) :]
 
 
 def spelled_shards(stem: str, count: int) -> list[list[str]]:
-    """All names of the shards that ``stem@count`` may mean, in each usual form, the most exact first.
+    """The names of all shards of ``stem@count``, for each usual form of names, the most exact first.
 
     Examples
     --------
     >>> [names[0] for names in spelled_shards("train", 2)][:3]
     ['train-00000-of-00002', 'train.tfrecord-00000-of-00002', 'train-00000-of-00002.tfrecord']
     """
-    less = _less_record_suffix(stem)
-    suffix = stem[len(less) :]
-    forms = [(stem, ""), (less, suffix)] if suffix else [(stem, ""), (f"{stem}.tfrecord", ""), (stem, ".tfrecord")]
+    front = _without_record_suffix(stem)
+    suffix = stem[len(front) :]
+    forms = [(stem, ""), (front, suffix)] if suffix else [(stem, ""), (f"{stem}.tfrecord", ""), (stem, ".tfrecord")]
     forms += [(base, f"{end}.gz") for base, end in forms]
     return [[shard_name(base, i, count) + end for i in range(count)] for base, end in forms]
 
 
 def parse_spec(name: str) -> tuple[str, int | None] | None:
-    """Split ``train@8`` into ("train", 8) and ``train@*`` into ("train", None); None if it is no shard spec."""
+    """Split ``train@8`` into ("train", 8) and ``train@*`` into ("train", None); None if it is not a shard spec."""
     match = _SPEC.fullmatch(name)
     if match is None:
         return None
@@ -110,25 +109,25 @@ def parse_spec(name: str) -> tuple[str, int | None] | None:
 
 
 def is_record_file(name: str) -> bool:
-    """Whether a file of this name (without directory) belongs to the TFRecord dataset that its directory is."""
+    """Whether a file of this name (without directory) is read as data when its directory is read."""
     if is_hidden(name) or is_sidecar(name):
         return False
-    plain = _less_compression(name)
+    plain = _without_compression_suffix(name)
     shard = parse_shard(plain)
     if shard is not None:
-        plain = _less_compression(shard.base) + shard.suffix
+        plain = _without_compression_suffix(shard.base) + shard.suffix
         if not shard.suffix and not _EXTENSION.search(plain):
             return True  # "train-00000-of-00008", but not a checkpoint's "model.data-00000-of-00001"
     return plain.lower().endswith(RECORD_SUFFIXES)
 
 
 def is_hidden(name: str) -> bool:
-    """Whether tools use such names for what is no data: ``_SUCCESS``, ``.part.tmp``."""
+    """Whether the name is of the form that tools use for files without data: ``_SUCCESS``, ``.part.tmp``."""
     return name.startswith(("_", "."))
 
 
 def is_sidecar(name: str) -> bool:
-    """Whether the name is one of a file that stands beside data."""
+    """Whether the name is that of a sidecar."""
     return name.lower().endswith(SIDECAR_SUFFIXES)
 
 
@@ -139,14 +138,14 @@ def natural_key(path: str) -> list[list[str | int]]:
     ]
 
 
-def _less_compression(name: str) -> str:
+def _without_compression_suffix(name: str) -> str:
     for suffix in compression_suffixes():
         if name.lower().endswith(suffix):
             return name[: -len(suffix)]
     return name
 
 
-def _less_record_suffix(name: str) -> str:
+def _without_record_suffix(name: str) -> str:
     for suffix in RECORD_SUFFIXES:
         if name.lower().endswith(suffix):
             return name[: -len(suffix)]

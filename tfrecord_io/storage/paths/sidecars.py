@@ -1,4 +1,4 @@
-"""Files that stand beside others and have their names with a suffix."""
+"""Sidecars: files that have the name of another file plus a suffix, and the age of both."""
 
 from __future__ import annotations
 
@@ -8,66 +8,65 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from tfrecord_io.storage.filesystem.local import Entry, FileSystem, LocalFileSystem
+from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.read.source import Source, source_of
 
-_LISTING_PAYS = 8  # so many files in one directory are looked up by listing it
+_LISTING_PAYS = 8  # files in one directory from which on listing it is cheaper than looking up each
 
 
 def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[Source | None]:
-    """For each file the first that is there of its name with a suffix; None where there is none.
+    """For each file, its existing sidecar with the first of these suffixes; None if there is none.
 
-    Pieces of files and file objects have none. Where many files are on a server that has no listing, nothing is looked for: it would
-    be a request for each.
+    Pieces of files and file objects have none. For many files on a server that cannot list directories nothing is looked
+    up, as it would take a request for each.
     """
-    parents = Counter(_parent(source) for source in sources)
+    parents = [_parent(source) for source in sources]
+    counts = Counter(parents)
     listings: dict[Any, dict[str, Entry]] = {}
-    found = []
-    for source in sources:
-        key = _parent(source)
-        if parents[key] >= _LISTING_PAYS and source.remote is not None and key not in listings:
-            tree = FsspecFileSystem(source.remote[0])
-            with suppress(OSError, NotImplementedError):  # a server that must not list can still answer for each name
-                listings[key] = {entry.name: entry for entry in tree.listing(key[1])} if tree.lists else {}
+    sidecars = []
+    for source, parent in zip(sources, parents, strict=True):
+        if counts[parent] >= _LISTING_PAYS and source.remote is not None and parent not in listings:
+            fs = FsspecFileSystem(source.remote[0])
+            with suppress(OSError, NotImplementedError):  # without permission to list, single look-ups may work
+                listings[parent] = {entry.name: entry for entry in fs.listing(parent[1])} if fs.can_list else {}
         alone = source.is_file_object or source.span is not None
-        found.append(None if alone else _first(source, suffixes, listings.get(key)))
-    return found
+        sidecars.append(None if alone else _first(source, suffixes, listings.get(parent)))
+    return sidecars
 
 
 def _first(source: Source, suffixes: Sequence[str], listing: dict[str, Entry] | None) -> Source | None:
-    tree, name = _place(source)
+    fs, name = _location(source)
     for suffix in suffixes:
-        entry = _entry(tree, name + suffix) if listing is None else listing.get(name + suffix)
+        entry = _entry(fs, name + suffix) if listing is None else listing.get(name + suffix)
         if entry is not None and not entry.directory:
-            return source_of(tree, entry)
+            return source_of(fs, entry)
     return None
 
 
-def _entry(tree: FileSystem, name: str) -> Entry | None:
+def _entry(fs: FileSystem, name: str) -> Entry | None:
     try:
-        return tree.entry(name)
+        return fs.entry(name)
     except PermissionError:
-        if isinstance(tree, FsspecFileSystem):
-            return None  # what a bucket that must not be listed says of a name that is not there
+        if isinstance(fs, FsspecFileSystem):
+            return None  # without permission to list a bucket, absent names are reported like this
         raise
 
 
-def _place(source: Source) -> tuple[FileSystem, str]:
-    return (
-        (LocalFileSystem(), source.path)
-        if source.remote is None
-        else (FsspecFileSystem(source.remote[0]), source.remote[1])
-    )
+def _location(source: Source) -> tuple[FileSystem, str]:
+    if source.remote is None:
+        return LocalFileSystem(), source.path
+    return FsspecFileSystem(source.remote[0]), source.remote[1]
 
 
 def _parent(source: Source) -> Any:
-    tree, name = _place(source)
-    return (id(tree.fs), tree.fs._parent(name)) if isinstance(tree, FsspecFileSystem) else None
+    fs, name = _location(source)
+    return (id(fs.fsspec), fs.fsspec._parent(name)) if isinstance(fs, FsspecFileSystem) else None
 
 
 def modified(source: Source) -> float | None:
-    """When a file was last changed, in seconds; None where nobody knows."""
+    """When a file was last changed, in seconds since the epoch; None if unknown."""
     if source.is_file_object:
         return None
     if source.remote is None:
@@ -75,10 +74,5 @@ def modified(source: Source) -> float | None:
     fs, name = source.remote
     try:
         return float(fs.modified(name).timestamp())
-    except (
-        NotImplementedError,
-        KeyError,
-        AttributeError,
-        TypeError,
-    ):  # filesystems that keep no times say so in many ways
+    except (NotImplementedError, KeyError, AttributeError, TypeError):  # of filesystems that keep no times
         return None

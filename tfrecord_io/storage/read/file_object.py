@@ -1,28 +1,87 @@
-"""A source as a file object of Python, for libraries that read one: zipfile, pyarrow."""
+"""File objects: those that callers pass to be read, and raw files of this package as Python file objects."""
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 from typing import Any
 
-from tfrecord_io.storage.read.source import Source
-
-_BUFFER = 8 << 10  # small: columns of an array are read in pieces
+from tfrecord_io.storage.filesystem.errors import raise_os_errors
 
 
-def open_file(source: Source) -> Any:
-    """Open a source as a binary file: read, readinto, and seek where the storage can; read gives all that was asked for."""
-    raw: Any = source.open()
-    try:
-        return io.BufferedReader(raw if isinstance(raw, io.RawIOBase) else _RawFile(raw, source.size), _BUFFER)
-    except BaseException:
-        raw.close()
-        raise
+class CallerFile:
+    """A file object that a caller passed, and its position at that time."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self._begin: int | None = file.tell() if getattr(file, "seekable", bool)() else None
+        self._opened = False
+
+    def rewind(self) -> None:
+        """Go back to that position; on the first call it is still there."""
+        if self._opened:
+            if self._begin is None:
+                reason = "the file object has to be read once more from its start, and cannot seek"
+                raise OSError(errno.ESPIPE, f"{reason}: read it into io.BytesIO, or pass schema=")
+            self.file.seek(self._begin)
+        self._opened = True
 
 
-class _RawFile(io.RawIOBase):
-    """What a remote source is read by has no more than readinto, tell and seek."""
+class BorrowedFile:
+    """A file object that is read but not closed."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+        if not hasattr(file, "readinto"):
+            self.readinto = self._readinto_by_read  # type: ignore[method-assign]
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        n: int | None = self._file.readinto(buffer)
+        return n
+
+    def _readinto_by_read(self, buffer: memoryview, /) -> int | None:
+        data = self._file.read(len(buffer))
+        if data is None:
+            return None
+        if isinstance(data, str):
+            raise TypeError("the file returns text; open it with mode 'rb'")
+        buffer[: len(data)] = data
+        return len(data)
+
+    def seekable(self) -> bool:
+        return bool(getattr(self._file, "seekable", bool)())
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def seek(self, offset: int) -> int:
+        return int(self._file.seek(offset))
+
+    def close(self) -> None:
+        pass
+
+
+class SequentialResponse(BorrowedFile):
+    """The response of a web server, which can only be read in order."""
+
+    def __init__(self, file: Any, path: str) -> None:
+        super().__init__(file)
+        self._path = path
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        with raise_os_errors(self._path):
+            return super().readinto(buffer)
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class RawFile(io.RawIOBase):
+    """A raw file, which has only readinto, tell, seek and close, as a Python file object."""
 
     def __init__(self, raw: Any, size: int | None) -> None:
         self._raw, self._size = raw, size
@@ -42,7 +101,7 @@ class _RawFile(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
         if not self.seekable():
-            raise io.UnsupportedOperation("the server gives no ranges, only the file from its start on")
+            raise io.UnsupportedOperation("the server does not support range requests: the file is read in order only")
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self.tell(), os.SEEK_END: self._size or 0}[whence]
         return int(self._raw.seek(base + offset))
 

@@ -1,13 +1,19 @@
-"""Open a source as a stream of uncompressed bytes: find its compression, or check the one that is said."""
+"""Open a source: as a stream of uncompressed bytes, with its compression detected or checked, or as a file object."""
 
 from __future__ import annotations
 
+import errno
+import io
+from typing import Any
+
 from tfrecord_io.compression import SNIFF_BYTES, Codec, Raw, Stream, get_codec, infer, open_decompressed, sniff
 from tfrecord_io.errors import CompressionError
-from tfrecord_io.format import magic as foreign
 from tfrecord_io.format.framing import is_record_header
+from tfrecord_io.format.magic import looks_like
+from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.storage.read.spans import SpanStream
+
+_BUFFER = 8 << 10  # small: columns of an array are read in pieces
 
 
 def open_source(source: Source, compression: str | None = "infer") -> Stream:
@@ -16,28 +22,30 @@ def open_source(source: Source, compression: str | None = "infer") -> Stream:
     Parameters
     ----------
     source : Source
-        A piece of a file is plain.
+        A piece of a file is always plain.
     compression : str or None
-        "infer" goes by content; else a name as for `tfrecord_io.compression.get_codec`, checked against it.
+        "infer" detects it by content; a name as for `tfrecord_io.compression.get_codec` is checked against the content.
 
     Raises
     ------
     CompressionError
-        `compression` is not what the content looks like.
+        `compression` does not match the content.
     OSError
         It cannot be opened or read.
     """
-    codec = None if compression == "infer" else get_codec(compression)  # a wrong name is told before a file is opened
+    codec = None if compression == "infer" else get_codec(compression)  # rejects a wrong name before opening the file
     raw = source.open()
     try:
         if source.span is not None:
             if codec is not None:
-                raise CompressionError(
-                    f"compression={compression!r} was said, but this is a piece of a plain file", path=source.path
-                )
+                reason = f"compression={compression!r} was passed, but this is a piece of a plain file"
+                raise CompressionError(reason, path=source.path)
             return SpanStream(raw, source.path, *source.span)
         head = _read_head(raw, source)
-        codec = infer(head, source.path) if compression == "infer" else _checked(codec, compression, head, source.path)
+        if compression == "infer":
+            codec = infer(head, source.path)
+        else:
+            _check_codec(codec, compression, head, source.path)
         return open_decompressed(raw, codec, source.path, head=head, size=source.size)
     except BaseException:
         raw.close()
@@ -53,20 +61,72 @@ def _read_head(raw: Raw, source: Source) -> bytes:
     return bytes(head[:done])
 
 
-def _checked(codec: Codec | None, said: str | None, head: bytes, path: str) -> Codec | None:
-    if codec is None:
-        other = sniff(head)
-        looks = None if other is None else f"{other.name} data"
-    elif is_record_header(head):
-        looks = "a plain TFRecord file"
-    elif head and not codec.accepts(head):
-        other = sniff(head)
-        looks = f"{other.name} data" if other is not None else foreign.looks_like(head) or "something else"
+def _check_codec(codec: Codec | None, name: str | None, head: bytes, path: str) -> None:
+    """Raise CompressionError if the first bytes of a file do not match the codec that the caller named."""
+    other = sniff(head)
+    if codec is not None and is_record_header(head):
+        content: str | None = "a plain TFRecord file"
+    elif codec is not None and (not head or codec.accepts(head)):
+        return
+    elif other is not None:
+        content = f"{other.name} data"
     else:
-        looks = None
-    if looks is not None:
-        reason = f"compression={said!r} was said, but the file looks like {looks}"
+        content = None if codec is None else looks_like(head) or "something else"
+    if content is not None:
         raise CompressionError(
-            reason, path=path, expected=said, got=looks, advice="compression='infer' goes by the content"
+            f"compression={name!r} was passed, but the file looks like {content}",
+            path=path,
+            expected=name,
+            got=content,
+            advice="compression='infer' detects it by the content",
         )
-    return codec
+
+
+class SpanStream:
+    """The bytes [begin, end) of a plain file; a `tfrecord_io.compression.Stream`.
+
+    Parameters
+    ----------
+    raw : binary file
+        Must be seekable; closed with the stream.
+    path : str
+        For messages.
+    begin, end : int
+    """
+
+    compression: str | None = None
+
+    def __init__(self, raw: Any, path: str, begin: int, end: int) -> None:
+        self._raw, self._path, self._end = raw, path, end
+        self.offset = begin  # of the next byte in the file
+        raw.seek(begin)
+
+    @property
+    def raw_offset(self) -> int:
+        return self.offset
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        room = buffer[: max(0, self._end - self.offset)]
+        if not len(room):
+            return 0
+        n: int | None = self._raw.readinto(room)
+        if n is None:
+            raise BlockingIOError(errno.EAGAIN, "a non-blocking file has no data yet", self._path)
+        if n == 0:
+            text = f"the file ended at byte {self.offset}, inside the piece up to byte {self._end}"
+            raise OSError(errno.EIO, text, self._path)
+        self.offset += n
+        return n
+
+    def close(self) -> None:
+        self._raw.close()
+
+
+def open_file(source: Source) -> Any:
+    """Open a source as a buffered binary file, for libraries such as zipfile and pyarrow; seekable if the storage is."""
+    raw: Any = source.open()
+    try:
+        return io.BufferedReader(raw if isinstance(raw, io.RawIOBase) else RawFile(raw, source.size), _BUFFER)
+    except BaseException:
+        raw.close()
+        raise

@@ -1,4 +1,4 @@
-"""Files that are read one after the other: those to come are asked for while one is read."""
+"""Prefetch remote files that are read one after the other: the next ones are requested while one is read."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 class SourcePrefetcher:
-    """The sources in order, each with what was read of it ahead. Local files are given as they are.
+    """Iterate over sources in order, each with the data prefetched for it. Local files are passed through unchanged.
 
-    A remote one stays open until the next is taken, whoever has closed what its ``open`` gave.
+    A remote file stays open until the next source is taken, even if the raw file from its ``open`` is closed.
 
     Parameters
     ----------
     sources : list of Source
     stream : bool
-        All will be read; else as much is asked for ahead as reading on shows to be wanted.
+        All will be read; else the amount prefetched adapts to how far each file is read.
     heads : bool
         Only the first bytes of each will be read.
 
@@ -30,8 +30,8 @@ class SourcePrefetcher:
     --------
     >>> from tfrecord_io.storage.paths.resolve import resolve_inputs
     >>> import io
-    >>> with SourcePrefetcher(resolve_inputs([io.BytesIO(b"a"), io.BytesIO(b"b")])) as upcoming:
-    ...     [source.path for source in upcoming]
+    >>> with SourcePrefetcher(resolve_inputs([io.BytesIO(b"a"), io.BytesIO(b"b")])) as prefetcher:
+    ...     [source.path for source in prefetcher]
     ['<BytesIO>', '<BytesIO>']
     """
 
@@ -39,17 +39,17 @@ class SourcePrefetcher:
         self._sources = sources
         self._next = 0
         self._readers: dict[int, RangeReader] = {}
-        self._begun = 0  # sources that were looked at for reading ahead
+        self._opened = 0  # sources that were opened for prefetching, or skipped as local
         self._closed = False
         self._window: Any = None
         if any(source.remote for source in sources):
             from tfrecord_io.storage.read.range_reader import Window  # imports fsspec
 
-            self._window = Window(self._more(), stream=stream, heads=heads)
+            self._window = Window(self._open_readers(), stream=stream, heads=heads)
 
-    def _more(self) -> Iterator[RangeReader]:
+    def _open_readers(self) -> Iterator[RangeReader]:
         for index, source in enumerate(self._sources):
-            self._begun = index + 1
+            self._opened = index + 1
             reader = source.open_ranges(self._window)
             if reader is not None:
                 self._readers[index] = reader
@@ -63,22 +63,22 @@ class SourcePrefetcher:
         if index == len(self._sources):
             raise StopIteration
         self._next += 1
-        while self._window is not None and self._begun <= index and self._window.next_reader() is not None:
+        while self._window is not None and self._opened <= index and self._window.next_reader() is not None:
             pass
         if index - 1 in self._readers:
             self._readers.pop(index - 1).close()
         source, reader = self._sources[index], self._readers.get(index)
-        return source if reader is None else replace(source, _ahead=reader)
+        return source if reader is None else replace(source, _prefetched=reader)
 
     def rewind(self) -> bool:
-        """Begin anew with the first source, if it is still the one that is read; what came of it is not lost."""
+        """Start again with the first source, keeping its data; False if another source has been taken already."""
         if self._next > 1 or self._closed:
             return False
         self._next = 0
         return True
 
     def close(self) -> None:
-        """Cancel what was asked for; a thread that waits for it is told."""
+        """Cancel all requests; a thread that waits for one gets an error."""
         self._closed = True
         self._next = len(self._sources)
         while self._readers:

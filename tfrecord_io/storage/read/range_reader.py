@@ -1,7 +1,7 @@
-"""Remote files as raw files that keep several requests in flight.
+"""Remote files as raw files that keep several range requests under way.
 
-A request costs a round trip whatever its size, so the next ranges are asked for while one is used. How many, and how large,
-goes by waiting: who had to wait for a range asks for twice as much ahead from then on, up to `_MOST_BYTES` in all.
+A request costs a round trip whatever its size, so the next ranges are requested while one is used. Their number and size
+adapt to waiting: each time the reader has to wait, twice as much is requested ahead from then on, up to `_MOST_BYTES`.
 """
 
 from __future__ import annotations
@@ -9,101 +9,111 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from threading import RLock
 from typing import Any
 
-from tfrecord_io.storage.filesystem.errors import ARGUMENTS, TRIES, may_pass, pauses, to_os_error, told_as_os_error
-from tfrecord_io.storage.read.range_requests import Fetch, NoRanges
+from tfrecord_io.compression import Raw
+from tfrecord_io.storage.filesystem.errors import (
+    ARGUMENT_ERRORS,
+    TRIES,
+    is_transient,
+    pauses,
+    raise_os_errors,
+    to_os_error,
+)
+from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject
 
-_MOST_BYTES = 64 << 20  # asked for or held ready, of all files of a window
+_MOST_BYTES = 64 << 20  # requested or received but unused, over all files of a window
 _MOST_RANGES = 32
-_FIRST_BYTES = 256 << 10  # of a look at the start or at one place
-_STREAM_BYTES = 1 << 20  # of the first ranges where all will be read
+_FIRST_BYTES = 256 << 10  # first range, if reading on is uncertain
+_STREAM_BYTES = 1 << 20  # first ranges, if all will be read
 _LARGEST_BYTES = 8 << 20
-_HEAD_BYTES = 4 << 10  # of a look at what a file is
-_KEPT_BYTES = 8 << 20  # of a file's beginning, for whoever begins anew
+_HEAD_BYTES = 4 << 10  # if only the type of a file is detected
+_KEPT_BYTES = 8 << 20  # of a file's start, for reading it again
 
-Answer = tuple[bytes, OSError | None]  # what came, and why no more
+Answer = tuple[bytes, OSError | None]  # the bytes received, and the error that ended them
 
 
 class Window:
-    """How much is asked for ahead, of one file or of several that are read one after the other.
+    """Limits and adapts how much is requested ahead, over one file or several that are read one after the other.
 
     Parameters
     ----------
-    more : iterator of RangeReader
+    readers : iterator of RangeReader
         The files, in order.
     stream : bool
-        All will be read: ask for several ranges at once from the start.
+        All will be read: several ranges are requested at once from the start.
     heads : bool
-        Only the first bytes of each file will be read: ask for those of many files at once.
+        Only the first bytes of each file will be read: those of many files are requested at once.
     """
 
-    def __init__(self, more: Iterator[RangeReader], *, stream: bool = False, heads: bool = False) -> None:
+    def __init__(self, readers: Iterator[RangeReader], *, stream: bool = False, heads: bool = False) -> None:
         self.lock = RLock()
-        self._more = more
+        self._upcoming = readers
         self._stream, self._heads = stream, heads
         self._readers: list[RangeReader] = []
-        self._count = self._bytes = 0
+        self._ranges = self._bytes = 0  # requested, or received but unused
         self.narrow()
 
     def narrow(self) -> None:
-        """Begin as for a file just opened: what comes next is not where the reading went on."""
+        """Reset to the initial amounts, as reading continues at another position."""
         self._ahead, self.size = (3, _STREAM_BYTES) if self._stream else (0, _FIRST_BYTES)
         if self._heads:
             self._ahead, self.size = _MOST_RANGES - 1, _HEAD_BYTES
-        self._asked = 0  # ranges, since then
+        self._requests = 0  # since then
 
     def widen(self) -> None:
-        """Ask for more from now on, as somebody waits; for the very first range one always does."""
-        if self._asked > 1 and not self._heads:
+        """Double the amounts, as the reader has to wait; for the very first range it always has to."""
+        if self._requests > 1 and not self._heads:
             self._ahead = min(max(1, 2 * self._ahead), _MOST_RANGES - 1)
             self.size = min(2 * self.size, _LARGEST_BYTES)
 
     def fill(self) -> None:
-        """Ask for what there is room for, in the order of reading."""
+        """Request as much as the window has room for, in the order of reading."""
         if not self._ahead:
             return
         with self.lock:
             for reader in self._readers:
-                if not self._ask(reader):
+                if not self._request(reader):
                     return
-            while self._count <= self._ahead and len(self._readers) <= _MOST_RANGES and self.next_reader() is not None:
-                if not self._ask(self._readers[-1]):
+            while self._ranges <= self._ahead and len(self._readers) <= _MOST_RANGES and self.next_reader() is not None:
+                if not self._request(self._readers[-1]):
                     return
 
-    def _ask(self, reader: RangeReader) -> bool:
-        """Whether all of a file, that will be read, has been asked for."""
-        while (size := reader.next_size(0)) > 0 and not (self._heads and reader.asked):
-            if self._count and (self._count > self._ahead or self._bytes + size > _MOST_BYTES):
+    def _request(self, reader: RangeReader) -> bool:
+        """Request ranges of a file; True if all of it that will be read has been requested."""
+        while (size := reader.next_size(0)) > 0 and not (self._heads and reader.requested):
+            if self._ranges and (self._ranges > self._ahead or self._bytes + size > _MOST_BYTES):
                 return False
-            reader.ask(size)
+            reader.request(size)
         return True
 
     def next_reader(self) -> RangeReader | None:
-        """Take the next file into the window; None after the last."""
+        """Add the next file to the window; None after the last."""
         with self.lock:
-            reader = next(self._more, None)
+            reader = next(self._upcoming, None)
             if reader is not None:
                 self._readers.append(reader)
             return reader
 
-    def forget(self, reader: RangeReader) -> None:
-        """No more will be read of a file."""
+    def remove(self, reader: RangeReader) -> None:
+        """Remove a file of which no more will be read."""
         with self.lock:
             if reader in self._readers:
                 self._readers.remove(reader)
 
     def hold(self, size: int) -> None:
-        self._asked += 1
-        self._count += 1
+        """Count a range."""
+        self._requests += 1
+        self._ranges += 1
         self._bytes += size
 
     def release(self, size: int) -> None:
-        self._count -= 1
+        """Stop counting a range."""
+        self._ranges -= 1
         self._bytes -= size
 
 
@@ -115,53 +125,60 @@ class _Range:
 
 
 class RangeReader:
-    """A remote file as a raw file, read by ranges.
+    """A remote file as a raw file, read by range requests.
 
-    One thread at a time reads; `close` may be called from any, and ends the waiting of the one that reads.
+    One thread at a time reads; `close` may be called from any thread, and ends the waiting of the reading one.
 
     Parameters
     ----------
-    fetch : Fetch
+    remote : RemoteObject
     size : int
         Bytes of the file.
     path : str
         For messages.
     window : Window, optional
-        Shared with the files read before and after; else its own.
-    whole : callable, optional
-        Opens the file for reading it from its start, where the server gives no ranges.
+        Shared with the files read before and after; default: one of its own.
+    open_sequential : callable, optional
+        Opens the file for reading it from its start, if the server does not support range requests.
     begin : int
         The first byte that will be read.
     """
 
     def __init__(
-        self, fetch: Fetch, size: int, path: str, window: Window | None = None, whole: Any = None, *, begin: int = 0
+        self,
+        remote: RemoteObject,
+        size: int,
+        path: str,
+        window: Window | None = None,
+        open_sequential: Callable[[], Raw] | None = None,
+        *,
+        begin: int = 0,
     ) -> None:
         self.path = path
-        self._fetch, self._size, self._open_whole = fetch, size, whole
-        self._held: deque[_Range] = deque()  # asked for and not used up, in order
-        self._used: list[_Range] | None = []  # from the start on; None when they became too many to be kept
-        self.asked = begin  # the end of the last of them
+        self._remote, self._size, self._open_sequential = remote, size, open_sequential
+        self._pending: deque[_Range] = deque()  # requested and not used up, in order
+        self._used: list[_Range] | None = []  # from the start on; None once they are too large to be kept
+        self.requested = begin  # the end of the last range requested
         self._begin = self._offset = begin
-        self._rest: memoryview | None = None  # of the first one's bytes; None until it is waited for
-        self._error: OSError | None = None  # behind that rest
-        self._ranges = 0
+        self._rest: memoryview | None = None  # unused bytes of the first pending range; None before waiting for it
+        self._error: OSError | None = None  # follows `_rest`
+        self._unchecked = 0  # requests since the version was checked
         self._closed = False
-        self._whole: Any = None
+        self._sequential: Any = None  # the file, if it is not read by ranges
         self._window = window or Window(iter([self]))
         if window is None:
             self._window.next_reader()
 
-    # What a raw file has -------------------------------------------------------------------------------------
+    # Interface of a raw file --------------------------------------------------------------------------------------
 
     def readinto(self, buffer: memoryview, /) -> int:
-        """Give bytes from here on: 0 only at the end."""
+        """Read the next bytes into `buffer`: 0 only at the end."""
         if self._closed:
             raise ValueError(f"'{self.path}' is closed")
-        if self._whole is not None:
-            return self._read_whole(buffer)
+        if self._sequential is not None:
+            return self._read_sequential(buffer)
         if not self._rest and not self._wait(len(buffer)):
-            return 0 if self._whole is None else self._read_whole(buffer)
+            return 0 if self._sequential is None else self._read_sequential(buffer)
         assert self._rest is not None
         n = min(len(buffer), len(self._rest))
         buffer[:n] = self._rest[:n]
@@ -177,33 +194,34 @@ class RangeReader:
         return True
 
     def seekable(self) -> bool:
-        return self._whole is None
+        return self._sequential is None
 
     def tell(self) -> int:
         return self._offset
 
     def seek(self, offset: int) -> int:
-        """Go on at another byte; what was asked for in vain is cancelled."""
-        if self._whole is not None:
-            if offset:
-                raise OSError(errno.ESPIPE, "the server gives no ranges, only the file from its start on", self.path)
-            self._whole.close()
-            self._offset, self._whole = 0, self._open_whole()
+        """Continue at another byte; requests that are no longer needed are cancelled."""
+        if self._sequential is not None:
+            if offset or self._open_sequential is None:
+                text = "the server does not support range requests: the file is read in order only"
+                raise OSError(errno.ESPIPE, text, self.path)
+            self._sequential.close()
+            self._offset, self._sequential = 0, self._open_sequential()
         elif offset == self._begin and self._used is not None:
             with self._window.lock:
-                self._take_back()
+                self._reuse()
         elif offset != self._offset:
             with self._window.lock:
                 self._drop_all()
                 self._window.narrow()
-                self.asked = self._offset = offset
+                self.requested = self._offset = offset
         return offset
 
-    def _take_back(self) -> None:
-        """Stand at the start again, with all that has come."""
+    def _reuse(self) -> None:
+        """Go back to the start, keeping all ranges received."""
         assert self._used is not None
         for used in reversed(self._used):
-            self._held.appendleft(used)
+            self._pending.appendleft(used)
             self._window.hold(used.end - used.begin)
         self._used = []
         self._offset, self._rest, self._error = self._begin, None, None
@@ -212,48 +230,48 @@ class RangeReader:
         if not self._closed:
             self._closed = True
             with self._window.lock:
-                self._window.forget(self)
+                self._window.remove(self)
                 self._drop_all()
-            if self._whole is not None:
-                self._whole.close()
+            if self._sequential is not None:
+                self._sequential.close()
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):
             self.close()
 
-    # Requests ---------------------------------------------------------------------------------------------------
+    # Requests -----------------------------------------------------------------------------------------------------
 
     def next_size(self, wanted: int) -> int:
-        """Bytes of the range to ask for next; 0 at the end."""
-        return min(max(self._window.size, min(wanted, _LARGEST_BYTES)), self._size - self.asked)
+        """Bytes of the range to request next; 0 at the end."""
+        return min(max(self._window.size, min(wanted, _LARGEST_BYTES)), self._size - self.requested)
 
-    def ask(self, size: int) -> None:
-        """Ask for the next range."""
-        begin, end = self.asked, self.asked + size
-        self._held.append(_Range(begin, end, self._fetch.start(self._get(begin, end))))
+    def request(self, size: int) -> None:
+        """Request the next range."""
+        begin, end = self.requested, self.requested + size
+        self._pending.append(_Range(begin, end, self._remote.submit(self._get(begin, end))))
         self._window.hold(size)
-        self.asked = end
-        self._ranges += 1
+        self.requested = end
+        self._unchecked += 1
 
     async def _get(self, begin: int, end: int) -> Answer:
-        """Get all bytes of a range, going on where a try ended."""
+        """Get all bytes of a range; a retry continues after the bytes received."""
         parts: list[bytes] = []
-        at = begin
+        received = begin
         for pause in pauses():
             try:
-                data = await self._fetch.range(at, end)
-                if len(data) > end - at:
-                    raise OSError(errno.EIO, f"{len(data)} bytes came where {end - at} were asked for")
+                data = await self._remote.read_range(received, end)
+                if len(data) > end - received:
+                    raise OSError(errno.EIO, f"expected {end - received} bytes, received {len(data)}")
                 parts.append(data)
-                at += len(data)
-                if at == end:
+                received += len(data)
+                if received == end:
                     break
-                error: Exception = OSError(errno.EIO, f"the server ended the body {end - at} bytes early")
-            except (NoRanges, *ARGUMENTS):
+                error: Exception = OSError(errno.EIO, f"the server ended the body {end - received} bytes early")
+            except (RangesUnsupported, *ARGUMENT_ERRORS):
                 raise
-            except Exception as caught:  # of whatever library
+            except Exception as caught:  # of any library
                 error = caught
-                if not may_pass(error):
+                if not is_transient(error):
                     return b"".join(parts), to_os_error(error, self.path)
             if pause is None:
                 return b"".join(parts), to_os_error(error, self.path, f" (tried {TRIES} times)")
@@ -261,17 +279,17 @@ class RangeReader:
         return parts[0] if len(parts) == 1 else b"".join(parts), None
 
     def _wait(self, wanted: int) -> bool:
-        """Have bytes of the next range in `_rest`; False at the end."""
+        """Put bytes of the next range into `_rest`; False at the end, or if the server does not support ranges."""
         if self._error is not None:
             raise self._error
         with self._window.lock:
-            if not self._held:
+            if not self._pending:
                 size = self.next_size(wanted)
                 if size <= 0:
-                    self._check()
+                    self._check_unchanged()
                     return False
-                self.ask(size)
-            first = self._held[0]
+                self.request(size)
+            first = self._pending[0]
             if not first.answer.done():
                 self._window.widen()
             self._window.fill()
@@ -279,8 +297,8 @@ class RangeReader:
             data, self._error = first.answer.result()
         except CancelledError:
             raise ValueError(f"'{self.path}' is closed") from None
-        except NoRanges:
-            self._go_without()
+        except RangesUnsupported:
+            self._switch_to_sequential()
             return False
         self._rest = memoryview(data)
         if not self._rest:
@@ -288,28 +306,28 @@ class RangeReader:
             raise self._error
         return True
 
-    def _check(self) -> None:
-        if self._ranges > 1:
-            self._ranges = 0
-            with told_as_os_error(self.path):
-                self._fetch.start(self._fetch.check()).result()
+    def _check_unchanged(self) -> None:
+        if self._unchecked > 1:
+            self._unchecked = 0
+            with raise_os_errors(self.path):
+                self._remote.submit(self._remote.check_unchanged()).result()
 
-    def _go_without(self) -> None:
-        """Read the file as one stream: the server knows no ranges."""
+    def _switch_to_sequential(self) -> None:
+        """Read the file as one stream, as the server does not support range requests."""
         with self._window.lock:
-            self._window.forget(self)
+            self._window.remove(self)
             self._drop_all()
-        if self._offset or self._open_whole is None:
-            raise OSError(errno.ESPIPE, "the server stopped giving ranges", self.path)
-        self._whole = self._open_whole()
+        if self._offset or self._open_sequential is None:
+            raise OSError(errno.ESPIPE, "the server stopped supporting range requests", self.path)
+        self._sequential = self._open_sequential()
 
-    def _read_whole(self, buffer: memoryview) -> int:
-        n: int = self._whole.readinto(buffer)
+    def _read_sequential(self, buffer: memoryview) -> int:
+        n: int = self._sequential.readinto(buffer)
         self._offset += n
         return n
 
     def _drop_first(self) -> _Range:
-        first = self._held.popleft()
+        first = self._pending.popleft()
         self._window.release(first.end - first.begin)
         self._rest = None
         return first
@@ -321,7 +339,7 @@ class RangeReader:
             self._used = None
 
     def _drop_all(self) -> None:
-        while self._held:
+        while self._pending:
             self._drop_first().answer.cancel()
         self._used = None
         self._error = None

@@ -1,4 +1,4 @@
-"""Blocks that another thread has read while the last one was in use."""
+"""Blocks that another thread reads while the last one is in use."""
 
 from __future__ import annotations
 
@@ -12,18 +12,22 @@ import numpy as np
 from tfrecord_io.compression import Stream
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, SPARE, Block, Bytes
 
-_HEAD = 1 << 16  # room in front of each buffer for the record that the block before cut
+_HEAD = 1 << 16  # room at the start of each buffer for the record that the end of the last block split
 _BUFFERS = 3  # one in use, one filled, one being filled
 
 
 @dataclass(slots=True)
 class _Filled:
-    """A buffer with `count` bytes behind its head, and what came after them."""
+    """A buffer with `count` bytes after its head, and whether the end or an error follows them."""
 
     buffer: Bytes
     count: int
     ended: bool
     error: Exception | None = None
+
+    @property
+    def is_last(self) -> bool:
+        return self.ended or self.error is not None
 
 
 def _fill(stream: Stream | Any, buffer: Bytes) -> _Filled:
@@ -32,7 +36,7 @@ def _fill(stream: Stream | Any, buffer: Bytes) -> _Filled:
     while done < len(view):
         try:
             n = stream.readinto(view[done:])
-        except Exception as error:  # whatever a filesystem raises comes after the bytes before it
+        except Exception as error:  # any error of a filesystem is raised after the bytes before it
             return _Filled(buffer, done, False, error)
         if n == 0:
             return _Filled(buffer, done, True)
@@ -43,25 +47,25 @@ def _fill(stream: Stream | Any, buffer: Bytes) -> _Filled:
 def _fill_all(
     stream: Stream | Any, free: SimpleQueue[Bytes | None], filled: SimpleQueue[_Filled], stop: threading.Event
 ) -> None:
-    """The thread: fills what is free until the end, an error, or the sign to stop."""
+    """The thread: fills free buffers until the end, an error, or `stop`."""
     while (buffer := free.get()) is not None and not stop.is_set():
-        found = _fill(stream, buffer)
-        filled.put(found)
-        if found.ended or found.error is not None:
+        result = _fill(stream, buffer)
+        filled.put(result)
+        if result.is_last:
             return
 
 
 class ReadAhead:
-    """Cuts a stream into blocks as `tfrecord_io.storage.read.block_reader.BlockReader` does, and reads on meanwhile.
+    """Cuts a stream into blocks as `tfrecord_io.storage.read.block_reader.BlockReader` does, in another thread.
 
-    A block is good until the next call. The thread starts with the second block, so small files need none.
+    A block is valid until the next call. The thread starts with the second block, so small files need none.
 
     Parameters
     ----------
     stream : Stream
-        Has ``readinto(buffer) -> int``, 0 only at its end. Until `close` it is the thread's.
+        Has ``readinto(buffer) -> int``, which returns 0 only at the end. Used by the thread until `close`.
     block_bytes : int
-        Size of what is read at a time; a block may have the rest of the last one in front.
+        Size of what is read at a time; a block may have the rest of the last one before it.
     start : int
         Offset in the uncompressed file of the stream's first byte.
     """
@@ -74,36 +78,34 @@ class ReadAhead:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._current: _Filled | None = None
-        self._rest = np.empty(0, np.uint8)  # bytes of the last block that are not consumed
-        self._offset = start  # of them in the uncompressed file
-        self._took = True  # something of the last block was consumed
+        self._rest = np.empty(0, np.uint8)  # unconsumed bytes of the last block
+        self._offset = start  # of `_rest` in the uncompressed file
+        self._consumed = True  # something of the last block
 
     def next_block(self) -> Block | None:
-        """Read on: the rest of the last block and new bytes; None at the end."""
+        """The rest of the last block and new bytes; None at the end."""
         held = len(self._rest)
-        found = self._next()
-        if held > _HEAD or (
-            held and not self._took
-        ):  # a record larger than a block: twice as much, or it would take forever
-            data = self._joined(found, 0 if self._took else held)
+        filled = self._next()
+        if held > _HEAD or (held and not self._consumed):  # a record larger than a block: double it, to stay linear
+            data = self._join(filled, 0 if self._consumed else held)
         else:
-            data = self._in_front(found)
+            data = self._prepend(filled)
         assert self._current is not None
         if self._current.error is not None and len(data) == held:
             raise self._current.error
-        self._rest, self._took = data, False
+        self._rest, self._consumed = data, False
         return Block(data, self._offset, self._current.ended) if len(data) else None
 
     def consume(self, n: int) -> None:
-        """Say that `n` more bytes of the last block are done with."""
+        """Mark the next `n` bytes of the last block as used."""
         if not 0 <= n <= len(self._rest):
             raise ValueError(f"{n} bytes consumed of a block with {len(self._rest)}")
         self._rest = self._rest[n:]
         self._offset += n
-        self._took |= n > 0
+        self._consumed |= n > 0
 
     def close(self) -> None:
-        """End the thread, once it has read what it is reading."""
+        """Stop the thread after the read under way."""
         self.__del__()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
@@ -114,48 +116,48 @@ class ReadAhead:
         self._free.put(None)
 
     def _next(self) -> _Filled:
-        """The next buffer. An end or an error stays the answer."""
+        """The next buffer; after the end or an error, an empty one with the same result."""
         last = self._current
-        if last is not None and (last.ended or last.error is not None):
+        if last is not None and last.is_last:
             return _Filled(np.empty(_HEAD + SPARE, np.uint8), 0, last.ended, last.error)
         if last is None:
-            return _fill(self._stream, np.empty(_HEAD + self._size + SPARE, np.uint8))
+            return _fill(self._stream, self._new_buffer())
         if self._thread is None:
             for _ in range(_BUFFERS - 1):
-                self._free.put(np.empty(_HEAD + self._size + SPARE, np.uint8))
-            queues = (
-                self._free,
-                self._filled,
-                self._stop,
-            )  # not the reader itself, which may be dropped without a word
+                self._free.put(self._new_buffer())
+            # the thread has no reference to the reader itself, which may be dropped without close()
+            arguments = (self._stream, self._free, self._filled, self._stop)
             self._thread = threading.Thread(
-                target=_fill_all, args=(self._stream, *queues), name="tfrecord_io read ahead", daemon=True
+                target=_fill_all, args=arguments, name="tfrecord_io read ahead", daemon=True
             )
             self._thread.start()
         return self._filled.get()
 
-    def _in_front(self, found: _Filled) -> Bytes:
-        """The rest moved in front of the new bytes."""
-        begin = _HEAD - len(self._rest)
-        found.buffer[begin:_HEAD] = self._rest
-        self._use(found)
-        return found.buffer[begin : _HEAD + found.count]
+    def _new_buffer(self) -> Bytes:
+        return np.empty(_HEAD + self._size + SPARE, np.uint8)
 
-    def _joined(self, found: _Filled, least: int) -> Bytes:
-        """The rest and new bytes, `least` of them at least if there are as many, in a buffer of their own."""
-        pieces = [self._rest.copy()]  # copies, for their buffers go back to the thread
+    def _prepend(self, filled: _Filled) -> Bytes:
+        """Move the rest before the new bytes."""
+        begin = _HEAD - len(self._rest)
+        filled.buffer[begin:_HEAD] = self._rest
+        self._use(filled)
+        return filled.buffer[begin : _HEAD + filled.count]
+
+    def _join(self, filled: _Filled, least: int) -> Bytes:
+        """The rest and at least `least` new bytes, if there are as many, in a new buffer."""
+        parts = [self._rest.copy()]  # copies, as their buffers go back to the thread
         arrived = 0
         while True:
-            pieces.append(found.buffer[_HEAD : _HEAD + found.count].copy())
-            arrived += found.count
-            self._use(found)
-            if arrived >= least or found.ended or found.error is not None:
+            parts.append(filled.buffer[_HEAD : _HEAD + filled.count].copy())
+            arrived += filled.count
+            self._use(filled)
+            if arrived >= least or filled.is_last:
                 break
-            found = self._next()
-        return np.concatenate([*pieces, np.zeros(SPARE, np.uint8)])[:-SPARE]
+            filled = self._next()
+        return np.concatenate([*parts, np.zeros(SPARE, np.uint8)])[:-SPARE]
 
-    def _use(self, found: _Filled) -> None:
-        """Make `found` the buffer in use, and give the one before it to the thread."""
-        before, self._current = self._current, found
-        if before is not None and len(before.buffer) == _HEAD + self._size + SPARE:
-            self._free.put(before.buffer)
+    def _use(self, filled: _Filled) -> None:
+        """Make `filled` the buffer in use, and return the last one to the thread."""
+        last, self._current = self._current, filled
+        if last is not None and len(last.buffer) == _HEAD + self._size + SPARE:
+            self._free.put(last.buffer)

@@ -1,20 +1,117 @@
-"""A file to read."""
+"""A file to read, and what the manifest of its dataset states about it."""
 
 from __future__ import annotations
 
 import errno
 import io
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tfrecord_io.compression import Raw
-from tfrecord_io.storage.filesystem.local import Entry, FileSystem, lists
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.storage.filesystem.errors import raise_os_errors
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list
+from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, SequentialResponse
 
 if TYPE_CHECKING:
-    from tfrecord_io.storage.paths.manifests_found import Shard
     from tfrecord_io.storage.read.range_reader import RangeReader, Window
+
+MAX_MANIFEST_BYTES = 64 << 20
+MANIFEST_ADVICE = "write the dataset again, or delete the manifest if the files were changed on purpose"
+
+_Opened = TypeVar("_Opened", bound=Raw)
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestVersion:
+    """The manifest of a dataset as it was when the files were looked up."""
+
+    fs: FileSystem
+    name: str  # in `fs`
+    id: str  # differs for each writing of the dataset
+    schema: bytes | None
+
+    @property
+    def path(self) -> str:
+        return self.fs.display_path(self.name)
+
+    def check_unchanged(self) -> None:
+        """Raise OSError if the dataset was replaced: files read before may be of the old one."""
+        entry = self.fs.entry(self.name)
+        if entry is None or self.id.encode() not in read_whole(self.fs, entry, MAX_MANIFEST_BYTES):
+            raise OSError(errno.ESTALE, "the dataset was replaced while it was read; read it again", self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestShard:
+    """What a manifest states about a file.
+
+    Attributes
+    ----------
+    records, bytes, crc32c : int
+        `bytes` and `crc32c` (unmasked) are of the file, compressed if it is.
+    staged : str or None
+        The path of a local file as long as its writer has not renamed it.
+    watched : bool
+        Whether the dataset is checked to be unchanged each time that the file is opened.
+    """
+
+    manifest: ManifestVersion
+    records: int
+    bytes: int
+    crc32c: int
+    staged: str | None
+    watched: bool
+
+    def open_checked(self, open_file: Callable[[], _Opened]) -> _Opened:
+        """Open the file, and check that its dataset was not replaced."""
+        try:
+            raw = open_file()
+        except FileNotFoundError:
+            self.manifest.check_unchanged()
+            raise
+        try:
+            if self.watched:
+                self.manifest.check_unchanged()
+        except BaseException:
+            raw.close()
+            raise
+        return raw
+
+    def open_local(self, path: str) -> io.FileIO:
+        """Open a local file under its staged or its final name."""
+        if self.staged is not None:
+            with suppress(FileNotFoundError):  # it has its final name by now
+                return open(self.staged, "rb", buffering=0)
+        return open(path, "rb", buffering=0)
+
+    def status(self, path: str) -> os.stat_result:
+        """The status of a local file under its staged or its final name."""
+        if self.staged is not None:
+            with suppress(FileNotFoundError):
+                return os.stat(self.staged)
+        return os.stat(path)
+
+    def check_records(self, records: int, path: str) -> None:
+        """Raise CorruptRecordError if the file has another number of records than stated."""
+        self._check("{} records", records, self.records, path)
+
+    def check_size(self, size: int, path: str) -> None:
+        """Raise CorruptRecordError if the file has another size than stated."""
+        self._check("{} bytes", size, self.bytes, path)
+
+    def check_checksum(self, crc32c: int, path: str) -> None:
+        """Raise CorruptRecordError if the file has another checksum than stated."""
+        self._check("the CRC32C {:08x}", crc32c, self.crc32c, path)
+
+    def _check(self, form: str, got: int, expected: int, path: str) -> None:
+        if got != expected:
+            reason = f"the file has {form.format(got)}, but '{self.manifest.path}' states {form.format(expected)}"
+            raise CorruptRecordError(reason, path=path, expected=expected, got=got, advice=MANIFEST_ADVICE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,71 +121,71 @@ class Source:
     Attributes
     ----------
     path : str
-        What people see: a local path or a URL; of a file object its name, or its class in ``<>``.
+        A local path or a URL; of a file object its name, or its class in ``<>``.
     size : int or None
-        Bytes of the file when it was found, None where nobody knows.
+        Bytes of the file when it was looked up, None if unknown; of a piece, the size of the piece.
     local : bool
         Whether it is a file of the operating system.
     span : tuple of int, optional
-        (begin, end): a piece of the file is read, whose bytes and records stand there; `size` is the piece's.
-    shard : Shard or None
-        What its dataset's manifest says of it.
+        (begin, end): only this piece of the file is read. Offsets and record numbers count from the piece's begin.
+    shard : ManifestShard or None
+        What its dataset's manifest states about it.
     partitions : tuple of (str, str or None)
-        Names and values that the folders above it stand for, ``label=cat``.
+        Names and values of the partition columns, from folders such as ``label=cat``.
     """
 
     path: str
     size: int | None
     local: bool
-    _fs: Any = field(default=None, repr=False)
+    _fsspec: Any = field(default=None, repr=False)
     _name: str | None = field(default=None, repr=False)
-    _file: _Lent | None = field(default=None, repr=False)
+    _file: CallerFile | None = field(default=None, repr=False)
     span: tuple[int, int] | None = None
-    shard: Shard | None = None
+    shard: ManifestShard | None = None
     partitions: tuple[tuple[str, str | None], ...] = ()
-    _info: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # what the filesystem said of it
-    _ahead: RangeReader | None = field(default=None, repr=False, compare=False)  # open already, with what was asked for
+    _info: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # fsspec's own description
+    _prefetched: RangeReader | None = field(default=None, repr=False, compare=False)  # open, with requests under way
 
     def open(self) -> Raw:
-        """Open for reading from the start; a file object is read from where it stood, and close() leaves it open.
+        """Open for reading from the start; a file object is read from its first position, and close() leaves it open.
 
         Raises
         ------
         OSError
-            It is a file object that cannot seek, and has been opened before: its first bytes are gone.
+            It is a file object that cannot seek, and was opened before.
         """
         if self._file is not None:
             self._file.rewind()
             return BorrowedFile(self._file.file)
-        return self._open() if self.shard is None else self.shard.watch(self._open)
+        return self._open() if self.shard is None else self.shard.open_checked(self._open)
 
     def _open(self) -> Raw:
-        if self._ahead is not None:
-            self._ahead.seek(self.begin)
-            return BorrowedFile(self._ahead)
+        if self._prefetched is not None:
+            self._prefetched.seek(self.begin)
+            return BorrowedFile(self._prefetched)
         if self.remote:
-            return self.open_ranges() or self._open_whole()
+            return self.open_ranges() or self._open_sequential()
         return open(self.path, "rb", buffering=0) if self.shard is None else self.shard.open_local(self.path)
 
     def open_ranges(self, window: Window | None = None) -> RangeReader | None:
-        """Open for reading by ranges; None where the filesystem's own file is what to read."""
+        """Open for reading by range requests; None if the filesystem's own file object is to be used."""
         if not self.remote:
             return None
         from tfrecord_io.storage.read.range_reader import RangeReader
-        from tfrecord_io.storage.read.range_requests import fetch_of  # imports fsspec
+        from tfrecord_io.storage.read.range_requests import open_object  # imports fsspec
 
-        fetch = fetch_of(self._fs, str(self._name), self._info, self.path)
+        remote = open_object(self._fsspec, str(self._name), self._info, self.path)
         end = (self.size or 0) if self.span is None else self.span[1]
-        return None if fetch is None else RangeReader(fetch, end, self.path, window, self._open_whole, begin=self.begin)
+        if remote is None:
+            return None
+        return RangeReader(remote, end, self.path, window, self._open_sequential, begin=self.begin)
 
-    def _open_whole(self) -> Raw:
-        """Open by the filesystem's own file; a web server's one is one answer."""
-        from tfrecord_io.storage.filesystem.errors import told_as_os_error
-
-        with told_as_os_error(self.path):
-            if not lists(self._fs):
-                return OneAnswer(self._fs.open(self._name, "rb", block_size=0), self.path)
-            raw: Raw = self._fs.open(self._name, "rb")
+    def _open_sequential(self) -> Raw:
+        """Open with the filesystem's own file object, which a web server sends as one response."""
+        with raise_os_errors(self.path):
+            if not can_list(self._fsspec):
+                return SequentialResponse(self._fsspec.open(self._name, "rb", block_size=0), self.path)
+            raw: Raw = self._fsspec.open(self._name, "rb")
             return raw
 
     @property
@@ -97,8 +194,8 @@ class Source:
 
     @property
     def remote(self) -> tuple[Any, str] | None:
-        """The fsspec filesystem, and the file's name there; None of any other file."""
-        return None if self._fs is None else (self._fs, str(self._name))
+        """The fsspec filesystem of a remote file, and the file's name there; None for other files."""
+        return None if self._fsspec is None else (self._fsspec, str(self._name))
 
     @property
     def begin(self) -> int:
@@ -106,32 +203,19 @@ class Source:
         return 0 if self.span is None else self.span[0]
 
     def piece(self, begin: int, end: int) -> Source:
-        """A piece of this file, which is plain."""
+        """A piece of this file, which must be plain."""
         return replace(self, size=end - begin, span=(begin, end))
 
 
-def source_of(tree: FileSystem, entry: Entry) -> Source:
-    """Make the source of a file that was found."""
-    if isinstance(tree, FsspecFileSystem):
-        return Source(tree.shown(entry.name), entry.size, False, tree.fs, entry.name, _info=entry.info)
+def source_of(fs: FileSystem, entry: Entry) -> Source:
+    """The source of a file in a filesystem."""
+    if isinstance(fs, FsspecFileSystem):
+        return Source(fs.display_path(entry.name), entry.size, False, fs.fsspec, entry.name, _info=entry.info)
     return Source(entry.name, entry.size, True)
 
 
-def read_whole(tree: FileSystem, entry: Entry, limit: int = -1) -> bytes:
-    """All bytes of a small file, or a few more than `limit` of a larger one."""
-    raw = source_of(tree, entry).open()
-    try:
-        parts, size = [], 0
-        while (limit < 0 or size <= limit) and (n := raw.readinto(buffer := memoryview(bytearray(1 << 16)))):
-            parts.append(bytes(buffer[:n]))
-            size += n
-        return b"".join(parts)
-    finally:
-        raw.close()
-
-
-def source_of_file(file: Any) -> Source:
-    """Make a source of a binary file object.
+def source_of_file_object(file: Any) -> Source:
+    """The source of a binary file object.
 
     Raises
     ------
@@ -145,76 +229,17 @@ def source_of_file(file: Any) -> Source:
     if hasattr(file, "readable") and not file.readable():
         raise ValueError("the file is not open for reading")
     name = getattr(file, "name", None)
-    return Source(name if isinstance(name, str) else f"<{type(file).__name__}>", None, False, _file=_Lent(file))
+    return Source(name if isinstance(name, str) else f"<{type(file).__name__}>", None, False, _file=CallerFile(file))
 
 
-class _Lent:
-    """A file object of somebody else, and where it stood when it was given."""
-
-    def __init__(self, file: Any) -> None:
-        self.file = file
-        self._begin: int | None = file.tell() if getattr(file, "seekable", bool)() else None
-        self._opened = False
-
-    def rewind(self) -> None:
-        """Make it stand there: a schema that is met late is read under from the start."""
-        if self._opened:
-            if self._begin is None:
-                reason = "the file object has to be read once more from its start, and cannot seek"
-                raise OSError(errno.ESPIPE, f"{reason}: read it into io.BytesIO, or pass schema=")
-            self.file.seek(self._begin)
-        self._opened = True
-
-
-class BorrowedFile:
-    """A file object of somebody else: read, and not closed."""
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-        if not hasattr(file, "readinto"):
-            self.readinto = self._readinto_by_read  # type: ignore[method-assign]
-
-    def readinto(self, buffer: memoryview, /) -> int | None:
-        n: int | None = self._file.readinto(buffer)
-        return n
-
-    def _readinto_by_read(self, buffer: memoryview, /) -> int | None:
-        data = self._file.read(len(buffer))
-        if data is None:
-            return None
-        if isinstance(data, str):
-            raise TypeError("the file gives text; open it with mode 'rb'")
-        buffer[: len(data)] = data
-        return len(data)
-
-    def seekable(self) -> bool:
-        return bool(getattr(self._file, "seekable", bool)())
-
-    def tell(self) -> int:
-        return int(self._file.tell())
-
-    def seek(self, offset: int) -> int:
-        return int(self._file.seek(offset))
-
-    def close(self) -> None:
-        pass
-
-
-class OneAnswer(BorrowedFile):
-    """What a web server sends, as it comes: there is no going back."""
-
-    def __init__(self, file: Any, path: str) -> None:
-        super().__init__(file)
-        self._path = path
-
-    def readinto(self, buffer: memoryview, /) -> int | None:
-        from tfrecord_io.storage.filesystem.errors import told_as_os_error
-
-        with told_as_os_error(self._path):
-            return super().readinto(buffer)
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self._file.close()
+def read_whole(fs: FileSystem, entry: Entry, limit: int = -1) -> bytes:
+    """All bytes of a small file, or slightly more than `limit` bytes of a larger one."""
+    raw = source_of(fs, entry).open()
+    try:
+        parts, size = [], 0
+        while (limit < 0 or size <= limit) and (n := raw.readinto(buffer := memoryview(bytearray(1 << 16)))):
+            parts.append(bytes(buffer[:n]))
+            size += n
+        return b"".join(parts)
+    finally:
+        raw.close()

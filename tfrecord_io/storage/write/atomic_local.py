@@ -1,4 +1,4 @@
-"""Files of the operating system that are written whole or not at all."""
+"""Local files that are written atomically."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from contextlib import suppress
 
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile, exists_error
 
-_DESCRIPTOR = re.compile(
-    "/dev/(stdout|stderr|fd/[0-9]+)|/proc/(self|[0-9]+)/fd/[0-9]+"
-)  # names of what is open already
+_OPEN_DESCRIPTOR = re.compile("/dev/(stdout|stderr|fd/[0-9]+)|/proc/(self|[0-9]+)/fd/[0-9]+")
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EROFS)
 
 
 def open_local(path: str, *, exclusive: bool) -> OutputFile:
-    """Open a local file, or a device or pipe as it is."""
+    """Open a local file; a device or pipe is written directly."""
     target = os.path.realpath(path) if os.path.islink(path) else path
     try:
         status = os.stat(path)
@@ -28,7 +26,7 @@ def open_local(path: str, *, exclusive: bool) -> OutputFile:
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", path)
     if exclusive:
         raise exists_error(path)
-    if not stat.S_ISREG(status.st_mode) or _DESCRIPTOR.fullmatch(path):
+    if not stat.S_ISREG(status.st_mode) or _OPEN_DESCRIPTOR.fullmatch(path):
         return FileObjectOutput(open(path, "wb", buffering=0), path, owned=True)
     if not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, "the file is not writable", path)
@@ -36,40 +34,40 @@ def open_local(path: str, *, exclusive: bool) -> OutputFile:
 
 
 def open_staged(path: str, staged: str) -> OutputFile:
-    """Open a local file that its commit gives the name `staged`; `path`, which messages say, is what it will be."""
+    """Open a local file that commit publishes as `staged`; messages name `path`, its later name."""
     return LocalOutput(path, staged, None, False)
 
 
 class LocalOutput(OutputFile):
-    """A file of the operating system, by way of a temporary one beside it."""
+    """A local file, written to a temporary file in the same directory."""
 
     def __init__(self, path: str, target: str, replaced: os.stat_result | None, exclusive: bool) -> None:
         super().__init__(path)
-        self._open = False  # until there is something to discard
+        self._open = False  # there is nothing to discard yet
         self._target, self._exclusive, self._process = target, exclusive, os.getpid()
         self._directory, name = os.path.split(target)
         self._temporary = os.path.join(self._directory, f".{name[:32]}.{os.urandom(8).hex()}.tmp")
         try:
             self._fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         except FileNotFoundError as error:
-            raise FileNotFoundError(
-                errno.ENOENT, f"the directory '{self._directory or '.'}' does not exist", path
-            ) from error
+            text = f"the directory '{self._directory or '.'}' does not exist"
+            raise FileNotFoundError(errno.ENOENT, text, path) from error
         except OSError as error:
-            raise OSError(error.errno, f"{error.strerror}, at making a temporary file beside it", path) from error
+            text = f"{error.strerror}, while creating a temporary file in its directory"
+            raise OSError(error.errno, text, path) from error
         self._open = True
         if replaced is not None:
             try:
-                self._take_over(replaced)
+                self._copy_ownership(replaced)
             except BaseException:
                 self.discard()
                 raise
 
-    def _take_over(self, replaced: os.stat_result) -> None:
+    def _copy_ownership(self, replaced: os.stat_result) -> None:
         """Give the new file the owner and mode of the one it replaces."""
-        mine = os.fstat(self._fd)
-        if (mine.st_uid, mine.st_gid) != (replaced.st_uid, replaced.st_gid):
-            with suppress(PermissionError):  # only root gives files away
+        status = os.fstat(self._fd)
+        if (status.st_uid, status.st_gid) != (replaced.st_uid, replaced.st_gid):
+            with suppress(PermissionError):  # only root can change the owner
                 os.fchown(self._fd, replaced.st_uid, replaced.st_gid)
         os.fchmod(self._fd, stat.S_IMODE(replaced.st_mode))
 
@@ -95,13 +93,13 @@ class LocalOutput(OutputFile):
         sync_directory(self._directory or ".")
 
     def _publish_new(self) -> None:
-        """Give the file its name only if nobody has it: a link fails where a rename replaces."""
+        """Give the file its name unless the name exists: a link fails where a rename replaces."""
         try:
             os.link(self._temporary, self._target)
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
-            os.close(os.open(self._target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))  # take the name
+            os.close(os.open(self._target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC))  # reserve the name
             os.replace(self._temporary, self._target)
         else:
             os.unlink(self._temporary)
@@ -119,7 +117,7 @@ class LocalOutput(OutputFile):
             os.close(fd)
 
     def __del__(self) -> None:
-        if getattr(self, "_open", False) and self._process == os.getpid():  # not a fork's copy of us
+        if getattr(self, "_open", False) and self._process == os.getpid():  # not in a forked process
             self.discard()
 
 
@@ -128,7 +126,7 @@ def sync_directory(directory: str) -> None:
     try:
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except PermissionError:
-        return  # a directory to put files in and not to look at
+        return  # write permission without read permission
     try:
         os.fsync(fd)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Files of an fsspec filesystem that are written whole or not at all."""
+"""Files of an fsspec filesystem that are written atomically."""
 
 from __future__ import annotations
 
@@ -10,63 +10,63 @@ from typing import Any
 from fsspec.asyn import AsyncFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
-from tfrecord_io.storage.filesystem.errors import told_as_os_error
-from tfrecord_io.storage.filesystem.local import protocols, refuse_web
-from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
-from tfrecord_io.storage.read.range_requests import inner
+from tfrecord_io.storage.filesystem.errors import raise_os_errors
+from tfrecord_io.storage.filesystem.locate import check_writable
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
+from tfrecord_io.storage.read.range_requests import unwrap
 from tfrecord_io.storage.write.atomic_s3 import S3Output
 from tfrecord_io.storage.write.output_file import OutputFile, exists_error
 
-_GCS_BLOCK_BYTES = 32 << 20  # its upload is one stream of blocks, each of which costs a round trip
+_GCS_BLOCK_BYTES = 32 << 20  # an upload is one stream of blocks, each of which costs a round trip
 
 
-def open_remote(tree: FsspecFileSystem, name: str, *, exclusive: bool) -> OutputFile:
-    """Open a remote file: by its filesystem's own commit if it has one, else by a temporary one that is moved."""
-    shown = tree.shown(name)
-    refuse_web(tree, name)
-    entry = tree.entry(name)
+def open_remote(fs: FsspecFileSystem, name: str, *, exclusive: bool) -> OutputFile:
+    """Open a remote file, published by its filesystem's own commit if it has one, else by moving a temporary file."""
+    path = fs.display_path(name)
+    check_writable(fs, name)
+    entry = fs.entry(name)
     if entry is not None and entry.directory:
-        raise IsADirectoryError(errno.EISDIR, "a directory, not a file", shown)
+        raise IsADirectoryError(errno.EISDIR, "a directory, not a file", path)
     if entry is not None and exclusive:
-        raise exists_error(shown)
-    fs, inner_name = inner(tree.fs, name)
-    if isinstance(fs, AsyncFileSystem) and not fs.asynchronous and {"s3", "s3a"} & set(protocols(fs)):
-        return S3Output(fs, inner_name, shown, exclusive)
-    kind = CommittedOutput if _commits(fs) else MovedOutput
-    return kind(tree, name, shown, exclusive)
+        raise exists_error(path)
+    inner, inner_name = unwrap(fs.fsspec, name)
+    if isinstance(inner, AsyncFileSystem) and not inner.asynchronous and {"s3", "s3a"} & set(protocols(inner)):
+        return S3Output(inner, inner_name, path, exclusive)
+    output_class = CommittedOutput if _supports_commit(inner) else MovedOutput
+    return output_class(fs, name, path, exclusive)
 
 
-def _commits(fs: Any) -> bool:
-    """Whether files opened with ``autocommit=False`` appear only at their commit."""
-    return not isinstance(fs, MemoryFileSystem) and "autocommit" in inspect.signature(fs._open).parameters
+def _supports_commit(fsspec: Any) -> bool:
+    """Whether files opened with ``autocommit=False`` appear only when committed."""
+    return not isinstance(fsspec, MemoryFileSystem) and "autocommit" in inspect.signature(fsspec._open).parameters
 
 
 class CommittedOutput(OutputFile):
-    """An upload, ended by the filesystem's commit.
+    """An upload, published by the filesystem's commit.
 
-    fsspec publishes what was written when such a file is closed by an exception, and even by the garbage
-    collector, unless it was opened with ``autocommit=False``; then it must be closed *and* committed.
+    fsspec publishes what was written even if such a file is closed by an exception or the garbage collector, unless it
+    was opened with ``autocommit=False``; then it must be closed *and* committed.
     """
 
-    def __init__(self, tree: FsspecFileSystem, name: str, shown: str, exclusive: bool) -> None:
-        super().__init__(shown)
-        self._tree, self._name, self._exclusive = tree, name, exclusive
-        block = {"block_size": _GCS_BLOCK_BYTES} if "gs" in protocols(inner(tree.fs, name)[0]) else {}
-        with told_as_os_error(shown):
-            self._file = tree.fs.open(name, "xb" if exclusive else "wb", autocommit=False, **block)
+    def __init__(self, fs: FsspecFileSystem, name: str, path: str, exclusive: bool) -> None:
+        super().__init__(path)
+        self._fs, self._name, self._exclusive = fs, name, exclusive
+        block = {"block_size": _GCS_BLOCK_BYTES} if "gs" in protocols(unwrap(fs.fsspec, name)[0]) else {}
+        with raise_os_errors(path):
+            self._file = fs.fsspec.open(name, "xb" if exclusive else "wb", autocommit=False, **block)
 
     def _write(self, piece: memoryview) -> int:
-        with told_as_os_error(self.path):
+        with raise_os_errors(self.path):
             self._file.write(piece)
         return len(piece)
 
     def _finish(self) -> None:
-        with told_as_os_error(self.path):
+        with raise_os_errors(self.path):
             self._file.close()
 
     def _commit(self) -> None:
         try:
-            with told_as_os_error(self.path):
+            with raise_os_errors(self.path):
                 self._file.close()
                 self._file.commit()
         except FileExistsError:
@@ -74,33 +74,33 @@ class CommittedOutput(OutputFile):
         self._forget()
 
     def _discard(self) -> None:
-        """End the upload by its id, so that no part of it is stored and paid for."""
+        """Abort the upload by its id, so that no part of it stays stored and is charged for."""
         try:
-            with told_as_os_error(self.path):
+            with raise_os_errors(self.path):
                 self._file.discard()
         finally:
             try:
-                self._file.closed = True  # else its garbage collection begins an upload anew
+                self._file.closed = True  # else its garbage collection starts the upload again
             except AttributeError:
                 self._file.close()
             self._forget()
 
     def _forget(self) -> None:
-        """Take the file out of its filesystem's list of uncommitted ones, which would keep it for ever."""
-        files = self._tree.fs.transaction.files
+        """Remove the file from its filesystem's list of uncommitted files, which would keep it in memory."""
+        files = self._fs.fsspec.transaction.files
         if self._file in files:
             files.remove(self._file)
 
 
 class MovedOutput(OutputFile):
-    """A file under a temporary name, moved to its own."""
+    """A file under a temporary name, moved to its final one."""
 
-    def __init__(self, tree: FsspecFileSystem, name: str, shown: str, exclusive: bool) -> None:
-        super().__init__(shown)
-        self._tree, self._name, self._exclusive = tree, name, exclusive
+    def __init__(self, fs: FsspecFileSystem, name: str, path: str, exclusive: bool) -> None:
+        super().__init__(path)
+        self._fs, self._name, self._exclusive = fs, name, exclusive
         directory, slash, base = name.rpartition("/")
         self._temporary = f"{directory}{slash}.{base[:32]}.{os.urandom(8).hex()}.tmp"
-        self._file = tree.fs.open(self._temporary, "wb")
+        self._file = fs.fsspec.open(self._temporary, "wb")
 
     def _write(self, piece: memoryview) -> int:
         self._file.write(piece)
@@ -111,13 +111,13 @@ class MovedOutput(OutputFile):
 
     def _commit(self) -> None:
         self._file.close()
-        if self._exclusive and self._tree.entry(self._name) is not None:
-            raise exists_error(self.path)  # no filesystem of this kind can ask and move in one step
-        self._tree.fs.mv(self._temporary, self._name)
+        if self._exclusive and self._fs.entry(self._name) is not None:
+            raise exists_error(self.path)  # these filesystems have no atomic "move unless it exists"
+        self._fs.fsspec.mv(self._temporary, self._name)
 
     def _discard(self) -> None:
         try:
             self._file.close()
         finally:
-            if self._tree.entry(self._temporary) is not None:
-                self._tree.fs.rm_file(self._temporary)
+            if self._fs.entry(self._temporary) is not None:
+                self._fs.fsspec.rm_file(self._temporary)

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Any, Self
 
-_PIECE = 8 << 20  # bytes per write: Ctrl-C is heard between two
+_PIECE = 8 << 20  # bytes per write; Ctrl-C is handled between two
 
 
 class OutputFile(ABC):
@@ -17,7 +17,7 @@ class OutputFile(ABC):
     Attributes
     ----------
     path : str
-        What people see.
+        For messages: a local path or a URL.
     offset : int
         Bytes written.
     """
@@ -34,10 +34,9 @@ class OutputFile(ABC):
         Raises
         ------
         OSError
-            With the path. What was begun can only be discarded then.
+            With the path. The file can only be discarded then.
         """
-        if not self._open:
-            raise ValueError(f"'{self.path}' is closed")
+        self._check_open()
         view = memoryview(buffer).cast("B")
         done = 0
         try:
@@ -53,9 +52,8 @@ class OutputFile(ABC):
         return done
 
     def finish(self) -> None:
-        """All is written: let go of what is held for writing, so that many files can wait for their `commit`."""
-        if not self._open:
-            raise ValueError(f"'{self.path}' is closed")
+        """Finish writing and release what only writing needs, so that many files can wait for their `commit`."""
+        self._check_open()
         try:
             self._finish()
         except BaseException as error:
@@ -64,11 +62,10 @@ class OutputFile(ABC):
 
     def commit(self) -> None:
         """Publish the file. If that fails it is discarded."""
-        if not self._open:
-            raise ValueError(f"'{self.path}' is closed")
+        self._check_open()
         try:
             if self._failed:
-                raise ValueError(f"'{self.path}': a write failed, so there is nothing whole to publish")
+                raise ValueError(f"'{self.path}': a write failed, so the file is incomplete and cannot be published")
             self._commit()
         except BaseException as error:
             self._discard_after(error)
@@ -76,17 +73,21 @@ class OutputFile(ABC):
         self._open = False
 
     def discard(self) -> None:
-        """Drop what was written; the target stays as it was. After `commit`, nothing happens."""
+        """Drop what was written; the target stays unchanged. Does nothing after `commit`."""
         if self._open:
             self._open = False
             self._discard()
 
+    def _check_open(self) -> None:
+        if not self._open:
+            raise ValueError(f"'{self.path}' is closed")
+
     def _discard_after(self, error: BaseException) -> None:
-        """Discard because of `error`, which is what people should see."""
+        """Discard because of `error`, which stays the exception raised."""
         try:
             self.discard()
         except Exception as second:
-            error.add_note(f"'{self.path}': dropping what was written failed as well: {second}")
+            error.add_note(f"'{self.path}': discarding what was written failed as well: {second}")
 
     def __enter__(self) -> Self:
         return self
@@ -102,7 +103,7 @@ class OutputFile(ABC):
     @abstractmethod
     def _write(self, piece: memoryview) -> int: ...
 
-    def _finish(self) -> None:  # noqa: B027 — most files have nothing to let go of
+    def _finish(self) -> None:  # noqa: B027 — most files have nothing to release
         pass
 
     @abstractmethod
@@ -113,7 +114,7 @@ class OutputFile(ABC):
 
 
 class FileObjectOutput(OutputFile):
-    """A file object of somebody else, or a device: written as it is."""
+    """A file object of the caller, or a device, written directly: nothing can be taken back."""
 
     def __init__(self, file: Any, path: str | None = None, *, owned: bool = False) -> None:
         if isinstance(file, io.TextIOBase):
@@ -128,8 +129,8 @@ class FileObjectOutput(OutputFile):
         n = self._file.write(piece)
         if n is None:
             if isinstance(self._file, io.RawIOBase):
-                raise BlockingIOError(errno.EAGAIN, "a non-blocking file takes no data now", self.path)
-            return len(piece)  # writers of other libraries that do not say take all
+                raise BlockingIOError(errno.EAGAIN, "a non-blocking file accepts no data now", self.path)
+            return len(piece)  # writers of other libraries that return None write everything
         return int(n)
 
     def _commit(self) -> None:
@@ -143,6 +144,22 @@ class FileObjectOutput(OutputFile):
             self._file.close()
 
 
+class OutputStream(io.RawIOBase):
+    """An `OutputFile` as a Python file object, for other libraries; closing it does not publish the file."""
+
+    def __init__(self, output: OutputFile) -> None:
+        self._output = output
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        return self._output.write(data)
+
+    def tell(self) -> int:
+        return self._output.offset
+
+
 def exists_error(path: str) -> FileExistsError:
-    """Word the refusal of ``overwrite=False``."""
-    return FileExistsError(errno.EEXIST, "there is a file of this name; overwrite=True replaces it", path)
+    """The error for ``overwrite=False`` and an existing file."""
+    return FileExistsError(errno.EEXIST, "the file exists; overwrite=True replaces it", path)

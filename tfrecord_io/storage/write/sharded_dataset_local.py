@@ -1,4 +1,4 @@
-"""The shards of a dataset on the local disk, published by one rename; see `tfrecord_io.storage.write.sharded_dataset`."""
+"""Sharded datasets on the local disk, published by one rename; see `tfrecord_io.storage.write.sharded_dataset`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 
-from tfrecord_io.storage.filesystem.local import FileSystem
+from tfrecord_io.storage.filesystem.base import FileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, format_manifest
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic_local import open_local, open_staged, sync_directory
@@ -21,73 +21,68 @@ _NO_LOCK = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP
 
 
 class LocalShardedDatasetWriter(ShardedDatasetWriter):
-    """Shards under names of their own until the manifest says that they are the dataset."""
+    """Writes shards under staged names until the manifest is published."""
 
-    def __init__(self, tree: FileSystem, base: str, output: Output, overwrite: bool | None) -> None:
-        super().__init__(tree, base, output, overwrite)
-        self._made = _make(self._directory.rstrip("/"))
+    def __init__(self, fs: FileSystem, base: str, output: Output, overwrite: bool | None) -> None:
+        super().__init__(fs, base, output, overwrite)
+        self._created = _create_directories(self._directory.rstrip("/"))
 
     def open(self, index: int) -> OutputFile:
-        return open_staged(self._directory + self._name(index), self._directory + self._staged(index))
+        return open_staged(self._directory + self._shard_name(index), self._directory + self._staged_name(index))
 
-    def _staged(self, index: int) -> str:
+    def _staged_name(self, index: int) -> str:
         return f"_{self._id}-{index:05d}.staged"
 
     def discard(self) -> None:
-        with suppress(OSError):  # somebody else has put something into it
-            for directory in self._made:
+        with suppress(OSError):  # another process has put something into it
+            for directory in self._created:
                 os.rmdir(directory)
 
     def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
-        made = self._of(shards, schema)
-        staged = replace(
-            made, files=tuple(replace(f, staged=self._staged(s.index)) for f, s in zip(made.files, shards, strict=True))
-        )
+        final = self._new_manifest(shards, schema)
+        files = zip(final.files, shards, strict=True)
+        staged = replace(final, files=tuple(replace(f, staged=self._staged_name(s.index)) for f, s in files))
         try:
             for shard in shards:
                 shard.output.commit()
             sync_directory(self._directory or ".")
-            with _turn(self._directory or ".") as alone:
-                self._put_in_force(staged, made, alone)
+            with _lock_directory(self._directory or ".") as locked:
+                self._replace_dataset(staged, final, locked)
         except BaseException as error:
-            if self._is_ours():
-                error.add_note(
-                    "the dataset is published all the same: its manifest names its files, some by temporary names"
-                )
+            if self._is_published():
+                error.add_note("the dataset is published nevertheless: its manifest has the staged names of its files")
             else:
                 for shard in shards:
-                    self._remove(self._staged(shard.index))
+                    self._remove(self._staged_name(shard.index))
             raise
 
-    def _put_in_force(self, staged: Manifest, made: Manifest, alone: bool) -> None:
-        """From here on it is our turn; the first line that writes is the moment."""
-        present, old = self._present(), self._read_manifest()
+    def _replace_dataset(self, staged: Manifest, final: Manifest, locked: bool) -> None:
+        """Publish the dataset under the lock: writing the `staged` manifest is what replaces the old dataset."""
+        existing, old = self._existing_files(), self._read_manifest()
         if self._overwrite is not True:
-            self._refuse_existing(present)
-        names = {file.path for file in made.files}
-        replaces = tuple(name for name in present if self._belongs(name) and name not in names)
-        waiting = [file.staged for file in (old.files if old is not None else ()) if file.staged is not None]
-        self._put(replace(staged, replaces=replaces))
-        for name in self._indexes():
+            self._check_absent(existing)
+        names = {file.path for file in final.files}
+        replaces = tuple(name for name in existing if self._is_shard(name) and name not in names)
+        old_staged = [file.staged for file in (old.files if old is not None else ()) if file.staged is not None]
+        self._write_manifest(replace(staged, replaces=replaces))
+        for name in self._index_files():
             self._remove(name)
         for file in staged.files:
-            if not alone:
-                self._refuse_another()
-            self._give_name(str(file.staged), file.path)
-        for name in (*replaces, *waiting):
+            if not locked:
+                self._check_still_published()
+            self._rename(str(file.staged), file.path)
+        for name in (*replaces, *old_staged):
             self._remove(name)
-        self._refuse_another()
-        self._put(made)
+        self._check_still_published()
+        self._write_manifest(final)
 
-    def _put(self, manifest: Manifest) -> None:
-        """Write the manifest, in the place of a link as the shards are: what that leads to is about another directory's files."""
-        link = os.path.islink(self._manifest)
-        with (
-            open_staged(self._manifest, self._manifest) if link else open_local(self._manifest, exclusive=False) as file
-        ):
+    def _write_manifest(self, manifest: Manifest) -> None:
+        """Write the manifest; a link is replaced and not followed, as it leads to the manifest of another directory."""
+        name = self._manifest_name
+        with open_staged(name, name) if os.path.islink(name) else open_local(name, exclusive=False) as file:
             file.write(format_manifest(manifest))
 
-    def _give_name(self, staged: str, name: str) -> None:
+    def _rename(self, staged: str, name: str) -> None:
         """Rename a shard over the one it replaces, whose mode it keeps."""
         source, target = self._directory + staged, self._directory + name
         with suppress(FileNotFoundError, PermissionError):
@@ -99,34 +94,32 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
             os.unlink(self._directory + name)
 
 
-def _make(directory: str) -> list[str]:
-    """Make a directory and those above it; gives those that were missing, the deepest first."""
+def _create_directories(directory: str) -> list[str]:
+    """Create a directory and its parents; returns those that were missing, the deepest first."""
     missing = []
-    above = directory
-    while above and not os.path.isdir(above):
-        if os.path.lexists(above):
-            raise NotADirectoryError(
-                errno.ENOTDIR, "a file, or a link that leads nowhere, and no directory to put shards in", above
-            )
-        missing.append(above)
-        above = os.path.dirname(above)
-    for each in reversed(missing):
-        os.makedirs(each, exist_ok=True)
+    while directory and not os.path.isdir(directory):
+        if os.path.lexists(directory):
+            text = "expected a directory for the shards, got a file or a dangling link"
+            raise NotADirectoryError(errno.ENOTDIR, text, directory)
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    for name in reversed(missing):
+        os.makedirs(name, exist_ok=True)
     return missing
 
 
 @contextmanager
-def _turn(directory: str) -> Iterator[bool]:
-    """One writer at a time; the lock ends with the process that holds it. False where the filesystem has none."""
+def _lock_directory(directory: str) -> Iterator[bool]:
+    """Lock a directory until the block or the process ends; False if its filesystem has no locks."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        alone = True
+        locked = True
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
         except OSError as error:
             if error.errno not in _NO_LOCK:
                 raise
-            alone = False
-        yield alone
+            locked = False
+        yield locked
     finally:
         os.close(fd)

@@ -1,4 +1,4 @@
-"""The shards of a dataset in a bucket: uploads that are completed together; see `tfrecord_io.storage.write.sharded_dataset`."""
+"""Sharded datasets in a bucket, whose uploads are completed together; see `tfrecord_io.storage.write.sharded_dataset`."""
 
 from __future__ import annotations
 
@@ -14,62 +14,62 @@ from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter, Writ
 
 
 class RemoteShardedDatasetWriter(ShardedDatasetWriter):
-    """Uploads kept open; between the first completion and the last the manifest says that the dataset is incomplete."""
+    """Keeps uploads open; between the first completion and the last the manifest declares the dataset incomplete."""
 
-    _tree: FsspecFileSystem
+    _fs: FsspecFileSystem
 
     def open(self, index: int) -> OutputFile:
-        return open_remote(self._tree, self._directory + self._name(index), exclusive=False)
+        return open_remote(self._fs, self._directory + self._shard_name(index), exclusive=False)
 
     def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
-        made = self._of(shards, schema)
-        present = self._present()
+        final = self._new_manifest(shards, schema)
+        existing = self._existing_files()
         if self._overwrite is not True:
-            self._refuse_existing(present)
-        before, stamps = self._manifest_text(), self._stamps()
+            self._check_absent(existing)
+        old_text, old_stamps = self._manifest_text(), self._stamps()
         try:
-            self._put(replace(made, complete=False), exclusive=self._overwrite is not True)
-            for name in self._indexes() if present else ():
-                self._tree.fs.rm_file(self._directory + name)
+            self._write_manifest(replace(final, complete=False), exclusive=self._overwrite is not True)
+            for name in self._index_files() if existing else ():
+                self._fs.fsspec.rm_file(self._directory + name)
             for shard in shards:
-                self._refuse_another()
+                self._check_still_published()
                 shard.output.commit()
-            names = {file.path for file in made.files}
-            for name in present:
-                if self._belongs(name) and name not in names:
-                    self._tree.fs.rm_file(self._directory + name)
-            self._refuse_another()
-            self._put(made, exclusive=False)
+            names = {file.path for file in final.files}
+            for name in existing:
+                if self._is_shard(name) and name not in names:
+                    self._fs.fsspec.rm_file(self._directory + name)
+            self._check_still_published()
+            self._write_manifest(final, exclusive=False)
         except BaseException:
-            with suppress(OSError):  # what people should see is the first error
-                self._take_back(before, stamps)
+            with suppress(OSError):  # the first error is the one to report
+                self._roll_back(old_text, old_stamps)
             raise
 
-    def _take_back(self, before: bytes | None, stamps: dict[str, str]) -> None:
-        """Leave nothing new; where old shards are gone the manifest that says so stays."""
-        if not self._is_ours():
+    def _roll_back(self, old_text: bytes | None, old_stamps: dict[str, str]) -> None:
+        """Remove what is new; the old manifest is restored unless old shards are gone."""
+        if not self._is_published():
             return
-        now = self._stamps()
-        for name in now.keys() - stamps.keys():
-            self._tree.fs.rm_file(self._directory + name)
-        if any(now.get(name) != stamp for name, stamp in stamps.items()):
+        stamps = self._stamps()
+        for name in stamps.keys() - old_stamps.keys():
+            self._fs.fsspec.rm_file(self._directory + name)
+        if any(stamps.get(name) != stamp for name, stamp in old_stamps.items()):
             return
-        if before is None:
-            self._tree.fs.rm_file(self._manifest)
+        if old_text is None:
+            self._fs.fsspec.rm_file(self._manifest_name)
         else:
-            with open_remote(self._tree, self._manifest, exclusive=False) as file:
-                file.write(before)
+            with open_remote(self._fs, self._manifest_name, exclusive=False) as file:
+                file.write(old_text)
 
     def _stamps(self) -> dict[str, str]:
-        """The dataset's shards that are there, each with what changes when it is written."""
-        self._tree.fs.invalidate_cache(self._directory)
+        """The description of each existing shard, which changes when the shard is written."""
+        self._fs.fsspec.invalidate_cache(self._directory)
         try:
-            found = self._tree.fs.ls(self._directory, detail=True)
+            infos = self._fs.fsspec.ls(self._directory, detail=True)
         except FileNotFoundError:
             return {}
-        named = {info["name"].rpartition("/")[2]: repr(sorted(info.items(), key=str)) for info in found}
-        return {name: stamp for name, stamp in named.items() if self._belongs(name)}
+        stamps = {info["name"].rpartition("/")[2]: repr(sorted(info.items(), key=str)) for info in infos}
+        return {name: stamp for name, stamp in stamps.items() if self._is_shard(name)}
 
-    def _put(self, manifest: Manifest, *, exclusive: bool) -> None:
-        with open_remote(self._tree, self._manifest, exclusive=exclusive) as file:
+    def _write_manifest(self, manifest: Manifest, *, exclusive: bool) -> None:
+        with open_remote(self._fs, self._manifest_name, exclusive=exclusive) as file:
             file.write(format_manifest(manifest))

@@ -1,0 +1,62 @@
+"""The interface of a filesystem that the path rules use."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An existing file or directory."""
+
+    name: str  # in its filesystem
+    size: int | None
+    directory: bool
+    info: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # fsspec's own description
+
+    @property
+    def basename(self) -> str:
+        return self.name.rstrip("/").rpartition("/")[2]
+
+    @property
+    def parent(self) -> str:
+        """The directory, with its slash."""
+        return self.name[: len(self.name) - len(self.basename)]
+
+
+class FileSystem(Protocol):
+    """A filesystem: `LocalFileSystem` or `FsspecFileSystem`."""
+
+    @property
+    def can_list(self) -> bool:
+        """Whether directories can be listed."""
+        ...
+
+    def entry(self, name: str) -> Entry | None:
+        """Look up one name; None if it does not exist."""
+        ...
+
+    def entries(self, names: Sequence[str]) -> list[Entry | None]: ...
+
+    def listing(self, directory: str) -> list[Entry]: ...
+
+    def glob(self, pattern: str) -> list[Entry]:
+        """Find what matches ``* ? [a-z] **``; leading directories that exist by that name are taken literally."""
+        ...
+
+    def display_path(self, name: str) -> str:
+        """The path as users write it: a local path or a URL."""
+        ...
+
+
+def literal_prefix(fs: FileSystem, pattern: str) -> int:
+    """Length of the longest leading part of `pattern` that has no wildcards or is the name of an existing directory."""
+    for slash in reversed([m.start() for m in re.finditer("/", pattern)]):
+        prefix = pattern[:slash]
+        if not glob.has_magic(prefix) or fs.entry(prefix) is not None:
+            return slash
+    return 0

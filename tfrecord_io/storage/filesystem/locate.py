@@ -1,0 +1,92 @@
+"""Find the filesystem of a path: the local one, without fsspec, or any that fsspec supports.
+
+fsspec is imported only for a URL or a `filesystem`: its import takes longer than reading a small file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from typing import Any
+
+from tfrecord_io.errors import MissingDependencyError
+from tfrecord_io.options import StorageOptions
+from tfrecord_io.storage.filesystem.base import FileSystem
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
+_EXTRAS = {"s3": "tfrecord_io[s3]", "s3a": "tfrecord_io[s3]", "gs": "tfrecord_io[gcs]", "gcs": "tfrecord_io[gcs]"}
+_PACKAGES = {"http": "aiohttp", "https": "aiohttp", "abfs": "adlfs", "az": "adlfs", "hf": "huggingface_hub"}
+
+
+def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileSystem, str]:
+    """Find the filesystem that a path is in, and its name there.
+
+    Raises
+    ------
+    MissingDependencyError
+        The package for this kind of URL is not installed.
+    ValueError
+        The kind of URL is unknown, or `storage_options` are given for a local path.
+    """
+    text = os.fspath(path)
+    if isinstance(text, bytes):
+        raise TypeError("a path is str or PathLike, not bytes; data in memory is read as io.BytesIO(data)")
+    if storage.filesystem is not None:
+        if storage.storage_options:
+            raise ValueError("storage_options are for URLs; with filesystem= they have no effect")
+        fsspec_filesystem = _as_fsspec(storage.filesystem)
+        return _wrap(fsspec_filesystem, fsspec_filesystem._strip_protocol(text))
+    if _URL.match(text):
+        import fsspec
+
+        try:
+            return _wrap(*fsspec.core.url_to_fs(text, **(storage.storage_options or {})))
+        except ImportError as error:
+            raise _missing(text, error) from error
+    if storage.storage_options:
+        raise ValueError(f"storage_options are for URLs; '{text}' is a local path")
+    if text.startswith("~") and not os.path.lexists(text):
+        text = os.path.expanduser(text)
+    return LocalFileSystem(), text
+
+
+def _missing(url: str, error: ImportError) -> MissingDependencyError:
+    """The error that names what to install for a URL; each part of a chained URL has a protocol."""
+    parts = [part.partition("://")[0] for part in url.split("::")]
+    protocol = next((part for table in (_EXTRAS, _PACKAGES) for part in parts if part in table), None)
+    if protocol is None:
+        return MissingDependencyError(str(error), path=url)
+    package = _EXTRAS.get(protocol) or _PACKAGES[protocol]
+    return MissingDependencyError(
+        f"{protocol}:// needs a package that is not installed: pip install '{package}' ({error})", path=url
+    )
+
+
+def check_writable(fs: FileSystem, name: str) -> None:
+    """Raise OSError, without a request, if a file is to be written to a web server."""
+    if not fs.can_list:
+        raise OSError(errno.EROFS, "a web server is read-only", fs.display_path(name))
+
+
+def _as_fsspec(filesystem: Any) -> Any:
+    """Return an fsspec filesystem unchanged, and wrap one of pyarrow."""
+    if type(filesystem).__module__.partition(".")[0] == "pyarrow":
+        from fsspec.implementations.arrow import ArrowFSWrapper
+
+        return ArrowFSWrapper(filesystem)
+    import fsspec
+
+    if not isinstance(filesystem, fsspec.AbstractFileSystem):
+        raise TypeError(f"filesystem= takes one of fsspec or pyarrow.fs, not {type(filesystem).__name__}")
+    return filesystem
+
+
+def _wrap(fsspec_filesystem: Any, name: str) -> tuple[FileSystem, str]:
+    from fsspec.implementations import local
+
+    if isinstance(fsspec_filesystem, local.LocalFileSystem):
+        return LocalFileSystem(), name
+    return FsspecFileSystem(fsspec_filesystem), name
