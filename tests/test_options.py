@@ -1,4 +1,4 @@
-"""Keywords: each is checked where it is given, means one thing everywhere, and stands in every call's help."""
+"""Keywords: each is checked in the call, means the same everywhere, and is documented in every call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 import tfrecord_io as tfr
 from records import example, int64s, written
-from tfrecord_io import keyword_docs as keywords
+from tfrecord_io import keyword_docs
 from tfrecord_io.options import IterOptions, ReadOptions, WriteOptions
 
 READING = [tfr.read_tfrecord, tfr.read_table, tfr.open_reader, tfr.infer_schema]
@@ -35,7 +35,7 @@ def open_writer(path: Path, **more: Any) -> Any:
 
 
 @pytest.mark.parametrize("call", [*READING, write, open_writer])
-def test_a_keyword_that_does_not_exist_is_a_type_error_that_names_it(path: Path, call: Callable[..., Any]) -> None:
+def test_an_unknown_keyword_is_a_type_error_that_names_it(path: Path, call: Callable[..., Any]) -> None:
     with pytest.raises(TypeError, match="'colums'"):
         call(path, colums=["x"])
     assert not path.with_name("out").exists()
@@ -77,7 +77,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("given", "error"), BAD, ids=lambda v: str(v) if isinstance(v, dict) else v.__name__)
-def test_a_wrong_value_for_reading_is_refused_when_the_call_is_made(
+def test_a_wrong_value_for_reading_is_refused_by_the_call(
     path: Path, given: dict[str, Any], error: type[Exception]
 ) -> None:
     (name,) = given
@@ -154,20 +154,20 @@ def documented(call: Callable[..., Any], names: dict[str, Any]) -> None:
         assert f"\n{name} : " in doc, name
 
 
-def test_the_texts_cover_exactly_the_keywords() -> None:
-    assert set(keywords.READ) == {f.name for f in fields(ReadOptions)}
-    assert set(keywords.WRITE) == {f.name for f in fields(WriteOptions)}
+def test_exactly_the_keywords_are_documented() -> None:
+    assert set(keyword_docs.READ) == {f.name for f in fields(ReadOptions)}
+    assert set(keyword_docs.WRITE) == {f.name for f in fields(WriteOptions)}
 
 
 @pytest.mark.parametrize(
     ("name", "value"), [("sample", 1), ("on_new", "ignore"), ("batch_size", 1), ("batch_bytes", 1)]
 )
-def test_a_keyword_of_streams_does_no_harm_where_a_whole_is_read(tmp_path: Path, name: str, value: Any) -> None:
+def test_keywords_of_streams_have_no_effect_on_whole_reads(tmp_path: Path, name: str, value: Any) -> None:
     path = written(tmp_path / "a", [example(x=int64s(1)), example(new=int64s(1), x=int64s(1, 2))])
     assert tfr.read_table(path, **{name: value}) == tfr.read_table(path)
 
 
-def test_options_do_not_change() -> None:
+def test_options_are_immutable() -> None:
     options = ReadOptions()
     with pytest.raises(AttributeError):
         options.limit = 5  # type: ignore[misc]
@@ -175,15 +175,15 @@ def test_options_do_not_change() -> None:
         ReadOptions(["x"])  # type: ignore[misc]
 
 
-def test_a_default_says_what_it_is_in_the_help() -> None:
+def test_defaults_are_documented() -> None:
     assert ReadOptions().thread_count >= 1
-    assert f"default {ReadOptions.batch_size:,}" in keywords.READ["batch_size"]
-    assert f"default {ReadOptions.max_features:,}" in keywords.READ["max_features"]
-    assert f"default {ReadOptions.sample:,}" in keywords.READ["sample"]
+    assert f"default {ReadOptions.batch_size:,}" in keyword_docs.READ["batch_size"]
+    assert f"default {ReadOptions.max_features:,}" in keyword_docs.READ["max_features"]
+    assert f"default {ReadOptions.sample:,}" in keyword_docs.READ["sample"]
 
 
 def _wrong_values(kind: str) -> list[Any]:
-    """Values of types that no keyword of a kind takes."""
+    """Values of types that no such keyword accepts."""
     if kind == "flag":
         return ["no", 2.5, [True], {}, b"", object()]
     return ["raw", 5, ["a"], True, object(), {1: "raw"}]
@@ -202,7 +202,7 @@ MAPPINGS = {
 
 
 @pytest.mark.parametrize("kind", list(FLAGS), ids=lambda kind: kind.__name__)
-def test_a_value_of_a_wrong_type_is_refused_at_the_door_by_its_name(kind: Any) -> None:
+def test_a_value_of_a_wrong_type_is_refused_with_the_name_of_its_keyword(kind: Any) -> None:
     for name in FLAGS[kind]:
         for value in _wrong_values("flag"):
             with pytest.raises(TypeError, match=f"^{name}="):
@@ -220,6 +220,6 @@ def test_columns_are_names(columns: Any) -> None:
         ReadOptions.of({"columns": columns})
 
 
-def test_one_encoding_for_all_columns_says_what_to_pass() -> None:
+def test_one_encoding_for_all_columns_raises_with_an_example() -> None:
     with pytest.raises(TypeError, match=r"column_encoding='raw': expected a dict such as \{'x': 'raw'\}, by column"):
         WriteOptions.of({"column_encoding": "raw"})

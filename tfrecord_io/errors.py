@@ -5,17 +5,17 @@
     TFRecordError
     ├── CorruptRecordError (ValueError)      framing: a CRC or a length does not fit
     │   └── TruncatedRecordError (EOFError)  the file ends inside a record
-    ├── DecodeError (ValueError)             a payload is no valid record
+    ├── DecodeError (ValueError)             a payload is not a valid record
     │   └── FeatureTypeError (TypeError)     a feature's kind is not the declared one
-    ├── EncodeError (ValueError)             a value has no form in a record
+    ├── EncodeError (ValueError)             a value cannot be stored in a record
     ├── SchemaError (ValueError)             records or files contradict a schema
     │   └── FeatureNotFoundError (KeyError)  a named feature is not there
     ├── CompressionError (OSError)           a compressed stream is damaged
     └── MissingDependencyError (ImportError) an optional package is not installed
 
-Each error carries, for programs: ``path``, ``record`` (0-based in its file), ``offset`` (first byte of the
-record's header in the uncompressed stream), ``feature``, ``reason``, ``expected``, ``got`` and
-``records_intact``; ``None`` where unknown. For people: one sentence with the same facts and what to do.
+Each error has these attributes: ``path``, ``record`` (index in its file), ``offset`` (first byte of the record's
+header in the uncompressed stream), ``feature``, ``reason``, ``expected``, ``got`` and ``records_intact``; None if
+unknown. Its message states the same facts, and what to do.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 def printable(text: object, limit: int = 200) -> str:
-    """Escape control characters and cut to `limit` characters, so that names are safe in any message.
+    """Escape control characters and shorten to `limit` characters, so that names are safe in any message.
 
     >>> printable("a\\x1b[31m")
     'a\\\\x1b[31m'
@@ -47,9 +47,9 @@ class TFRecordError(Exception):
     reason : str
         What is wrong, in a clause.
     path, record, offset, feature, expected, got, records_intact
-        Where and what; see the module's text.
+        See the module's docstring.
     advice : str, optional
-        What the reader of the message can do about it.
+        What the user can do about it.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ def _rebuild(cls: type[TFRecordError], state: dict[str, Any]) -> TFRecordError:
 
 
 class CorruptRecordError(TFRecordError, ValueError):
-    """A record's length or checksum does not fit, or the file is no TFRecord file."""
+    """A record's length or checksum is wrong, or the file is not a TFRecord file."""
 
 
 class TruncatedRecordError(CorruptRecordError, EOFError):
@@ -125,11 +125,11 @@ class DecodeError(TFRecordError, ValueError):
 
 
 class FeatureTypeError(DecodeError, TypeError):
-    """A feature has another kind than its column was declared with."""
+    """A feature has another type than declared for its column."""
 
 
 class EncodeError(TFRecordError, ValueError):
-    """A value or a column has no form in a TFRecord file."""
+    """A value or a column cannot be stored in a TFRecord file."""
 
 
 class SchemaError(TFRecordError, ValueError):
@@ -137,11 +137,11 @@ class SchemaError(TFRecordError, ValueError):
 
 
 class FeatureNotFoundError(SchemaError, KeyError):
-    """A feature that was asked for or is required is not there."""
+    """A selected or required feature does not exist."""
 
 
 class CompressionError(TFRecordError, OSError):
-    """A compressed stream is damaged or is not what it was said to be."""
+    """A compressed stream is damaged, or not compressed as declared."""
 
 
 class MissingDependencyError(TFRecordError, ImportError):
@@ -149,7 +149,7 @@ class MissingDependencyError(TFRecordError, ImportError):
 
 
 class PrecisionWarning(UserWarning):
-    """float64 values were rounded to float32, the only float kind a TFRecord has."""
+    """float64 values were rounded to float32, the only float type in a TFRecord."""
 
 
 class SchemaWarning(UserWarning):
@@ -157,15 +157,15 @@ class SchemaWarning(UserWarning):
 
 
 class StoppedEarlyWarning(UserWarning):
-    """Reading ended before the end of the input, as ``on_error="stop"`` asks."""
+    """Reading stopped at damage, because of ``on_error="stop"``."""
 
 
 class SlowEngineWarning(UserWarning):
-    """The compiled engine is missing: the reference engine runs, many times slower."""
+    """The compiled engine is missing; the reference engine is used, which is many times slower."""
 
 
 def warn(text: str, category: type[Warning]) -> None:
-    """Warn, pointing at the line outside of this package that called into it, however deep we are."""
+    """Warn at the line of the caller outside this package, at any depth of calls."""
     level = 1
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:

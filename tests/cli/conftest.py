@@ -1,4 +1,4 @@
-"""Running the command."""
+"""A fixture that runs the command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ``tfr`` command shows."""
+"""The output of the ``tfr`` command."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_head_as_json_has_bytes_as_base64(run, words: Path) -> None:
     assert records[1]["blob"] is None
 
 
-def test_head_of_wide_records_puts_them_side_by_side(run, tmp_path: Path) -> None:
+def test_head_transposes_wide_records(run, tmp_path: Path) -> None:
     tfr.write_tfrecord({f"c{i}": [i, i] for i in range(20)}, tmp_path / "wide.tfrecord")
     shown = run("head", tmp_path / "wide.tfrecord").output
     assert "record 1" in shown
@@ -59,7 +59,7 @@ def test_head_of_wide_records_puts_them_side_by_side(run, tmp_path: Path) -> Non
 
 @pytest.fixture
 def tensors(tmp_path: Path) -> Path:
-    """A matrix of complex numbers, and images whose heights vary, with their companions."""
+    """A matrix of complex numbers, and images with varying heights, with their companion features."""
     images = [np.zeros((height, 2), np.uint8) for height in (2, 3)]
     c = np.array([[1, 1j]], np.complex64)
     payloads = [record({"c": c, "image": images[0], HOSTILE: c}), record({"c": None, "image": images[1], HOSTILE: c})]
@@ -85,12 +85,12 @@ def test_tensors_are_shown_with_dtype_and_shape(run, tensors: Path) -> None:
 def test_schemas_of_tensors_can_be_pasted(run, tensors: Path, form: str) -> None:
     text = run("schema", "--as", form, tensors).stdout
     expected = tfr.open_reader(tensors).schema
-    found: dict[str, object] = {}
+    actual: dict[str, object] = {}
     if form == "json":
-        found["schema"] = tfr.Schema.from_json(text)
+        actual["schema"] = tfr.Schema.from_json(text)
     else:
-        exec(text, found)
-    assert tfr.Schema.parse(found["schema"]) == tfr.Schema.parse(expected)
+        exec(text, actual)
+    assert tfr.Schema.parse(actual["schema"]) == tfr.Schema.parse(expected)
 
 
 def test_head_of_no_records(run, data: Path) -> None:
@@ -108,9 +108,9 @@ def test_schema(run, words: Path) -> None:
     shown = run("schema", words).output
     assert "4 columns, embedded" in shown
     assert "list<int64>" in shown
-    found = json.loads(run("schema", "--json", words).stdout)
-    assert found["source"] == "embedded"
-    assert {"name": "word", "type": "string"} in found["fields"]
+    actual = json.loads(run("schema", "--json", words).stdout)
+    assert actual["source"] == "embedded"
+    assert {"name": "word", "type": "string"} in actual["fields"]
 
 
 def test_count(run, words: Path, data: Path) -> None:
@@ -170,14 +170,14 @@ def test_terminal_escapes_in_names_and_values_are_escaped(run, tmp_path: Path, c
         assert "\x07" not in shown.output
 
 
-def test_index_writes_one_beside_each_file(run, words: Path) -> None:
+def test_index_writes_an_index_for_each_file(run, words: Path) -> None:
     shown = run("index", words)
     assert shown.exit_code == 0, shown.output
     assert f"{words}.index" in shown.stdout
     assert "3" in shown.stdout
     assert len(Path(f"{words}.index").read_text().splitlines()) == 3
-    (found,) = json.loads(run("index", "--json", words).stdout)
-    assert found == {
+    (actual,) = json.loads(run("index", "--json", words).stdout)
+    assert actual == {
         "path": str(words),
         "index": f"{words}.index",
         "records": 3,
@@ -186,7 +186,7 @@ def test_index_writes_one_beside_each_file(run, words: Path) -> None:
     }
 
 
-def test_index_check_tells_what_does_not_fit(run, words: Path) -> None:
+def test_index_check_reports_an_index_that_does_not_fit(run, words: Path) -> None:
     missing = run("index", "--check", words)
     assert missing.exit_code == 1
     assert "the file has no index" in missing.stderr
@@ -198,14 +198,14 @@ def test_index_check_tells_what_does_not_fit(run, words: Path) -> None:
     assert "does not fit" in json.loads(misfit.stdout)[0]["error"]["message"]
 
 
-def test_index_of_a_compressed_file_is_wrong_usage(run, data: Path) -> None:
+def test_index_of_a_compressed_file_is_a_usage_error(run, data: Path) -> None:
     shown = run("index", data / "tutorial_gzip.tfrecord.gz")
     assert shown.exit_code == 2
     assert "compressed (gzip)" in shown.stderr
 
 
 @pytest.mark.parametrize("shapes", [[(2, 3), (2, 3)], [(2, 3), (1, 3)]], ids=["one shape", "varying"])
-def test_tensors_of_every_dtype_are_shown_as_what_they_are(run, tmp_path: Path, shapes: list[tuple[int, int]]) -> None:
+def test_tensors_of_every_dtype_are_shown(run, tmp_path: Path, shapes: list[tuple[int, int]]) -> None:
     path = tmp_path / "all.tfrecord"
     tfr.write_tfrecord({name: [values_of(name, shape, 1) for shape in shapes] for name in NAMES}, path)
     for command in COMMANDS:

@@ -1,4 +1,4 @@
-"""``tfr convert`` has the library's keywords as options, and names them so."""
+"""``tfr convert`` has the library's keywords as options, and uses their names in messages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_columns_and_encodings(run, doubles: Path, tmp_path: Path) -> None:
 
 def test_shards_and_compression(run, doubles: Path, tmp_path: Path) -> None:
     assert run("convert", "--float64", "raw", "--shards", "2", doubles, tmp_path / "s.tfrecord").exit_code == 0
-    assert sorted(each.name for each in tmp_path.glob("s*")) == [
+    assert sorted(file.name for file in tmp_path.glob("s*")) == [
         "s.tfrecord-00000-of-00002",
         "s.tfrecord-00001-of-00002",
     ]
@@ -66,7 +66,7 @@ def test_shards_and_compression(run, doubles: Path, tmp_path: Path) -> None:
         ("--columns=x", "d.npz", "x.tfrecord"),
     ],
 )
-def test_options_of_the_other_direction_are_told(
+def test_options_for_the_other_direction_are_refused(
     run, doubles: Path, tmp_path: Path, option: str, source: str, target: str
 ) -> None:
     run("convert", "--float64", "raw", doubles, tmp_path / "d.tfrecord")

@@ -1,4 +1,4 @@
-"""What the ``tfr`` command does when something goes wrong."""
+"""Errors and exit codes of the ``tfr`` command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMMANDS = ["head", "schema", "count", "index", "verify", "describe"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_missing_file_is_wrong_usage(run, command: str) -> None:
+def test_a_missing_file_is_a_usage_error(run, command: str) -> None:
     shown = run(command, "no/such/file.tfrecord")
     assert shown.exit_code == 2
     assert shown.stdout == ""
@@ -22,9 +22,9 @@ def test_missing_file_is_wrong_usage(run, command: str) -> None:
 
 
 @pytest.mark.parametrize("command", ["head", "schema", "count", "index", "describe"])
-def test_damaged_file_is_bad_data(run, tmp_path: Path, command: str) -> None:
+def test_a_damaged_file_is_invalid_data(run, tmp_path: Path, command: str) -> None:
     path = tmp_path / "text\x1b[31m.tfrecord"
-    path.write_text("hello, this is no TFRecord file\n" * 10)
+    path.write_text("hello, this is not a TFRecord file\n" * 10)
     shown = run(command, path)
     assert shown.exit_code == 1
     assert "not TFRecord" in shown.stderr
@@ -44,17 +44,17 @@ def test_damaged_file_is_bad_data(run, tmp_path: Path, command: str) -> None:
     ],
     ids=" ".join,
 )
-def test_wrong_arguments_are_wrong_usage(run, arguments: list[str]) -> None:
+def test_wrong_arguments_are_a_usage_error(run, arguments: list[str]) -> None:
     assert run(*arguments).exit_code == 2
 
 
-def test_unknown_column_is_wrong_usage(run, data: Path) -> None:
+def test_an_unknown_column_is_a_usage_error(run, data: Path) -> None:
     shown = run("head", "-c", "nonsense", data / "tutorial.tfrecord")
     assert shown.exit_code == 2
     assert "nonsense" in shown.stderr
 
 
-def test_unknown_compression_is_wrong_usage(run, data: Path) -> None:
+def test_an_unknown_compression_is_a_usage_error(run, data: Path) -> None:
     assert run("count", "--compression", "nonsense", data / "tutorial.tfrecord").exit_code == 2
 
 

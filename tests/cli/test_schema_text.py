@@ -1,4 +1,4 @@
-"""What ``tfr schema --as`` prints can be pasted: run as it is, it gives the schema back."""
+"""The output of ``tfr schema --as`` can be pasted: running or parsing it restores the schema."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def pasted(text: str, **names: Any) -> dict[str, Any]:
     return names
 
 
-def test_arrow_code_gives_the_schema(run: Any, path: Path) -> None:
+def test_arrow_code_restores_the_schema(run: Any, path: Path) -> None:
     shown = run("schema", "--as", "arrow", path)
     assert shown.exit_code == 0
     assert pasted(shown.output)["schema"].equals(tfr.read_table(path).schema)
 
 
-def test_python_code_gives_the_schema(run: Any, path: Path) -> None:
+def test_python_code_restores_the_schema(run: Any, path: Path) -> None:
     schema = pasted(run("schema", "--as", "python", path).output)["schema"]
     assert tfr.read_table(path, schema=schema).to_pylist() == tfr.read_table(path).to_pylist()
 
 
-def test_json_gives_the_schema(run: Any, path: Path) -> None:
+def test_json_restores_the_schema(run: Any, path: Path) -> None:
     assert tfr.Schema.from_json(run("schema", "--as", "json", path).output) == tfr.Schema.from_arrow(
         tfr.read_table(path).schema
     )
@@ -69,7 +69,7 @@ def test_a_feature_description_parses_the_file(run: Any, tmp_path: Path) -> None
     assert parsed["tags"].dense_shape.tolist() == [2, 1]
 
 
-def test_tensors_are_described_with_the_features_beside_them(run: Any, tmp_path: Path) -> None:
+def test_tensors_are_described_with_their_companion_features(run: Any, tmp_path: Path) -> None:
     path = tmp_path / "x.tfrecord"
     tfr.write_tfrecord({"x": np.ones((2, 3, 4), "f4"), "maybe": [None, np.ones((2, 2))], "x_shape": [1, 2]}, path)
     text = run("schema", "--as", "feature_description", path).output
@@ -88,5 +88,5 @@ def test_tensors_are_described_with_the_features_beside_them(run: Any, tmp_path:
     assert "type: BYTES" in run("schema", "--as", "tfx", path).output
 
 
-def test_an_unknown_form_is_wrong_usage(run: Any, path: Path) -> None:
+def test_an_unknown_format_is_a_usage_error(run: Any, path: Path) -> None:
     assert run("schema", "--as", "xml", path).exit_code == 2

@@ -1,4 +1,4 @@
-"""Streams of array files: consumed once, told where that was forgotten, and no file stays open."""
+"""Streams of array files: each is consumed once, reading it again is an error, and its files are closed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_consumed_stream_does_not_empty_a_file(npy: Path, tmp_path: Path) -> N
     assert tfr.count_records(tmp_path / "x.tfrecord") == ROWS
 
 
-def test_a_consumed_stream_is_told_by_every_way_to_read_it(npy: Path) -> None:
+def test_every_way_to_read_a_consumed_stream_raises(npy: Path) -> None:
     stream = tfr.from_npy(npy)
     assert sum(map(len, stream)) == ROWS
     ways: list[Callable[[], object]] = [
@@ -54,7 +54,7 @@ def test_a_consumed_stream_is_told_by_every_way_to_read_it(npy: Path) -> None:
         stream.read_next_batch()
 
 
-def test_what_is_left_of_a_stream_can_be_read_but_is_not_taken_for_the_whole(npy: Path, tmp_path: Path) -> None:
+def test_the_rest_of_a_stream_can_be_read_but_not_written_as_a_whole(npy: Path, tmp_path: Path) -> None:
     stream = tfr.from_npy(npy)
     first = next(stream)
     for way in (lambda: tfr.write_tfrecord(stream, tmp_path / "x.tfrecord"), lambda: pa.table(stream)):
@@ -63,7 +63,7 @@ def test_what_is_left_of_a_stream_can_be_read_but_is_not_taken_for_the_whole(npy
     assert first.num_rows + stream.read_all().num_rows == ROWS
 
 
-def test_a_reader_that_was_begun_is_not_taken_for_the_whole(tmp_path: Path) -> None:
+def test_a_partly_consumed_reader_is_not_written_as_a_whole(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2, 3]}, tmp_path / "x.tfrecord")
     with tfr.open_reader(tmp_path / "x.tfrecord", batch_size=1) as reader:
         next(reader)
@@ -72,7 +72,7 @@ def test_a_reader_that_was_begun_is_not_taken_for_the_whole(tmp_path: Path) -> N
         assert tfr.write_tfrecord(list(reader), tmp_path / "y.tfrecord").records == 2
 
 
-def test_damage_is_told_each_time(archive: Path, tmp_path: Path) -> None:
+def test_damage_is_raised_each_time(archive: Path, tmp_path: Path) -> None:
     content = bytearray(archive.read_bytes())
     content[len(content) // 2] ^= 0xFF
     archive.write_bytes(content)
@@ -85,7 +85,7 @@ def test_damage_is_told_each_time(archive: Path, tmp_path: Path) -> None:
         tfr.write_tfrecord(stream, tmp_path / "x.tfrecord")
 
 
-def test_repr_says_what_there_is(archive: Path, npy: Path) -> None:
+def test_repr_shows_rows_files_and_columns(archive: Path, npy: Path) -> None:
     with tfr.from_npz(archive) as stream:
         assert repr(stream) == "<tfrecord_io.ArrayStream 100,000 rows of 1 file (x: tensor<float32>[3], y: int64)>"
         next(stream)
@@ -114,7 +114,7 @@ def no_file_stays_open() -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_file_stays_open")
 @pytest.mark.parametrize("begun", [False, True])
-def test_a_stream_that_nobody_holds_closes_its_files(archive: Path, npy: Path, tmp_path: Path, begun: bool) -> None:
+def test_a_garbage_collected_stream_closes_its_files(archive: Path, npy: Path, tmp_path: Path, begun: bool) -> None:
     (tmp_path / "objects").mkdir()
     np.save(tmp_path / "objects" / "1.npy", np.ones((2, 2)))
     for stream in (tfr.from_npz(archive), tfr.from_npy([npy]), tfr.from_npy(tmp_path / "objects")):

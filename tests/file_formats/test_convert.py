@@ -1,4 +1,4 @@
-"""Any kind of file to TFRecord, and back."""
+"""Other formats to TFRecord, and back."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_tables_and_back(tmp_path: Path, suffix: str) -> None:
     assert again.equals(table)
 
 
-def test_several_parquet_files_follow_each_other(tmp_path: Path) -> None:
+def test_several_parquet_files_are_concatenated(tmp_path: Path) -> None:
     for i in range(3):
         pq.write_table(pa.table({"x": [i, i]}), tmp_path / f"{i}.parquet")
     tfr.convert([tmp_path / f"{i}.parquet" for i in range(3)], tmp_path / "x.tfrecord")
@@ -70,14 +70,14 @@ def test_tfrecord_to_tfrecord_compresses(tmp_path: Path) -> None:
     assert tfr.read_table(tmp_path / "y.tfrecord.gz")["x"].to_pylist() == list(range(100))
 
 
-def test_a_folder_is_told_by_its_files(tmp_path: Path) -> None:
+def test_the_format_of_a_folder_is_detected_from_its_files(tmp_path: Path) -> None:
     for i in range(3):
         np.savez(tmp_path / f"{i}.npz", a=np.full((2, 2), i), label=np.array(i))
     tfr.convert(tmp_path, tmp_path / "x.tfrecord")
     assert tfr.read_arrays(tmp_path / "x.tfrecord")["label"].tolist() == [0, 1, 2]
 
 
-def test_kinds_do_not_mix(tmp_path: Path) -> None:
+def test_formats_do_not_mix(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.arange(3))
     with pytest.raises(ValueError, match=r"is \.npy and .* is TFRecord"):
         tfr.convert([tmp_path / "x.npy", tmp_path / "x.tfrecord"], tmp_path / "y.tfrecord")
@@ -89,13 +89,13 @@ def test_command_zips_idx_files_by_their_leading_axis(data: Path, tmp_path: Path
     images, labels = data / "train-images-idx3-ubyte.gz", data / "train-labels-idx1-ubyte.gz"
     done = CliRunner().invoke(command, ["convert", str(images), str(labels), str(tmp_path / "x.tfrecord")])
     assert done.exit_code == 0, done.output
-    found = tfr.read_arrays(tmp_path / "x.tfrecord")
-    assert found["image"].shape[1:] == (28, 28)
-    assert len(found["image"]) == len(found["label"])
-    assert f"{len(found['label']):,} records" in done.output
+    actual = tfr.read_arrays(tmp_path / "x.tfrecord")
+    assert actual["image"].shape[1:] == (28, 28)
+    assert len(actual["image"]) == len(actual["label"])
+    assert f"{len(actual['label']):,} records" in done.output
 
 
-def test_command_tells_lengths_that_differ(data: Path, tmp_path: Path) -> None:
+def test_command_rejects_lengths_that_differ(data: Path, tmp_path: Path) -> None:
     images, labels = data / "train-images-idx3-ubyte.gz", tmp_path / "few-labels-idx1-ubyte.gz"
     with gzip.open(labels, "wb") as file:
         file.write(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1]))
@@ -105,7 +105,7 @@ def test_command_tells_lengths_that_differ(data: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "x.tfrecord").exists()
 
 
-def test_a_folder_of_a_bucket_is_told_by_its_files(tmp_path: Path) -> None:
+def test_the_format_of_a_folder_in_a_bucket_is_detected_from_its_files(tmp_path: Path) -> None:
     bucket = MemoryFileSystem()
     for i in range(3):
         file = io.BytesIO()
@@ -117,7 +117,7 @@ def test_a_folder_of_a_bucket_is_told_by_its_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("suffix", [".gz", ".zlib", ".zst"])
-def test_npy_files_are_compressed_as_their_names_say(tmp_path: Path, suffix: str) -> None:
+def test_npy_files_are_compressed_according_to_their_suffix(tmp_path: Path, suffix: str) -> None:
     array = np.arange(24, dtype=np.int16).reshape(4, 3, 2)
     tfr.write_tfrecord({"x": array}, tmp_path / "x.tfrecord")
     report = tfr.convert(tmp_path / "x.tfrecord", tmp_path / f"x.npy{suffix}")
@@ -141,14 +141,14 @@ def test_a_failed_compressed_target_leaves_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["x.npz.gz", "x.parquet.gz", "x.arrow.zst"])
-def test_other_kinds_are_not_compressed_as_a_whole(tmp_path: Path, name: str) -> None:
+def test_other_formats_are_not_compressed_as_a_whole(tmp_path: Path, name: str) -> None:
     tfr.write_tfrecord({"x": [1]}, tmp_path / "x.tfrecord")
     for source, target in ((tmp_path / "x.tfrecord", tmp_path / name), (tmp_path / name, tmp_path / "y.tfrecord")):
         with pytest.raises(ValueError, match="are not compressed as a whole"):
             tfr.convert(source, target)
 
 
-FOREIGN = [
+OTHER_FORMATS = [
     "c.csv",
     "c.CSV",
     "c.csv.gz",
@@ -163,7 +163,7 @@ FOREIGN = [
 ]
 
 
-@pytest.mark.parametrize("name", FOREIGN)
+@pytest.mark.parametrize("name", OTHER_FORMATS)
 def test_names_of_other_formats_are_not_written(tmp_path: Path, name: str) -> None:
     tfr.write_tfrecord({"x": [1]}, tmp_path / "x.tfrecord")
     with pytest.raises(
@@ -183,7 +183,7 @@ def test_any_other_name_is_tfrecord(tmp_path: Path, name: str) -> None:
     assert tfr.count_records(tmp_path / name) == 2
 
 
-def test_data_is_no_source(tmp_path: Path) -> None:
+def test_data_is_not_accepted_as_a_source(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.arange(3))
     with tfr.from_npy(tmp_path / "x.npy") as stream:
         for data in (stream, np.arange(3), [np.arange(3)], {"x": [1]}):
@@ -191,7 +191,7 @@ def test_data_is_no_source(tmp_path: Path) -> None:
                 tfr.convert(data, tmp_path / "x.tfrecord")
 
 
-def test_a_folder_without_data_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_data_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(FileNotFoundError, match=r"no TFRecord files, and no \.npy, \.npz, \.parquet"):
         tfr.convert(tmp_path / "empty", tmp_path / "x.tfrecord")
@@ -201,7 +201,7 @@ def test_a_folder_without_data_is_told(tmp_path: Path) -> None:
         tfr.convert(tmp_path / "shards", tmp_path / "x.tfrecord")
 
 
-def test_a_glob_of_one_file_is_that_file_and_of_several_is_not_guessed(tmp_path: Path, bucket: Bucket) -> None:
+def test_a_glob_may_match_one_file_but_not_several(tmp_path: Path, bucket: Bucket) -> None:
     for i in range(2):
         np.save(tmp_path / f"{i}.npy", np.arange(3))
         np.savez(tmp_path / f"{i}.npz", x=np.arange(3))
@@ -238,7 +238,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10)
 @pytest.mark.skipif(sys.platform != "linux", reason="ru_maxrss is in other units elsewhere")
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_memory_does_not_grow_with_the_file(tmp_path: Path, order: str) -> None:
-    """4 GiB take 134 MiB in C order and 149 MiB in Fortran order, the imports among it."""
+    """4 GiB take 134 MiB in C order and 149 MiB in Fortran order, including the imports."""
     array = np.lib.format.open_memmap(
         tmp_path / "x.npy", "w+", np.float32, (300_000, 256), fortran_order=order == "F"
     )  # sparse

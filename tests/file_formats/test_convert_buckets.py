@@ -1,4 +1,4 @@
-"""Array files, archives and tables of buckets and web servers become TFRecord, and TFRecord becomes them there."""
+"""Conversion of array files, archives and tables in buckets and on web servers, to TFRecord and back."""
 
 from __future__ import annotations
 
@@ -81,14 +81,14 @@ def test_files_of_a_web_server(tmp_path: Path, web: Web, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["x.npy", "fortran.npy"])
-def test_without_ranges_a_file_is_read_as_it_comes(tmp_path: Path, web: Web, kind: str) -> None:
+def test_without_ranges_a_file_is_read_sequentially(tmp_path: Path, web: Web, kind: str) -> None:
     web.ranges = False
     web.files[kind] = saved(kind)
     tfr.convert(web.url(kind), tmp_path / "x.tfrecord")
     assert_whole(tmp_path / "x.tfrecord")
 
 
-def test_without_ranges_there_is_no_archive(tmp_path: Path, web: Web) -> None:
+def test_without_ranges_an_archive_is_an_error(tmp_path: Path, web: Web) -> None:
     web.ranges = False
     web.files["x.npz"] = saved("x.npz")
     with pytest.raises(OSError, match="no ranges"):

@@ -1,4 +1,4 @@
-"""NumPy's files and IDX into TFRecord files, and what cannot be."""
+"""``.npy``, ``.npz`` and IDX files to TFRecord files, and what is rejected."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def equal(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 @given(st.data(), st.integers(1, 7), st.booleans())
-def test_npz_archives_come_back(
+def test_npz_archives_round_trip(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, rows: int, deflated: bool
 ) -> None:
     shapes = nps.array_shapes(min_dims=1, max_dims=3, min_side=0, max_side=4)
@@ -40,9 +40,9 @@ def test_npz_archives_come_back(
     folder = tmp_path_factory.mktemp("npz")
     (np.savez_compressed if deflated else np.savez)(folder / "x.npz", **arrays)
     tfr.write_tfrecord(tfr.from_npz(folder / "x.npz"), folder / "x.tfrecord")
-    found = tfr.read_arrays(folder / "x.tfrecord")
-    assert found.keys() == arrays.keys()
-    assert all(equal(found[name], arrays[name]) for name in arrays)
+    actual = tfr.read_arrays(folder / "x.tfrecord")
+    assert actual.keys() == arrays.keys()
+    assert all(equal(actual[name], arrays[name]) for name in arrays)
 
 
 def test_one_file_one_column(tmp_path: Path) -> None:
@@ -65,38 +65,38 @@ def test_files_are_zipped_by_their_leading_axis(tmp_path: Path) -> None:
     assert caught.value.feature == "y"
 
 
-def test_a_value_without_an_axis_is_refused(tmp_path: Path) -> None:
+def test_a_scalar_array_is_refused(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.array(3.0))
     with pytest.raises(tfr.EncodeError, match="no axis that counts rows"):
         tfr.from_npy(tmp_path / "x.npy")
 
 
-def test_a_structured_array_is_a_column_a_field(tmp_path: Path) -> None:
+def test_a_structured_array_becomes_a_column_per_field(tmp_path: Path) -> None:
     records = np.array([(1, [0.5, 1.5]), (2, [2.5, 3.5])], [("id", "i4"), ("xy", "f4", (2,))])
     np.save(tmp_path / "x.npy", records)
     tfr.write_tfrecord(tfr.from_npy(tmp_path / "x.npy"), tmp_path / "x.tfrecord")
-    found = tfr.read_arrays(tmp_path / "x.tfrecord")
-    assert equal(found["id"], records["id"])
-    assert equal(found["xy"], records["xy"])
+    actual = tfr.read_arrays(tmp_path / "x.tfrecord")
+    assert equal(actual["id"], records["id"])
+    assert equal(actual["xy"], records["xy"])
 
 
-def test_structured_arrays_of_more_axes(tmp_path: Path) -> None:
+def test_structured_arrays_with_several_axes(tmp_path: Path) -> None:
     records = np.asfortranarray(np.arange(12, dtype=np.int32).view([("id", "i4"), ("x", "f4")]).reshape(3, 2))
     np.save(tmp_path / "x.npy", records)
     tfr.write_tfrecord(tfr.from_npy(tmp_path / "x.npy"), tmp_path / "x.tfrecord")
-    found = tfr.read_arrays(tmp_path / "x.tfrecord")
-    assert all(equal(found[name], records[name]) for name in ("id", "x"))
+    actual = tfr.read_arrays(tmp_path / "x.tfrecord")
+    assert all(equal(actual[name], records[name]) for name in ("id", "x"))
 
 
 @pytest.mark.parametrize("other", [np.zeros(3), np.zeros(3, [("id", "i4")])], ids=["a column", "a field"])
-def test_fields_that_are_called_as_another_column_are_told(tmp_path: Path, other: np.ndarray) -> None:
+def test_a_field_named_like_another_column_is_an_error(tmp_path: Path, other: np.ndarray) -> None:
     np.savez(tmp_path / "x.npz", a=np.zeros(3, [("id", "i4"), ("x", "f4")]), id=other)
     with pytest.raises(tfr.EncodeError, match="two arrays would become columns of this name") as caught:
         tfr.from_npz(tmp_path / "x.npz")
     assert caught.value.feature == "id"
 
 
-def test_a_folder_of_objects_is_a_row_each(tmp_path: Path) -> None:
+def test_each_object_in_a_folder_is_a_row(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     given_arrays = [
         {"a": rng.random((i + 1, 3)), "b": rng.integers(0, 9, (2, 2)), "label": np.array(i)} for i in range(12)
@@ -104,10 +104,10 @@ def test_a_folder_of_objects_is_a_row_each(tmp_path: Path) -> None:
     for i, arrays in enumerate(given_arrays):
         np.savez(tmp_path / f"{i}.npz", **arrays)
     tfr.write_tfrecord(tfr.from_npz(tmp_path), tmp_path / "x.tfrecord")
-    found = tfr.read_arrays(tmp_path / "x.tfrecord")
-    assert found["label"].tolist() == list(range(12))
-    assert all(equal(found["a"][i], arrays["a"]) for i, arrays in enumerate(given_arrays))
-    assert equal(found["b"], np.stack([arrays["b"] for arrays in given_arrays]))
+    actual = tfr.read_arrays(tmp_path / "x.tfrecord")
+    assert actual["label"].tolist() == list(range(12))
+    assert all(equal(actual["a"][i], arrays["a"]) for i, arrays in enumerate(given_arrays))
+    assert equal(actual["b"], np.stack([arrays["b"] for arrays in given_arrays]))
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_folder_of_objects_is_a_row_each(tmp_path: Path) -> None:
         ({"a": np.zeros(2)}, "dimensions"),
     ],
 )
-def test_objects_that_differ_are_told_before_anything_is_written(
+def test_objects_that_differ_raise_before_anything_is_written(
     tmp_path: Path, second: dict[str, np.ndarray], reason: str
 ) -> None:
     np.savez(tmp_path / "1.npz", a=np.zeros((2, 3)))
@@ -143,7 +143,7 @@ def test_objects_and_pickles_are_never_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(54)
-def test_damaged_archives_are_told(tmp_path: Path) -> None:
+def test_damaged_archives_raise(tmp_path: Path) -> None:
     (tmp_path / "x.npz").write_bytes(b"PK nonsense")
     with pytest.raises(tfr.DecodeError, match=r"not an \.npz archive"):
         tfr.from_npz(tmp_path / "x.npz")
@@ -163,12 +163,12 @@ def test_damaged_archives_are_told(tmp_path: Path) -> None:
 def test_idx_files_of_the_golden_data(data: Path, tmp_path: Path) -> None:
     stream = tfr.from_idx(data / "train-images-idx3-ubyte.gz", data / "train-labels-idx1-ubyte.gz")
     tfr.write_tfrecord(stream, tmp_path / "x.tfrecord")
-    found = tfr.read_arrays(tmp_path / "x.tfrecord")
+    actual = tfr.read_arrays(tmp_path / "x.tfrecord")
     with gzip.open(data / "train-images-idx3-ubyte.gz") as file:
         images = np.frombuffer(file.read()[16:], np.uint8).reshape(-1, 28, 28)
-    assert equal(found["image"], images)
-    assert found["label"].dtype == np.uint8
-    assert len(found["label"]) == len(images)
+    assert equal(actual["image"], images)
+    assert actual["label"].dtype == np.uint8
+    assert len(actual["label"]) == len(images)
 
 
 def test_lists_of_files(data: Path, tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_lists_of_files(data: Path, tmp_path: Path) -> None:
     assert tfr.read_arrays(tmp_path / "x.tfrecord")["x"].tolist() == [0, 1, 2] * 2
 
 
-def test_missing_files_are_told(tmp_path: Path) -> None:
+def test_missing_files_raise(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="no such file"):
         tfr.from_npy(tmp_path / "none.npy")
     with pytest.raises(FileNotFoundError, match=r"no \.npz files"):

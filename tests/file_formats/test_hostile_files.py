@@ -1,4 +1,4 @@
-"""Array files that claim too much, go on behind their end, or are damaged: told in words of ours, with nothing left open."""
+"""Array files with false sizes, extra data or damage: they raise the library's errors, and no file stays open."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import tfrecord_io as tfr
 
 
 def npy(text: str, values: bytes = b"") -> bytes:
-    """A .npy file of this header."""
+    """A .npy file with this header."""
     return b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text.encode() + values
 
 
@@ -38,9 +38,9 @@ def archive(path: Path, members: list[tuple[str, bytes]], method: int = zipfile.
 def nothing_is_left_open(tmp_path: Path) -> Iterator[None]:
     yield
     left = [
-        os.readlink(f"/proc/self/fd/{each}")
-        for each in os.listdir("/proc/self/fd")
-        if os.path.exists(f"/proc/self/fd/{each}")
+        os.readlink(f"/proc/self/fd/{fd}")
+        for fd in os.listdir("/proc/self/fd")
+        if os.path.exists(f"/proc/self/fd/{fd}")
     ]
     assert [path for path in left if path.startswith(str(tmp_path))] == []
 
@@ -60,7 +60,7 @@ def nothing_is_left_open(tmp_path: Path) -> Iterator[None]:
         (f"({'1, ' * 65})", "an array of 65 axes"),
     ],
 )
-def test_a_claim_is_checked_before_anything_is_allocated(
+def test_the_stated_shape_is_checked_before_anything_is_allocated(
     tmp_path: Path, shape: str, reason: str, fortran: bool
 ) -> None:
     (tmp_path / "x.npy").write_bytes(claim(shape, fortran=fortran))
@@ -73,7 +73,7 @@ def test_a_claim_is_checked_before_anything_is_allocated(
 
 @pytest.mark.parametrize("shape", ["(2, 2000000000)", "(1, 2, 1000000000)"])
 def test_a_row_larger_than_any_record(tmp_path: Path, shape: str) -> None:
-    """Compressed files do not say how many bytes they have."""
+    """The size of a compressed file is not known in advance."""
     with gzip.open(tmp_path / "x.npy.gz", "wb") as file:
         file.write(claim(shape))
     with pytest.raises(tfr.EncodeError, match="a row has 8000000000 bytes, and a record at most 2147483647"):
@@ -85,7 +85,7 @@ def test_a_row_larger_than_any_record(tmp_path: Path, shape: str) -> None:
 
 
 @pytest.mark.parametrize("fortran", [False, True])
-def test_two_arrays_in_one_file_are_told(tmp_path: Path, fortran: bool) -> None:
+def test_two_arrays_in_one_file_are_an_error(tmp_path: Path, fortran: bool) -> None:
     twice = claim("(2, 2)", bytes(16), fortran=fortran) + claim("(2, 2)", bytes(16))
     (tmp_path / "x.npy").write_bytes(twice)
     (tmp_path / "x.npy.gz").write_bytes(gzip.compress(twice))
@@ -107,8 +107,8 @@ def test_two_arrays_in_one_file_are_told(tmp_path: Path, fortran: bool) -> None:
 def test_arrays_without_values(tmp_path: Path, shape: tuple[int, ...], order: str) -> None:
     np.save(tmp_path / "x.npy", np.asarray(np.zeros(shape, np.int16), order=order))
     assert tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord").records == shape[0]
-    found = tfr.read_arrays(tmp_path / "x.tfrecord")
-    assert {name: (each.dtype, each.shape) for name, each in found.items()} == (
+    actual = tfr.read_arrays(tmp_path / "x.tfrecord")
+    assert {name: (array.dtype, array.shape) for name, array in actual.items()} == (
         {"x": (np.dtype(np.int16), shape)} if shape[0] else {}
     )
 
@@ -121,7 +121,7 @@ def test_values_of_no_bytes(tmp_path: Path, descr: str) -> None:
 
 
 @pytest.mark.parametrize("descr", ["|V4", "<M8", "<m8[25s]", "<f16"])
-def test_dtypes_without_a_form(tmp_path: Path, descr: str) -> None:
+def test_dtypes_that_cannot_be_stored(tmp_path: Path, descr: str) -> None:
     for shape, count in (("(2,)", 2), ("(2, 2)", 4)):
         (tmp_path / "x.npy").write_bytes(claim(shape, bytes(count * np.dtype(descr).itemsize), descr))
         with pytest.raises(tfr.EncodeError, match="no form in a record"):
@@ -143,7 +143,7 @@ def test_names_of_members_are_names_of_columns(tmp_path: Path) -> None:
     archive(tmp_path / "x.npz", [*((name, claim("(1,)", bytes(4))) for name in names), ("readme.txt", b"text")])
     assert tfr.convert(tmp_path / "x.npz", tmp_path / "x.tfrecord").records == 1
     assert list(tfr.read_arrays(tmp_path / "x.tfrecord")) == [name.removesuffix(".npy") for name in names]
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["x.npz", "x.tfrecord"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["x.npz", "x.tfrecord"]
 
 
 @pytest.mark.fault(54)
@@ -167,8 +167,8 @@ def test_archives_that_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.fault(54)
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
-def test_a_flipped_bit_in_an_archive_is_told_or_does_no_harm(tmp_path: Path, method: int) -> None:
-    tensors, values, told = bytes(range(24)), bytes(12), 0
+def test_a_flipped_bit_in_an_archive_raises_or_does_no_harm(tmp_path: Path, method: int) -> None:
+    tensors, values, raised = bytes(range(24)), bytes(12), 0
     members = [("x.npy", claim("(3, 2)", tensors)), ("y.npy", claim("(3,)", values))]
     content = archive(tmp_path / "x.npz", members, method).read_bytes()
     for at in range(len(content)):
@@ -178,17 +178,17 @@ def test_a_flipped_bit_in_an_archive_is_told_or_does_no_harm(tmp_path: Path, met
         try:
             table = tfr.from_npz(tmp_path / "x.npz").read_all()
         except tfr.DecodeError:
-            told += 1
+            raised += 1
         else:  # in a name or a date
             for column in table.columns:
                 tensor = hasattr(column.type, "storage_type")
-                found = column.combine_chunks().storage.flatten() if tensor else column
-                assert np.asarray(found).tobytes() == (tensors if tensor else values), at
-    assert told > len(content) // 3
+                actual = column.combine_chunks().storage.flatten() if tensor else column
+                assert np.asarray(actual).tobytes() == (tensors if tensor else values), at
+    assert raised > len(content) // 3
 
 
-def test_a_member_that_claims_less_than_it_has_is_told(tmp_path: Path) -> None:
-    """Its CRC stands at its end, which has to be reached."""
+def test_a_member_longer_than_stated_raises(tmp_path: Path) -> None:
+    """The CRC is at its end, which must be reached."""
     content = bytearray(archive(tmp_path / "x.npz", [("x.npy", claim("(3,)", bytes(12)))]).read_bytes())
     content[content.index(b"(3,)") + 1] = ord("2")
     (tmp_path / "x.npz").write_bytes(content)
@@ -219,7 +219,7 @@ def test_files_are_closed_at_the_end_of_the_batches(tmp_path: Path) -> None:
             stream.read_all()
 
 
-def test_a_folder_is_no_file_to_zip(tmp_path: Path) -> None:
+def test_a_folder_is_not_zipped_as_a_file(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.arange(3))
     for make in (
         lambda: tfr.from_npy([tmp_path]),
@@ -230,7 +230,7 @@ def test_a_folder_is_no_file_to_zip(tmp_path: Path) -> None:
             make()
 
 
-def test_file_objects_are_no_source_of_array_files(tmp_path: Path) -> None:
+def test_file_objects_are_not_converted_to_array_files(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "x.tfrecord")
     file = io.BytesIO((tmp_path / "x.tfrecord").read_bytes())
     with pytest.raises(TypeError, match="read several times"):

@@ -27,18 +27,18 @@ def idx(array: np.ndarray, code: int) -> bytes:
 def test_arrays_of_each_type_are_read(code: int, shape: tuple[int, ...]) -> None:
     array = np.arange(np.prod(shape)).reshape(shape)
     blocks = list(open_idx(io.BytesIO(idx(array, code)), "x").blocks(2))
-    found = np.concatenate(blocks) if blocks else np.empty(shape)
-    assert np.array_equal(found, array)
-    assert found.shape == shape
+    actual = np.concatenate(blocks) if blocks else np.empty(shape)
+    assert np.array_equal(actual, array)
+    assert actual.shape == shape
 
 
 @pytest.mark.parametrize("data", [b"", b"\0\0\x08", b"\x93NUMPY", b"\0\0\x07\x01\0\0\0\1", b"\0\0\x08\x03\0\0\0\1"])
-def test_what_is_no_idx_file_is_told(data: bytes) -> None:
+def test_other_files_raise(data: bytes) -> None:
     with pytest.raises(DecodeError, match="IDX file"):
         open_idx(io.BytesIO(data), "x")
 
 
-def test_a_cut_file_is_told() -> None:
+def test_a_truncated_file_raises() -> None:
     with pytest.raises(DecodeError, match="ends after 3 bytes of values"):
         list(open_idx(io.BytesIO(bytes([0, 0, 8, 1, 0, 0, 0, 9, 1, 2, 3])), "x").blocks(9))
 

@@ -1,4 +1,4 @@
-"""`.npy` files: what NumPy writes is read, block by block; what is hostile is refused without a pickle or an evaluation."""
+"""`.npy` files: NumPy's files are read in blocks, and hostile ones are refused without unpickling or evaluation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 @given(arrays, st.sampled_from([(1, 0), (2, 0), (3, 0)]), st.booleans())
-def test_whole_arrays_come_back(array: np.ndarray, version: tuple[int, int], fortran: bool) -> None:
+def test_whole_arrays_are_read(array: np.ndarray, version: tuple[int, int], fortran: bool) -> None:
     given_array = np.asarray(array, order="F") if fortran else array
     assert same(open_npy(saved(given_array, version), "x").read(), array)
 
@@ -94,14 +94,14 @@ def test_hostile_headers_are_refused(file: io.BytesIO, reason: str) -> None:
 
 
 @pytest.mark.parametrize("seekable", [False, True])
-def test_a_cut_file_says_where(seekable: bool, tmp_path: Path) -> None:
+def test_a_truncated_file_raises_with_its_size(seekable: bool, tmp_path: Path) -> None:
     for array in (np.arange(100.0), np.asfortranarray(np.arange(100.0).reshape(10, 10))):
         cut = saved(array).getvalue()[:-100]
         with pytest.raises(DecodeError, match=r"ends after 700 bytes of values; its shape .* of float64 has 800"):
             list(open_npy(io.BytesIO(cut), "x", seekable=seekable).blocks(100))
 
 
-def test_a_claim_of_much_allocates_a_block_only() -> None:
+def test_a_large_stated_shape_allocates_only_a_block() -> None:
     opened = open_npy(made("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 8)}"), "x")
     with pytest.raises(DecodeError, match="ends after 0 bytes"):
         next(opened.blocks(10))

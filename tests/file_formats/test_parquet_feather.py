@@ -1,4 +1,4 @@
-"""Parquet and Arrow IPC files: of one schema, and told where they are not or are damaged."""
+"""Parquet and Arrow IPC files: several must have the same schema, and damage raises."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import tfrecord_io as tfr
 
 
 def open_files(folder: Path) -> list[str]:
-    found = [
-        os.readlink(f"/proc/self/fd/{each}")
-        for each in os.listdir("/proc/self/fd")
-        if os.path.exists(f"/proc/self/fd/{each}")
+    paths = [
+        os.readlink(f"/proc/self/fd/{fd}")
+        for fd in os.listdir("/proc/self/fd")
+        if os.path.exists(f"/proc/self/fd/{fd}")
     ]
-    return [path for path in found if path.startswith(str(folder))]
+    return [path for path in paths if path.startswith(str(folder))]
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def open_files(folder: Path) -> list[str]:
         ({}, "feature 'x': it is absent here, but int64 in"),
     ],
 )
-def test_files_of_other_columns_are_not_joined(tmp_path: Path, second: dict[str, object], reason: str) -> None:
+def test_files_with_other_columns_are_not_concatenated(tmp_path: Path, second: dict[str, object], reason: str) -> None:
     pq.write_table(pa.table({"x": [1, 2]}), tmp_path / "1.parquet")
     pq.write_table(pa.table(second), tmp_path / "2.parquet")
     with pytest.raises(tfr.SchemaError, match=reason) as caught:
@@ -42,7 +42,7 @@ def test_files_of_other_columns_are_not_joined(tmp_path: Path, second: dict[str,
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow"])
-def test_damaged_files_are_told(tmp_path: Path, suffix: str) -> None:
+def test_damaged_files_raise(tmp_path: Path, suffix: str) -> None:
     good = tmp_path / f"good.{suffix}"
     if suffix == "parquet":
         pq.write_table(pa.table({"x": list(range(1000))}), good)
@@ -68,7 +68,7 @@ def test_damaged_files_are_told(tmp_path: Path, suffix: str) -> None:
         assert open_files(tmp_path) == []
 
 
-def test_a_stream_of_arrow_ipc_is_read(tmp_path: Path) -> None:
+def test_an_arrow_ipc_stream_is_read(tmp_path: Path) -> None:
     table = pa.table({"x": [1, None], "s": ["a", "b"]})
     with pa.OSFile(str(tmp_path / "x.arrow"), "wb") as sink, pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -77,7 +77,7 @@ def test_a_stream_of_arrow_ipc_is_read(tmp_path: Path) -> None:
     assert open_files(tmp_path) == []
 
 
-def test_folders_and_globs_follow_each_other(tmp_path: Path) -> None:
+def test_folders_and_globs_are_concatenated(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     for i in (10, 9, 2):
         pq.write_table(pa.table({"x": [i]}), tmp_path / "parts" / f"{i}.parquet")

@@ -21,30 +21,30 @@ dtypes = st.one_of(
 
 
 @given(nps.arrays(dtypes, nps.array_shapes(min_dims=1, max_dims=3, min_side=1)), st.booleans())
-def test_arrays_come_back(tmp_path_factory: pytest.TempPathFactory, array: np.ndarray, compressed: bool) -> None:
+def test_arrays_round_trip(tmp_path_factory: pytest.TempPathFactory, array: np.ndarray, compressed: bool) -> None:
     folder = tmp_path_factory.mktemp("npy")
     tfr.write_tfrecord({"x": array, "n": np.arange(len(array))}, folder / "x.tfrecord", float64="raw")
     report = tfr.to_npy(folder / "x.tfrecord", folder / "x.npy", "x")
     assert (report.records, report.columns) == (len(array), ("x",))
     assert report.bytes == (folder / "x.npy").stat().st_size
-    found = np.load(folder / "x.npy", allow_pickle=False)
-    assert (found.dtype, found.shape, found.tobytes()) == (
+    actual = np.load(folder / "x.npy", allow_pickle=False)
+    assert (actual.dtype, actual.shape, actual.tobytes()) == (
         array.dtype,
         array.shape,
         np.ascontiguousarray(array).tobytes(),
     )
     tfr.to_npz(folder / "x.tfrecord", folder / "x.npz", compressed=compressed)
     with np.load(folder / "x.npz", allow_pickle=False) as archive:
-        assert archive["x"].tobytes() == found.tobytes()
+        assert archive["x"].tobytes() == actual.tobytes()
         assert archive["n"].tolist() == list(range(len(array)))
 
 
-def test_text_is_as_wide_as_the_widest(tmp_path: Path) -> None:
+def test_text_has_the_width_of_the_longest_value(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": ["a", "böse", ""] * 50_000}, tmp_path / "x.tfrecord")
     tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", batch_size=1000)
-    found = np.load(tmp_path / "x.npy")
-    assert found.dtype == np.dtype("U4")
-    assert found.tolist() == ["a", "böse", ""] * 50_000
+    actual = np.load(tmp_path / "x.npy")
+    assert actual.dtype == np.dtype("U4")
+    assert actual.tolist() == ["a", "böse", ""] * 50_000
 
 
 def test_lists_of_one_length_are_an_axis(tmp_path: Path) -> None:
@@ -56,15 +56,15 @@ def test_lists_of_one_length_are_an_axis(tmp_path: Path) -> None:
 def test_no_records_are_an_empty_array(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": np.zeros((4, 2, 2), np.int16)}, tmp_path / "x.tfrecord")
     tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy", limit=0)
-    found = np.load(tmp_path / "x.npy")
-    assert (found.shape, found.dtype) == ((0, 2, 2), np.int16)
+    actual = np.load(tmp_path / "x.npy")
+    assert (actual.shape, actual.dtype) == ((0, 2, 2), np.int16)
 
 
 @pytest.mark.parametrize(
     ("column", "reason", "record"),
     [([[1], [2, 3]], "several shapes", 0), ([1, None], "has no value", 1), ([b"\xff", b"\xfe"], "pickles", None)],
 )
-def test_what_no_array_holds_is_refused_and_leaves_no_file(
+def test_values_that_do_not_form_an_array_are_refused_and_leave_no_file(
     tmp_path: Path, column: list[object], reason: str, record: int | None
 ) -> None:
     tfr.write_tfrecord({"x": column}, tmp_path / "x.tfrecord")
@@ -74,7 +74,7 @@ def test_what_no_array_holds_is_refused_and_leaves_no_file(
     assert [path.name for path in tmp_path.iterdir()] == ["x.tfrecord"]
 
 
-def test_which_column_must_be_said(tmp_path: Path) -> None:
+def test_one_of_several_columns_must_be_named(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1], "y": [2]}, tmp_path / "x.tfrecord")
     with pytest.raises(tfr.FeatureNotFoundError, match="pass one of: x, y"):
         tfr.to_npy(tmp_path / "x.tfrecord", tmp_path / "x.npy")
@@ -85,7 +85,7 @@ def test_which_column_must_be_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("unit", ["D", "s", "ms", "us", "ns", "Y", "M", "h"])
 @pytest.mark.parametrize("kind", ["M8", "m8"])
-def test_what_is_no_time_comes_back(tmp_path: Path, kind: str, unit: str) -> None:
+def test_missing_times_are_nat(tmp_path: Path, kind: str, unit: str) -> None:
     array = np.array([0, 7, "NaT", -3, "NaT"], f"{kind}[{unit}]")
     np.save(tmp_path / "x.npy", array)
     tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord")
@@ -103,7 +103,7 @@ def test_what_is_no_time_comes_back(tmp_path: Path, kind: str, unit: str) -> Non
     ],
     ids=lambda array: str(array.dtype),
 )
-def test_raw_columns_come_back_as_they_were(tmp_path: Path, array: np.ndarray) -> None:
+def test_raw_columns_round_trip(tmp_path: Path, array: np.ndarray) -> None:
     np.save(tmp_path / "x.npy", array)
     np.savez(tmp_path / "x.npz", x=array)
     for source in (tmp_path / "x.npy", tmp_path / "x.npz"):
@@ -112,7 +112,7 @@ def test_raw_columns_come_back_as_they_were(tmp_path: Path, array: np.ndarray) -
         assert (tmp_path / "y.npy").read_bytes() == (tmp_path / "x.npy").read_bytes()
 
 
-def test_bytes_are_refused_with_the_way_to_keep_them(tmp_path: Path) -> None:
+def test_bytes_are_refused_with_advice_to_store_them_raw(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.array([b"a", b"abc"]))
     tfr.convert(tmp_path / "x.npy", tmp_path / "x.tfrecord")
     with pytest.raises(

@@ -1,4 +1,4 @@
-"""What a description says of a column."""
+"""The summary of a column in a description."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from tfrecord_io.tools.column_summary import DISTINCT_LIMIT, ColumnAccumulator, 
 
 
 def summary(array: pa.Array, pieces: int = 1) -> ColumnSummary:
-    gatherer = ColumnAccumulator("x", array.type)
+    accumulator = ColumnAccumulator("x", array.type)
     size = math.ceil(len(array) / pieces) or 1
     for begin in range(0, len(array), size):
-        gatherer.add(array.slice(begin, size))
-    return gatherer.summary()
+        accumulator.add(array.slice(begin, size))
+    return accumulator.summary()
 
 
 ARRAYS = {
@@ -49,7 +49,7 @@ ARRAYS = {
 
 
 @pytest.mark.parametrize("array", ARRAYS.values(), ids=ARRAYS)
-def test_pieces_do_not_change_it(array: pa.Array) -> None:
+def test_summary_does_not_depend_on_the_division_into_arrays(array: pa.Array) -> None:
     assert summary(array, pieces=len(array) or 1) == summary(array)
     assert summary(array).nulls == array.null_count
 
@@ -110,12 +110,12 @@ def test_tensors_are_lists_of_their_values(
         np.arange(a * b).reshape(a, b).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype) for a, b in shapes
     ]
     column, of = from_cells([*arrays, None])
-    gatherer = ColumnAccumulator("x", column.type, dtype_metadata(of))
+    accumulator = ColumnAccumulator("x", column.type, dtype_metadata(of))
     for piece in (column[:1], column[1:]):
-        gatherer.add(piece)
-    found = gatherer.summary()
+        accumulator.add(piece)
+    actual = accumulator.summary()
     sizes = [a * b for a, b in shapes]
-    assert (found.nulls, found.min_length, found.max_length) == (1, min(sizes), max(sizes))
-    assert (found.minimum, found.maximum) == ends
-    assert (found.min_shape, found.max_shape) == (tuple(np.min(shapes, axis=0)), tuple(np.max(shapes, axis=0)))
-    assert found.example == arrays[0].tolist()
+    assert (actual.nulls, actual.min_length, actual.max_length) == (1, min(sizes), max(sizes))
+    assert (actual.minimum, actual.maximum) == ends
+    assert (actual.min_shape, actual.max_shape) == (tuple(np.min(shapes, axis=0)), tuple(np.max(shapes, axis=0)))
+    assert actual.example == arrays[0].tolist()

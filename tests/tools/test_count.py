@@ -16,22 +16,22 @@ from tfrecord_io.tools.count import count_records
 
 
 @pytest.mark.parametrize("name", ["tutorial", "ragged", "sequence", "images", "extremes", "empty"])
-def test_count_is_that_of_the_golden_file(engine: str, data: Path, name: str) -> None:
+def test_golden_files_are_counted(engine: str, data: Path, name: str) -> None:
     assert count_records(data / f"{name}.tfrecord") == len(json.loads((data / f"{name}.json").read_text()))
 
 
 @pytest.mark.parametrize("name", ["tutorial_gzip.tfrecord.gz", "tutorial_zlib.tfrecord.zlib"])
-def test_compressed_files_count_as_well(engine: str, data: Path, name: str) -> None:
+def test_compressed_files_are_counted(engine: str, data: Path, name: str) -> None:
     assert count_records(data / name) > 0
     assert count_records([data / name, data / name]) == 2 * count_records(data / name)
 
 
-def test_file_objects_count(engine: str, data: Path) -> None:
+def test_file_objects_are_counted(engine: str, data: Path) -> None:
     content = (data / "tutorial.tfrecord").read_bytes()
     assert count_records(io.BytesIO(content * 2)) == 2 * count_records(data / "tutorial.tfrecord")
 
 
-def test_damage_raises_and_says_how_many_are_intact(engine: str, data: Path, flipped) -> None:
+def test_damage_raises_with_the_number_of_intact_records(engine: str, data: Path, flipped) -> None:
     records = count_records(data / "tutorial.tfrecord")
     path = flipped("tutorial.tfrecord", -1)
     with pytest.raises(CorruptRecordError) as caught:
@@ -40,14 +40,14 @@ def test_damage_raises_and_says_how_many_are_intact(engine: str, data: Path, fli
     assert count_records(path) == records
 
 
-def test_damaged_header_raises_and_says_where(engine: str, data: Path, flipped) -> None:
+def test_a_damaged_header_raises_with_its_offset(engine: str, data: Path, flipped) -> None:
     path = flipped("tutorial.tfrecord", 0)
     with pytest.raises(CorruptRecordError, match="length CRC") as caught:
         count_records(path)
     assert (caught.value.record, caught.value.offset) == (0, 0)
 
 
-def test_cut_file_raises(engine: str, data: Path, tmp_path: Path) -> None:
+def test_a_truncated_file_raises(engine: str, data: Path, tmp_path: Path) -> None:
     path = tmp_path / "cut.tfrecord"
     path.write_bytes((data / "tutorial.tfrecord").read_bytes()[:-7])
     with pytest.raises(TruncatedRecordError):
@@ -55,13 +55,13 @@ def test_cut_file_raises(engine: str, data: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("check_crc", [False, True])
-def test_what_is_no_record_file_is_named(engine: str, tmp_path: Path, check_crc: bool) -> None:
+def test_other_files_raise_with_their_name(engine: str, tmp_path: Path, check_crc: bool) -> None:
     (tmp_path / "image.tfrecord").write_bytes(b"\x89PNG" + bytes(100))
     with pytest.raises(CorruptRecordError, match="looks like a PNG image"):
         count_records(tmp_path / "image.tfrecord", check_crc=check_crc)
 
 
-def test_large_and_small_records_count_alike(engine: str, tmp_path: Path) -> None:
+def test_large_and_small_records_are_counted(engine: str, tmp_path: Path) -> None:
     sizes = [0, 5, 3_000_000, 1, 70_000, 80_000, 2_500_000, 7, 7]
     path = written(tmp_path / "mixed.tfrecord", [bytes(size) for size in sizes])
     assert count_records(path) == count_records(path, check_crc=True) == len(sizes)
@@ -70,7 +70,9 @@ def test_large_and_small_records_count_alike(engine: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("size", [100, 70_000, 2_500_000])
 @pytest.mark.parametrize("cut", [1, 4, 5, 20])
-def test_cut_files_raise_alike_by_headers_and_by_reading(engine: str, tmp_path: Path, size: int, cut: int) -> None:
+def test_truncated_files_raise_alike_by_headers_and_by_reading(
+    engine: str, tmp_path: Path, size: int, cut: int
+) -> None:
     path = written(tmp_path / "cut.tfrecord", [bytes(size)] * 3)
     path.write_bytes(path.read_bytes()[:-cut])
     errors = []
@@ -90,7 +92,7 @@ def test_too_long_records_raise(engine: str, tmp_path: Path) -> None:
             count_records(path, max_record_bytes=999, check_crc=check_crc)
 
 
-def test_index_beside_a_file_counts(tmp_path: Path) -> None:
+def test_the_index_of_a_file_is_used(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     write_tfrecord({"x": range(10)}, path, write_index=True)
     content = bytearray(path.read_bytes())
@@ -111,12 +113,12 @@ def test_index_that_does_not_fit_is_an_error(tmp_path: Path) -> None:
     assert count_records(path, check_crc=True) == 11
 
 
-def test_lengths_of_tfds_count(data: Path) -> None:
+def test_shard_lengths_of_tfds_are_used(data: Path) -> None:
     folder = data / "tfds" / "everything"
     assert count_records(folder) == count_records(folder, check_crc=True)
 
 
-def test_damaged_lengths_of_tfds_warn(data: Path, tmp_path: Path) -> None:
+def test_damaged_shard_lengths_of_tfds_warn(data: Path, tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     path.write_bytes((data / "tutorial.tfrecord").read_bytes())
     (tmp_path / "dataset_info.json").write_text("[")

@@ -1,4 +1,4 @@
-"""Indexes written and checked for files that are there."""
+"""Writing and checking the indexes of existing files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_compressed_files_are_refused(tmp_path: Path) -> None:
             call(path)
 
 
-def test_damaged_files_get_none(tmp_path: Path) -> None:
+def test_no_index_is_written_for_damaged_files(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     path.write_bytes(framed(b"one", b"two")[:-1])
     with pytest.raises(tfr.TruncatedRecordError, match="record 1 at byte 19"):
@@ -51,7 +51,7 @@ def test_damaged_files_get_none(tmp_path: Path) -> None:
 
 @pytest.mark.fault(56)
 def test_check_looks_at_every_header(engine: str, tmp_path: Path) -> None:
-    """An index that fits at its ends and not in between."""
+    """An index that fits at both ends, but not in between."""
     path = written(tmp_path / "a.tfrecord", [b"x" * 10] * 5)
     for text in ("0 26\n26 52\n78 26\n104 26\n", "0 26\n26 30\n56 22\n78 26\n104 26\n"):
         (tmp_path / "a.tfrecord.index").write_text(text)
@@ -61,7 +61,7 @@ def test_check_looks_at_every_header(engine: str, tmp_path: Path) -> None:
     assert "record 1 ends at byte 42 in the index, at byte 52 in the file" in str(check_indexes(path)[0].error)
 
 
-def test_a_report_is_a_dict_for_programs(tmp_path: Path) -> None:
+def test_to_dict(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"one"])
     assert check_indexes(path)[0].to_dict() == {
         "path": str(path),

@@ -1,4 +1,4 @@
-"""`tfr clean` finds what killed writers left, and nothing else."""
+"""`tfr clean` finds what killed writers left behind, and nothing else."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ def begin_upload(s3: Bucket, key: str, *sizes: int) -> str:
     return str(upload)
 
 
-def test_uploads_under_a_prefix_are_listed_and_ended_by_their_ids(s3: Bucket) -> None:
-    mine = [
+def test_uploads_under_a_prefix_are_listed_and_aborted_by_id(s3: Bucket) -> None:
+    uploads = [
         begin_upload(s3, "data/a.tfrecord", 1000, 500),
         begin_upload(s3, "data/a.tfrecord"),
         begin_upload(s3, "data/sub/b"),
     ]
-    theirs = begin_upload(s3, "data.other/c", 10)
-    found = clean(s3.url("data/"), older_than=NOW, storage_options=s3.storage_options)
-    assert {left.upload for left in found} == set(mine)
-    assert sorted((left.path, left.bytes) for left in found) == [
+    other = begin_upload(s3, "data.other/c", 10)
+    leftovers = clean(s3.url("data/"), older_than=NOW, storage_options=s3.storage_options)
+    assert {leftover.upload for leftover in leftovers} == set(uploads)
+    assert sorted((leftover.path, leftover.bytes) for leftover in leftovers) == [
         (s3.url("data/a.tfrecord"), 0),
         (s3.url("data/a.tfrecord"), 1500),
         (s3.url("data/sub/b"), 0),
     ]
     assert len(s3.uploads()) == 4
     assert not clean(s3.url("data/"), remove=True, older_than=100 * 365 * DAY, storage_options=s3.storage_options)
-    assert clean(s3.url("data/"), remove=True, older_than=NOW, storage_options=s3.storage_options) == found
-    assert [upload["UploadId"] for upload in s3.uploads()] == [theirs]
+    assert clean(s3.url("data/"), remove=True, older_than=NOW, storage_options=s3.storage_options) == leftovers
+    assert [upload["UploadId"] for upload in s3.uploads()] == [other]
     assert len(clean(s3.url(), older_than=NOW, storage_options=s3.storage_options)) == 1
 
 
-def test_more_uploads_than_a_page_lists(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_uploads_than_fit_in_a_page(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     ids = {begin_upload(s3, f"{i % 5}") for i in range(12)}
     call = s3.fs.call_s3
 
@@ -58,7 +58,7 @@ def test_more_uploads_than_a_page_lists(s3: Bucket, monkeypatch: pytest.MonkeyPa
         return call(method, **({"MaxUploads": 5} if method == "list_multipart_uploads" else {}), **arguments)
 
     monkeypatch.setattr(s3.fs, "call_s3", small_pages)
-    assert {left.upload for left in clean(s3.url(), older_than=NOW, storage_options=s3.storage_options)} == ids
+    assert {leftover.upload for leftover in clean(s3.url(), older_than=NOW, storage_options=s3.storage_options)} == ids
 
 
 def leave(path: Path, age: float) -> Path:
@@ -75,7 +75,7 @@ def test_temporary_files_of_a_folder_and_below(tmp_path: Path) -> None:
         leave(tmp_path / n, 100_000)
         for n in ("a.tfrecord", ".a.tmp", "a.0123456789abcdef.tmp", ".a.0123456789ABCDEF.tmp")
     ]
-    assert sorted(left.path for left in clean(tmp_path)) == sorted(map(str, old))
+    assert sorted(leftover.path for leftover in clean(tmp_path)) == sorted(map(str, old))
     clean(tmp_path, remove=True)
     assert not any(path.exists() for path in old)
     assert all(path.exists() for path in (young, *others))
@@ -83,22 +83,22 @@ def test_temporary_files_of_a_folder_and_below(tmp_path: Path) -> None:
         clean(tmp_path / "none")
 
 
-def test_what_a_writer_leaves_when_it_is_killed_is_what_is_found(tmp_path: Path) -> None:
+def test_temporary_files_of_a_killed_writer_are_found(tmp_path: Path) -> None:
     out = open_output(tmp_path / ("long name " * 9))
     out.write(b"half")
-    (left,) = clean(tmp_path, older_than=NOW)
-    assert os.listdir(tmp_path) == [os.path.basename(left.path)]
+    (leftover,) = clean(tmp_path, older_than=NOW)
+    assert os.listdir(tmp_path) == [os.path.basename(leftover.path)]
     out.discard()
     fs = fsspec.filesystem("memory")
     fs.makedirs("/cleaned", exist_ok=True)
     remote = open_output("memory://cleaned/a.tfrecord")
     remote.write(b"half")
     remote._file.close()  # type: ignore[attr-defined]
-    assert [left.bytes for left in clean("memory://cleaned", remove=True, older_than=NOW)] == [4]
+    assert [leftover.bytes for leftover in clean("memory://cleaned", remove=True, older_than=NOW)] == [4]
     assert not fs.ls("/cleaned")
 
 
-def test_shards_that_were_never_published_are_found_and_those_a_manifest_awaits_are_kept(tmp_path: Path) -> None:
+def test_unpublished_shards_are_found_unless_a_manifest_lists_them(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1, 2, 3, 4]}, tmp_path / "train@2")
     left = tmp_path / "_0123456789abcdef-00000.staged"
     awaited = tmp_path / "_fedcba9876543210-00000.staged"
@@ -108,11 +108,11 @@ def test_shards_that_were_never_published_are_found_and_those_a_manifest_awaits_
     document = json.loads(manifest.read_text())
     document["files"][0]["staged"] = awaited.name
     manifest.write_text(json.dumps(document))
-    assert [os.path.basename(found.path) for found in clean(tmp_path, remove=True, older_than=NOW)] == [left.name]
+    assert [os.path.basename(leftover.path) for leftover in clean(tmp_path, remove=True, older_than=NOW)] == [left.name]
     assert tfr.read_table(tmp_path / "train@2")["x"].to_pylist() == [1, 2, 3, 4]
 
 
-def test_stores_that_keep_nothing_say_so(gcs: Bucket) -> None:
+def test_storage_without_leftovers_raises(gcs: Bucket) -> None:
     with pytest.raises(ValueError, match="leave nothing behind"):
         clean(gcs.url(), storage_options=gcs.storage_options)
 

@@ -1,4 +1,4 @@
-"""Whether files are sound."""
+"""Verification of files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_bad_file_does_not_hide_the_others(engine: str, data: Path, flipped) -
     assert json.loads(json.dumps(report.to_dict()))["ok"] is False
 
 
-def test_payloads_that_do_not_parse_are_found_by_record(engine: str, data: Path, tmp_path: Path) -> None:
+def test_payloads_that_do_not_parse_are_reported_with_their_record(engine: str, data: Path, tmp_path: Path) -> None:
     path = tmp_path / "odd.tfrecord"
     with RecordWriter(path) as writer:
         writer.write(b"")
@@ -60,7 +60,7 @@ def test_payloads_that_do_not_parse_are_found_by_record(engine: str, data: Path,
 
 
 @pytest.mark.fault(70)
-def test_other_messages_are_no_examples(engine: str, tmp_path: Path) -> None:
+def test_other_messages_are_not_examples(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "events.tfrecord"
     with RecordWriter(path) as writer:
         for step in range(3):
