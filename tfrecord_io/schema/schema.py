@@ -79,7 +79,7 @@ class Schema:
         if isinstance(source, pa.Schema | Mapping) or hasattr(source, "__arrow_c_schema__"):
             return cls(source)
         raise TypeError(
-            f"expected a Schema, a pyarrow.Schema or a dict of names and types, got {type(source).__name__}"
+            f"schema: expected a Schema, a pyarrow.Schema or a dict of names and types, got {type(source).__name__}"
         )
 
     # To and from other formats --------------------------------------------------------------------------------
