@@ -65,9 +65,10 @@ def s3_endpoint() -> Iterator[str]:
 @pytest.fixture
 def s3(s3_endpoint: str) -> Bucket:
     """A bucket of an S3 server. Parts of uploads are small only where a test makes them so."""
-    pytest.importorskip("s3fs").S3FileSystem.clear_instance_cache()
+    pytest.importorskip("s3fs")
     bucket = Bucket("s3", f"bucket-{uuid.uuid4().hex[:8]}", {"key": "k", "secret": "s", "endpoint_url": s3_endpoint})
     bucket.fs.mkdir(bucket.name)
+    bucket.fs.invalidate_cache()
     return bucket
 
 
@@ -94,11 +95,12 @@ def gcs_endpoint() -> Iterator[str]:
 @pytest.fixture
 def gcs(gcs_endpoint: str) -> Bucket:
     """A bucket of a GCS server. It ignores conditions on generations, and cannot end an upload."""
-    pytest.importorskip("gcsfs").GCSFileSystem.clear_instance_cache()
+    pytest.importorskip("gcsfs")
     bucket = Bucket(
         "gs", f"bucket-{uuid.uuid4().hex[:8]}", {"token": "anon", "endpoint_url": gcs_endpoint, "project": "test"}
     )
     bucket.fs.mkdir(bucket.name)
+    bucket.fs.invalidate_cache()
     return bucket
 
 
