@@ -1,4 +1,4 @@
-"""Images that a schema declares are decoded into arrays; bad ones are told by record, and bombs are refused."""
+"""Images declared by a schema are decoded into arrays; errors name the record, and decompression bombs are refused."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def uneven(tmp_path: Path) -> tuple[Path, list[np.ndarray]]:
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_images_of_one_size_are_stacked(same: tuple[Path, list[np.ndarray]], threads: int, engine: str) -> None:
+def test_images_of_equal_size_are_stacked(same: tuple[Path, list[np.ndarray]], threads: int, engine: str) -> None:
     path, pixels = same
     for maker in (tfr.image(), tfr.image((5, 7, 3)), tfr.image((None, None, 3))):
         images = tfr.read_arrays(path, schema={"x": maker}, threads=threads)["x"]
@@ -56,10 +56,10 @@ def test_images_of_one_size_are_stacked(same: tuple[Path, list[np.ndarray]], thr
         assert (images == np.stack(pixels)).all()
     assert tfr.read_table(path, schema={"x": tfr.image()})["x"][0].as_py() == encoded(
         pixels[0]
-    )  # only arrays are decoded
+    )  # tables hold the encoded bytes
 
 
-def test_images_of_several_sizes(uneven: tuple[Path, list[np.ndarray]]) -> None:
+def test_images_of_different_sizes(uneven: tuple[Path, list[np.ndarray]]) -> None:
     path, pixels = uneven
     objects = tfr.read_arrays(path, schema={"x": tfr.image()})["x"]
     assert objects.dtype == object
@@ -96,7 +96,7 @@ def test_formats_and_modes(tmp_path: Path, kind: str, mode: str, channels: int) 
 
 
 def png_of_16_bits(values: np.ndarray, channels: int) -> bytes:
-    """One row of grey, grey and opacity, colours, or colours and opacity."""
+    """One row of grey, grey and alpha, RGB, or RGBA."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
@@ -108,8 +108,8 @@ def png_of_16_bits(values: np.ndarray, channels: int) -> bytes:
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA", "unchanged"])
-def test_of_16_bits_the_upper_8_are_taken(tmp_path: Path, channels: int, mode: str) -> None:
-    """As ``tf.io.decode_png`` of TensorFlow 2.21 does, with the same numbers."""
+def test_the_upper_8_of_16_bits_are_taken(tmp_path: Path, channels: int, mode: str) -> None:
+    """Like ``tf.io.decode_png`` of TensorFlow 2.21, with the same values."""
     values = np.array([0, 255, 300, 1000, 2000, 65535], np.uint16)
     path = written(tmp_path / "a", [example(x=blobs(png_of_16_bits(values, channels)))])
     if mode == "unchanged" and channels > 1:
@@ -135,13 +135,13 @@ def other_modes() -> dict[str, tuple[bytes, dict[str, list[list[int]]]]]:
     buffer = io.BytesIO()
     palette.save(buffer, "PNG", transparency=1)
     grey = encoded(np.array([[[100, 0], [200, 128]]], np.uint8))
-    with_opacity = [[10, 20, 30, 255], [40, 50, 60, 0]]
+    with_alpha = [[10, 20, 30, 255], [40, 50, 60, 0]]
     return {
         "palette": (
             buffer.getvalue(),
-            {"RGB": [[10, 20, 30], [40, 50, 60]], "RGBA": with_opacity, "unchanged": with_opacity},
+            {"RGB": [[10, 20, 30], [40, 50, 60]], "RGBA": with_alpha, "unchanged": with_alpha},
         ),
-        "grey and opacity": (
+        "grey and alpha": (
             grey,
             {
                 "L": [[100], [200]],
@@ -154,15 +154,15 @@ def other_modes() -> dict[str, tuple[bytes, dict[str, list[list[int]]]]]:
     }
 
 
-@pytest.mark.parametrize("what", other_modes())
-def test_opacity_is_kept_where_it_is_asked_for(tmp_path: Path, what: str) -> None:
-    data, expected = other_modes()[what]
+@pytest.mark.parametrize("name", other_modes())
+def test_alpha_is_kept_if_requested(tmp_path: Path, name: str) -> None:
+    data, expected = other_modes()[name]
     path = written(tmp_path / "a", [example(x=blobs(data))])
     for mode, pixels in expected.items():
         assert tfr.read_arrays(path, schema={"x": tfr.image(mode=mode)})["x"][0, 0].tolist() == pixels, mode
 
 
-def test_printers_colours_become_those_of_a_screen(tmp_path: Path) -> None:
+def test_cmyk_is_converted_to_rgb(tmp_path: Path) -> None:
     buffer = io.BytesIO()
     Image.fromarray(np.full((8, 8, 4), 50, np.uint8), "CMYK").save(buffer, "JPEG")
     path = written(tmp_path / "a", [example(x=blobs(buffer.getvalue()))])
@@ -182,7 +182,7 @@ def test_printers_colours_become_those_of_a_screen(tmp_path: Path) -> None:
         (np.zeros((3, 4), np.uint8), "1", (np.uint8, (3, 4, 1))),
     ],
 )
-def test_unchanged_keeps_what_the_image_has(
+def test_unchanged_keeps_dtype_and_channels(
     tmp_path: Path, pixels: np.ndarray, mode: str | None, expected: Any
 ) -> None:
     path = written(tmp_path / "a", [example(x=blobs(encoded(pixels, mode=mode)))] * 2)
@@ -198,28 +198,28 @@ def test_unchanged_keeps_what_the_image_has(
 
 
 def bomb() -> bytes:
-    """A PNG that says it is 40,000 × 40,000."""
+    """A PNG that declares 40,000 × 40,000 pixels."""
     data = bytearray(encoded(np.zeros((1, 1), np.uint8)))
     data[16:24] = (40_000).to_bytes(4, "big") * 2
     data[29:33] = zlib.crc32(bytes(data[12:29])).to_bytes(4, "big")
     return bytes(data)
 
 
-@pytest.mark.parametrize("bad", ["cut", "text", "empty", "bomb", "large", "gif"])
-def test_a_bad_image_is_told_by_record(tmp_path: Path, bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("bad", ["truncated", "text", "empty", "bomb", "large", "gif"])
+def test_a_bad_image_is_named_by_its_record(tmp_path: Path, bad: str, monkeypatch: pytest.MonkeyPatch) -> None:
     good = encoded(colours(30, 40), "JPEG")
     if bad == "large":
         monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1000)
         good = encoded(colours(5, 5))
     payload = {
-        "cut": good[:-200],
+        "truncated": good[:-200],
         "text": b"no image",
         "empty": b"",
         "bomb": bomb(),
         "large": encoded(colours(35, 35)),
         "gif": encoded(colours(3, 3), "GIF"),
     }[bad]
-    path = written(tmp_path / "a.tfrecord", [example(x=blobs(each)) for each in (good, good, payload, good)])
+    path = written(tmp_path / "a.tfrecord", [example(x=blobs(image)) for image in (good, good, payload, good)])
     schema = {"x": tfr.image()}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
@@ -240,7 +240,7 @@ def test_a_bad_image_is_told_by_record(tmp_path: Path, bad: str, monkeypatch: py
             assert [len(b["x"]) for b in tfr.iter_arrays(path, batch_size=4, schema=schema, on_error="stop")] == [2]
 
 
-def test_an_image_of_another_shape_is_told(uneven: tuple[Path, list[np.ndarray]]) -> None:
+def test_an_image_of_another_shape_is_an_error(uneven: tuple[Path, list[np.ndarray]]) -> None:
     with pytest.raises(tfr.DecodeError, match=r"record 1.*expected an image of shape \(None, 8, 3\), got \(4, 7, 3\)"):
         tfr.read_arrays(uneven[0], schema={"x": tfr.image((None, 8, 3))})
 
@@ -257,7 +257,7 @@ def test_a_missing_image(tmp_path: Path) -> None:
     assert masked.mask.all(axis=(1, 2, 3)).tolist() == [False, True, False]
 
 
-def test_without_pillow_the_extra_is_named(
+def test_without_pillow_the_error_names_the_extra(
     same: tuple[Path, list[np.ndarray]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)

@@ -1,4 +1,4 @@
-"""Arrays of the caller are filled as they are, or refused with what would fit."""
+"""read_arrays with out=: the caller's arrays are filled, or refused with what would fit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_memmap_is_filled_batch_by_batch(data: Path, tmp_path: Path, engine: s
     assert (again[120:] == golden["image"]).all()
 
 
-def test_columns_are_those_of_out(tmp_path: Path) -> None:
+def test_out_selects_the_columns(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(x=int64s(n), y=floats(n), z=int64s(n, n)) for n in range(9)])
     out: dict[str, Any] = {"z": np.zeros((9, 2), np.int64), "x": np.zeros(9, np.int64)}
     assert list(tfr.read_arrays(path, out=out)) == ["z", "x"]
@@ -44,7 +44,7 @@ def test_columns_are_those_of_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("array", "error", "said"),
+    ("array", "error", "message"),
     [
         (np.zeros(9, np.int32), tfr.SchemaError, r"is int32 \[9\], but the column is int64 \[rows\]"),
         (np.zeros((9, 1), np.int64), tfr.SchemaError, r"is int64 \[9, 1\], but the column is int64 \[rows\]"),
@@ -54,13 +54,13 @@ def test_columns_are_those_of_out(tmp_path: Path) -> None:
         (np.broadcast_to(np.int64(0), 9), ValueError, "cannot be written to"),
     ],
 )
-def test_what_does_not_fit_is_refused(tmp_path: Path, array: Any, error: type[Exception], said: str) -> None:
+def test_arrays_that_do_not_fit_are_refused(tmp_path: Path, array: Any, error: type[Exception], message: str) -> None:
     path = written(tmp_path / "a", [example(x=int64s(n)) for n in range(9)])
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         tfr.read_arrays(path, out={"x": array})
 
 
-def test_lists_have_to_be_of_the_length_of_the_array(tmp_path: Path) -> None:
+def test_lists_must_have_the_length_of_the_array(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(x=int64s(1, 2)), example(x=int64s(3))])
     with pytest.raises(
         tfr.SchemaError, match=r"record 1: feature 'x': its shape is \(1,\), but the array of out= has \(2,\)"
@@ -71,7 +71,7 @@ def test_lists_have_to_be_of_the_length_of_the_array(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(44)
-def test_a_missing_value_has_no_place(tmp_path: Path) -> None:
+def test_a_missing_value_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(x=int64s(1)), example()])
     with pytest.raises(tfr.FeatureNotFoundError, match="record 1"):
         tfr.read_arrays(path, out={"x": np.zeros(2, np.int64)})

@@ -1,4 +1,4 @@
-"""A whole dataset as arrays: the dtypes of its columns, stacked where rows have one shape, and nothing invented."""
+"""read_arrays: dtypes, stacked and ragged columns, missing values, and errors."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_each_column_has_its_dtype_and_values(path: Path, engine: str) -> None:
     assert arrays["blob"][0] == b"a\0"  # NumPy's S would drop the trailing NUL
 
 
-def test_keywords_of_reading_hold(path: Path) -> None:
+def test_read_keywords_apply(path: Path) -> None:
     assert list(tfr.read_arrays(path, columns=["pair", "int"])) == ["pair", "int"]
     assert tfr.read_arrays(path, columns="int", offset=1, limit=1)["int"].tolist() == [1]
     assert tfr.read_arrays([path, path], columns="int")["int"].tolist() == [3, 1, 2, 3, 1, 2]
@@ -97,13 +97,13 @@ def test_no_records_give_arrays_without_rows(path: Path, tmp_path: Path) -> None
     assert tfr.read_arrays(written(tmp_path / "none", [])) == {}
 
 
-def test_ragged_forms(path: Path) -> None:
+def test_ragged_columns_as_offsets_padded_and_objects(path: Path) -> None:
     offsets = tfr.read_arrays(path, columns=["ragged", "pair", "words", "box"], ragged="offsets")
     assert [array.tolist() for array in offsets["ragged"]] == [[1, 2, 3], [0, 1, 1, 3]]
     assert [array.tolist() for array in offsets["pair"]] == [
         [1, 2, 3, 4, 5, 6],
         [0, 2, 4, 6],
-    ]  # the type decides, not the values
+    ]  # decided by the type, not by the values
     assert [array.tolist() for array in offsets["words"]] == [["a", "b", "c"], [0, 1, 3, 3]]
     assert offsets["box"].shape == (3, 2)
     padded = tfr.read_arrays(path, columns=["ragged", "words", "pair"], ragged="pad", pad_value=-9)
@@ -115,7 +115,7 @@ def test_ragged_forms(path: Path) -> None:
     assert (objects.dtype, [row.tolist() for row in objects]) == (object, [[1, 2], [3, 4], [5, 6]])
 
 
-def test_a_value_to_pad_with_has_to_fit(path: Path) -> None:
+def test_a_pad_value_must_fit_the_dtype(path: Path) -> None:
     with pytest.raises(tfr.SchemaError, match=r"cannot pad int64 with 0\.5"):
         tfr.read_arrays(path, columns="ragged", ragged="pad", pad_value=0.5)
     with pytest.raises(tfr.SchemaError, match="cannot pad uint8 with -1"):
@@ -125,7 +125,7 @@ def test_a_value_to_pad_with_has_to_fit(path: Path) -> None:
     assert np.isnan(padded).tolist() == [[False, True, True], [False, False, False]]
 
 
-def test_two_arrays_of_one_name_are_refused(tmp_path: Path) -> None:
+def test_two_arrays_of_the_same_name_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(**{"x": int64s(*x), "x/length": int64s(len(x))}) for x in ([1, 2], [])])
     with pytest.raises(tfr.SchemaError, match='two arrays would have the name "x/length"'):
         tfr.read_arrays(path, ragged="pad")
@@ -157,12 +157,12 @@ def test_a_missing_value_is_an_error_or_a_mask(tmp_path: Path, engine: str, type
     assert not masked.data[3].any() if masked.dtype.kind not in "M" else masked.data[3] == np.datetime64(0, "s")
     assert isinstance(
         tfr.read_arrays(first, schema={"x": type_}, missing="mask")["x"], np.ma.MaskedArray
-    )  # not decided by values
+    )  # whatever the values
     with pytest.warns(tfr.StoppedEarlyWarning, match="record 1"):
         assert len(tfr.read_arrays([first, second], schema={"x": type_}, on_error="stop")["x"]) == 3
 
 
-def test_text_bytes_and_objects_hold_none(tmp_path: Path) -> None:
+def test_missing_text_bytes_and_objects_are_none(tmp_path: Path) -> None:
     path = written(
         tmp_path / "a", [example(t=blobs(b"x"), b=blobs(b"\xff"), r=int64s(1)), example(), example(r=int64s(1, 2))]
     )
@@ -178,17 +178,17 @@ def test_text_bytes_and_objects_hold_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("values", "kind"), [([b"x", b"y"], "T"), ([b"\xff", b""], "O")])
-def test_lists_of_one_length_hold_none_where_one_is_missing(tmp_path: Path, values: list[bytes], kind: str) -> None:
+def test_missing_lists_of_equal_length_are_rows_of_none(tmp_path: Path, values: list[bytes], kind: str) -> None:
     path = written(tmp_path / "a.tfrecord", [example(t=blobs(*values)), example(), example(t=blobs(*values))])
-    whole = tfr.read_arrays(path)["t"]
+    at_once = tfr.read_arrays(path)["t"]
     (batch,) = tfr.iter_arrays(path, batch_size=3, missing="mask")
-    for array in (whole, batch["t"]):
+    for array in (at_once, batch["t"]):
         assert array.dtype.kind == kind
         assert array.shape == (3, 2)
         assert array[1].tolist() == [None, None]
 
 
-def test_defaults_and_columns_of_nothing(tmp_path: Path) -> None:
+def test_defaults_and_null_columns(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(x=int64s(1)), example()])
     assert tfr.read_arrays(path, schema={"x": tfr.scalar("int32", default=-1)})["x"].tolist() == [1, -1]
     nothing = tfr.read_arrays(path, schema={"x": pa.null()}, limit=0)["x"]
@@ -203,20 +203,20 @@ def test_feature_lists(data: Path, tmp_path: Path) -> None:
     assert [[step.tolist() for step in row] for row in arrays["even"]] == table["even"].to_pylist()
     with pytest.raises(tfr.SchemaError, match="cannot represent lists of lists"):
         tfr.read_arrays(tmp_path / "s.tfrecord", ragged="pad")
-    whole = tfr.read_arrays(data / "sequence.tfrecord")
-    assert len({len(array) for array in whole.values()}) == 1
+    arrays = tfr.read_arrays(data / "sequence.tfrecord")
+    assert len({len(array) for array in arrays.values()}) == 1
 
 
 @pytest.mark.parametrize("name", ["bool", "complex64", "bfloat16", "U2", "S3", "datetime64[s]", "float16", "uint8"])
-def test_steps_that_are_tensors_have_their_dtype(tmp_path: Path, engine: str, name: str) -> None:
+def test_feature_lists_of_tensors_keep_their_dtype(tmp_path: Path, engine: str, name: str) -> None:
     dtype = element(name).dtype
     steps = np.array([[1, 0], [1, 1], [0, 1]]).astype(dtype)
     payloads = [sequence_example({}, {"x": [blobs(step.tobytes()) for step in row]}) for row in (steps, steps[::-1])]
     schema = {"x": tfr.sequence(tfr.tensor(name, (2,)))}
     path = written(tmp_path / "a.tfrecord", payloads)
-    whole = tfr.read_arrays(path, schema=schema)["x"]
+    at_once = tfr.read_arrays(path, schema=schema)["x"]
     (batch,) = tfr.iter_arrays(path, batch_size=2, schema=schema, ragged="pad")
-    for array in (whole, batch["x"]):
+    for array in (at_once, batch["x"]):
         assert array.dtype == dtype
         assert np.array_equal(array, np.stack([steps, steps[::-1]]))
 
@@ -225,7 +225,7 @@ def test_steps_that_are_tensors_have_their_dtype(tmp_path: Path, engine: str, na
 @pytest.mark.parametrize(
     ("step", "item"), [(int64s(1), "int64"), (int64s(1), "bool"), (blobs(b"ab"), tfr.tensor("uint8", (2,)))]
 )
-def test_a_step_without_a_value_is_no_zero(tmp_path: Path, engine: str, step: bytes, item: Any) -> None:
+def test_a_step_without_a_value_is_an_error(tmp_path: Path, engine: str, step: bytes, item: Any) -> None:
     payloads = [sequence_example({}, {"x": steps}) for steps in ([step], [], [step, step], [step, b"", step])]
     path = written(tmp_path / "a.tfrecord", payloads)
     schema = {"x": tfr.sequence(item)}
@@ -238,7 +238,7 @@ def test_a_step_without_a_value_is_no_zero(tmp_path: Path, engine: str, step: by
         tfr.to_npy(path, tmp_path / "x.npy", offset=0, schema=schema)
 
 
-def test_damage_is_told_as_ever(tmp_path: Path) -> None:
+def test_a_truncated_file_is_an_error_or_stops_early(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     path.write_bytes(framed(example(x=int64s(1)), example(x=int64s(2)))[:-1])
     with pytest.raises(tfr.TruncatedRecordError) as caught:
@@ -262,7 +262,7 @@ def test_arrays_can_be_written_to(data: Path) -> None:
     rows=st.lists(st.none() | st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3), max_size=12),
     parts=st.integers(1, 3),
 )
-def test_forms_hold_the_same_values(rows: list[list[int] | None], parts: int) -> None:
+def test_all_representations_hold_the_same_values(rows: list[list[int] | None], parts: int) -> None:
     payloads = [example() if row is None else example(x=int64s(*row)) for row in rows]
     with tempfile.TemporaryDirectory() as folder:
         paths = [

@@ -1,4 +1,4 @@
-"""Tensors as they stand in records: read by protobuf alone, they are NumPy's bytes, shape and dtype."""
+"""Tensors in records: parsed with protobuf alone, they are NumPy's bytes, shape and dtype."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def records(data: Any, path: Path, **keywords: Any) -> list[dict[str, Any]]:
 
 
 def check(record: dict[str, Any], column: str, name: str, cell: np.ndarray[Any, Any] | None) -> None:
-    """The three features of a tensor, or none of them."""
+    """Check that a record has the three features of a tensor, or none of them."""
     features = (column, f"{column}/shape", f"{column}/dtype")
     if cell is None:
         assert not set(features) & set(record)
@@ -42,21 +42,23 @@ def check(record: dict[str, Any], column: str, name: str, cell: np.ndarray[Any, 
 @given(st.data())
 def test_any_arrays_are_their_bytes_shape_and_dtype(engine: str, tmp_path: Path, data: st.DataObject) -> None:
     rows = data.draw(st.integers(0, 4))
-    given_: dict[str, Given] = {
+    inputs: dict[str, Given] = {
         name: data.draw(columns(rows)) for name in data.draw(st.sampled_from([["x"], ["x", "y"]]))
     }
-    asked = dict.fromkeys(given_, "raw")
-    found = records({name: each.data for name, each in given_.items()}, tmp_path / "a", column_encoding=asked)
-    assert len(found) == rows
-    for row, record in enumerate(found):
-        for name, each in given_.items():
-            check(record, name, each.name, each.cells[row])
-    assert set().union(*found) <= {f"{name}{suffix}" for name in given_ for suffix in ("", "/shape", "/dtype")}
+    encodings = dict.fromkeys(inputs, "raw")
+    features = records(
+        {name: column.data for name, column in inputs.items()}, tmp_path / "a", column_encoding=encodings
+    )
+    assert len(features) == rows
+    for row, record in enumerate(features):
+        for name, column in inputs.items():
+            check(record, name, column.name, column.cells[row])
+    assert set().union(*features) <= {f"{name}{suffix}" for name in inputs for suffix in ("", "/shape", "/dtype")}
 
 
 @given(st.data())
 def test_any_arrow_tensors_are_their_bytes_shape_and_dtype(engine: str, tmp_path: Path, data: st.DataObject) -> None:
-    """Permuted, with nulls above garbage, sliced and in chunks."""
+    """Permuted, with arbitrary values under nulls, sliced and in chunks."""
     name = data.draw(st.sampled_from(PLAIN))
     shape = tuple(data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3)))
     order = data.draw(st.permutations(range(len(shape))))
@@ -71,10 +73,10 @@ def test_any_arrow_tensors_are_their_bytes_shape_and_dtype(engine: str, tmp_path
     )
     begin, middle = sorted(data.draw(st.tuples(st.integers(0, rows), st.integers(0, rows))))
     whole = pa.ExtensionArray.from_storage(type_, storage)
-    found = records(pa.table({"x": pa.chunked_array([whole[begin:middle], whole[middle:]], type_)}), tmp_path / "a")
-    for row, record in enumerate(found, begin):
+    features = records(pa.table({"x": pa.chunked_array([whole[begin:middle], whole[middle:]], type_)}), tmp_path / "a")
+    for row, record in enumerate(features, begin):
         check(record, "x", name, None if mask[row] else values[row].transpose(order))
-    assert len(found) == rows - begin
+    assert len(features) == rows - begin
 
 
 def test_a_dataframe_of_arrays(engine: str, tmp_path: Path) -> None:
@@ -91,7 +93,7 @@ def test_a_dataframe_of_arrays(engine: str, tmp_path: Path) -> None:
     for record, row in zip(records(frame, tmp_path / "a"), range(4), strict=True):
         check(record, "image", "uint8", images[row] if isinstance(images[row], np.ndarray) else None)
         check(record, "wave", "complex64", None if row == 2 else frame.wave.to_numpy()[row : row + 1].reshape(()))
-        assert "embedding/shape" not in record  # as today: a list
+        assert "embedding/shape" not in record  # a list, not a tensor
         assert ("embedding" in record) == (row < 3)
         assert record["key"].tolist() == [5 + row]
 
@@ -118,14 +120,14 @@ def test_lists_are_the_values_in_c_order(engine: str, tmp_path: Path, dtype: str
     values = (np.arange(12).reshape(2, 2, 3) % 5).astype(dtype)
     type_ = pa.fixed_shape_tensor(pa.float32(), (2, 3), permutation=[1, 0])
     permuted = pa.ExtensionArray.from_storage(type_, pa.array([list(range(6)), None], type_.storage_type))
-    found = records({"x": values, "p": permuted}, tmp_path / "a", column_encoding={"x": "list", "p": "list"})
-    for row, record in enumerate(found):
+    features = records({"x": values, "p": permuted}, tmp_path / "a", column_encoding={"x": "list", "p": "list"})
+    for row, record in enumerate(features):
         assert (
             record["x"].tolist()
             == values[row].astype(np.float32 if dtype == "float32" else np.int64).reshape(-1).tolist()
         )
         assert set(record) == {"x", "p"} - ({"p"} if row else set())
-    assert found[0]["p"].tolist() == np.arange(6).reshape(2, 3).T.reshape(-1).tolist()
+    assert features[0]["p"].tolist() == np.arange(6).reshape(2, 3).T.reshape(-1).tolist()
 
 
 def test_lists_of_float64_are_rounded_and_raw_ones_are_not(engine: str, tmp_path: Path) -> None:
@@ -142,9 +144,9 @@ def test_lists_of_float64_are_rounded_and_raw_ones_are_not(engine: str, tmp_path
 
 @given(st.data())
 def test_any_serialized_tensors_are_tensorflows_bytes(engine: str, tmp_path: Path, data: st.DataObject) -> None:
-    given_ = data.draw(columns(3).filter(lambda each: "64[" not in each.name))  # TensorFlow has no times
-    found = records({"x": given_.data}, tmp_path / "a", column_encoding={"x": "tensor_proto"})
-    for record, cell in zip(found, given_.cells, strict=True):
+    inputs = data.draw(columns(3).filter(lambda column: "64[" not in column.name))  # TensorFlow has no times
+    features = records({"x": inputs.data}, tmp_path / "a", column_encoding={"x": "tensor_proto"})
+    for record, cell in zip(features, inputs.cells, strict=True):
         assert set(record) == (set() if cell is None else {"x"})
         assert cell is None or record["x"].tolist() == [tfr.serialize_tensor(cell)]
 
@@ -156,20 +158,20 @@ def test_text_and_bytes_are_serialized_as_strings(engine: str, tmp_path: Path) -
         "c": np.array([["x"], ["yy"]]),
         "d": pd.Series(["x", "y"], dtype="str"),
     }
-    found = records(data, tmp_path / "a", column_encoding=dict.fromkeys(data, "tensor_proto"))
-    parsed = [{name: tfr.parse_tensor(value[0]).tolist() for name, value in record.items()} for record in found]
+    features = records(data, tmp_path / "a", column_encoding=dict.fromkeys(data, "tensor_proto"))
+    parsed = [{name: tfr.parse_tensor(value[0]).tolist() for name, value in record.items()} for record in features]
     assert parsed == [
         {"a": "é".encode(), "b": [b"\xff", b""], "c": [b"x"], "d": b"x"},
         {"b": [], "c": [b"yy"], "d": b"y"},
     ]
 
 
-# --- what has no form
+# --- unsupported values
 
 
 @pytest.mark.fault(53)
 @pytest.mark.parametrize(
-    ("data", "keywords", "record", "said"),
+    ("data", "keywords", "record", "message"),
     [
         ({"x": np.array([[None, "a"]], object)}, {}, None, "not pickled"),
         ({"x": [np.zeros((1, 1)), np.array([["a"]], object)]}, {}, None, "not pickled"),
@@ -195,17 +197,17 @@ def test_text_and_bytes_are_serialized_as_strings(engine: str, tmp_path: Path) -
     ],
     ids=range(16),
 )
-def test_what_has_no_form_is_refused(
-    tmp_path: Path, data: Any, keywords: dict[str, Any], record: int | None, said: str
+def test_unsupported_values_are_refused(
+    tmp_path: Path, data: Any, keywords: dict[str, Any], record: int | None, message: str
 ) -> None:
-    with pytest.raises(tfr.EncodeError, match=said) as caught:
+    with pytest.raises(tfr.EncodeError, match=message) as caught:
         tfr.write_tfrecord(data, tmp_path / "a", **keywords)
     assert caught.value.feature in ("x", "x/shape")
     assert caught.value.record == record
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_row_of_a_second_write_counts_on(tmp_path: Path) -> None:
+def test_rows_are_numbered_over_several_writes(tmp_path: Path) -> None:
     with tfr.open_writer(tmp_path / "a") as writer:
         writer.write({"x": np.zeros((3, 2, 2))})
         with pytest.raises(tfr.EncodeError) as caught:
@@ -213,17 +215,17 @@ def test_the_row_of_a_second_write_counts_on(tmp_path: Path) -> None:
     assert caught.value.record == 4
 
 
-# --- a lot of them
+# --- large data
 
 
-def test_a_mapped_file_is_read_by_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mapped_file_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     values = np.arange(40 * 6, dtype=">i2").reshape(40, 2, 3)
     np.save(tmp_path / "a.npy", values)
     monkeypatch.setattr("tfrecord_io.arrow.input.batch_source.BATCH_BYTES", 100)
     sizes = []
     monkeypatch.setattr("tfrecord_io.arrow.input.tensor_sources.from_ndarray", _counting(sizes))
-    found = records({"x": np.load(tmp_path / "a.npy", mmap_mode="r")}, tmp_path / "a")
-    for row, record in enumerate(found):
+    features = records({"x": np.load(tmp_path / "a.npy", mmap_mode="r")}, tmp_path / "a")
+    for row, record in enumerate(features):
         check(record, "x", "int16", values[row])
     assert max(sizes) * 12 <= 120
 
@@ -244,20 +246,20 @@ def _counting(sizes: list[int]) -> Any:
 IMAGES = np.arange(12, dtype=np.uint8).reshape(2, 2, 3)
 
 
-def test_tables_of_other_shapes_need_a_schema(engine: str, tmp_path: Path) -> None:
+def test_tables_of_different_shapes_need_a_schema(engine: str, tmp_path: Path) -> None:
     parts = [{"x": IMAGES}, {"x": IMAGES[:, :1]}]
     with pytest.raises(tfr.SchemaError, match=r"tfr.tensor\('uint8', \(None, 3\)\)"):
         tfr.write_tfrecord(parts, tmp_path / "a")
     free = pa.schema([tensor_field("x", element("uint8"), (None, 3))])
-    found = records(parts, tmp_path / "a", schema=free)
-    for record, cell in zip(found, [*IMAGES, *IMAGES[:, :1]], strict=True):
+    features = records(parts, tmp_path / "a", schema=free)
+    for record, cell in zip(features, [*IMAGES, *IMAGES[:, :1]], strict=True):
         check(record, "x", "uint8", cell)
     with pytest.raises(tfr.EncodeError, match="does not fit") as caught:
         tfr.write_tfrecord(parts, tmp_path / "b", schema={"x": tfr.tensor("uint8", (2, 3))})
     assert caught.value.record == 2
 
 
-def test_a_table_of_one_shape_fits_behind_one_of_many(engine: str, tmp_path: Path) -> None:
+def test_a_table_of_uniform_shape_may_follow_one_of_varying_shapes(engine: str, tmp_path: Path) -> None:
     parts = [{"x": [IMAGES[0], IMAGES[0, :1], None]}, {"x": IMAGES}, {"x": [None]}]
     for record, cell in zip(
         records(parts, tmp_path / "a"), [IMAGES[0], IMAGES[0, :1], None, *IMAGES, None], strict=True
@@ -267,8 +269,8 @@ def test_a_table_of_one_shape_fits_behind_one_of_many(engine: str, tmp_path: Pat
 
 def test_a_schema_reshapes_lists(engine: str, tmp_path: Path) -> None:
     frame = pd.DataFrame({"x": [IMAGES[0].reshape(-1), None, IMAGES[1].reshape(-1)]})
-    found = records(frame, tmp_path / "a", schema={"x": tfr.tensor("uint8", (2, 3))})
-    for record, cell in zip(found, [IMAGES[0], None, IMAGES[1]], strict=True):
+    features = records(frame, tmp_path / "a", schema={"x": tfr.tensor("uint8", (2, 3))})
+    for record, cell in zip(features, [IMAGES[0], None, IMAGES[1]], strict=True):
         check(record, "x", "uint8", cell)
     with pytest.raises(tfr.EncodeError, match=r"shape \(3,\)") as caught:
         tfr.write_tfrecord({"x": [[1] * 6, None, [1] * 3]}, tmp_path / "b", schema={"x": tfr.tensor("uint8", (2, 3))})
@@ -284,8 +286,8 @@ def test_lists_of_tensors_are_feature_lists(engine: str, tmp_path: Path) -> None
     tensors = pa.ExtensionArray.from_storage(type_.value_type, steps)
     array = pa.ListArray.from_arrays(pa.array([0, 2, 2, 3]), tensors, mask=pa.array([False, True, False]))
     tfr.write_tfrecord(pa.table({"x": array}), tmp_path / "a", record_type="sequence_example")
-    found = [tfr.SequenceExample.FromString(payload) for payload in tfr.RecordReader(tmp_path / "a")]
-    lists = [message.feature_lists.feature_list for message in found]
+    features = [tfr.SequenceExample.FromString(payload) for payload in tfr.RecordReader(tmp_path / "a")]
+    lists = [message.feature_lists.feature_list for message in features]
     first = [feature.bytes_list.value[0] for feature in lists[0]["x"].feature]
     assert first == [np.array(cell, "<i2").tobytes() for cell in ([1, 2, 3, 4], [5, 6, 7, 8])]
     assert [list(feature.int64_list.value) for feature in lists[0]["x/shape"].feature] == [[2, 2], [2, 2]]

@@ -1,4 +1,4 @@
-"""What is written where: forms of input, whole or absent, compression, threads, and a writer kept open."""
+"""Writing files: types of input, atomic output, compression, threads, and open writers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TABLE = pa.table({"n": [1, 2, 3], "s": ["a", None, "c"]})
 
 
 class Stream:
-    """What polars and DuckDB give: the Arrow protocol and nothing else."""
+    """Has the Arrow stream protocol only, like a result of polars or DuckDB."""
 
     def __init__(self, table: pa.Table) -> None:
         self.table = table
@@ -70,13 +70,13 @@ def test_anything_that_holds_a_table_is_written(engine: str, tmp_path: Path, for
 
 
 @pytest.mark.parametrize("data", [5, "text", b"bytes", None, [1, 2], pa.array([1])])
-def test_what_holds_no_table_is_a_type_error_and_writes_nothing(tmp_path: Path, data: Any) -> None:
+def test_other_input_is_a_type_error_and_writes_nothing(tmp_path: Path, data: Any) -> None:
     with pytest.raises((TypeError, tfr.EncodeError)):
         tfr.write_tfrecord(data, tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_reader_of_ours_is_written_as_it_is_read(engine: str, tmp_path: Path) -> None:
+def test_a_reader_is_written_while_it_is_read(engine: str, tmp_path: Path) -> None:
     tfr.write_tfrecord(TABLE, tmp_path / "a")
     tfr.write_tfrecord(tfr.open_reader(tmp_path / "a", batch_size=1), tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -87,7 +87,7 @@ def test_a_reader_of_ours_is_written_as_it_is_read(engine: str, tmp_path: Path) 
     assert not (tmp_path / "d").exists()
 
 
-def test_a_file_may_be_written_over_while_it_is_read(engine: str, tmp_path: Path) -> None:
+def test_a_file_may_be_overwritten_while_it_is_read(engine: str, tmp_path: Path) -> None:
     path = tmp_path / "a"
     tfr.write_tfrecord({"n": list(range(1000))}, path)
     tfr.write_tfrecord(tfr.open_reader(path, batch_size=10), path)
@@ -101,7 +101,7 @@ def failing() -> Iterator[pa.Table]:
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_an_exception_in_the_input_leaves_what_was_there(engine: str, tmp_path: Path, threads: int) -> None:
+def test_an_exception_in_the_input_leaves_existing_files(engine: str, tmp_path: Path, threads: int) -> None:
     path = written(tmp_path / "a", [b""])
     for target in (path, tmp_path / "new"):
         with pytest.raises(RuntimeError, match="mine"):
@@ -112,7 +112,7 @@ def test_an_exception_in_the_input_leaves_what_was_there(engine: str, tmp_path: 
     assert path.read_bytes() == framed(b"")
 
 
-def test_an_exception_in_the_with_block_leaves_what_was_there(engine: str, tmp_path: Path) -> None:
+def test_an_exception_in_the_with_block_leaves_existing_files(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [b""])
     with pytest.raises(RuntimeError, match="mine"), tfr.open_writer(path) as writer:  # noqa: PT012
         writer.write(TABLE)
@@ -124,7 +124,7 @@ def test_an_exception_in_the_with_block_leaves_what_was_there(engine: str, tmp_p
         writer.write(TABLE)
 
 
-def test_nothing_is_left_where_the_target_cannot_be(engine: str, tmp_path: Path) -> None:
+def test_a_target_that_cannot_be_written_leaves_nothing(engine: str, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         tfr.write_tfrecord(TABLE, tmp_path / "gone" / "a")
     with pytest.raises(FileExistsError):
@@ -135,7 +135,7 @@ def test_nothing_is_left_where_the_target_cannot_be(engine: str, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("name", "compression", "unpack", "said"),
+    ("name", "compression", "unpack", "expected"),
     [
         ("a.tfrecord", "infer", bytes, None),
         ("a.tfrecord.gz", "infer", gzip.decompress, "gzip"),
@@ -145,11 +145,11 @@ def test_nothing_is_left_where_the_target_cannot_be(engine: str, tmp_path: Path)
         ("a.gz", None, bytes, None),
     ],
 )
-def test_compression_goes_by_suffix_or_as_said(
-    engine: str, tmp_path: Path, name: str, compression: Any, unpack: Any, said: Any
+def test_compression_is_chosen_by_suffix_or_keyword(
+    engine: str, tmp_path: Path, name: str, compression: Any, unpack: Any, expected: Any
 ) -> None:
     report = tfr.write_tfrecord({"n": [1, 2]}, tmp_path / name, compression=compression, embed_schema=False)
-    assert report.compression == said
+    assert report.compression == expected
     plain = [b"\x0a\x0c\x0a\x0a\x0a\x01n\x12\x05\x1a\x03\x0a\x01" + bytes([n]) for n in (1, 2)]
     assert unpack((tmp_path / name).read_bytes()) == framed(*plain)
     assert tfr.read_table(tmp_path / name)["n"].to_pylist() == [1, 2]
@@ -175,7 +175,7 @@ def test_threads_and_engines_write_the_same_bytes(
     assert len(contents) == 1
 
 
-def test_a_writer_takes_tables_one_after_the_other(engine: str, tmp_path: Path) -> None:
+def test_a_writer_accepts_several_tables(engine: str, tmp_path: Path) -> None:
     with tfr.open_writer(tmp_path / "a") as writer:
         assert writer.report is None
         writer.write(TABLE)
@@ -206,7 +206,7 @@ def test_a_writer_with_a_schema_casts_orders_and_selects(engine: str, tmp_path: 
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_categories_that_the_first_rows_do_not_have_are_refused(engine: str, tmp_path: Path, threads: int) -> None:
+def test_categories_that_the_first_rows_lack_are_refused(engine: str, tmp_path: Path, threads: int) -> None:
     parts = [pa.table({"x": pa.array(values).dictionary_encode()}) for values in (["a", "b"], ["b", None], ["c"])]
     assert tfr.write_tfrecord(parts[:2], tmp_path / "a", threads=threads).records == 4
     assert tfr.read_table(tmp_path / "a")["x"].to_pylist() == ["a", "b", "b", None]
@@ -218,7 +218,7 @@ def test_categories_that_the_first_rows_do_not_have_are_refused(engine: str, tmp
         assert tfr.read_table(tmp_path / "b")["x"].to_pylist() == ["a", "b", "b", None, "c"]
 
 
-def test_file_objects_are_written_to_and_left_open(engine: str) -> None:
+def test_file_objects_are_written_and_left_open(engine: str) -> None:
     file = io.BytesIO(b"before")
     file.seek(6)
     report = tfr.write_tfrecord({"n": [1]}, file, embed_schema=False)
@@ -256,7 +256,7 @@ def test_payloads_are_written_as_records(engine: str, tmp_path: Path) -> None:
             tfr.write_tfrecord(bad, tmp_path / "c", record_type="bytes")
 
 
-def test_nan_to_null_is_about_pandas_only(engine: str, tmp_path: Path) -> None:
+def test_nan_to_null_applies_to_pandas_only(engine: str, tmp_path: Path) -> None:
     frame = pd.DataFrame({"x": np.array([1, np.nan], np.float32)})
     for nan_to_null, nulls in ((True, 1), (False, 0)):
         tfr.write_tfrecord(frame, tmp_path / "a", nan_to_null=nan_to_null)
@@ -265,7 +265,7 @@ def test_nan_to_null_is_about_pandas_only(engine: str, tmp_path: Path) -> None:
         assert tfr.read_table(tmp_path / "a")["x"].null_count == 0
 
 
-def test_a_record_writer_writes_no_shards(engine: str, tmp_path: Path) -> None:
+def test_a_record_writer_refuses_shards(engine: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="sharded"):
         tfr.RecordWriter(tmp_path / "train@2")
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Tables written as shards: which files there are, and that they come back as they were."""
+"""Tables written as shards: the files, and that they are read back unchanged."""
 
 from __future__ import annotations
 
@@ -34,9 +34,7 @@ def numbers(path: Any) -> list[int]:
 
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("data", [TABLE, TABLE.to_pandas(), TABLE.to_pydict()], ids=["table", "DataFrame", "dict"])
-def test_shards_of_a_known_length_hold_rows_that_follow_each_other(
-    engine: str, tmp_path: Path, data: Any, threads: int
-) -> None:
+def test_shards_of_a_known_length_hold_contiguous_rows(engine: str, tmp_path: Path, data: Any, threads: int) -> None:
     report = tfr.write_tfrecord(data, tmp_path / "train@8", threads=threads)
     shards = [f"train-{i:05d}-of-00008" for i in range(8)]
     assert names(tmp_path) == ["_MANIFEST-train.json", *shards]
@@ -49,7 +47,7 @@ def test_shards_of_a_known_length_hold_rows_that_follow_each_other(
         assert numbers(path) == list(range(ROWS))
 
 
-def test_each_file_carries_the_schema(engine: str, tmp_path: Path) -> None:
+def test_each_file_embeds_the_schema(engine: str, tmp_path: Path) -> None:
     for target, keywords in [("a@3", {}), ("b", {"shards": 3}), ("c@*", {"max_shard_bytes": 1000})]:
         for file in tfr.write_tfrecord(TABLE, tmp_path / target, **keywords).files:
             assert tfr.read_table(file.path).schema == TABLE.schema, file.path
@@ -57,7 +55,7 @@ def test_each_file_carries_the_schema(engine: str, tmp_path: Path) -> None:
         assert tfr.read_table(plain.files[1].path).schema.field("n").type == pa.int64()
 
 
-def test_a_shard_is_the_file_that_its_rows_alone_would_be(engine: str, tmp_path: Path) -> None:
+def test_a_shard_equals_a_file_of_its_rows(engine: str, tmp_path: Path) -> None:
     report = tfr.write_tfrecord(TABLE, tmp_path / "a@3")
     at = 0
     for file in report.files:
@@ -66,7 +64,7 @@ def test_a_shard_is_the_file_that_its_rows_alone_would_be(engine: str, tmp_path:
         at += file.records
 
 
-def test_rows_of_a_stream_are_dealt_out_in_turn(engine: str, tmp_path: Path) -> None:
+def test_rows_of_a_stream_are_distributed_round_robin(engine: str, tmp_path: Path) -> None:
     for i, threads in enumerate([1, 3]):
         path = tmp_path / f"{i}"
         report = tfr.write_tfrecord(iter(TABLE.to_batches(max_chunksize=7)), path, shards=3, threads=threads)
@@ -78,7 +76,9 @@ def test_rows_of_a_stream_are_dealt_out_in_turn(engine: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_size_bounds_each_shard_and_keeps_the_order_of_a_stream(engine: str, tmp_path: Path, threads: int) -> None:
+def test_max_shard_bytes_limits_each_shard_and_keeps_the_order_of_a_stream(
+    engine: str, tmp_path: Path, threads: int
+) -> None:
     batches = iter(TABLE.to_batches(max_chunksize=7))
     report = tfr.write_tfrecord(batches, tmp_path / "train@*", max_shard_bytes=1000, threads=threads)
     assert [os.path.basename(f.path) for f in report.files] == [
@@ -98,7 +98,7 @@ def test_a_size_bounds_each_shard_and_keeps_the_order_of_a_stream(engine: str, t
     compression=st.sampled_from([None, "gzip"]),
     stream=st.booleans(),
 )
-def test_what_is_written_comes_back(
+def test_any_dataset_is_read_back(
     native_engine: None,
     tmp_path: Path,
     sizes: list[int],
@@ -120,7 +120,7 @@ def test_what_is_written_comes_back(
 
 
 @pytest.mark.parametrize("compression", ["gzip", "zlib"])
-def test_shards_are_compressed_and_named_so(engine: str, tmp_path: Path, compression: str) -> None:
+def test_compressed_shards_have_the_suffix(engine: str, tmp_path: Path, compression: str) -> None:
     suffix = {"gzip": ".gz", "zlib": ".zlib"}[compression]
     for target, name in [
         ("a@2", "a-00000-of-00002"),
@@ -133,7 +133,7 @@ def test_shards_are_compressed_and_named_so(engine: str, tmp_path: Path, compres
     assert tfr.write_tfrecord(TABLE, f"{tmp_path}/c.tfrecord{suffix}@2").compression == compression
 
 
-def test_every_shard_exists_and_a_dataset_of_no_rows_keeps_its_schema(engine: str, tmp_path: Path) -> None:
+def test_every_shard_exists_and_a_dataset_without_rows_keeps_its_schema(engine: str, tmp_path: Path) -> None:
     report = tfr.write_tfrecord(TABLE.slice(0, 2), tmp_path / "few@4")
     assert [f.records for f in report.files] == [0, 1, 0, 1]
     assert tfr.read_table(tmp_path / "few@4") == TABLE.slice(0, 2)
@@ -146,7 +146,7 @@ def test_every_shard_exists_and_a_dataset_of_no_rows_keeps_its_schema(engine: st
     assert tfr.read_tfrecord(tmp_path / "frame@2").dtypes.astype(str).tolist() == frame.dtypes.astype(str).tolist()
 
 
-def test_categories_and_lists_come_back_from_shards(engine: str, tmp_path: Path) -> None:
+def test_categories_and_lists_are_read_back_from_shards(engine: str, tmp_path: Path) -> None:
     frame = pd.DataFrame(
         {"c": pd.Categorical(["b", "a", None] * 5), "l": [np.arange(i) for i in range(15)], "f": np.arange(15) / 4}
     )
@@ -154,7 +154,7 @@ def test_categories_and_lists_come_back_from_shards(engine: str, tmp_path: Path)
     pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "x@4"), frame)
 
 
-def test_payloads_and_sequences_are_sharded_as_well(engine: str, tmp_path: Path) -> None:
+def test_payloads_and_sequences_are_sharded(engine: str, tmp_path: Path) -> None:
     table = pa.table({"record": pa.array([b"a", b"", b"ccc"])})
     report = tfr.write_tfrecord(table, tmp_path / "raw@2", record_type="bytes")
     assert [Path(f.path).read_bytes() for f in report.files] == [framed(b"a"), framed(b"", b"ccc")]
@@ -177,7 +177,7 @@ def test_two_datasets_in_one_directory_keep_a_manifest_each(engine: str, tmp_pat
 @pytest.mark.parametrize(
     "again", [("train@8", {}), ("train@4", {}), ("train@*", {"max_shard_bytes": 100}), ("train.tfrecord@2", {})]
 )
-def test_a_dataset_is_replaced_only_if_that_is_said(
+def test_a_dataset_is_replaced_only_with_overwrite(
     tmp_path: Path, overwrite: bool | None, again: tuple[str, dict[str, int]]
 ) -> None:
     target, keywords = again
@@ -197,7 +197,7 @@ def test_a_dataset_is_replaced_only_if_that_is_said(
     assert numbers(tmp_path / "train@*") == list(range(5))
 
 
-def test_shards_of_another_tool_count_as_there(tmp_path: Path) -> None:
+def test_shards_of_other_tools_are_not_replaced_without_overwrite(tmp_path: Path) -> None:
     (tmp_path / "train-00000-of-00001").write_bytes(framed(b""))
     with pytest.raises(FileExistsError, match="train-00000-of-00001"):
         tfr.write_tfrecord(TABLE, tmp_path / "train@3")
@@ -213,7 +213,7 @@ def failing() -> Iterator[pa.Table]:
 @pytest.mark.fault(69)
 @pytest.mark.parametrize("form", [{"shards": 3}, {"max_shard_bytes": 500}])
 @pytest.mark.parametrize("threads", [1, 2])
-def test_an_exception_leaves_what_was_there_and_nothing_else(
+def test_an_exception_leaves_existing_files_and_nothing_else(
     engine: str, tmp_path: Path, form: dict[str, int], threads: int
 ) -> None:
     with pytest.raises(RuntimeError, match="mine"):
@@ -252,13 +252,13 @@ def test_keywords_that_contradict_each_other_write_nothing(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("form", [{"shards": 3}, {"max_shard_bytes": 1000}], ids=str)
 @pytest.mark.parametrize("stream", [False, True], ids=["table", "stream"])
-def test_each_shard_has_its_index_and_random_access_goes_by_it(
+def test_each_shard_has_its_index_and_random_access_uses_it(
     engine: str, tmp_path: Path, form: dict[str, int], stream: bool
 ) -> None:
     data = iter(TABLE.to_batches(max_chunksize=7)) if stream else TABLE
     report = tfr.write_tfrecord(data, f"{tmp_path}/d/", write_index=True, **form)
     assert {f"{f.path}.index" for f in report.files} == {str(p) for p in (tmp_path / "d").glob("*.index")}
-    assert all(each.error is None and each.index is not None for each in check_indexes(tmp_path / "d"))
+    assert all(check.error is None and check.index is not None for check in check_indexes(tmp_path / "d"))
     whole = tfr.read_table(tmp_path / "d")
     with tfr.open_random(tmp_path / "d") as records:
         assert len(records) == ROWS

@@ -1,4 +1,4 @@
-"""Writing tables: what is written comes back with the same types and values."""
+"""Writing tables: they are read back with the same types and values."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from arrow_tables import batches
 from tfrecord_io.schema.embedded import embedded_schema
 
 
-def back(data: Any, path: Path, **keywords: Any) -> pa.Table:
-    """What is read of `data` written."""
+def round_trip(data: Any, path: Path, **keywords: Any) -> pa.Table:
+    """Write `data` and read it."""
     tfr.write_tfrecord(data, path, **keywords)
     table = tfr.read_table(path)
     table.validate(full=True)
@@ -47,7 +47,7 @@ def frame() -> pd.DataFrame:
     )
 
 
-def test_a_dataframe_comes_back_equal(engine: str, tmp_path: Path) -> None:
+def test_a_dataframe_is_read_back_equal(engine: str, tmp_path: Path) -> None:
     df = frame()
     tfr.write_tfrecord(df, tmp_path / "a", float64="raw")
     again = tfr.read_tfrecord(tmp_path / "a")
@@ -70,7 +70,7 @@ def test_a_dataframe_comes_back_equal(engine: str, tmp_path: Path) -> None:
         pd.CategoricalIndex(["x", "y", "x"], name="c"),
     ],
 )
-def test_any_index_comes_back(engine: str, tmp_path: Path, index: pd.Index) -> None:
+def test_any_index_is_read_back(engine: str, tmp_path: Path, index: pd.Index) -> None:
     df = pd.DataFrame({"x": [1, 2, 3]}, index=index)
     tfr.write_tfrecord(df, tmp_path / "a")
     pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "a"), df)
@@ -81,7 +81,7 @@ def test_any_index_comes_back(engine: str, tmp_path: Path, index: pd.Index) -> N
 @given(batch=batches(max_rows=4))
 @pytest.mark.fault(52)
 @pytest.mark.fault(50)
-def test_any_arrow_table_comes_back(native_engine: None, tmp_path: Path, batch: pa.RecordBatch) -> None:
+def test_any_arrow_table_is_read_back(native_engine: None, tmp_path: Path, batch: pa.RecordBatch) -> None:
     path = tmp_path / "a"
     path.unlink(missing_ok=True)
     try:
@@ -91,7 +91,7 @@ def test_any_arrow_table_comes_back(native_engine: None, tmp_path: Path, batch: 
         return
     got = tfr.read_table(path, threads=1)
     got.validate(full=True)
-    if not len(batch):  # a file of no records carries no schema
+    if not len(batch):  # a file without records has no schema
         assert got.num_rows == 0
         return
     assert got.schema.types == embedded_schema(batch.schema).types
@@ -100,12 +100,12 @@ def test_any_arrow_table_comes_back(native_engine: None, tmp_path: Path, batch: 
 
 
 def as_plain(array: Any) -> list[Any]:
-    """Values as Python has them, NaN as text; a struct whose leaves are all null is null, as in a record."""
+    """Python values, with NaN as text; a struct whose leaves are all null is null, as in a record."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
-            made = {k: plain(v) for k, v in value.items()}
-            return None if all(v is None for v in made.values()) else made
+            struct = {k: plain(v) for k, v in value.items()}
+            return None if all(v is None for v in struct.values()) else struct
         if isinstance(value, list):
             return [plain(v) for v in value]
         return "NaN" if isinstance(value, (float, np.floating)) and value != value else value
@@ -135,16 +135,16 @@ TYPES = [
 
 
 @pytest.mark.parametrize("array", TYPES, ids=lambda a: str(a.type))
-def test_a_type_comes_back(engine: str, tmp_path: Path, array: pa.Array) -> None:
+def test_a_type_is_read_back(engine: str, tmp_path: Path, array: pa.Array) -> None:
     for data in (pa.table({"x": array}), pa.table({"x": pa.chunked_array([array[1:], array[:0], array])})):
-        table = back(data, tmp_path / "a")
+        table = round_trip(data, tmp_path / "a")
         assert table.schema.field("x").type == array.type
         assert table["x"].to_pylist() == data["x"].to_pylist()
 
 
-def test_large_types_come_back_with_32_bit_offsets(engine: str, tmp_path: Path) -> None:
+def test_large_types_are_read_back_with_32_bit_offsets(engine: str, tmp_path: Path) -> None:
     data = pa.table({"l": pa.array([[1]], pa.large_list(pa.int64())), "s": pa.array(["a"], pa.large_string())})
-    table = back(data, tmp_path / "a")
+    table = round_trip(data, tmp_path / "a")
     assert table.schema.types == [pa.list_(pa.int64()), pa.string()]
     assert table.to_pylist() == data.to_pylist()
 
@@ -154,9 +154,9 @@ def test_large_types_come_back_with_32_bit_offsets(engine: str, tmp_path: Path) 
     [["", "a\0b", "new\nline", "a/b", "x" * 10_240, "עברית", "b", "a"], ["!not", "*", "[x]", "a/shape", "a/dtype"]],
 )
 @pytest.mark.fault(47)
-def test_odd_names_come_back_in_order(engine: str, tmp_path: Path, names: list[str]) -> None:
+def test_unusual_names_are_read_back_in_order(engine: str, tmp_path: Path, names: list[str]) -> None:
     data = pa.table({name: [i, None] for i, name in enumerate(names)})
-    assert back(data, tmp_path / "a").to_pydict() == data.to_pydict()
+    assert round_trip(data, tmp_path / "a").to_pydict() == data.to_pydict()
     assert tfr.read_table(tmp_path / "a").column_names == names
     assert tfr.read_table(tmp_path / "a", schema="infer").column_names == sorted(names)
     for name in names:
@@ -189,7 +189,7 @@ def with_writer(path: Path, data: Any) -> Any:
     return writer.report
 
 
-def test_other_choices_for_float64_are_silent_exact_or_refuse(engine: str, tmp_path: Path) -> None:
+def test_other_options_for_float64_round_silently_are_exact_or_refuse(engine: str, tmp_path: Path) -> None:
     data = {"x": [0.1, float("nan"), -0.0, 5e-324], "l": [[0.1], [], [1e300], [0.0]]}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -209,7 +209,7 @@ def test_other_choices_for_float64_are_silent_exact_or_refuse(engine: str, tmp_p
     assert not (tmp_path / "b").exists()
 
 
-def test_raw_columns_reach_the_wire_as_the_bytes_of_an_array(engine: str, tmp_path: Path) -> None:
+def test_raw_columns_are_stored_as_the_bytes_of_an_array(engine: str, tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": np.array([1, 2], np.int32)}, tmp_path / "a", column_encoding={"x": "raw"})
     (first, _) = tfr.RecordReader(tmp_path / "a")
     record = tfr.decode_example(first)
@@ -220,7 +220,7 @@ def test_raw_columns_reach_the_wire_as_the_bytes_of_an_array(engine: str, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("data", "feature", "record", "said"),
+    ("data", "feature", "record", "fragment"),
     [
         (pa.table({"a": [1, 2], "x": pa.array([1, 2**63], pa.uint64())}), "x", 1, "2**63"),
         (pa.table({"x": [[1], [2, None]]}), "x", 1, "null"),
@@ -235,17 +235,17 @@ def test_raw_columns_reach_the_wire_as_the_bytes_of_an_array(engine: str, tmp_pa
         ({"x": [1, 2], "y": [1]}, "y", None, "1"),
     ],
 )
-def test_what_has_no_form_says_column_and_row_and_writes_nothing(
-    engine: str, tmp_path: Path, data: Any, feature: str, record: int | None, said: str
+def test_an_unsupported_value_is_named_by_column_and_row_and_nothing_is_written(
+    engine: str, tmp_path: Path, data: Any, feature: str, record: int | None, fragment: str
 ) -> None:
     with pytest.raises(tfr.EncodeError) as caught:
         tfr.write_tfrecord(data, tmp_path / "a")
     assert (caught.value.feature, caught.value.record) == (feature, record)
-    assert said in str(caught.value)
+    assert fragment in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_row_of_an_error_counts_over_all_batches(engine: str, tmp_path: Path) -> None:
+def test_the_row_of_an_error_is_numbered_over_all_batches(engine: str, tmp_path: Path) -> None:
     parts = [pa.table({"x": pa.array([1, 2], pa.uint64())}), pa.table({"x": pa.array([3, 2**63], pa.uint64())})]
     for threads in (1, 3):
         with pytest.raises(tfr.EncodeError) as caught:

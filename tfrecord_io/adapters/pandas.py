@@ -1,16 +1,17 @@
-"""`pandas.read_tfrecord` and `DataFrame.to_tfrecord`, for those who ask for them."""
+"""`pandas.read_tfrecord` and `DataFrame.to_tfrecord`, added on request."""
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from tfrecord_io import api
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 def register_pandas() -> None:
-    """Add ``pandas.read_tfrecord`` and ``DataFrame.to_tfrecord``; doing it again changes nothing.
+    """Add ``pandas.read_tfrecord`` and ``DataFrame.to_tfrecord``; calling it again has no effect.
 
     Examples
     --------
@@ -21,13 +22,9 @@ def register_pandas() -> None:
     """
     import pandas as pd
 
-    tfr = importlib.import_module(
-        "tfrecord_io"
-    )  # whole by the time of the call; the floors below know nothing of its top
-
     def to_tfrecord(self: pd.DataFrame, path: Any, **options: Any) -> Any:
-        return tfr.write_tfrecord(self, path, **options)
+        return api.write_tfrecord(self, path, **options)
 
-    to_tfrecord.__doc__ = tfr.write_tfrecord.__doc__
-    pd.read_tfrecord = tfr.read_tfrecord
+    to_tfrecord.__doc__ = api.write_tfrecord.__doc__
+    pd.read_tfrecord = api.read_tfrecord
     pd.DataFrame.to_tfrecord = to_tfrecord

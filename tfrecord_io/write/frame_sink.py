@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from types import TracebackType
+from typing import Any, Protocol, Self
 
 from tfrecord_io.compression import codec_for_path, get_codec
 from tfrecord_io.engine.select import get_engine
@@ -59,6 +61,27 @@ class Sink(Protocol):
 
     def discard(self) -> None:
         """Remove what was written; after `commit`, do nothing."""
+
+
+class PublishingWriter(ABC):
+    """A context manager that publishes what was written when the block ends, and discards it after an exception."""
+
+    _sink: Sink
+
+    @abstractmethod
+    def close(self) -> None:
+        """Publish what was written."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._sink.discard()
 
 
 class FrameSink:

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.resolve_output import resolve_output
 from tfrecord_io.storage.paths.shard_names import parse_spec
-from tfrecord_io.write.frame_sink import FrameSink
+from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter
 
 _WRITE_BYTES = 1 << 20  # payloads are framed together up to this size
 _ITEM_BYTES = 64  # memory of a buffered payload besides its bytes
 _COMPRESSION_THREADS = 2  # these run besides a loop in Python, as they do not hold the GIL
 
 
-class RecordWriter:
+class RecordWriter(PublishingWriter):
     """Write payloads to a TFRecord file, which is published atomically when the writer is closed.
 
     Parameters
@@ -94,17 +93,6 @@ class RecordWriter:
                 self._sink.discard()
                 raise
             self._sink.commit()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.close()
-        else:
-            self._sink.discard()
 
 
 def _refuse_shards(path: Any, storage: StorageOptions) -> None:

@@ -8,8 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +24,7 @@ from tfrecord_io.progress import Progress
 from tfrecord_io.schema.embedded import embedded_schema, pack
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.paths.resolve_output import resolve_output
-from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
+from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter, Sink, WrittenFile
 from tfrecord_io.write.sharded_sink import ShardedSink
 
 _SLICE_BYTES = 4 * MIB  # Arrow data that a thread encodes at a time
@@ -64,7 +63,7 @@ class WriteReport:
     files: tuple[WrittenFile, ...] = ()
 
 
-class Writer:
+class Writer(PublishingWriter):
     """Writes tables to one file or to the shards of a dataset; returned by `tfrecord_io.open_writer`.
 
     A context manager: what was written is published when the block ends, and discarded if it ends by an exception.
@@ -232,17 +231,6 @@ class Writer:
     def discard(self) -> None:
         """Discard what was written; nothing is published."""
         self._sink.discard()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.close()
-        else:
-            self.discard()
 
 
 def write(data: Any, path: Any, options: WriteOptions) -> WriteReport:
