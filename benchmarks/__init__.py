@@ -1,1 +1,1 @@
-"""Speed against the libraries people use today: ``python -m benchmarks``."""
+"""Speed in comparison with other libraries: ``python -m benchmarks``."""

@@ -1,8 +1,8 @@
-"""Contenders in processes of their own, taking turns on one machine.
+"""Run contenders in separate processes, alternating on one machine.
 
-A process constructs its contender, says so, and then runs once for each line it is given: the index of a setting.
-Rounds alternate between the processes, so that a slow moment of the machine hits all of them. In the first round every
-setting runs; later rounds repeat the best one. The best time counts.
+A process constructs its contender, reports that, and then runs once for each line it receives: the index of a setting.
+Rounds alternate between the processes, so that a slow moment of the machine affects all of them. In the first round
+every setting runs; later rounds repeat the best one. The best time counts.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from typing import Any
 from benchmarks.workloads import WORKLOADS, Workload
 
 READERS = (
-    "benchmarks.ours:Ours",
-    "benchmarks.ours:OursTwoThreads",
-    "benchmarks.peers:TfData",
-    "benchmarks.peers:TfxBsl",
-    "benchmarks.peers:Tfrecord",
+    "benchmarks.readers:TfrecordIo",
+    "benchmarks.readers:TfrecordIoTwoThreads",
+    "benchmarks.readers:TfData",
+    "benchmarks.readers:TfxBsl",
+    "benchmarks.readers:Tfrecord",
     "benchmarks.floor:Floor",
 )
 WRITERS = (
-    "benchmarks.writers:OursWriter",
-    "benchmarks.writers:OursWriterTwoThreads",
+    "benchmarks.writers:TfrecordIoWriter",
+    "benchmarks.writers:TfrecordIoWriterTwoThreads",
     "benchmarks.writers:TensorFlowWriter",
     "benchmarks.writers:TfxBslWriter",
     "benchmarks.writers:TfrecordWriter",
@@ -44,20 +44,20 @@ def contender_class(spec: str) -> Any:
 
 @dataclass(slots=True)
 class Result:
-    """Best seconds of a contender on a workload, scaled to all rows where it was given a share of them."""
+    """Best time of a contender on a workload in seconds, scaled to all rows if it ran with a share of them."""
 
     name: str
     seconds: float = math.inf
     setting: str = ""
     share: float = 1.0
     runs: int = 0
-    size: float = 0.0  # bytes of the file it wrote, scaled likewise
+    size: float = 0.0  # of the written file in bytes, scaled likewise
     error: str | None = None
 
 
 @dataclass(slots=True)
 class _Process:
-    """The parent's side of one contender."""
+    """The process of one contender, seen from the parent."""
 
     spec: str
     result: Result
@@ -116,7 +116,7 @@ class _Process:
 
 
 def contest(specs: tuple[str, ...], workload: Workload, repeat: int, budget: float) -> list[Result]:
-    """Run contenders in turns: at most `repeat` rounds, and none that has spent `budget` seconds runs again."""
+    """Run contenders alternately, for at most `repeat` rounds and about `budget` seconds each."""
     workload.path.read_bytes()  # into the page cache
     processes = [_Process.start(spec, workload.name) for spec in specs]
     try:
@@ -134,17 +134,17 @@ def contest(specs: tuple[str, ...], workload: Workload, repeat: int, budget: flo
 
 
 def serve(spec: str, name: str) -> None:
-    """The child's side: construct, then time one run for each line."""
+    """The child process: construct the contender, then time one run for each line."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
-    os.dup2(2, 1)  # what libraries print is no answer
+    os.dup2(2, 1)  # output of libraries must not mix with the answers
     try:
-        make = contender_class(spec)  # its module may have the workload
+        make = contender_class(spec)  # its module may define the workload
         workload = WORKLOADS[name]
         contender = make(workload)
-    except Exception as error:  # a peer that is not installed or does not work here is a line in the table
+    except Exception as error:  # libraries that are not installed or fail are reported in the table
         print(json.dumps({"error": f"{type(error).__name__}: {error}"[:300]}), file=answers)
         return
-    settings = [_words(setting) for setting in contender.settings]
+    settings = [_text(setting) for setting in contender.settings]
     print(json.dumps({"settings": settings, "share": contender.share}), file=answers)
     expected = round(workload.rows * contender.share)
     for line in sys.stdin:
@@ -165,7 +165,7 @@ def _timed(contender: Any, setting: Any, expected: int) -> dict[str, Any]:
     return {"seconds": seconds, "size": getattr(contender, "size", int)()}
 
 
-def _words(setting: Any) -> str:
+def _text(setting: Any) -> str:
     parts = (setting,) if isinstance(setting, str) else setting
     return " ".join(str(part) for part in parts if part != "")
 

@@ -1,7 +1,7 @@
-"""What ``import tfrecord_io`` costs over numpy and pyarrow: ``python -m benchmarks.import_time``.
+"""The time of ``import tfrecord_io`` after numpy and pyarrow: ``python -m benchmarks.import_time``.
 
-Each measurement is a fresh process; the best of several counts. Ends with code 1 where the import takes 50 ms or more,
-or imports pandas.
+Each measurement is a fresh process; the best time counts. The exit code is 1 if the import takes 50 ms or more, or
+imports pandas.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ print(time.perf_counter() - begin, "pandas" in sys.modules)
 
 
 def measure() -> tuple[float, bool]:
-    """Seconds over numpy and pyarrow, and whether pandas came along."""
+    """Seconds after numpy and pyarrow, and whether pandas was imported."""
     answers = [
         subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True).stdout.split()
         for _ in range(REPEAT)
@@ -31,7 +31,7 @@ def measure() -> tuple[float, bool]:
 
 def main() -> int:
     seconds, pandas = measure()
-    cost = f"{seconds * 1e3:.1f} ms over numpy and pyarrow (limit {LIMIT * 1e3:.0f})"
+    cost = f"{seconds * 1e3:.1f} ms after numpy and pyarrow (limit {LIMIT * 1e3:.0f})"
     print(f"import tfrecord_io: {cost}, pandas imported: {'yes' if pandas else 'no'}")
     return 1 if pandas or seconds >= LIMIT else 0
 

@@ -1,4 +1,4 @@
-"""An object store in memory behind a link of a certain delay and bandwidth: as much of S3's protocol as s3fs needs for one bucket.
+"""An in-memory object store behind a link with a given delay and bandwidth: the part of S3's protocol that s3fs needs.
 
 ``python -m benchmarks.object_store DELAY_MS MB_PER_S`` prints its port and serves until its input ends.
 """
@@ -14,11 +14,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
-_CHUNK = 128 << 10  # bytes between two looks at the clock
+_CHUNK = 128 << 10  # bytes sent between two checks of the clock
 
 
 class Link:
-    """A line that lets so many bytes a second through, for all that use it."""
+    """A link with a limited bandwidth, shared by all its users."""
 
     def __init__(self, bytes_per_second: float) -> None:
         self._rate = bytes_per_second
@@ -26,7 +26,7 @@ class Link:
         self._lock = threading.Lock()
 
     def pass_through(self, size: int) -> None:
-        """Wait until the line has carried `size` bytes for us."""
+        """Wait until the link has carried `size` bytes."""
         with self._lock:
             now = time.perf_counter()
             self._free_at = max(self._free_at, now - 0.002) + size / self._rate  # 2 ms of slack for a late wake-up
@@ -36,12 +36,12 @@ class Link:
 
 
 class Store:
-    """The objects, the uploads that have not ended, and the two directions of the link."""
+    """Objects, unfinished uploads, and the two directions of the link."""
 
     def __init__(self, delay: float, bytes_per_second: float) -> None:
         self.delay = delay
         self.down, self.up = Link(bytes_per_second), Link(bytes_per_second)
-        self.objects: dict[str, list[bytes | bytearray]] = {}  # in the parts they came in
+        self.objects: dict[str, list[bytes | bytearray]] = {}  # in the parts they were uploaded in
         self.uploads: dict[str, dict[int, bytes | bytearray]] = {}
 
 
@@ -63,16 +63,15 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         time.sleep(self.store.delay)
         if "list-type" in self._query:
-            self._answer(
-                200, b"<ListBucketResult><KeyCount>0</KeyCount><IsTruncated>false</IsTruncated></ListBucketResult>"
-            )
+            empty = b"<KeyCount>0</KeyCount><IsTruncated>false</IsTruncated>"
+            self._answer(200, b"<ListBucketResult>" + empty + b"</ListBucketResult>")
             return
         parts = self.store.objects.get(self._key)
         if parts is None:
             self._answer(404)
             return
         if len(parts) != 1:
-            parts[:] = [b"".join(parts)]  # when it is read: a store has no such work at the end of an upload
+            parts[:] = [b"".join(parts)]  # on reading, as a store does not join parts at the end of an upload
         data = parts[0]
         match = re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", ""))
         begin, end = (int(match[1]), min(int(match[2]) + 1, len(data))) if match else (0, len(data))
@@ -98,10 +97,8 @@ class Handler(BaseHTTPRequestHandler):
         if "uploads" in self._query:
             upload = uuid.uuid4().hex
             self.store.uploads[upload] = {}
-            self._answer(
-                200,
-                f"<InitiateMultipartUploadResult><UploadId>{upload}</UploadId></InitiateMultipartUploadResult>".encode(),
-            )
+            answer = f"<InitiateMultipartUploadResult><UploadId>{upload}</UploadId></InitiateMultipartUploadResult>"
+            self._answer(200, answer.encode())
             return
         parts = self.store.uploads.pop(self._query["uploadId"][0])
         self.store.objects[self._key] = [parts[n] for n in sorted(parts)]
@@ -127,7 +124,7 @@ class Handler(BaseHTTPRequestHandler):
         while at < len(body):
             n = self.rfile.readinto(view[at : at + _CHUNK])
             if not n:
-                raise ConnectionError("the client went away")
+                raise ConnectionError("the client closed the connection")
             self.store.up.pass_through(n)
             at += n
         return body
@@ -153,7 +150,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A reader that has enough goes away in the middle of a body."""
+        """Ignore readers that close the connection within a body."""
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
-"""Reading from and writing to an object store behind a slow link, as a share of the link's bandwidth: ``make bench BENCH_ARGS=--remote``.
+"""Reading and writing an object store behind a slow link, in relation to its bandwidth.
 
-Ends with code 1 where reading takes less than 80 % of it, or writing less than 70 %.
+``make bench BENCH_ARGS=--remote``. The exit code is 1 if reading uses less than 80 % of the bandwidth, or writing less
+than 70 %.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ import tfrecord_io as tfr
 
 DELAY_MS = 30
 MB_PER_S = 200
-ROWS, ROW_BYTES = 2400, 100_000  # images, say: 240 MB
-LEAST = {"write_tfrecord": 0.7, "open_reader": 0.8, "read_table": 0.8}  # of the bandwidth
+ROWS, ROW_BYTES = 2400, 100_000  # 240 MB, like images
+MINIMUM = {"write_tfrecord": 0.7, "open_reader": 0.8, "read_table": 0.8}  # of the bandwidth
 
 
 @contextmanager
 def object_store(delay_ms: float = DELAY_MS, mb_per_s: float = MB_PER_S) -> Iterator[dict[str, Any]]:
-    """Run the store in a process of its own; gives storage_options."""
+    """Run the store in a separate process; yields storage_options."""
     command = [sys.executable, "-m", "benchmarks.object_store", str(delay_ms), str(mb_per_s)]
     server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
@@ -72,7 +73,7 @@ def _s3fs_writes(url: str, options: dict[str, Any], size: int) -> None:
 
 
 def measure(repeat: int = 3) -> tuple[str, bool]:
-    """Time both directions; the table, and whether enough of the bandwidth is used."""
+    """Time both directions; return the table, and whether enough of the bandwidth is used."""
     table = _rows()
     size = ROWS * (ROW_BYTES + 50)
     with object_store() as options:
@@ -86,11 +87,11 @@ def measure(repeat: int = 3) -> tuple[str, bool]:
         }
         lines = [f"{size / 1e6:.0f} MB, {DELAY_MS} ms per request, {MB_PER_S} MB/s; best of {repeat}.", ""]
         lines += ["| | MB/s | of the link |", "|---|---|---|"]
-        good = True
+        passed = True
         for name, run in work.items():
             best = min(_timed(run) for _ in range(repeat))
             lines.append(f"| {name} | {size / best / 1e6:.0f} | {size / best / 1e4 / MB_PER_S:.0f} % |")
-            good &= size / best / 1e6 >= LEAST.get(name, 0) * MB_PER_S
+            passed &= size / best / 1e6 >= MINIMUM.get(name, 0) * MB_PER_S
         head = min(_timed(lambda: tfr.read_table(url, limit=10, storage_options=options)) for _ in range(repeat))
     lines += ["", f"The first 10 records: {head * 1000:.0f} ms."]
-    return "\n".join(lines), good
+    return "\n".join(lines), passed

@@ -1,4 +1,4 @@
-"""Results as aligned Markdown tables, and the machine they belong to."""
+"""Results as aligned Markdown tables, and a description of the machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACKAGES = ("tfrecord_io", "numpy", "pyarrow", "tensorflow-cpu", "tensorflow", "
 
 
 def machine() -> str:
-    """CPU, cores, Python and the packages, in a line."""
+    """CPU, cores, Python and package versions in one line."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         cpu = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
@@ -38,7 +38,7 @@ def _width(text: str) -> int:
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table whose columns line up; all but the first are set right.
+    """A Markdown table with aligned columns, all but the first to the right.
 
     >>> print(table(["a", "b"], [["x", "10"]]))
     | a |  b |
@@ -73,30 +73,19 @@ def _best(peers: Sequence[Result]) -> Result:
 
 
 def ratios(results: Sequence[tuple[Workload, list[Result]]], alone: bool = False) -> str:
-    """tfrecord_io against the best peer and memcpy + CRC32C; in `results`, it comes first and the floor last.
+    """tfrecord_io in relation to the best peer and the floor; results begin with tfrecord_io and end with the floor.
 
     `alone`: there are no peers.
     """
+    own = ["tfrecord_io, 1 thread", "tfrecord_io, 2 threads"]
     if alone:
         rows = [
             [w.title, _seconds(one), _seconds(two), _seconds(floor), _ratio(one, floor)]
             for w, (one, two, floor) in results
         ]
-        return table(
-            ["workload", "tfrecord_io, 1 thread", "tfrecord_io, 2 threads", "floor", "tfrecord_io / floor"], rows
-        )
-    header = [
-        "workload",
-        "MB",
-        "tfrecord_io, 1 thread",
-        "tfrecord_io, 2 threads",
-        "best peer",
-        "which",
-        "1 thread",
-        "2 threads",
-        "floor",
-        "tfrecord_io / floor",
-    ]
+        return table(["workload", *own, "floor", "tfrecord_io / floor"], rows)
+    peer = ["best peer", "which", "1 thread", "2 threads"]
+    header = ["workload", "MB", *own, *peer, "floor", "tfrecord_io / floor"]
     rows = []
     for workload, (one, two, *peers, floor) in results:
         best = _best(peers)
@@ -109,7 +98,7 @@ def ratios(results: Sequence[tuple[Workload, list[Result]]], alone: bool = False
 
 
 def peers(results: Sequence[tuple[Workload, list[Result]]]) -> str:
-    """Every peer's best seconds and its setting."""
+    """Best time and setting of every peer."""
     names = [peer.name for peer in results[0][1][2:-1]]
     rows = []
     for workload, (_one, _two, *contenders, _floor) in results:
@@ -118,24 +107,24 @@ def peers(results: Sequence[tuple[Workload, list[Result]]]) -> str:
 
 
 def sizes(results: Sequence[tuple[Workload, list[Result]]]) -> str:
-    """Size of every writer's file, and the ratio of tfrecord_io's to TensorFlow's."""
+    """Size of each writer's file, and the ratio of tfrecord_io's to TensorFlow's."""
     writers = [r.name for r in results[0][1][1:-1]]
     rows = []
     for workload, (_one, *contenders, _floor) in results:
-        ours, peer = contenders[0].size, next((r.size for r in contenders[1:] if r.size), 0.0)
-        ratio = f"{ours / peer:.3f}" if peer else "–"
+        own, peer = contenders[0].size, next((r.size for r in contenders[1:] if r.size), 0.0)
+        ratio = f"{own / peer:.3f}" if peer else "–"
         rows.append([workload.title, *(f"{r.size / 1e6:.1f}" if r.size else "–" for r in contenders), ratio])
     return table(["MB", *writers, f"tfrecord_io / {writers[1] if writers[1:] else 'peer'}"], rows)
 
 
 def errors(results: Sequence[tuple[Workload, list[Result]]]) -> str:
-    """What did not run, and why."""
+    """The errors of contenders that failed."""
     failed = [(w.name, r) for w, all_results in results for r in all_results if r.error is not None]
     return "\n".join(f"- {workload}, {r.name}: {r.error}" for workload, r in failed)
 
 
 def put(path: Path, text: str) -> None:
-    """Write `text` between the markers of a file that has them, or as a file of its own."""
+    """Write `text` to a file, between its markers if it has them."""
     old = path.read_text(encoding="utf-8") if path.exists() else ""
     begin, end = old.find(BEGIN), old.find(END)
     if 0 <= begin < end:

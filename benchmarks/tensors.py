@@ -1,13 +1,13 @@
-"""Tensors as raw bytes, to and from NumPy, against the floor and tf.data: ``make bench BENCH_ARGS=--tensors``.
+"""Tensors as raw bytes, to and from NumPy, in comparison with the floor and tf.data.
 
-A record has the bytes of one tensor and beside them its shape and dtype; TensorFlow writes the files. We read them by what the records
-say themselves. tf.data is told dtype and shape, and gives a list of batches by its best setting. Contenders take turns as in
-`benchmarks.contest`; the best time counts. Ends with code 1 where reading takes more than 1.5 times the floor.
+``make bench BENCH_ARGS=--tensors``. A record has the bytes of one tensor, with its shape and dtype; TensorFlow writes
+the files. tfrecord_io takes dtype and shape from the records; tf.data is given both, and returns a list of batches with its
+best setting. Contenders alternate as in `benchmarks.contest`, and the best time counts. The exit code is 1 if reading
+takes more than 1.5 times as long as the floor.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -18,21 +18,22 @@ import pyarrow as pa
 from benchmarks import report
 from benchmarks.contest import Result, contest
 from benchmarks.floor import Floor
+from benchmarks.readers import TfrecordIo as TableReader
 from benchmarks.workloads import WORKLOADS, Workload, ensure
-from benchmarks.writers import OursWriter, TensorFlowWriter
+from benchmarks.writers import TensorFlowWriter, TfrecordIoWriter
 
-__all__ = ["Floor", "TensorFlowWriter", "measure"]  # contenders are found here, where their workloads are
+__all__ = ["Floor", "TensorFlowWriter", "measure"]  # contenders are imported from here, with their workloads
 
-MOST = 1.5
+MAX_RATIO = 1.5
 READERS = (
-    "benchmarks.tensors:Ours",
-    "benchmarks.tensors:OursTwoThreads",
+    "benchmarks.tensors:TfrecordIo",
+    "benchmarks.tensors:TfrecordIoTwoThreads",
     "benchmarks.tensors:TfData",
     "benchmarks.tensors:Floor",
 )
 WRITERS = (
-    "benchmarks.tensors:OursTensorWriter",
-    "benchmarks.tensors:OursTensorWriterTwoThreads",
+    "benchmarks.tensors:TfrecordIoTensorWriter",
+    "benchmarks.tensors:TfrecordIoTensorWriterTwoThreads",
     "benchmarks.tensors:TensorFlowWriter",
     "benchmarks.tensors:Floor",
 )
@@ -40,7 +41,7 @@ ARRAYS = {"tensor_vectors": (np.dtype("<f4"), (768,)), "tensor_images": (np.dtyp
 
 
 def values(name: str, rows: int) -> np.ndarray[Any, Any]:
-    """The tensors of a workload, one a row."""
+    """The tensors of a workload, one per row."""
     dtype, shape = ARRAYS[name]
     rng = np.random.default_rng(rows)
     return rng.random((rows, *shape), np.float32) if dtype.kind == "f" else rng.integers(0, 256, (rows, *shape), dtype)
@@ -62,33 +63,17 @@ TENSORS = (
     Workload("tensor_vectors", "60 k × 768 float32", 60_000, lambda rows: _records("tensor_vectors", rows)),
     Workload("tensor_images", "120 k × 28 × 28 uint8", 120_000, lambda rows: _records("tensor_images", rows)),
 )
-WORKLOADS.update({each.name: each for each in TENSORS})
+WORKLOADS.update({workload.name: workload for workload in TENSORS})
 
 
-class Ours:
+class TfrecordIo(TableReader):
     """``read_arrays``: one array of all rows."""
 
-    name = "tfrecord_io"
-    share = 1.0
-    settings = ((),)
-    threads = 1
-
-    def __init__(self, workload: Workload) -> None:
-        os.environ["TFRECORD_IO_ENGINE"] = "native"
-        import tfrecord_io as tfr
-
-        self.read = tfr.read_arrays
-        self.path = str(workload.path)
-
     def run(self, setting: tuple[()]) -> Any:
-        return self.read(self.path, threads=self.threads)["x"]
-
-    @staticmethod
-    def count(result: Any) -> int:
-        return len(result)
+        return self.tfr.read_arrays(self.path, threads=self.threads)["x"]
 
 
-class OursTwoThreads(Ours):
+class TfrecordIoTwoThreads(TfrecordIo):
     name = "tfrecord_io, 2 threads"
     threads = 2
 
@@ -121,7 +106,7 @@ class TfData:
         return sum(int(batch.shape[0]) for batch in result)
 
 
-class OursTensorWriter(OursWriter):
+class TfrecordIoTensorWriter(TfrecordIoWriter):
     """``write_tfrecord`` of one array."""
 
     def __init__(self, workload: Workload) -> None:
@@ -132,7 +117,7 @@ class OursTensorWriter(OursWriter):
         return int(self.write(self.arrays, self.path, column_encoding={"x": "raw"}, threads=self.threads).records)
 
 
-class OursTensorWriterTwoThreads(OursTensorWriter):
+class TfrecordIoTensorWriterTwoThreads(TfrecordIoTensorWriter):
     name = "tfrecord_io, 2 threads"
     threads = 2
 
@@ -140,16 +125,16 @@ class OursTensorWriterTwoThreads(OursTensorWriter):
 def _rows(results: Sequence[Result]) -> list[list[str]]:
     floor = results[-1]
     rows = []
-    for each in results:
-        ratio = "–" if each.error or floor.error else f"{each.seconds / floor.seconds:.2f}×"
-        rows.append([each.name, each.setting, each.error or f"{each.seconds:.3f} s", ratio])
+    for result in results:
+        ratio = "–" if result.error or floor.error else f"{result.seconds / floor.seconds:.2f}×"
+        rows.append([result.name, result.setting, result.error or f"{result.seconds:.3f} s", ratio])
     return rows
 
 
 def measure(repeat: int = 7, budget: float = 15.0) -> tuple[str, bool]:
-    """Run all; the tables, and whether reading keeps within 1.5 times the floor."""
-    ensure([each.name for each in TENSORS])
-    parts, good = [], True
+    """Run all; return the tables, and whether reading takes at most 1.5 times as long as the floor."""
+    ensure([workload.name for workload in TENSORS])
+    parts, passed = [], True
     for direction, specs in (("read", READERS), ("write", WRITERS)):
         for workload in TENSORS:
             print(f"{direction}: {workload.title} …", file=sys.stderr, flush=True)
@@ -158,7 +143,7 @@ def measure(repeat: int = 7, budget: float = 15.0) -> tuple[str, bool]:
                 f"{workload.title}, {direction}",
                 report.table(["", "setting", "time", "÷ floor"], _rows(results)),
             ]
-            good &= not any(each.error for each in results)
+            passed &= not any(result.error for result in results)
             if direction == "read":
-                good &= min(each.seconds for each in results[:2]) <= MOST * results[-1].seconds
-    return "\n\n".join(parts), good
+                passed &= min(result.seconds for result in results[:2]) <= MAX_RATIO * results[-1].seconds
+    return "\n\n".join(parts), passed

@@ -1,8 +1,8 @@
-"""The six workloads: what is in them, and their files, written by TensorFlow; each plain, and compressed by gzip.
+"""The six workloads and their files, written by TensorFlow, plain and compressed with gzip.
 
-Values come from a fixed seed, so every run on every machine reads the same columns. The order of the features
-inside a record is the one TensorFlow's Python protobuf gives; it differs from process to process.
-Files stand in ``bench-data/`` and are written once.
+Values come from a fixed seed, so every run on every machine reads the same columns. The order of the features in a
+record is that of TensorFlow's Python protobuf; it differs from process to process. Files are written to ``bench-data/``
+once.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ ANIMALS = [b"cat", b"dog", b"chicken", b"horse", b"goat"]
 class Workload:
     """One file to read or write.
 
-    ``table(rows)`` gives the columns as Arrow: int64, float32 or binary, or lists of them;
-    ``fixed`` names the list columns that have one length throughout; ``compression`` is as TensorFlow names it.
+    ``table(rows)`` returns the columns as Arrow: int64, float32 or binary, or lists of them; ``fixed`` has the list
+    columns of fixed length; ``compression`` is TensorFlow's name of it.
     """
 
     name: str
@@ -130,7 +130,7 @@ WORKLOADS |= {f"{name}.gz": replace(WORKLOADS[name], name=f"{name}.gz", compress
 
 
 def kind_of(column: pa.DataType) -> str:
-    """The kind of Feature that holds a column: "int64", "float" or "bytes".
+    """The feature type of a column: "int64", "float" or "bytes".
 
     >>> kind_of(pa.list_(pa.float32()))
     'float'
@@ -140,7 +140,7 @@ def kind_of(column: pa.DataType) -> str:
 
 
 def rows_of(table: pa.Table, batch: int = 1024) -> Iterator[dict[str, list]]:
-    """Rows as dicts of lists of Python values: what a program without columns holds."""
+    """Rows as dicts of lists of Python values, as in programs that do not use columns."""
     for part in table.to_batches(max_chunksize=batch):
         columns = [c.to_pylist() for c in part.columns]
         wrapped = [
@@ -151,7 +151,7 @@ def rows_of(table: pa.Table, batch: int = 1024) -> Iterator[dict[str, list]]:
 
 
 def write(workload: Workload, path: Path) -> None:
-    """Write a workload as TensorFlow does: one tf.train.Example a row, through TFRecordWriter."""
+    """Write a workload with TensorFlow: one tf.train.Example per row, through TFRecordWriter."""
     import tensorflow as tf
 
     table = workload.table(workload.rows)
@@ -165,7 +165,7 @@ def write(workload: Workload, path: Path) -> None:
 
 
 def compress(workload: Workload, path: Path) -> None:
-    """Write the records of the workload's plain file anew, compressed by TFRecordWriter."""
+    """Write the records of the workload's plain file again, compressed by TFRecordWriter."""
     import tensorflow as tf
 
     plain = WORKLOADS[workload.name.removesuffix(".gz")]
@@ -176,7 +176,7 @@ def compress(workload: Workload, path: Path) -> None:
 
 
 def ensure(names: list[str]) -> None:
-    """Write the files that are not there yet."""
+    """Write the files that do not exist yet."""
     DATA.mkdir(exist_ok=True)
     for name in names:
         workload = WORKLOADS[name]

@@ -1,7 +1,7 @@
-"""The same libraries writing Arrow columns to a file. Contenders are as in `peers`; ``run`` gives the rows written.
+"""The same libraries writing Arrow columns to a file. Contenders are as in `readers`; ``run`` returns the rows written.
 
-The table is at hand before the clock runs. Nobody but us forces the file to disk, so the target is a folder in memory
-where the system has one.
+The table is made before the time is taken. Only tfrecord_io syncs the file to disk, so the target is an in-memory
+folder if the system has one.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from benchmarks.workloads import Workload, kind_of, rows_of
 
 
 def target(workload: Workload, writer: str) -> str:
-    """A path of this process to write to."""
+    """A path for this process to write to."""
     memory = Path("/dev/shm")
     folder = memory if memory.is_dir() and os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
     return str(folder / f"tfrecord-bench-{os.getpid()}-{workload.name}-{writer}{workload.suffix}")
 
 
 class _Writer:
-    """Holds the rows that this contender writes, and where to."""
+    """The rows that this contender writes, and their path."""
 
     name = ""
     limit: int | None = None
@@ -52,7 +52,7 @@ class _Writer:
 
 
 class TensorFlowWriter(_Writer):
-    """A tf.train.Example a row, serialized, to TFRecordWriter: what the tutorials do."""
+    """A serialized tf.train.Example per row to TFRecordWriter, as in tutorials."""
 
     name = "tf.train.Example"
     limit = 10_000
@@ -80,7 +80,7 @@ class TensorFlowWriter(_Writer):
 
 
 class TfxBslWriter(_Writer):
-    """RecordBatchToExamplesEncoder, then TFRecordWriter. Its columns must be lists; they are made so beforehand."""
+    """RecordBatchToExamplesEncoder, then TFRecordWriter. Columns are converted to the required lists beforehand."""
 
     name = "tfx_bsl"
     settings = ((512,), (4096,))
@@ -109,7 +109,7 @@ def _as_lists(column: pa.ChunkedArray) -> pa.ListArray:
 
 
 class TfrecordWriter(_Writer):
-    """The ``tfrecord`` package's TFRecordWriter: a dict a record."""
+    """The TFRecordWriter of the ``tfrecord`` package: a dict per record."""
 
     name = "tfrecord"
     limit = 10_000
@@ -117,7 +117,7 @@ class TfrecordWriter(_Writer):
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
         if self.compression:
-            raise NotImplementedError("it writes plain files only")
+            raise NotImplementedError("it only writes plain files")
         from tfrecord.writer import TFRecordWriter
 
         self.writer = TFRecordWriter
@@ -132,15 +132,17 @@ class TfrecordWriter(_Writer):
         return self.table.num_rows
 
 
-class OursWriter(_Writer):
-    """tfrecord_io.write_tfrecord, whole-or-absent and with the schema embedded, as it does by default."""
+class TfrecordIoWriter(_Writer):
+    """``write_tfrecord`` with its defaults: atomic, and with an embedded schema."""
 
     name = "tfrecord_io"
     threads = 1
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
-        os.environ["TFRECORD_IO_ENGINE"] = "native"  # a missing kernel is an error here, not a slow table
+        os.environ["TFRECORD_IO_ENGINE"] = (
+            "native"  # without the kernel, fail instead of measuring the reference engine
+        )
         import tfrecord_io as tfr
 
         self.write = tfr.write_tfrecord
@@ -150,6 +152,6 @@ class OursWriter(_Writer):
         return self.table.num_rows
 
 
-class OursWriterTwoThreads(OursWriter):
+class TfrecordIoWriterTwoThreads(TfrecordIoWriter):
     name = "tfrecord_io, 2 threads"
     threads = 2

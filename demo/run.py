@@ -1,4 +1,4 @@
-"""The main job on real input: a DataFrame becomes a TFRecord file and comes back equal, then the file is looked at."""
+"""A DataFrame is written to a TFRecord file and read back unchanged; then the file is inspected."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ FILE = Path("penguins.tfrecord")
 
 
 def penguins() -> pd.DataFrame:
-    """Text, categories, nullable integers, float64; values are missing in most columns."""
+    """Text, categories, nullable integers and float64, with missing values in most columns."""
     dtypes = {"species": "category", "island": "category", "sex": "str"}
     dtypes |= {"flipper_length_mm": "Int64", "body_mass_g": "Int64", "year": "int16"}
     return pd.read_csv(DATA, dtype=dtypes)
 
 
-def there_and_back(df: pd.DataFrame) -> None:
-    print(f"1. There and back: {len(df)} penguins, {df.shape[1]} columns, {df.isna().sum().sum()} missing values")
+def round_trip(df: pd.DataFrame) -> None:
+    print(f"1. Round trip: {len(df)} penguins, {df.shape[1]} columns, {df.isna().sum().sum()} missing values")
     tfr.write_tfrecord(df, FILE, float64="raw")
     back = tfr.read_tfrecord(FILE)
     pd.testing.assert_frame_equal(back, df)
-    print(f"   DataFrame → {FILE} → DataFrame: equal, dtypes included")
+    print(f"   DataFrame → {FILE} → DataFrame: equal, including dtypes")
     print(f"   {', '.join(sorted({str(t) for t in back.dtypes}))}\n")
 
 
-def default(df: pd.DataFrame) -> None:
-    print("2. By default: TFRecord has no float64, so values are rounded to float32, and that is said")
+def write_with_defaults(df: pd.DataFrame) -> None:
+    print("2. By default: TFRecord has no float64, so values are rounded to float32, with a warning")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         tfr.write_tfrecord(df, FILE)
@@ -42,8 +42,8 @@ def default(df: pd.DataFrame) -> None:
     assert [w.category for w in caught] == [tfr.PrecisionWarning]
 
 
-def look() -> None:
-    print("3. A look at the file")
+def inspect() -> None:
+    print("3. The file")
     report = tfr.verify(FILE)
     print(f"   {report}")
     assert report.ok
@@ -56,9 +56,9 @@ def main() -> None:
         before = Path.cwd()
         os.chdir(folder)
         try:
-            there_and_back(df)
-            default(df)
-            look()
+            round_trip(df)
+            write_with_defaults(df)
+            inspect()
         finally:
             os.chdir(before)
 

@@ -1,13 +1,14 @@
-"""The libraries people use today, each reading a file into columns in memory by its best setting.
+"""tfrecord_io and other libraries, reading a file into columns in memory with their best settings.
 
-A contender has ``name``, ``settings`` (all are tried once, the best is repeated), ``share`` (part of the rows that it
-is given, where the whole would take minutes) and ``run(setting)``, which is what is timed and gives the columns;
-``count`` says how many rows they hold. Constructing a contender, imports included, is not timed.
+A contender has ``name``, ``settings`` (all are tried once, the best is repeated), ``share`` (the part of the rows that
+it reads, where all would take minutes) and ``run(setting)``, which is timed and returns the columns; ``count`` returns
+their number of rows. Constructing a contender, including imports, is not timed.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,38 @@ from benchmarks.workloads import Workload, kind_of
 AUTOTUNE = -1  # tf.data.AUTOTUNE
 
 
+class TfrecordIo:
+    """``read_table`` on one thread, with inferred types and all CRCs checked."""
+
+    name = "tfrecord_io"
+    share = 1.0
+    settings: Any = ((),)
+    threads = 1
+
+    def __init__(self, workload: Workload) -> None:
+        os.environ["TFRECORD_IO_ENGINE"] = (
+            "native"  # without the kernel, fail instead of measuring the reference engine
+        )
+        import tfrecord_io as tfr
+
+        self.tfr = tfr
+        self.path = str(workload.path)
+
+    def run(self, setting: tuple[()]) -> Any:
+        return self.tfr.read_table(self.path, threads=self.threads)
+
+    @staticmethod
+    def count(result: Any) -> int:
+        return len(result)
+
+
+class TfrecordIoTwoThreads(TfrecordIo):
+    name = "tfrecord_io, 2 threads"
+    threads = 2
+
+
 class TfData:
-    """TFRecordDataset → batch → parse_example: the result is a list of batches, not even joined."""
+    """TFRecordDataset → batch → parse_example: the result is a list of batches, not concatenated."""
 
     name = "tf.data"
     share = 1.0
@@ -112,7 +143,7 @@ class TfxBsl:
 
 
 class Tfrecord:
-    """The ``tfrecord`` package: a dict a record, joined to NumPy columns. It checks no CRC."""
+    """The ``tfrecord`` package: a dict per record, joined to NumPy columns, without checking CRCs."""
 
     name = "tfrecord"
     settings = ((),)
@@ -130,14 +161,12 @@ class Tfrecord:
 
     def run(self, setting: tuple[()]) -> dict[str, Any]:
         columns: dict[str, list] = {name: [] for name in self.description}
-        for record in itertools.islice(
-            self.load(self.path, None, self.description, compression_type=self.compression), self.rows
-        ):
+        records = self.load(self.path, None, self.description, compression_type=self.compression)
+        for record in itertools.islice(records, self.rows):
             for name, values in record.items():
                 columns[name].append(values)
-        return {name: v if isinstance(v[0], bytes) else np.concatenate(v) for name, v in columns.items()} | {
-            "": self.rows
-        }
+        joined = {name: v if isinstance(v[0], bytes) else np.concatenate(v) for name, v in columns.items()}
+        return {**joined, "": self.rows}
 
     @staticmethod
     def count(result: dict[str, Any]) -> int:
