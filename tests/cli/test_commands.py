@@ -195,7 +195,7 @@ def test_index_check_reports_an_index_that_does_not_fit(run, words: Path) -> Non
     tfr.write_tfrecord({"id": [1]}, words)
     misfit = run("index", "--check", "--json", words)
     assert misfit.exit_code == 1
-    assert "does not fit" in json.loads(misfit.stdout)[0]["error"]["message"]
+    assert "does not match" in json.loads(misfit.stdout)[0]["error"]["message"]
 
 
 def test_index_of_a_compressed_file_is_a_usage_error(run, data: Path) -> None:

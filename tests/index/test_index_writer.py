@@ -56,13 +56,13 @@ def test_a_writer_that_gives_up_leaves_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["a.tfrecord.gz", "a.tfrecord.zlib"])
 def test_compressed_files_get_none(tmp_path: Path, path: str) -> None:
-    with pytest.raises(ValueError, match="write_index: places in a compressed file"):
+    with pytest.raises(ValueError, match="write_index: a compressed file"):
         tfr.write_tfrecord({"x": [1]}, tmp_path / path, write_index=True)
     assert names(tmp_path) == []
 
 
 def test_file_objects_get_none() -> None:
-    with pytest.raises(ValueError, match="write_index: a file object has no place beside it"):
+    with pytest.raises(ValueError, match="write_index: a file object can have no index file"):
         tfr.write_tfrecord({"x": [1]}, io.BytesIO(), write_index=True)
 
 

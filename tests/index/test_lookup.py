@@ -10,7 +10,7 @@ import pytest
 import tfrecord_io as tfr
 from records import framed, header, written
 from tfrecord_io.index import find_indexes, read_index
-from tfrecord_io.index.record_index import Index
+from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access import open_random_access
 from tfrecord_io.tools.index_files import write_indexes
@@ -23,7 +23,7 @@ def path(tmp_path: Path) -> Path:
     return found
 
 
-def read(path: Path) -> Index:
+def read(path: Path) -> RecordIndex:
     (source,) = resolve_inputs(path)
     (beside,) = find_indexes([source])
     assert beside is not None
@@ -63,8 +63,8 @@ def test_indexes_are_no_data(path: Path) -> None:
         (None, "", "its last record ends at byte 0, the file has 56"),
         (None, "0 56\n", "record 0 at byte 0 has 19 bytes, not 56"),
         (None, "0 19\n19 37\n", "record 1 at byte 19 has 16 bytes, not 37"),
-        (None, "0 19\n19 20\n39 17\n", "no record's header stands at byte 39, where it has record 2"),
-        (bytes(56), None, "no record's header stands at byte 0"),
+        (None, "0 19\n19 20\n39 17\n", "there is no record header at byte 39, the offset of record 2"),
+        (bytes(56), None, "there is no record header at byte 0"),
     ],
 )
 def test_an_index_that_does_not_fit_names_both_files(
@@ -79,7 +79,7 @@ def test_an_index_that_does_not_fit_names_both_files(
     with pytest.raises(tfr.CorruptRecordError, match=says) as caught:
         read(path)
     assert caught.value.path == str(beside)
-    assert f"does not fit {path}" in str(caught.value)
+    assert f"does not match {path}" in str(caught.value)
     assert "tfr index" in str(caught.value)
 
 
@@ -87,7 +87,7 @@ def test_an_index_that_does_not_fit_names_both_files(
 def test_an_index_older_than_its_file_is_refused(path: Path) -> None:
     stamp = path.stat().st_mtime
     os.utime(path.with_name("a.tfrecord.index"), (stamp - 60, stamp - 60))
-    with pytest.raises(tfr.CorruptRecordError, match="it is 60 s older, so the file may have been written anew"):
+    with pytest.raises(tfr.CorruptRecordError, match="it is 60 s older, so the file may have been rewritten"):
         read(path)
     os.utime(path.with_name("a.tfrecord.index"), (stamp, stamp))
     assert len(read(path)) == 3

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from records import framed
 from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.index import Index
+from tfrecord_io.index import RecordIndex
 from tfrecord_io.tools.index_files import write_indexes
 
 sizes = st.lists(st.integers(16, 2**31 + 15), max_size=50)
@@ -47,8 +47,8 @@ def vahidk_reads(path: Path) -> list[int]:
 
 @given(sizes)
 def test_text_comes_back(records: list[int]) -> None:
-    index = Index.of_sizes(records)
-    again = Index.parse(index.to_text(), "a.index")
+    index = RecordIndex.of_sizes(records)
+    again = RecordIndex.parse(index.to_text(), "a.index")
     np.testing.assert_array_equal(again.bounds, index.bounds)
     assert again.sizes.tolist() == records
     assert len(again) == len(records)
@@ -58,7 +58,7 @@ def test_text_comes_back(records: list[int]) -> None:
 
 @given(st.lists(st.binary(max_size=50), max_size=20))
 def test_text_is_that_of_dali(payloads: list[bytes]) -> None:
-    assert Index.of_sizes([len(payload) + 16 for payload in payloads]).to_text().decode() == dali_creates(
+    assert RecordIndex.of_sizes([len(payload) + 16 for payload in payloads]).to_text().decode() == dali_creates(
         framed(*payloads)
     )
 
@@ -72,7 +72,7 @@ def test_the_tfrecord_package_reads_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [b"0 20\n20 16", b"0 20\r\n20 16\r\n", b"00 020\n20 16\n"])
 def test_other_ways_to_write_it_are_read(text: bytes) -> None:
-    assert Index.parse(text, "a.index").sizes.tolist() == [20, 16]
+    assert RecordIndex.parse(text, "a.index").sizes.tolist() == [20, 16]
 
 
 @pytest.mark.fault(56)
@@ -93,22 +93,22 @@ def test_other_ways_to_write_it_are_read(text: bytes) -> None:
         (b"\xff\xfe\x00\n", "line 1"),
         (b"0 99999999999999999999\n", "over 2"),
         (b"0 20\n20 15\n", "line 2 of the index: a record has at least 16 bytes"),
-        (b"20 20\n", "line 1 of the index: the record should begin at byte 0"),
-        (b"0 20\n21 20\n", "line 2 of the index: the record should begin at byte 20"),
+        (b"20 20\n", "line 1 of the index: expected the record at byte 0"),
+        (b"0 20\n21 20\n", "line 2 of the index: expected the record at byte 20"),
         (b"0 20\n19 20\n", "line 2"),
     ],
     ids=str,
 )
 def test_what_is_no_index_is_refused_with_its_line(text: bytes, says: str) -> None:
     with pytest.raises(CorruptRecordError, match=says) as caught:
-        Index.parse(text, "a.index")
+        RecordIndex.parse(text, "a.index")
     assert caught.value.path == "a.index"
 
 
 @given(st.binary(max_size=60) | st.text("0123456789 \n\r", max_size=60).map(str.encode))
 def test_any_text_is_an_index_or_an_error(text: bytes) -> None:
     try:
-        index = Index.parse(text, "a.index")
+        index = RecordIndex.parse(text, "a.index")
     except tfr.CorruptRecordError:
         return
     assert (index.sizes >= 16).all()

@@ -240,7 +240,7 @@ def test_an_index_that_does_not_fit_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": range(10)}, path, write_index=True)
     tfr.write_tfrecord({"x": range(11)}, path)
-    with pytest.raises(tfr.CorruptRecordError, match=r"a\.tfrecord\.index: the index does not fit"):
+    with pytest.raises(tfr.CorruptRecordError, match=r"a\.tfrecord\.index: the index does not match"):
         tfr.open_random(path)
 
 
@@ -317,7 +317,7 @@ def test_a_file_that_changed_is_an_error(tmp_path: Path, monkeypatch: pytest.Mon
             file.truncate(100)
         with pytest.raises(OSError, match="it was truncated since it was opened"):
             records[5]
-    with pytest.raises(tfr.CorruptRecordError, match="open it anew"):
+    with pytest.raises(tfr.CorruptRecordError, match="open it again"):
         pickle.loads(pickled)
 
 

@@ -108,7 +108,7 @@ def test_index_that_does_not_fit_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     write_tfrecord({"x": range(10)}, path, write_index=True)
     write_tfrecord({"x": range(11)}, path)
-    with pytest.raises(CorruptRecordError, match=r"a\.tfrecord\.index: the index does not fit .*a\.tfrecord"):
+    with pytest.raises(CorruptRecordError, match=r"a\.tfrecord\.index: the index does not match .*a\.tfrecord"):
         count_records(path)
     assert count_records(path, check_crc=True) == 11
 

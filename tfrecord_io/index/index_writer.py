@@ -1,4 +1,4 @@
-"""An index written along with its file."""
+"""Write the index of a file while the file is written."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.index.record_index import SUFFIX, Index
+from tfrecord_io.index.record_index import SUFFIX, RecordIndex
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.write.atomic import open_output
 
 
 class IndexWriter:
-    """Collects the sizes of the records that are written to a file, and writes its index beside it.
+    """Collects the sizes of the records written to a file, and writes its index to a sidecar file.
 
     Parameters
     ----------
@@ -29,34 +29,34 @@ class IndexWriter:
     Raises
     ------
     ValueError
-        The file is compressed, or a file object: its index would be of no use, or has no place.
+        The file is compressed, or a file object: it can have no index.
     """
 
     def __init__(self, path: Any, compression: str | None = None, storage: StorageOptions = DEFAULT_STORAGE) -> None:
-        refuse_compressed(compression)
+        check_uncompressed(compression)
         if not isinstance(path, str | os.PathLike):
-            raise ValueError("write_index: a file object has no place beside it; write to a path")
+            raise ValueError("write_index: a file object can have no index file; write to a path")
         self.path = os.fspath(path) + SUFFIX
         self._storage = storage
         self._engine = get_engine()
         self._sizes: list[Array] = []
 
     def add(self, framed: Any) -> None:
-        """Take note of whole records, framed as they go to the file."""
+        """Add whole frames as they are written to the file."""
         frames, fault = self._engine.scan(framed, check_crc=False)
         assert fault is None, "only whole frames are written"
         self._sizes.append(frames.lengths + FRAME_BYTES)
 
     def commit(self) -> None:
-        """Write the index; its file has been published, so that it is the younger one."""
-        index = Index.of_sizes(np.concatenate([np.empty(0, np.int64), *self._sizes]))
+        """Write the index, after its file was published, so that it is not older than the file."""
+        index = RecordIndex.of_sizes(np.concatenate([np.empty(0, np.int64), *self._sizes]))
         with open_output(self.path, self._storage) as output:
             output.write(index.to_text())
 
 
-def refuse_compressed(compression: str | None) -> None:
-    """Raise ValueError where files are compressed: their indexes would be of no use."""
+def check_uncompressed(compression: str | None) -> None:
+    """Raise ValueError for a compressed file, whose records have no offsets to seek to."""
     if compression is not None:
         raise ValueError(
-            f"write_index: places in a compressed file ({compression}) lead nowhere; write it plain, compression=None"
+            f"write_index: a compressed file ({compression}) cannot be indexed; write it plain, compression=None"
         )

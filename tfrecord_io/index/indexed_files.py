@@ -1,4 +1,4 @@
-"""Several files as one sequence of records, read at any place."""
+"""Several files as one sequence of records with random access."""
 
 from __future__ import annotations
 
@@ -13,61 +13,60 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.index.header_scan import scan_index
 from tfrecord_io.index.lookup import find_indexes, read_index
-from tfrecord_io.index.record_index import Index
+from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access import RandomAccessFile, open_plain, open_random_access
 from tfrecord_io.storage.read.source import Source
 
-_MOST_OPEN = 128  # files that are kept open; of more, each is opened when it is read
-_AT_A_TIME = 16  # files that are asked at a time
+_MOST_OPEN = 128  # files kept open; if there are more, each is opened when it is read
+_THREADS = 16
 
 
 class IndexedFiles:
-    """Plain files whose records are numbered through, from 0 on.
+    """Plain files whose records are numbered consecutively, from 0 on.
 
-    Threads may share it, and a fork may go on with it. It pickles, and opens the files anew where it is unpickled.
+    Threads and forked processes may share it. It can be pickled; unpickling opens the files again.
 
     Parameters
     ----------
     sources : list of Source
     max_record_bytes : int
-        Where headers are looked at: a longer record is an error.
+        A longer record is an error where an index is computed.
 
     Attributes
     ----------
-    indexes : list of Index
-        Of each file: what stands beside it, or what its headers say.
+    indexes : list of RecordIndex
+        Of each file: read from its index file, or computed from its headers.
     """
 
     def __init__(self, sources: list[Source], max_record_bytes: int = MAX_RECORD_BYTES) -> None:
         self.sources = sources
-        self._held: dict[int, RandomAccessFile] = {}
+        self._open_files: dict[int, RandomAccessFile] = {}
         try:
-            besides = find_indexes(sources)
-            with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            index_sources = find_indexes(sources)
+            with ThreadPoolExecutor(_THREADS) as pool:
                 self.indexes = list(
-                    pool.map(self._index_of, range(len(sources)), besides, [max_record_bytes] * len(sources))
+                    pool.map(self._load_index, range(len(sources)), index_sources, [max_record_bytes] * len(sources))
                 )
         except BaseException:
             self.close()
             raise
         self._number()
 
-    def _index_of(self, file: int, beside: Source | None, max_record_bytes: int) -> Index:
+    def _load_index(self, file: int, index_source: Source | None, max_record_bytes: int) -> RecordIndex:
         source = self.sources[file]
-        ranges = self._held[file] = open_plain(source, "random access")
-        if beside is None:
-            index = scan_index(source.path, ranges, max_record_bytes)
+        opened = self._open_files[file] = open_plain(source, "random access")
+        if index_source is None:
+            index = scan_index(source.path, opened, max_record_bytes)
         else:
-            index = read_index(beside, source, ranges)
+            index = read_index(index_source, source, opened)
         if not self._keeps_open:
-            self._held.pop(file).close()
+            self._open_files.pop(file).close()
         return index
 
     def _number(self) -> None:
-        self.first = np.cumsum(
-            [0, *map(len, self.indexes)], dtype=np.int64
-        )  # number of each file's first record, and how many there are
+        # number of each file's first record, and the number of all records
+        self.first = np.cumsum([0, *map(len, self.indexes)], dtype=np.int64)
 
     @property
     def _keeps_open(self) -> bool:
@@ -76,26 +75,26 @@ class IndexedFiles:
     def __len__(self) -> int:
         return int(self.first[-1])
 
-    def places(self, numbers: Array) -> tuple[Array, Array]:
-        """The file of each record, and its number there."""
+    def locate(self, numbers: Array) -> tuple[Array, Array]:
+        """The file of each record, and its record index in the file."""
         files = self.first.searchsorted(numbers, side="right") - 1
         return files, numbers - self.first[files]
 
     def offset(self, file: int, record: int) -> int:
-        """The first byte of a record."""
+        """The offset of a record in its file."""
         return int(self.indexes[file].bounds[record])
 
     def chunks(self, numbers: Array, most_bytes: int) -> Iterator[Array]:
-        """The numbers in runs of records that have so many bytes together at most, or are one."""
+        """Split record numbers into parts whose records have at most `most_bytes`; a larger record is its own part."""
         if len(numbers) <= 1:
             yield from [numbers] * len(numbers)
             return
         sizes = np.empty(len(numbers) + 1, np.int64)
         sizes[0] = 0
-        files, records = self.places(numbers)
+        files, records = self.locate(numbers)
         for file in np.unique(files).tolist():
-            at, bounds = np.flatnonzero(files == file), self.indexes[file].bounds
-            sizes[at + 1] = bounds[records[at] + 1] - bounds[records[at]]
+            rows, bounds = np.flatnonzero(files == file), self.indexes[file].bounds
+            sizes[rows + 1] = bounds[records[rows] + 1] - bounds[records[rows]]
         ends = sizes.cumsum()
         begin = 0
         while begin < len(numbers):
@@ -104,66 +103,65 @@ class IndexedFiles:
             begin = end
 
     def frames(self, numbers: Array) -> list[Bytes]:
-        """The frames of records as they stand in the files, in the order asked.
+        """The frames of records, unchecked, in the order of `numbers`.
 
         Raises
         ------
         CorruptRecordError
-            A file is not what it was.
+            A file was changed.
         OSError
             A file cannot be read.
         """
-        files, records = self.places(numbers)
+        files, records = self.locate(numbers)
         if len(numbers) == 1:
             file, record = int(files[0]), int(records[0])
-            with self._ranges(file) as ranges:
-                return [ranges.read(self.offset(file, record), self.offset(file, record + 1))]
-        found: list[Any] = [None] * len(numbers)
+            with self._opened(file) as opened:
+                return [opened.read(self.offset(file, record), self.offset(file, record + 1))]
+        frames: list[Any] = [None] * len(numbers)
 
         def read(file: int) -> None:
-            asked = np.flatnonzero(files == file)
-            different, nth = np.unique(records[asked], return_inverse=True)
+            rows = np.flatnonzero(files == file)
+            distinct, nth = np.unique(records[rows], return_inverse=True)
             bounds = self.indexes[file].bounds
-            with self._ranges(file) as ranges:
-                parts = ranges.read_all(bounds[different].tolist(), bounds[different + 1].tolist())
-            for at, part in zip(asked.tolist(), nth.tolist(), strict=True):
-                found[at] = parts[part]
+            with self._opened(file) as opened:
+                parts = opened.read_all(bounds[distinct].tolist(), bounds[distinct + 1].tolist())
+            for row, part in zip(rows.tolist(), nth.tolist(), strict=True):
+                frames[row] = parts[part]
 
-        asked_files = np.unique(files).tolist()
-        if len(asked_files) > 1 and any(self.sources[file].remote is not None for file in asked_files):
-            with ThreadPoolExecutor(min(_AT_A_TIME, len(asked_files))) as pool:
-                list(pool.map(read, asked_files))
+        needed = np.unique(files).tolist()
+        if len(needed) > 1 and any(self.sources[file].remote is not None for file in needed):
+            with ThreadPoolExecutor(min(_THREADS, len(needed))) as pool:
+                list(pool.map(read, needed))
         else:
-            for file in asked_files:
+            for file in needed:
                 read(file)
-        return found
+        return frames
 
-    def _ranges(self, file: int) -> AbstractContextManager[RandomAccessFile]:
-        held = self._held.get(file)
-        return self._open(file) if held is None else nullcontext(held)
+    def _opened(self, file: int) -> AbstractContextManager[RandomAccessFile]:
+        opened = self._open_files.get(file)
+        return self._open(file) if opened is None else nullcontext(opened)
 
     def _open(self, file: int) -> RandomAccessFile:
-        ranges, size = open_random_access(self.sources[file]), self.indexes[file].end
-        if ranges.size == size:
-            return ranges
-        ranges.close()
-        reason = f"the file has {ranges.size} bytes, and had {size} when its records were numbered"
-        raise CorruptRecordError(
-            reason, path=self.sources[file].path, expected=size, got=ranges.size, advice="open it anew"
-        )
+        opened, size = open_random_access(self.sources[file]), self.indexes[file].end
+        if opened.size == size:
+            return opened
+        opened.close()
+        path, got = self.sources[file].path, opened.size
+        reason = f"the file has {got} bytes, but had {size} when its index was read"
+        raise CorruptRecordError(reason, path=path, expected=size, got=got, advice="open it again")
 
     def close(self) -> None:
         """Close the files."""
-        while self._held:
-            self._held.popitem()[1].close()
+        while self._open_files:
+            self._open_files.popitem()[1].close()
 
-    def __getstate__(self) -> tuple[list[Source], list[Index]]:
+    def __getstate__(self) -> tuple[list[Source], list[RecordIndex]]:
         return self.sources, self.indexes
 
-    def __setstate__(self, state: tuple[list[Source], list[Index]]) -> None:
+    def __setstate__(self, state: tuple[list[Source], list[RecordIndex]]) -> None:
         self.sources, self.indexes = state
-        self._held = {}
+        self._open_files = {}
         self._number()
         if self._keeps_open:
             for file in range(len(self.sources)):
-                self._held[file] = self._open(file)
+                self._open_files[file] = self._open(file)

@@ -1,4 +1,4 @@
-"""Indexes that stand beside files: found, read, and held against the file before they are believed."""
+"""Find and read the index files of data files; an index is used only after a check that it matches its file."""
 
 from __future__ import annotations
 
@@ -8,70 +8,59 @@ from typing import Any
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
-from tfrecord_io.index.record_index import SUFFIXES, Index
+from tfrecord_io.index.record_index import REWRITE, SUFFIXES, RecordIndex
 from tfrecord_io.storage.paths.sidecars import find_sidecars, modified
 from tfrecord_io.storage.read.random_access import RandomAccessFile, open_random_access
 from tfrecord_io.storage.read.source import Source
 
-_WRITE_ANEW = "write it anew (tfr index), or delete it"
+_ADVICE = f"{REWRITE}, or delete it"
 
 
 def find_indexes(sources: Sequence[Source]) -> list[Source | None]:
-    """The index beside each file, None where there is none."""
+    """The index file of each data file; None if there is none."""
     return find_sidecars(sources, SUFFIXES)
 
 
-def read_index(beside: Source, source: Source, ranges: RandomAccessFile) -> Index:
-    """The index in the file `beside`, which fits `source`.
+def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> RecordIndex:
+    """Read an index file that matches its data file.
 
-    It fits if its text is sound, it ends where the file ends, the headers of the first and the last record stand where it
-    says, and it is no older than the file.
+    It matches if its text is valid, it ends where the data file ends, the first and the last record have a header of
+    the right size at their offset, and it is not older than the data file.
 
     Parameters
     ----------
-    beside, source : Source
-    ranges : Ranges
+    index_source, source : Source
+        The index file and the data file.
+    file : RandomAccessFile
         Of `source`.
 
     Raises
     ------
     CorruptRecordError
-        It does not; the message names both.
+        It does not match; the message names both files.
     """
-    with open_random_access(beside) as opened:
-        index = Index.parse(opened.read(0, opened.size).tobytes(), beside.path)
-    written, changed = modified(beside), modified(source)
+
+    def mismatch(reason: str, expected: Any = None, got: Any = None, advice: str = _ADVICE) -> CorruptRecordError:
+        text = f"the index does not match {printable(source.path)}: {reason}"
+        return CorruptRecordError(text, path=index_source.path, expected=expected, got=got, advice=advice)
+
+    with open_random_access(index_source) as opened:
+        index = RecordIndex.parse(opened.read(0, opened.size).tobytes(), index_source.path)
+    written, changed = modified(index_source), modified(source)
     if written is not None and changed is not None and written < changed:
-        older = f"it is {changed - written:.3g} s older, so the file may have been written anew"
-        raise _misfit(beside, source, older, advice=f"{_WRITE_ANEW}; if both were only copied, touch it")
-    if index.end != ranges.size:
-        raise _misfit(
-            beside,
-            source,
-            f"its last record ends at byte {index.end}, the file has {ranges.size}",
-            index.end,
-            ranges.size,
-        )
+        reason = f"it is {changed - written:.3g} s older, so the file may have been rewritten"
+        raise mismatch(reason, advice=f"{_ADVICE}; if both were only copied, touch it")
+    if index.end != file.size:
+        reason = f"its last record ends at byte {index.end}, the file has {file.size}"
+        raise mismatch(reason, index.end, file.size)
     for record in sorted({0, len(index) - 1}) if len(index) else ():
-        _check_header(index, record, beside, source, ranges)
+        offset, end = int(index.bounds[record]), int(index.bounds[record + 1])
+        header = file.read(offset, offset + HEADER_BYTES)
+        _, fault = get_engine().scan(header, check_crc=False, final=False)
+        if fault is not None:
+            raise mismatch(f"there is no record header at byte {offset}, the offset of record {record}")
+        size = frame_size(header)
+        if size != end - offset:
+            reason = f"record {record} at byte {offset} has {size} bytes, not {end - offset}"
+            raise mismatch(reason, end - offset, size)
     return index
-
-
-def _check_header(index: Index, record: int, beside: Source, source: Source, ranges: RandomAccessFile) -> None:
-    offset, end = int(index.bounds[record]), int(index.bounds[record + 1])
-    header = ranges.read(offset, offset + HEADER_BYTES)
-    _, fault = get_engine().scan(header, check_crc=False, final=False)
-    if fault is not None:
-        raise _misfit(beside, source, f"no record's header stands at byte {offset}, where it has record {record}")
-    size = frame_size(header)
-    if size != end - offset:
-        raise _misfit(
-            beside, source, f"record {record} at byte {offset} has {size} bytes, not {end - offset}", end - offset, size
-        )
-
-
-def _misfit(
-    beside: Source, source: Source, reason: str, expected: Any = None, got: Any = None, advice: str = _WRITE_ANEW
-) -> CorruptRecordError:
-    text = f"the index does not fit {printable(source.path)}: {reason}"
-    return CorruptRecordError(text, path=beside.path, expected=expected, got=got, advice=advice)

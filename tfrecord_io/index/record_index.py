@@ -1,4 +1,4 @@
-"""Places of a file's records, and the text that says them."""
+"""The offsets of a file's records, and the text format of index files."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.storage.write.sharded_dataset import INDEX_SUFFIX
 
 SUFFIX = INDEX_SUFFIX
-SUFFIXES = (SUFFIX, ".idx")  # where an index is looked for
+SUFFIXES = (SUFFIX, ".idx")  # of the index files that are looked up
+REWRITE = "rewrite it (tfr index)"
 
 _LINE = re.compile(rb"[0-9]+ [0-9]+\r?")
-_OTHER = bytes(set(range(256)) - set(b"0123456789 \r\n"))
-_FORM = "'<offset> <size>', two whole numbers"
+_OTHER_BYTES = bytes(set(range(256)) - set(b"0123456789 \r\n"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Index:
-    """Where the records of a file stand, one behind the other from its first byte on.
+class RecordIndex:
+    """The offsets of the records of a file, which follow each other from its first byte on.
 
     Attributes
     ----------
     bounds : numpy int64 array
-        The first byte of each record's frame, and at last the end of the file.
+        Offset of each record's frame, and the end of the file.
 
     Examples
     --------
-    >>> Index.of_sizes([20, 16]).to_text()
+    >>> RecordIndex.of_sizes([20, 16]).to_text()
     b'0 20\\n20 16\\n'
     """
 
@@ -42,7 +42,7 @@ class Index:
 
     @classmethod
     def of_sizes(cls, sizes: Any) -> Self:
-        """The index of frames of these sizes in bytes: 16 more than their payloads."""
+        """The index of frames of these sizes in bytes, each 16 more than the payload."""
         bounds = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=bounds[1:], dtype=np.int64)
         return cls(bounds)
@@ -64,7 +64,7 @@ class Index:
         return int(self.bounds[-1])
 
     def to_text(self) -> bytes:
-        """The content of the file beside."""
+        """The content of an index file."""
         from pyarrow import csv
 
         out = io.BytesIO()
@@ -74,33 +74,33 @@ class Index:
 
     @classmethod
     def parse(cls, text: bytes, path: str) -> Self:
-        """The index that a text says.
+        """Parse the content of an index file.
 
         Raises
         ------
         CorruptRecordError
-            A line is no pair of numbers, or the records do not stand one behind the other from byte 0 on. `path` is named.
+            A line is not a pair of numbers, or the records do not follow each other from byte 0 on.
         """
         if not text:
             return cls.of_sizes([])
         offsets, sizes = _numbers(text, path)
         index = cls.of_sizes(sizes)
-        wrong = np.flatnonzero((sizes < FRAME_BYTES) | (index.offsets != offsets))
-        if len(wrong):
-            line = int(wrong[0])
+        invalid = np.flatnonzero((sizes < FRAME_BYTES) | (index.offsets != offsets))
+        if len(invalid):
+            line = int(invalid[0])
             size, offset, expected = int(sizes[line]), int(offsets[line]), int(index.offsets[line])
             if size < FRAME_BYTES:
                 raise _bad_line(path, line, f"a record has at least {FRAME_BYTES} bytes", got=size)
-            reason = f"the record should begin at byte {expected}, where the one before ends, not at {offset}"
+            reason = f"expected the record at byte {expected}, where the last one ends, got {offset}"
             raise _bad_line(path, line, reason, expected=expected, got=offset)
         return index
 
 
 def _numbers(text: bytes, path: str) -> tuple[Array, Array]:
-    """The two columns of numbers."""
+    """The columns of offsets and sizes."""
     from pyarrow import csv
 
-    if len(text.translate(None, _OTHER)) == len(text):
+    if len(text.translate(None, _OTHER_BYTES)) == len(text):
         try:
             table = csv.read_csv(
                 pa.BufferReader(text),
@@ -109,17 +109,15 @@ def _numbers(text: bytes, path: str) -> tuple[Array, Array]:
                 csv.ConvertOptions(column_types={"offset": pa.int64(), "size": pa.int64()}, null_values=[]),
             )
         except pa.ArrowInvalid:
-            pass  # it names a line in a way of its own
+            pass  # the line is found below
         else:
             return table["offset"].to_numpy(), table["size"].to_numpy()
     lines = text.removesuffix(b"\n").split(b"\n")
-    bad = next((at for at, line in enumerate(lines) if not _LINE.fullmatch(line)), None)
-    if bad is None:
+    invalid = next((number for number, line in enumerate(lines) if not _LINE.fullmatch(line)), None)
+    if invalid is None:
         raise CorruptRecordError("the index has numbers over 2**63 - 1", path=path)
-    raise _bad_line(path, bad, f"expected {_FORM}")
+    raise _bad_line(path, invalid, "expected '<offset> <size>', two integers")
 
 
 def _bad_line(path: str, line: int, reason: str, **facts: Any) -> CorruptRecordError:
-    return CorruptRecordError(
-        f"line {line + 1} of the index: {reason}", path=path, advice="write it anew: tfr index", **facts
-    )
+    return CorruptRecordError(f"line {line + 1} of the index: {reason}", path=path, advice=REWRITE, **facts)

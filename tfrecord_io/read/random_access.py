@@ -91,7 +91,7 @@ class RandomAccess:
         )
         nonempty = [file for file, index in enumerate(self._files.indexes) if len(index)]
         for numbers in self._files.chunks(self._files.first[nonempty], _CHUNK_BYTES):
-            files = self._files.places(numbers)[0].tolist()
+            files = self._files.locate(numbers)[0].tolist()
             for file, data in zip(files, self._files.frames(numbers), strict=True):
                 decoder = glance.decoder(partial(self._meet_embedded, [(file, 0)], 0))
                 decoder.feed(data)  # damage is told to who reads the record
@@ -115,7 +115,7 @@ class RandomAccess:
     def _decode(self, numbers: Array) -> Iterator[pa.RecordBatch]:
         parts = self._files.frames(numbers)
         data = parts[0] if len(parts) == 1 else np.concatenate(parts)
-        files, records = self._files.places(numbers)
+        files, records = self._files.locate(numbers)
         places = list(zip(files.tolist(), records.tolist(), strict=True))
         done = at = 0
         while done < len(places):

@@ -17,7 +17,7 @@ import numpy as np
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Engine
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
-from tfrecord_io.index.header_scan import Hops
+from tfrecord_io.index.header_scan import HeaderScanner
 from tfrecord_io.storage.read.random_access import RandomAccessFile
 
 _WINDOW_BYTES = 64 << 10  # to look for a header in; more with each that has none
@@ -101,16 +101,16 @@ class _Search:
                 return False
             at += size
             places.append(np.array([at]))
-        hops = Hops(self._ranges, self._engine, at, self.known, self._most, check_crc=True)
-        for sizes in hops.sizes():
+        scanner = HeaderScanner(self._ranges, self._engine, at, self.known, self._most, check_crc=True)
+        for sizes in scanner.sizes():
             if len(sizes):
                 places.append(places[-1][-1] + np.cumsum(sizes))
-            if hops.at - begin > self._most + FRAME_BYTES:
+            if scanner.offset - begin > self._most + FRAME_BYTES:
                 return True
             if self._wrong.any(places[-1]):
                 return False
         ends = np.concatenate(places)
-        return hops.fault is None and (len(ends) < 2 or self._sound_size(int(ends[-2])) is not None)
+        return scanner.fault is None and (len(ends) < 2 or self._sound_size(int(ends[-2])) is not None)
 
     def _sound_size(self, at: int) -> int | None:
         """Bytes of the record at `at`, if it is whole, sound, and ends at the known boundary or before."""

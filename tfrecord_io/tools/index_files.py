@@ -10,7 +10,7 @@ import numpy as np
 
 from tfrecord_io.display import error_dict
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
-from tfrecord_io.index import SUFFIX, Index, find_indexes, read_index, scan_index
+from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
 from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access import RandomAccessFile, open_plain
@@ -122,12 +122,12 @@ def check_indexes(
             try:
                 index, error = _check(source, file, ranges, max_record_bytes), None
             except TFRecordError as raised:
-                index, error = Index.of_sizes([]), raised
+                index, error = RecordIndex.of_sizes([]), raised
             checked.append(FileIndex(source.path, None if file is None else file.path, len(index), ranges.size, error))
     return checked
 
 
-def _check(source: Source, file: Source | None, ranges: RandomAccessFile, max_record_bytes: int) -> Index:
+def _check(source: Source, file: Source | None, ranges: RandomAccessFile, max_record_bytes: int) -> RecordIndex:
     """Read the index from `file`, and raise if it differs from the headers."""
     if file is None:
         raise CorruptRecordError("the file has no index", path=source.path, advice="write one with tfr index")
@@ -137,7 +137,7 @@ def _check(source: Source, file: Source | None, ranges: RandomAccessFile, max_re
         common = min(len(index), len(actual)) + 1
         record = int(np.argmax(np.append(index.bounds[:common] != actual.bounds[:common], True))) - 1
         raise CorruptRecordError(
-            f"the index does not fit {source.path}: record {record} ends at byte {index.bounds[record + 1]} in the "
+            f"the index does not match {source.path}: record {record} ends at byte {index.bounds[record + 1]} in the "
             f"index, at byte {actual.bounds[record + 1]} in the file",
             path=file.path,
             expected=len(actual),

@@ -10,7 +10,7 @@ from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
-from tfrecord_io.index.index_writer import refuse_compressed
+from tfrecord_io.index.index_writer import check_uncompressed
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.paths.resolve_output import Output
@@ -48,7 +48,7 @@ class ShardedSink:
             "storage": storage,
         }
         if write_index:
-            refuse_compressed(output.compression)
+            check_uncompressed(output.compression)
         self._dataset = open_sharded_dataset_writer(output, storage, overwrite=overwrite)
 
     def _default_assigner(self) -> ShardAssigner:

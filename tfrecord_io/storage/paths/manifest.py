@@ -1,7 +1,7 @@
 """The format of manifests: the files of a sharded dataset with their records, sizes and checksums.
 
-A manifest is a JSON object in the directory of the files: ``_MANIFEST.json`` for the dataset ``part``, which is the default
-name in a directory, and ``_MANIFEST-train.json`` for ``train``, so that each dataset of a directory has one::
+A manifest is a JSON object in the directory of the files: ``_MANIFEST.json`` for the dataset ``part``, the default name in a
+directory, and ``_MANIFEST-train.json`` for ``train``, so that each dataset of a directory has one::
 
     {"format": "tfrecord_io manifest", "version": 1, "id": 16 hex digits, different for each writing,
      "dataset": "train", "complete": true, "compression": null or a codec's name,
@@ -9,9 +9,9 @@ name in a directory, and ``_MANIFEST-train.json`` for ``train``, so that each da
      "files": [{"path": "train-00000-of-00008", "records": 125, "bytes": 81920,
                 "crc32c": 8 hex digits, of the file's bytes}, …]}
 
-While a local dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists files
-of the old dataset. ``"complete": false`` means that files are being replaced one by one, as in a bucket. A manifest may be
-hostile: it is plain JSON of limited size, and each name must be that of a shard of this dataset, so none leaves the directory.
+While a local dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists
+files of the old dataset. ``"complete": false`` means that files are being replaced one by one, as in a bucket. A manifest may
+be hostile: it is plain JSON of limited size, and each name must be that of a shard of this dataset, in this directory.
 """
 
 from __future__ import annotations
