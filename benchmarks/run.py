@@ -45,7 +45,7 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write to FILE, between its markers")
     for name, what in SPECIAL.items():
         parser.add_argument(
-            f"--{name}", dest="special", action="store_const", const=name, help=f"measure {what} instead"
+            f"--{name}", dest="special", action="store_const", const=name, help=f"instead, measure {what}"
         )
     options = parser.parse_args(argv)
     if options.gzip:

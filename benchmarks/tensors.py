@@ -1,9 +1,9 @@
 """Tensors as raw bytes, to and from NumPy, in comparison with the floor and tf.data.
 
 ``make bench BENCH_ARGS=--tensors``. A record has the bytes of one tensor, with its shape and dtype; TensorFlow writes
-the files. tfrecord_io takes dtype and shape from the records; tf.data is given both, and returns a list of batches with its
-best setting. Contenders alternate as in `benchmarks.contest`, and the best time counts. The exit code is 1 if reading
-takes more than 1.5 times as long as the floor.
+the files. tfrecord_io takes dtype and shape from the records; tf.data is given both, and returns a list of batches
+with its best setting. Contenders alternate as in `benchmarks.contest`, and the best time counts. The exit code is 1 if
+reading takes more than 1.5 times as long as the floor.
 """
 
 from __future__ import annotations

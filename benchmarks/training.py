@@ -1,9 +1,9 @@
 """Shuffled batches for training, in comparison with tf.data: ``make bench BENCH_ARGS=--training``.
 
 The records are those of Fashion-MNIST as tutorials write them: ``image``, 28 × 28 × 1 float32, and ``label``, 10
-float64, both as raw bytes. All contenders shuffle through a buffer of 500, return batches of 16 as NumPy arrays and check every
-CRC; tf.data with the best of four settings. They run in alternating processes, as in `benchmarks.contest`, and the best
-time counts. The exit code is 1 if tf.data takes less than five times as long.
+float64, both as raw bytes. All contenders shuffle through a buffer of 500, return batches of 16 as NumPy arrays and
+check every CRC; tf.data with the best of four settings. They run in alternating processes, as in `benchmarks.contest`,
+and the best time counts. The exit code is 1 if tf.data takes less than five times as long.
 """
 
 from __future__ import annotations
