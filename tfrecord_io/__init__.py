@@ -84,56 +84,41 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where each name lives; a module is imported when one of its names is first used.
+# The module of each public name; a module is imported when one of its names is first used.
 _HOMES = {
-    "adapters.pandas": ("register_pandas",),
-    "api": ("infer_schema", "open_reader", "open_writer", "read_table", "read_tfrecord", "write_tfrecord"),
-    "training.iterator": ("ArrayIterator", "iter_arrays"),
-    "arrays.read_arrays": ("read_arrays",),
-    "engine.reference.messages": (
-        "BytesList",
-        "Example",
-        "Feature",
-        "FeatureList",
-        "FeatureLists",
-        "Features",
-        "FloatList",
-        "Int64List",
-        "SequenceExample",
-    ),
-    "tf_compat.example": ("bytes_feature", "decode_example", "encode_example", "float_feature", "int64_feature"),
-    "read.record_reader": ("RecordReader",),
-    "tools.metadata": ("read_metadata",),
-    "file_formats.array_stream": ("ArrayStream",),
-    "file_formats.to_numpy_files": ("to_npy", "to_npz"),
-    "file_formats.from_numpy_files": ("from_idx", "from_npy", "from_npz"),
-    "tf_compat.parse_example": ("parse_example",),
-    "read.random_access": ("RandomAccess", "open_random"),
-    "read.reader": ("Reader",),
-    "schema.inferred_schema": ("InferredSchema",),
-    "schema.formats.tf_features": (
-        "FixedLenFeature",
-        "FixedLenSequenceFeature",
-        "RaggedFeature",
-        "SparseFeature",
-        "VarLenFeature",
-    ),
-    "schema.field": ("Field",),
-    "schema.schema": ("Schema",),
-    "schema.field_makers": ("bytes_", "image", "list_", "scalar", "sequence", "tensor", "text"),
-    "write.record_writer": ("RecordWriter",),
-    "tf_compat.composite": ("RaggedTensor", "SparseTensor"),
-    "format.tensor_proto": ("parse_tensor",),
-    "tf_compat.decode_raw": ("decode_raw",),
-    "format.tensor_proto_writer": ("serialize_tensor",),
-    "file_formats.convert": ("convert",),
-    "tools.count": ("count_records",),
-    "tools.describe": ("describe",),
-    "tools.verify": ("verify",),
-    "versions": ("show_versions",),
-    "write.writer": ("WriteReport", "Writer"),
+    "adapters.pandas": "register_pandas",
+    "api": "infer_schema open_reader open_writer read_table read_tfrecord write_tfrecord",
+    "training.iterator": "ArrayIterator iter_arrays",
+    "arrays.read_arrays": "read_arrays",
+    "engine.reference.messages": "BytesList Example Feature FeatureList FeatureLists Features FloatList "
+    "Int64List SequenceExample",
+    "tf_compat.example": "bytes_feature decode_example encode_example float_feature int64_feature",
+    "read.record_reader": "RecordReader",
+    "tools.metadata": "read_metadata",
+    "file_formats.array_stream": "ArrayStream",
+    "file_formats.to_numpy_files": "to_npy to_npz",
+    "file_formats.from_numpy_files": "from_idx from_npy from_npz",
+    "tf_compat.parse_example": "parse_example",
+    "read.random_access": "RandomAccess open_random",
+    "read.reader": "Reader",
+    "schema.inferred_schema": "InferredSchema",
+    "schema.formats.tf_features": "FixedLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature VarLenFeature",
+    "schema.field": "Field",
+    "schema.schema": "Schema",
+    "schema.field_makers": "bytes_ image list_ scalar sequence tensor text",
+    "write.record_writer": "RecordWriter",
+    "tf_compat.composite": "RaggedTensor SparseTensor",
+    "format.tensor_proto": "parse_tensor",
+    "tf_compat.decode_raw": "decode_raw",
+    "format.tensor_proto_writer": "serialize_tensor",
+    "file_formats.convert": "convert",
+    "tools.count": "count_records",
+    "tools.describe": "describe",
+    "tools.verify": "verify",
+    "versions": "show_versions",
+    "write.writer": "WriteReport Writer",
 }
-_MODULES = {name: module for module, names in _HOMES.items() for name in names}
+_MODULES = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "ArrayIterator",
@@ -221,9 +206,9 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{module}"), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -78,14 +78,7 @@ class _Options:
         if not isinstance(self.compression, str | None):
             raise TypeError(f"compression={self.compression!r}: expected a name or None")
         self._check_mapping("storage_options", "{'anon': True}")
-        self._check_integer("threads", 1, optional=True)
-
-    def _check_integer(self, name: str, least: int, most: int | None = None, *, optional: bool = False) -> None:
-        if not (optional and getattr(self, name) is None):
-            _check_integer(name, getattr(self, name), least, most)
-
-    def _check_choice(self, name: str, choices: Sequence[object]) -> None:
-        _check_choice(name, getattr(self, name), choices)
+        _check_integer("threads", self.threads, 1, optional=True)
 
     def _check_flags(self, *names: str, other: tuple[object, ...] = ()) -> None:
         """Convert flags to bool, also those of NumPy; other types are errors, such as text."""
@@ -107,7 +100,9 @@ class _Options:
                 raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
 
 
-def _check_integer(name: str, value: object, least: int, most: int | None = None) -> None:
+def _check_integer(name: str, value: object, least: int, most: int | None = None, *, optional: bool = False) -> None:
+    if optional and value is None:
+        return
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name}={value!r}: expected an integer")
     if value.__index__() < least:
@@ -155,9 +150,9 @@ class ReadOptions(_Options):
         self._check_implemented()
         self._check_shared()
         self._check_columns()
-        self._check_choice("record_type", (None, *RECORD_TYPES))
-        self._check_choice("on_new", ("raise", "ignore"))
-        self._check_choice("on_error", ("raise", "stop", "skip"))
+        _check_choice("record_type", self.record_type, (None, *RECORD_TYPES))
+        _check_choice("on_new", self.on_new, ("raise", "ignore"))
+        _check_choice("on_error", self.on_error, ("raise", "stop", "skip"))
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
         self._check_flags(
             "stable_types", "infer_text", "allow_missing_shards", "check_crc", "large_offsets", "progress"
@@ -165,12 +160,12 @@ class ReadOptions(_Options):
         if not isinstance(self.include_file_paths, str | None):
             raise TypeError(f"include_file_paths={self.include_file_paths!r}: expected the name of a column")
         if self.sample != "all":
-            self._check_integer("sample", 1)
-        self._check_integer("offset", 0, INT64_MAX)
-        self._check_integer("limit", 0, INT64_MAX, optional=True)
+            _check_integer("sample", self.sample, 1)
+        _check_integer("offset", self.offset, 0, INT64_MAX)
+        _check_integer("limit", self.limit, 0, INT64_MAX, optional=True)
         for name in ("max_features", "batch_size", "batch_bytes"):
-            self._check_integer(name, 1, INT64_MAX)
-        self._check_integer("max_record_bytes", 1, MAX_RECORD_BYTES)  # the limit of protobuf
+            _check_integer(name, getattr(self, name), 1, INT64_MAX)
+        _check_integer("max_record_bytes", self.max_record_bytes, 1, MAX_RECORD_BYTES)  # the limit of protobuf
 
     def _check_implemented(self) -> None:
         for name, value in [("filters", self.filters), ("on_error", self.on_error)]:
@@ -198,8 +193,8 @@ class RepresentationOptions(ReadOptions):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._check_choice("ragged", RAGGED)
-        self._check_choice("missing", MISSING)
+        _check_choice("ragged", self.ragged, RAGGED)
+        _check_choice("missing", self.missing, MISSING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,9 +225,9 @@ class IterOptions(RepresentationOptions):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_flags("drop_last")
-        self._check_integer("shuffle_buffer", 0)
-        self._check_integer("seed", 0, optional=True)
-        self._check_integer("epochs", 1, optional=True)
+        _check_integer("shuffle_buffer", self.shuffle_buffer, 0)
+        _check_integer("seed", self.seed, 0, optional=True)
+        _check_integer("epochs", self.epochs, 1, optional=True)
         if self.worker is not None:
             self._check_worker()
         if not isinstance(self.state, Mapping | None):
@@ -272,15 +267,15 @@ class WriteOptions(_Options):
 
     def __post_init__(self) -> None:
         self._check_shared()
-        self._check_choice("record_type", (None, *RECORD_TYPES))
-        self._check_choice("float64", FLOAT64)
-        self._check_choice("write_index", (False, True))
+        _check_choice("record_type", self.record_type, (None, *RECORD_TYPES))
+        _check_choice("float64", self.float64, FLOAT64)
+        _check_choice("write_index", self.write_index, (False, True))
         self._check_flags("nan_to_null", "embed_schema", "progress")
         self._check_flags("index", other=(None,))
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
         for name, encoding in (self.column_encoding or {}).items():
             _check_choice(f"column_encoding[{name!r}]", encoding, ENCODINGS)
-        self._check_integer("shards", 1, optional=True)
-        self._check_integer("max_shard_bytes", 1, optional=True)
+        _check_integer("shards", self.shards, 1, optional=True)
+        _check_integer("max_shard_bytes", self.max_shard_bytes, 1, optional=True)
         if self.overwrite not in (None, True, False):
             raise TypeError(f"overwrite={self.overwrite!r}: expected None, True or False")

@@ -17,6 +17,7 @@ from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.array_file import ArrayFile
 from tfrecord_io.file_formats.npy import open_npy
+from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.open_stream import open_file, open_source
 from tfrecord_io.storage.read.source import Source
 
@@ -27,24 +28,6 @@ _AS_NUMPY = "archives are read as NumPy writes them, stored or deflated"
 Opener = Callable[..., ArrayFile]
 
 
-class _Stream(io.RawIOBase):
-    """A decompressed stream as a raw file."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        return int(self._stream.readinto(memoryview(buffer)))
-
-    def close(self) -> None:
-        if not self.closed:
-            self._stream.close()
-        super().close()
-
-
 def open_array(source: Source, opener: Opener) -> ArrayFile:
     """Open an array file, which may be compressed, with the `opener` of its format."""
     stream = open_source(source)
@@ -53,7 +36,7 @@ def open_array(source: Source, opener: Opener) -> ArrayFile:
         file: Any = open_file(source)
         seekable = True
     else:
-        file, seekable = io.BufferedReader(_Stream(stream), _BUFFER), False
+        file, seekable = io.BufferedReader(RawFile(stream, None), _BUFFER), False
     try:
         array = opener(file, source.path, seekable=seekable)
         if seekable and source.size is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,15 +60,11 @@ class ColumnAccumulator:
     """
 
     def __init__(self, name: str, type: pa.DataType, metadata: Mapping[bytes, bytes] | None = None) -> None:
-        self.name = name
         self.field = pa.field(name, type, metadata=dict(metadata or {}))
         self.type = type
-        self.nulls = 0
-        self.nans = 0
-        self.minimum: Any = None
-        self.maximum: Any = None
-        self.total = 0.0
-        self.numbers = 0
+        self.nulls = self.nans = self.numbers = 0
+        self.total = 0.0  # of the numbers
+        self.values: tuple[Any, Any] | None = None  # minimum and maximum, as below
         self.lengths: tuple[int, int] | None = None
         self.shapes: tuple[tuple[int, ...], tuple[int, ...]] | None = None
         self.distinct: set[Any] | None = set()
@@ -110,15 +106,12 @@ class ColumnAccumulator:
 
     def _add_lengths(self, lengths: pa.Array) -> None:
         if len(lengths):
-            ends = pc.min_max(lengths).as_py()
-            low, high = self.lengths or (ends["min"], ends["max"])
-            self.lengths = min(low, ends["min"]), max(high, ends["max"])
+            self.lengths = _merged(self.lengths, pc.min_max(lengths).as_py().values())
 
     def _add_shapes(self, shapes: Array) -> None:
-        least, most = shapes.min(axis=0), shapes.max(axis=0)
         if self.shapes is not None:
-            least, most = np.minimum(self.shapes[0], least), np.maximum(self.shapes[1], most)
-        self.shapes = tuple(least.tolist()), tuple(most.tolist())
+            shapes = np.concatenate([shapes, self.shapes])
+        self.shapes = tuple(shapes.min(axis=0).tolist()), tuple(shapes.max(axis=0).tolist())
 
     def _add_numbers(self, values: pa.Array) -> None:
         if pa.types.is_float16(values.type):
@@ -129,45 +122,48 @@ class ColumnAccumulator:
             values = values.filter(pc.invert(nan))
         if not len(values):
             return
-        low, high = extremes(values)
-        self.minimum = low if self.minimum is None else min(self.minimum, low)
-        self.maximum = high if self.maximum is None else max(self.maximum, high)
+        self.values = _merged(self.values, extremes(values))
         if not pa.types.is_temporal(values.type):  # as float64: a sum of int64 may wrap around
             self.total += pc.sum(values.cast(pa.float64(), safe=False)).as_py()
             self.numbers += len(values)
 
     def _add_distinct(self, values: pa.Array) -> None:
-        if self.distinct is None:
-            return
-        blobs = is_text_or_bytes(values.type) and values.nbytes > DISTINCT_BYTES * len(values)
-        if blobs or not (is_text_or_bytes(values.type) or is_ordered(values.type)):
+        textual = is_text_or_bytes(values.type)
+        too_long = textual and values.nbytes > DISTINCT_BYTES * len(values)
+        if self.distinct is None or too_long or not (textual or is_ordered(values.type)):
             self.distinct = None
             return
-        fresh = pc.unique(values)
-        if len(fresh) > DISTINCT_LIMIT:
-            self.distinct = None
-            return
-        self.distinct.update("NaN" if isinstance(v, float) and math.isnan(v) else v for v in fresh.to_pylist())
-        if len(self.distinct) > DISTINCT_LIMIT:
+        unique = pc.unique(values)
+        if len(unique) <= DISTINCT_LIMIT:
+            self.distinct.update("NaN" if isinstance(v, float) and math.isnan(v) else v for v in unique.to_pylist())
+        if max(len(unique), len(self.distinct)) > DISTINCT_LIMIT:
             self.distinct = None
 
     def summary(self) -> ColumnSummary:
-        low, high = self.lengths or (None, None)
+        minimum, maximum = self.values or (None, None)
+        min_length, max_length = self.lengths or (None, None)
+        min_shape, max_shape = self.shapes or (None, None)
         return ColumnSummary(
-            name=self.name,
+            name=self.field.name,
             type=short_type_name(self.type, self.field.metadata),
             nulls=self.nulls,
-            minimum=self.minimum,
-            maximum=self.maximum,
+            minimum=minimum,
+            maximum=maximum,
             mean=self.total / self.numbers if self.numbers else None,
             nans=self.nans,
-            min_length=low,
-            max_length=high,
-            min_shape=None if self.shapes is None else self.shapes[0],
-            max_shape=None if self.shapes is None else self.shapes[1],
+            min_length=min_length,
+            max_length=max_length,
+            min_shape=min_shape,
+            max_shape=max_shape,
             distinct=len(self.distinct) if self.distinct else None,
             example=self.example,
         )
+
+
+def _merged(ends: tuple[Any, Any] | None, others: Iterable[Any]) -> tuple[Any, Any]:
+    """Minimum and maximum of two such pairs."""
+    low, high = others
+    return (low, high) if ends is None else (min(ends[0], low), max(ends[1], high))
 
 
 def _example(present: pa.Array) -> Any:

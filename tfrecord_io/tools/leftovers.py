@@ -1,7 +1,8 @@
 """Find and remove what killed writers left behind: unfinished uploads and temporary files.
 
 A writer that ends with an exception leaves nothing behind. A killed one cannot clean up: a bucket then stores, and
-charges for, the parts of an upload that is never completed, and a folder keeps a hidden file. Uploads are aborted by id.
+charges for, the parts of an upload that is never completed, and a folder keeps a hidden file. Uploads are aborted by
+id.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -177,37 +179,31 @@ class _Uploads:
         self._bucket, self._prefix, _ = fs.fsspec.split_path(prefix)
 
     def find(self) -> Iterator[Leftover]:
-        markers: dict[str, Any] = {}
-        while True:
-            page = self._call("list_multipart_uploads", Prefix=self._prefix, **markers)
+        for page in self._pages("list_multipart_uploads", Prefix=self._prefix):
             for upload in page.get("Uploads", []):
-                name = f"{self._bucket}/{upload['Key']}"
-                size = self._size(upload["Key"], upload["UploadId"])
-                yield Leftover(
-                    self._fs.display_path(name), upload["UploadId"], upload.get("Initiated"), size, upload["Key"]
-                )
-            if not page.get("IsTruncated"):
-                return
-            markers = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
+                key, id_ = upload["Key"], upload["UploadId"]
+                path = self._fs.display_path(f"{self._bucket}/{key}")
+                yield Leftover(path, id_, upload.get("Initiated"), self._size(key, id_), key)
 
     def _size(self, key: str, upload: str) -> int | None:
-        size = 0
-        markers: dict[str, Any] = {}
-        while True:
-            try:
-                page = self._call("list_parts", Key=key, UploadId=upload, **markers)
-            except FileNotFoundError:
-                return None  # the upload ended in the meantime
-            size += sum(part["Size"] for part in page.get("Parts", []))
-            if not page.get("IsTruncated"):
-                return size
-            markers = {"PartNumberMarker": page["NextPartNumberMarker"]}
+        try:
+            pages = list(self._pages("list_parts", Key=key, UploadId=upload))
+        except FileNotFoundError:
+            return None  # the upload ended in the meantime
+        return sum(part["Size"] for page in pages for part in page.get("Parts", []))
+
+    def _pages(self, method: str, **arguments: Any) -> Iterator[dict[str, Any]]:
+        """The pages of a listing: the markers that each returns are arguments of the next request."""
+        page = self._call(method, **arguments)
+        yield page
+        while page.get("IsTruncated"):
+            markers = {name.removeprefix("Next"): value for name, value in page.items() if name.startswith("Next")}
+            page = self._call(method, **arguments, **markers)
+            yield page
 
     def remove(self, leftover: Leftover) -> None:
-        try:
+        with suppress(FileNotFoundError):  # the upload ended in the meantime
             self._call("abort_multipart_upload", Key=leftover._name, UploadId=leftover.upload)
-        except FileNotFoundError:
-            return  # the upload ended in the meantime
 
     def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
         with raise_os_errors(f"s3://{self._bucket}"):
