@@ -7,16 +7,10 @@
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 
-#include <cstring>
+#include "wire.h"
 
 namespace tfr {
 namespace {
-
-inline uint64_t load64(const uint8_t* data) {
-  uint64_t word;
-  std::memcpy(&word, data, 8);
-  return word;
-}
 
 __attribute__((target("+crc"))) uint32_t armv8(uint32_t value, const uint8_t* data, size_t size) {
   uint32_t crc = ~value;

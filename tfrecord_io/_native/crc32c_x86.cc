@@ -7,7 +7,7 @@
 #include <nmmintrin.h>
 #include <wmmintrin.h>
 
-#include <cstring>
+#include "wire.h"
 
 namespace tfr {
 namespace {
@@ -18,12 +18,6 @@ struct Shift {
   static constexpr uint32_t one = power_of_x(kLane * 8 - 33);
   static constexpr uint32_t two = power_of_x(kLane * 16 - 33);
 };
-
-inline uint64_t load64(const uint8_t* data) {
-  uint64_t word;
-  std::memcpy(&word, data, 8);
-  return word;
-}
 
 __attribute__((target("sse4.2,pclmul"))) inline uint64_t multiply(uint32_t crc, uint32_t factor) {
   return static_cast<uint64_t>(

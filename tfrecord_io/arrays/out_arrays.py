@@ -44,9 +44,8 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         names = [field.name for field in representation.fields]
         for name in names:
             if name not in out:
-                raise SchemaError(
-                    "out= has no array for it", feature=name, advice="add one, or exclude the column with columns="
-                )
+                advice = "add one, or exclude the column with columns="
+                raise SchemaError("out= has no array for it", feature=name, advice=advice)
         for name in out:
             if name not in names:
                 raise SchemaError("out= has an array for it, but it is not among the columns read", feature=name)

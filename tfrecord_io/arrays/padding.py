@@ -38,13 +38,8 @@ def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
         return dtype.type()
     converted = _converted(value, dtype)
     if converted is None:
-        raise SchemaError(
-            f"cannot pad {dtype} with {value!r}",
-            feature=name,
-            expected=str(dtype),
-            got=value,
-            advice="pass another pad_value=",
-        )
+        reason = f"cannot pad {dtype} with {value!r}"
+        raise SchemaError(reason, feature=name, expected=str(dtype), got=value, advice="pass another pad_value=")
     return converted
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -59,54 +60,42 @@ class ColumnArrays:
         return np.ma.MaskedArray(values, mask)
 
 
-@dataclass(frozen=True, slots=True)
 class ColumnRepresentation:
-    """How one column is represented.
+    """How one column is represented; see `TableRepresentation`."""
 
-    Attributes
-    ----------
-    field : pyarrow.Field
-    options : FormOptions
-    complete : bool
-        All rows are available, so that ``ragged=None`` may choose by their values.
-    length : int, optional
-        The number of values required of each list, if lists are to be stacked.
-    decoder : ImageDecoder, optional
-    threads : int
-    """
+    def __init__(self, field: pa.Field, options: RepresentationOptions, complete: bool, length: int | None) -> None:
+        self.field, self.options, self.complete, self.length = field, options, complete, length
+        self.decoder = ImageDecoder.for_field(field)
 
-    field: pa.Field
-    options: RepresentationOptions
-    complete: bool
-    length: int | None = None
-    decoder: ImageDecoder | None = None
-    threads: int = 1
+    def _join(self, arrays: list[pa.Array]) -> Rows:
+        parts, before = [], 0
+        for array in arrays:
+            try:
+                parts.append(self._rows(array))
+            except RowFault as fault:
+                fault.row += before
+                raise
+            before += len(array)
+        return joined(parts)
 
-    def rows(self, array: pa.Array) -> Rows:
-        """Convert an Arrow array, decoding images.
-
-        Raises
-        ------
-        RowFault
-        """
+    def _rows(self, array: pa.Array) -> Rows:
         if self.decoder is not None:
-            return self.decoder.rows(array.to_pylist(), self.threads)
+            return self.decoder.rows(array.to_pylist(), self.options.thread_count)
         if (row := missing_step(array, self.field)) is not None:
             reason = "one of its steps has no value, which an array cannot represent"
             advice = "read it with read_table, which returns null, or exclude it with columns="
-            raise RowFault(
-                row, reason, feature=self.field.name, expected="a value", advice=advice, error=FeatureNotFoundError
-            )
+            raise self._fault(row, reason, "a value", advice=advice, error=FeatureNotFoundError)
         return to_rows(array, self.field)
 
-    def represent(self, rows: Rows) -> ColumnArrays:
-        """Choose the arrays for the rows.
+    def represent(self, arrays: list[pa.Array]) -> ColumnArrays:
+        """Join Arrow arrays, decode images, and choose the representation.
 
         Raises
         ------
         RowFault
             A row cannot be represented.
         """
+        rows = self._join(arrays)
         options, name = self.options, self.field.name
         if isinstance(rows, Ragged):
             shape = self._shape(rows)
@@ -144,19 +133,19 @@ class ColumnRepresentation:
             got = int(rows.lengths[row])
             reason = f"it has {got} values, but all records of the sample have {length}"
             advice = 'pass ragged="object", "offsets" or "pad", or a larger sample='
-            raise RowFault(
-                row, reason, feature=self.field.name, expected=length, got=got, advice=advice, error=SchemaError
-            )
+            raise self._fault(row, reason, length, got=got, advice=advice, error=SchemaError)
 
     def _refuse_missing(self, valid: Array | None, representation: str, *, maskable: bool = True) -> None:
         if valid is None or (maskable and self.options.missing == "mask"):
             return
-        advice = (
-            'pass missing="mask", or a schema with a default' if maskable else 'pass ragged="object", which has None'
-        )
         reason = f"it has no value, which {representation} cannot represent"
-        row, name = int(valid.argmin()), self.field.name
-        raise RowFault(row, reason, feature=name, expected="a value", advice=advice, error=FeatureNotFoundError)
+        advice = 'pass ragged="object", which has None'
+        if maskable:
+            advice = 'pass missing="mask", or a schema with a default'
+        raise self._fault(int(valid.argmin()), reason, "a value", advice=advice, error=FeatureNotFoundError)
+
+    def _fault(self, row: int, reason: str, expected: object, **details: Any) -> RowFault:
+        return RowFault(row, reason, feature=self.field.name, expected=expected, **details)
 
 
 class TableRepresentation:
@@ -165,9 +154,9 @@ class TableRepresentation:
     Parameters
     ----------
     schema : pyarrow.Schema
-    options : FormOptions
+    options : RepresentationOptions
     complete : bool
-        See `ColumnRepresentation`.
+        All rows are available, so that ``ragged=None`` may choose by their values.
     lengths : dict of str to int
         Columns of lists that are to be stacked, with the number of values required of each list.
 
@@ -191,17 +180,8 @@ class TableRepresentation:
         lengths: dict[str, int] | None = None,
     ) -> None:
         self.fields = leaf_fields(schema)
-        self._columns = [
-            ColumnRepresentation(
-                field,
-                options,
-                complete,
-                (lengths or {}).get(field.name),
-                ImageDecoder.for_field(field),
-                options.thread_count,
-            )
-            for field in self.fields
-        ]
+        lengths = lengths or {}
+        self._columns = [ColumnRepresentation(f, options, complete, lengths.get(f.name)) for f in self.fields]
         _refuse_nested(self.fields, options.ragged)
         _refuse_duplicates(self.fields)
 
@@ -223,7 +203,7 @@ class TableRepresentation:
         arrays, fault = [], None
         for i, column in enumerate(self._columns):
             try:
-                arrays.append(column.represent(_join(column, [part[i] for part in parts])))
+                arrays.append(column.represent([part[i] for part in parts]))
             except RowFault as error:
                 if fault is None or error.row < fault.row:
                     fault = error
@@ -232,18 +212,6 @@ class TableRepresentation:
         if fault is not None:
             raise fault
         return arrays
-
-
-def _join(column: ColumnRepresentation, arrays: list[pa.Array]) -> Rows:
-    parts, before = [], 0
-    for array in arrays:
-        try:
-            parts.append(column.rows(array))
-        except RowFault as error:
-            error.row += before
-            raise
-        before += len(array)
-    return joined(parts)
 
 
 def slice_columns(columns: list[ColumnArrays], begin: int, end: int) -> dict[str, Any]:
@@ -261,11 +229,9 @@ def slice_columns(columns: list[ColumnArrays], begin: int, end: int) -> dict[str
             continue
         for name, array in column.slice(begin, end).items():
             if name in arrays:
-                raise SchemaError(
-                    f'two arrays would have the name "{name}"',
-                    feature=name,
-                    advice='exclude one with columns=, or pass ragged="object"',
-                )
+                reason = f'two arrays would have the name "{name}"'
+                advice = 'exclude one with columns=, or pass ragged="object"'
+                raise SchemaError(reason, feature=name, advice=advice)
             arrays[name] = array
     return arrays
 
@@ -283,18 +249,13 @@ def _refuse_nested(fields: list[pa.Field], ragged: str | None) -> None:
             continue
         value = field.type.value_type
         if (is_list_like(value) and not pa.types.is_fixed_size_list(value)) or is_variable_shape_tensor(value):
-            raise SchemaError(
-                f"ragged={ragged!r} cannot represent lists of lists",
-                feature=field.name,
-                got=str(field.type),
-                advice='exclude it with columns=, or pass ragged="object"',
-            )
+            reason = f"ragged={ragged!r} cannot represent lists of lists"
+            advice = 'exclude it with columns=, or pass ragged="object"'
+            raise SchemaError(reason, feature=field.name, got=str(field.type), advice=advice)
 
 
 def _refuse_duplicates(fields: list[pa.Field]) -> None:
-    names = [field.name for field in fields]
-    for name in names:
-        if names.count(name) > 1:
-            raise SchemaError(
-                f'two columns would have the name "{name}"', feature=name, advice="exclude one with columns="
-            )
+    for name, count in Counter(field.name for field in fields).items():
+        if count > 1:
+            reason = f'two columns would have the name "{name}"'
+            raise SchemaError(reason, feature=name, advice="exclude one with columns=")

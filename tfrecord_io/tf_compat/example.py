@@ -16,11 +16,9 @@ from tfrecord_io.engine.reference.record_parser import read_record
 from tfrecord_io.errors import DecodeError, EncodeError, printable
 from tfrecord_io.format.kinds import Kind, RecordType
 
-__all__ = ["bytes_feature", "decode_example", "encode_example", "float_feature", "int64_feature"]
-
 _INT64 = np.iinfo(np.int64)
-_BYTES_LIKE = (bytes, bytearray, memoryview)
 _FULL_NAME = Feature.DESCRIPTOR.full_name
+_KINDS = {"b": Kind.INT64, "i": Kind.INT64, "u": Kind.INT64, "f": Kind.FLOAT, "S": Kind.BYTES, "U": Kind.BYTES}
 
 
 def bytes_feature(value: Any) -> Any:
@@ -31,10 +29,6 @@ def bytes_feature(value: Any) -> Any:
     value : bytes-like, or a sequence or array of bytes
         Also an object whose ``numpy()`` returns one (an eager tensor). Text is an error, as in TensorFlow's helper:
         encode it with ``text.encode()``.
-
-    Returns
-    -------
-    Feature
 
     Raises
     ------
@@ -56,10 +50,6 @@ def float_feature(value: Any) -> Any:
     ----------
     value : float or int, Python's or NumPy's, or a sequence or array of them
         Rounded to float32, the only float type of TFRecord. A bool is an error: use `int64_feature`.
-
-    Returns
-    -------
-    Feature
 
     Raises
     ------
@@ -86,10 +76,6 @@ def int64_feature(value: Any) -> Any:
     ----------
     value : bool, int, integer enum member, or NumPy bool or integer, or a sequence or array of them
 
-    Returns
-    -------
-    Feature
-
     Raises
     ------
     TypeError
@@ -106,9 +92,8 @@ def int64_feature(value: Any) -> Any:
     numbers = items.tolist() if _is_array_of(items, "biu") else [_to_int(item) for item in items]
     for number in numbers:
         if not _INT64.min <= number <= _INT64.max:
-            raise EncodeError(
-                "an integer is out of range of int64", expected=f"{_INT64.min} to {_INT64.max}", got=number
-            )
+            expected = f"{_INT64.min} to {_INT64.max}"
+            raise EncodeError("an integer is out of range of int64", expected=expected, got=number)
     return feature_of(Kind.INT64, [int(number) for number in numbers])
 
 
@@ -142,7 +127,10 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
         if value is None:
             continue
         try:
-            encoded.append((_checked_name(name), _feature(value)))
+            if not isinstance(name, str):
+                raise EncodeError(f"expected a feature name of type str, got {type(name).__name__}")
+            _utf8(name)
+            encoded.append((name, _feature(value)))
         except EncodeError as error:
             error.feature = str(name)
             raise
@@ -177,9 +165,8 @@ def decode_example(payload: Any) -> dict[str, Any]:
     try:
         record = read_record(bytes(payload), RecordType.EXAMPLE, lambda name, is_list: True)
     except WireError:
-        raise DecodeError(
-            "the payload is not a valid Example", advice='read other messages and plain bytes with record_type="bytes"'
-        ) from None
+        advice = 'read other messages and plain bytes with record_type="bytes"'
+        raise DecodeError("the payload is not a valid Example", advice=advice) from None
     return {name: None if cell is None else _as_array(cell.kind, cell.values) for name, cell in record.features.items()}
 
 
@@ -212,11 +199,10 @@ def _items(value: Any) -> Any:
 
 
 def _to_bytes(item: Any) -> bytes:
-    if isinstance(item, _BYTES_LIKE):
-        return bytes(item)
-    if isinstance(item, str):
-        raise TypeError("expected bytes, got str: encode it with text.encode()")
-    raise TypeError(f"expected bytes, got {type(item).__name__}")
+    if not isinstance(item, bytes | bytearray | memoryview):
+        advice = ": encode it with text.encode()" if isinstance(item, str) else ""
+        raise TypeError(f"expected bytes, got {type(item).__name__}{advice}")
+    return bytes(item)
 
 
 def _to_float(item: Any) -> float:
@@ -230,12 +216,12 @@ def _as_float32(items: Any) -> Any:
         values = np.asarray(items) if len(items) else np.empty(0, np.float32)
         if values.dtype == object:  # integers beyond 64 bits
             values = values.astype(np.float64)
+        with np.errstate(over="ignore"):
+            rounded = values.astype(np.float32)
+        if np.any(np.isinf(rounded) & np.isfinite(values)):
+            raise OverflowError
     except OverflowError:
         raise EncodeError("a finite value would become infinite as float32") from None
-    with np.errstate(over="ignore"):
-        rounded = values.astype(np.float32)
-    if np.any(np.isinf(rounded) & np.isfinite(values)):
-        raise EncodeError("a finite value would become infinite as float32")
     return rounded
 
 
@@ -248,13 +234,6 @@ def _to_int(item: Any) -> int:
         return operator.index(item)
     except TypeError:
         raise TypeError(f"expected an integer, got {type(item).__name__}") from None
-
-
-def _checked_name(name: Any) -> str:
-    if not isinstance(name, str):
-        raise EncodeError(f"expected a feature name of type str, got {type(name).__name__}")
-    _utf8(name)
-    return name
 
 
 def _utf8(text: str) -> bytes:
@@ -270,35 +249,29 @@ def _feature(value: Any) -> Any:
         return Feature.FromString(value.SerializeToString())  # a message of another class, such as TensorFlow's
     items = _items(value)
     if isinstance(items, np.ndarray) and items.dtype != object:
-        return _array_feature(items)
+        kind = _KINDS.get(items.dtype.kind)
+        if kind is None:
+            raise EncodeError(f"an array of dtype {items.dtype} cannot be stored in an Example")
+        items = items.tolist() if kind == Kind.BYTES else items
+    else:
+        kind = _common_kind(items)
+    if kind == Kind.BYTES:
+        return bytes_feature([_utf8(item) if isinstance(item, str) else item for item in items])
+    return int64_feature(items) if kind == Kind.INT64 else float_feature(items)
+
+
+def _common_kind(items: Sequence[Any]) -> Kind:
     if len(items) == 0:
-        raise EncodeError(
-            "the feature type of an empty list is unknown", advice="pass an empty NumPy array, or a Feature"
-        )
+        advice = "pass an empty NumPy array, or a Feature"
+        raise EncodeError("the feature type of an empty list is unknown", advice=advice)
     kinds = [_kind_of(item) for item in items]
     other = next((i for i, kind in enumerate(kinds) if kind != kinds[0]), None)
     if other is not None:
         expected, got = kinds[0].description, kinds[other].description
         first, second = printable(repr(items[0]), 40), printable(repr(items[other]), 40)
-        raise EncodeError(
-            f"the values mix types: {first} at index 0 is {expected}, {second} at index {other} is {got}",
-            expected=expected,
-            got=got,
-            advice="convert them to one type",
-        )
-    if kinds[0] == Kind.BYTES:
-        return bytes_feature([_utf8(item) if isinstance(item, str) else item for item in items])
-    return int64_feature(items) if kinds[0] == Kind.INT64 else float_feature(items)
-
-
-def _array_feature(items: Any) -> Any:
-    if items.dtype.kind in "biu":
-        return int64_feature(items)
-    if items.dtype.kind == "f":
-        return float_feature(items)
-    if items.dtype.kind in "SU":
-        return bytes_feature([_utf8(item) if isinstance(item, str) else item for item in items.tolist()])
-    raise EncodeError(f"an array of dtype {items.dtype} cannot be stored in an Example")
+        reason = f"the values mix types: {first} at index 0 is {expected}, {second} at index {other} is {got}"
+        raise EncodeError(reason, expected=expected, got=got, advice="convert them to one type")
+    return kinds[0]
 
 
 def _kind_of(item: Any) -> Kind:

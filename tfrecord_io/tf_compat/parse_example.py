@@ -25,8 +25,6 @@ from tfrecord_io.tf_compat.composite import RaggedTensor, SparseTensor
 from tfrecord_io.tf_compat.feature_batch import Batch, FeatureValues, decode
 from tfrecord_io.tf_compat.row_partitions import row_lengths
 
-__all__ = ["parse_example"]
-
 Parsed = Any
 """An ndarray, a SparseTensor or a RaggedTensor; of a single record also a NumPy scalar or bytes."""
 

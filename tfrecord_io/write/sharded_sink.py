@@ -101,7 +101,7 @@ class ShardedSink:
     def _prefixed(self, record: Any) -> bytes:
         payload = self._prefix + record[HEADER_BYTES:-FOOTER_BYTES].tobytes()
         if len(payload) > MAX_RECORD_BYTES:
-            reason = "a shard's first record with the embedded schema would exceed 2147483647 bytes, protobuf's limit"
+            reason = f"a first record with the embedded schema would exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
             raise EncodeError(reason, path=self.path, advice="pass embed_schema=False")
         return payload
 

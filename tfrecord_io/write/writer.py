@@ -19,7 +19,7 @@ from tfrecord_io.arrow.input.batch_source import BatchSource, fitting, open_inpu
 from tfrecord_io.arrow.input.schema_cast import cast_columns
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError, SchemaError
-from tfrecord_io.options import MIB, WriteOptions
+from tfrecord_io.options import MAX_RECORD_BYTES, MIB, WriteOptions
 from tfrecord_io.progress import Progress
 from tfrecord_io.schema.embedded import embedded_schema, pack
 from tfrecord_io.schema.schema import Schema
@@ -92,10 +92,8 @@ class Writer(PublishingWriter):
     def _compile(self, schema: pa.Schema) -> WritePlan:
         options = self._options
         if self._as_bytes and (len(schema) != 1 or not _is_binary(schema.field(0).type)):
-            raise EncodeError(
-                f"record_type='bytes' writes one binary column, got {', '.join(map(str, schema.types)) or 'none'}",
-                advice="select the column",
-            )
+            types = ", ".join(map(str, schema.types)) or "none"
+            raise EncodeError(f"record_type='bytes' writes one binary column, got {types}", advice="select the column")
         self._plan = plan_writing(
             schema, column_encoding=options.column_encoding, float64=options.float64, sequence=self._sequence
         )
@@ -174,11 +172,9 @@ class Writer(PublishingWriter):
         for name, values in (dictionaries(batch, plan) if self._categories else {}).items():
             first = self._categories[name]
             if not values.equals(first) and not pc.all(pc.is_in(values, value_set=first)).as_py():
-                raise EncodeError(
-                    "it has categories that the embedded schema, written with the first rows, does not list",
-                    feature=name,
-                    advice="unify the categories (pyarrow.Table.unify_dictionaries), or pass embed_schema=False",
-                )
+                reason = "it has categories that the embedded schema, written with the first rows, does not list"
+                advice = "unify the categories (pyarrow.Table.unify_dictionaries), or pass embed_schema=False"
+                raise EncodeError(reason, feature=name, advice=advice)
         return b""
 
     def _encoded(self, slices: Iterator[_Slice], plan: WritePlan) -> Generator[tuple[Any, int]]:
@@ -206,11 +202,9 @@ class Writer(PublishingWriter):
         columns = encode_columns(batch, plan, row_base=row)
         framed, rows = self._engine.encode(columns, 0, len(batch), prefix=prefix, sequence=self._sequence)
         if rows < len(batch):
-            raise EncodeError(
-                "the record would exceed 2147483647 bytes, protobuf's limit",
-                record=row + rows,
-                advice="write its large columns to separate files",
-            )
+            reason = f"the record would exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
+            advice = "write its large columns to separate files"
+            raise EncodeError(reason, record=row + rows, advice=advice)
         return framed, rows
 
     def close(self) -> None:
@@ -254,15 +248,15 @@ def _open_sink(path: Any, options: WriteOptions) -> Sink:
         max_shard_bytes=options.max_shard_bytes,
         compression=options.compression,
     )
-    sink_options: dict[str, Any] = {
-        "overwrite": options.overwrite,
-        "write_index": options.write_index,
-        "threads": options.thread_count,
-        "storage": options.storage,
-    }
-    if output.sharded:
-        return ShardedSink(output, **sink_options)
-    return FrameSink(path, compression=options.compression, **sink_options)
+    open_sink = (
+        partial(ShardedSink, output) if output.sharded else partial(FrameSink, path, compression=options.compression)
+    )
+    return open_sink(
+        storage=options.storage,
+        overwrite=options.overwrite,
+        write_index=options.write_index,
+        threads=options.thread_count,
+    )
 
 
 def conform(
@@ -280,9 +274,8 @@ def conform(
     for name in schema.names:
         if name not in source.schema.names:
             present = ", ".join(source.schema.names)
-            raise SchemaError(
-                "the schema names a column that the data does not have", feature=name, advice=f"it has: {present}"
-            )
+            reason = "the schema names a column that the data does not have"
+            raise SchemaError(reason, feature=name, advice=f"it has: {present}")
     target = schema.to_arrow()
     target = target if target.metadata else target.with_metadata(source.schema.metadata)
     written = written_schema(schema, target.metadata)
@@ -313,6 +306,5 @@ def _refuse_nulls(batch: pa.RecordBatch, row: int) -> None:
     column = batch.column(0)
     if column.null_count:
         null = row + column.is_null().index(True).as_py()
-        raise EncodeError(
-            "a record cannot be null", record=null, feature=batch.schema.names[0], advice="drop the nulls"
-        )
+        name = batch.schema.names[0]
+        raise EncodeError("a record cannot be null", record=null, feature=name, advice="drop the nulls")
