@@ -121,7 +121,7 @@ def check(path: Path, threads: int, length: int, reason: str) -> None:
 @pytest.mark.parametrize("part", [0.5, 0.99])
 def test_a_cut_file(engine: str, tmp_path: Path, codec: str, threads: int, part: float) -> None:
     made = compressed(codec)[: int(len(compressed(codec)) * part)]
-    check(written(tmp_path / "a", made), threads, len(CUT[codec](made)), "the file was cut or is not complete")
+    check(written(tmp_path / "a", made), threads, len(CUT[codec](made)), "the file is truncated or incomplete")
 
 
 @pytest.mark.fault(27)
@@ -148,7 +148,7 @@ def test_members_and_members_without_bytes(engine: str, tmp_path: Path, codec: s
 
 @pytest.mark.fault(30)
 def test_junk_behind_the_last_member(engine: str, tmp_path: Path, codec: str, threads: int) -> None:
-    check(written(tmp_path / "a", compressed(codec) + b"junk"), threads, len(plain()), "junk after")
+    check(written(tmp_path / "a", compressed(codec) + b"junk"), threads, len(plain()), "other data after")
 
 
 @pytest.mark.fault(31)

@@ -65,7 +65,7 @@ class TestGzip(CodecSuite):
     def test_zeros_and_then_junk_are_an_error(self):
         out, error, _ = read(gzip.compress(b"one") + bytes(700_000) + b"junk", self.codec)
         assert out == b"one"
-        assert "junk after" in str(error)
+        assert "other data after" in str(error)
 
     def test_a_length_above_4_gib_is_compared_as_gzip_does(self):
         trailer = GzipTrailer()
@@ -271,7 +271,9 @@ def test_the_suffix_decides_where_there_is_too_little_content():
 def test_names():
     for plain in (None, "", "none", "NONE"):
         assert get_codec(plain) is None
-    with pytest.raises(ValueError, match="'bz2' is not known: 'infer', 'gzip', 'zlib', 'zstd', or None"):
+    with pytest.raises(
+        ValueError, match="unknown compression 'bz2'; expected 'infer', 'gzip', 'zlib', 'zstd', or None"
+    ):
         get_codec("bz2")
     with pytest.raises(TypeError):
         get_codec(3)
@@ -335,7 +337,9 @@ def test_a_nonblocking_file_without_data_is_not_at_its_end():
 @pytest.mark.parametrize("codec", [None, "gzip"])
 def test_a_file_that_ends_before_its_size_is_an_error(codec):
     made = gzip.compress(b"data") if codec else b"data"
-    with pytest.raises(OSError, match=rf"ended at byte {len(made)} of {len(made) + 6}: it was cut while being read"):
+    with pytest.raises(
+        OSError, match=rf"ended at byte {len(made)} of {len(made) + 6}: it was truncated while being read"
+    ):
         read(made, get_codec(codec), size=len(made) + 6)
 
 

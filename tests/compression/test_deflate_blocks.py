@@ -74,7 +74,7 @@ def test_an_error_of_a_thread_is_raised_and_ends_the_stream(threads: int, late: 
         list(compressor.compress(b"small"))
         list(compressor.flush())
     for call in (lambda: compressor.compress(b"more"), compressor.flush):
-        with pytest.raises(ValueError, match="nothing whole"):
+        with pytest.raises(ValueError, match="the data is incomplete"):
             list(call())
 
 
@@ -99,7 +99,7 @@ def test_ctrl_c_is_heard_while_threads_compress() -> None:
         with pytest.raises(KeyboardInterrupt):
             list(compressor.compress(data))
         assert time.monotonic() - heard[0] < 0.1
-        with pytest.raises(ValueError, match="nothing whole"):  # the stream has a hole
+        with pytest.raises(ValueError, match="the data is incomplete"):  # the stream has a hole
             list(compressor.flush())
     finally:
         go_on.set()

@@ -197,7 +197,7 @@ class CodecSuite(ABC):
         made = self.elsewhere(data)
         out, error, stream = read(made + junk, self.codec)
         assert out == data
-        assert "junk after" in str(error)
+        assert "other data after" in str(error)
         assert stream.raw_offset == len(made)
 
     @pytest.mark.fault(31)

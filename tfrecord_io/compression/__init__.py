@@ -1,4 +1,4 @@
-"""Compressions: found by name, suffix or content, and read as a stream that says where it is."""
+"""Compressions: detected by name, suffix or content, and read as streams that report their offsets."""
 
 from tfrecord_io.compression.codec import Codec
 from tfrecord_io.compression.registry import (

@@ -1,8 +1,8 @@
-"""What a compression gives to the rest: the one class to write for a new one.
+"""The interface of a compression.
 
-A compressed file is a row of *members*, each complete in itself (``cat a.gz b.gz`` is a file of two).
-A `Codec` knows how a member begins and makes decompressors and compressors of one member; the row of
-members, the offsets and the errors are the business of :mod:`tfrecord_io.compression.stream`.
+A compressed file is a sequence of *members*, each complete in itself (``cat a.gz b.gz`` is a file of two). A `Codec`
+recognizes the start of a member and creates decompressors and compressors of one member;
+:mod:`tfrecord_io.compression.stream` handles the sequence of members, the offsets and the errors.
 """
 
 from __future__ import annotations
@@ -13,15 +13,14 @@ from typing import Any, ClassVar, Protocol
 
 
 class Damage(Exception):
-    """A member is damaged at the point its decompressor has come to.
+    """A member is damaged where its decompressor has arrived.
 
     Parameters
     ----------
     reason : str
-        What is wrong, in a clause.
+        What is wrong.
     lossy : bool
-        Whether bytes before the damage may not have been given yet; a decompressor got by
-        ``decompressor(exact=True)`` gives them.
+        Whether bytes before the damage may be lost; ``decompressor(exact=True)`` returns them.
     """
 
     def __init__(self, reason: str, *, lossy: bool = False) -> None:
@@ -31,33 +30,33 @@ class Damage(Exception):
 
 
 class Decompressor(Protocol):
-    """One member."""
+    """Decompresses one member."""
 
-    eof: bool  # the member is complete and its checksum fits
-    unused: bytes  # after `eof`: given bytes that are behind the member
+    eof: bool  # the member is complete and its checksum is right
+    unused: bytes  # after `eof`: input bytes after the end of the member
     hungry: bool  # the next call needs data
-    lossy: bool  # at a cut in the middle, an exact decompressor may have more bytes to give
+    lossy: bool  # if the data is truncated here, an exact decompressor may return more bytes
 
     @property
     def held(self) -> int:
-        """Given bytes that have not been used yet."""
+        """Number of input bytes not used yet."""
         ...
 
     def decompress(self, data: bytes, limit: int) -> bytes:
-        """Take `data` (only when `hungry`) and give at most `limit` bytes.
+        """Take `data` (only if `hungry`) and return at most `limit` bytes.
 
         Raises
         ------
         Damage
-            In a call of its own, after the bytes before it were given (see `Damage.lossy`).
+            By a separate call, after the bytes before the damage were returned (see `Damage.lossy`).
         """
         ...
 
 
 class Compressor(Protocol):
-    """One member, in pieces as they get done; each iterator is to be used up before the next call.
+    """Compresses one member, in pieces; each iterator must be exhausted before the next call.
 
-    After an error, which may be one of a thread, only `close` is of use.
+    After an error, possibly of a thread, only `close` may be called.
     """
 
     def compress(self, data: Any, /) -> Iterator[bytes]:
@@ -69,7 +68,7 @@ class Compressor(Protocol):
         ...
 
     def close(self) -> None:
-        """End its threads, whether the member is complete or not."""
+        """Stop its threads, whether the member is complete or not."""
         ...
 
 
@@ -77,40 +76,42 @@ class Codec(ABC):
     """A compression: a subclass, and one entry in :data:`tfrecord_io.compression.registry.CODECS`."""
 
     name: ClassVar[str]
-    aliases: ClassVar[tuple[str, ...]] = ()  # further names, in lower case
-    suffixes: ClassVar[tuple[str, ...]]  # the first one is the usual one
-    levels: ClassVar[range]  # from fast to small
-    padding: ClassVar[bytes] = b""  # bytes that may stand between and behind members and mean nothing
+    aliases: ClassVar[tuple[str, ...]] = ()  # other names, in lower case
+    suffixes: ClassVar[tuple[str, ...]]  # the first one is used for shard names
+    levels: ClassVar[range]  # from fast to small output
+    padding: ClassVar[bytes] = b""  # bytes without meaning that may be between and after members
 
     @abstractmethod
     def accepts(self, head: bytes) -> bool:
         """Whether a member may begin with `head`, the first bytes of a file (fewer if it is shorter)."""
 
     def looks_like(self, head: bytes) -> bool:
-        """Whether `head` is sure enough a member to say so when nobody has; stricter than `accepts`."""
+        """Whether to detect this compression by `head` alone; stricter than `accepts`."""
         return len(head) >= 2 and self.accepts(head)
 
     @abstractmethod
     def decompressor(self, *, exact: bool = False) -> Decompressor:
-        """Make a decompressor of one member; an `exact` one may be slow."""
+        """Create a decompressor of one member; an `exact` one may be slow."""
 
     def compressor(self, level: int | None = None, *, threads: int = 1) -> Compressor:
-        """Make a compressor of one member.
+        """Create a compressor of one member.
 
         Parameters
         ----------
         level : int, optional
-            One of `levels`; None is the codec's choice.
+            One of `levels`; None is the codec's default.
         threads : int
-            How many may compress at a time, beside the caller if it is more than one. The bytes do not depend on it.
+            How many may compress at a time, besides the caller if there are several. The output does not depend on it.
         """
         if level is not None and level not in self.levels:
-            raise ValueError(f"compression level {level!r}: {self.name} has {self.levels[0]} to {self.levels[-1]}")
+            raise ValueError(
+                f"compression level {level!r}: {self.name} has levels {self.levels[0]} to {self.levels[-1]}"
+            )
         return self.new_compressor(level, threads)
 
     @abstractmethod
     def new_compressor(self, level: int | None, threads: int) -> Compressor:
-        """Do as `compressor` says, with a `level` that there is."""
+        """Create a compressor, with a `level` that is valid or None."""
 
     def __repr__(self) -> str:
         return f"<codec {self.name}>"

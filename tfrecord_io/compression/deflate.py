@@ -1,7 +1,7 @@
-"""Deflate (RFC 1951), which gzip and zlib wrap: isal where it has a wheel, zlib where not.
+"""Deflate (RFC 1951), which gzip and zlib wrap, by isal or, on platforms without its wheel, zlib.
 
-Header and trailer are read here and not by the library: its checksum error would come in place of the
-last bytes, and those may be intact records.
+Header and trailer are parsed here and not by the library, whose checksum error would replace the last bytes, which may
+be intact records.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from tfrecord_io.compression.deflate_blocks import DeflateBlocks
 
 try:
     from isal import isal_zlib
-except ImportError:  # no wheel for this platform: the same interface, about half as fast
+except ImportError:  # the same interface, about half as fast
     fast: Any = zlib
 else:
     fast = isal_zlib
 
 _ERRORS: tuple[type[Exception], ...] = (fast.error, zlib.error)
-_ISAL_LEVELS = range(1, 4)  # isal's own level 0 does compress, zlib's does not
+_ISAL_LEVELS = range(1, 4)  # isal's level 0 compresses, zlib's does not
 
 
 class Trailer(ABC):
-    """What stands behind the deflate data of a member, and tells whether they are right."""
+    """The checksums after the deflate data of a member."""
 
     size: ClassVar[int]
 
     @abstractmethod
     def add(self, data: Any) -> None:
-        """Take uncompressed bytes."""
+        """Add uncompressed bytes."""
 
     @abstractmethod
     def pack(self) -> bytes:
-        """Give the trailer of the bytes taken."""
+        """The trailer of the bytes added."""
 
     @abstractmethod
     def check(self, stored: bytes) -> None:
-        """Raise `Damage` if `stored` is not the trailer of the bytes taken."""
+        """Raise `Damage` if `stored` is not the trailer of the bytes added."""
 
 
 class DeflateDecompressor(ABC):
-    """One member: header, deflate data, trailer. Subclasses say what header and trailer are."""
+    """Decompresses one member: header, deflate data, trailer. Subclasses define header and trailer."""
 
     trailer: ClassVar[type[Trailer]]
 
@@ -53,9 +53,9 @@ class DeflateDecompressor(ABC):
         self.hungry = True
         self.lossy = not exact
         self._trailer = self.trailer()
-        self._head: bytes | None = b""  # header seen so far, None when it is complete
-        self._tail: bytes | None = None  # trailer seen so far, None while the data lasts
-        self._rest = b""  # compressed bytes taken and not used
+        self._head: bytes | None = b""  # header received so far; None once it is complete
+        self._tail: bytes | None = None  # trailer received so far; None before it
+        self._rest = b""  # unused compressed bytes
         self._inflate: Any = (ExactInflate if exact else fast.decompressobj)(-zlib.MAX_WBITS)
 
     @property
@@ -64,7 +64,7 @@ class DeflateDecompressor(ABC):
 
     @abstractmethod
     def header_end(self, head: bytes) -> int | None:
-        """Give the length of the header that `head` begins with, None if it goes on; raise `Damage`."""
+        """The length of the header at the start of `head`; None if it is incomplete. Raises `Damage`."""
 
     def decompress(self, data: bytes, limit: int) -> bytes:
         if self._head is not None:
@@ -105,10 +105,10 @@ class DeflateDecompressor(ABC):
 
 
 class ExactInflate:
-    """``zlib.decompressobj`` that gives the bytes before invalid data, and raises in the next call.
+    """A ``zlib.decompressobj`` that returns the bytes before invalid data, and raises in the next call.
 
-    The library drops what it made in a call that fails. So each call is tried on a copy, with less and
-    less data and room, until it goes well. One byte may still be lost: zlib looks at the code behind it.
+    The library drops the output of a call that fails. So after a failure the call is repeated on a copy, with less and
+    less data and room, until it succeeds. One byte may still be lost, as zlib looks at the code after it.
     """
 
     def __init__(self, wbits: int) -> None:
@@ -137,14 +137,14 @@ class ExactInflate:
         except zlib.error as error:
             self._broken = error
         out = []
-        for step in _halves(len(data)):  # the longest run of data that is good
+        for step in _halves(len(data)):  # the longest part of the data that is valid
             trial = before.copy()
             try:
                 out.append(trial.decompress(data[:step]))
             except zlib.error:
                 continue
             before, data = trial, data[step:]
-        for room in _halves(4096):  # one byte of data can make several matches of up to 258 bytes
+        for room in _halves(4096):  # one byte of data can produce several matches of up to 258 bytes
             trial = before.copy()
             try:
                 out.append(trial.decompress(data[:1], room))
@@ -157,25 +157,24 @@ class ExactInflate:
 
 def _halves(n: int) -> list[int]:
     steps = []
-    while n:
-        n = (n + 1) // 2 if n > 1 else 0
-        if n:
-            steps.append(n)
+    while n > 1:
+        n = (n + 1) // 2
+        steps.append(n)
     return steps
 
 
 class DeflateCodec(Codec):
-    """What gzip and zlib share: one library, one choice of levels."""
+    """The common part of gzip and zlib."""
 
     levels = range(10)
     trailer: ClassVar[type[Trailer]]
 
     @abstractmethod
     def header(self, level: int | None) -> bytes:
-        """Give the header of a member."""
+        """The header of a member."""
 
     def new_compressor(self, level: int | None, threads: int) -> Compressor:
-        """See `Codec.compressor`; without a level isal's own, near zlib's 6 in size and much faster."""
+        """See `Codec.compressor`. The default is isal's level, which is near zlib's 6 in size and much faster."""
         library = fast if level is None or level in _ISAL_LEVELS else zlib
         chosen = library.Z_DEFAULT_COMPRESSION if level is None else level
 

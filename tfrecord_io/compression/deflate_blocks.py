@@ -1,8 +1,8 @@
-"""Deflate data made of blocks, each compressed for itself, on threads if there are any: one stream in the end.
+"""Deflate data in blocks that are compressed independently, on threads if there are several, and form one stream.
 
-A block is compressed with the 32 KiB before it as its dictionary and ends at a whole byte (a sync flush), so that the
-blocks one after the other are a stream like any other (RFC 1951). Where blocks begin depends on what is written and not
-on threads or time: the same data makes the same bytes on any number of threads.
+A block is compressed with the 32 KiB before it as its dictionary and ends at a byte boundary (a sync flush), so that
+the concatenated blocks are a valid stream (RFC 1951). The block boundaries depend only on what is written: the same
+data gives the same bytes on any number of threads.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 BLOCK_BYTES = 1 << 20
-_SMALL = BLOCK_BYTES // 4  # less than this waits for more
-_WINDOW = 32 << 10  # as far as deflate looks back
-_LAST = b"\x03\x00"  # an empty block that says it is the last one
+_SMALL = BLOCK_BYTES // 4  # smaller pieces are joined
+_WINDOW = 32 << 10  # how far deflate looks back
+_LAST = b"\x03\x00"  # an empty final block
 
 
 class _Trailer(Protocol):
@@ -27,18 +27,18 @@ class _Trailer(Protocol):
 
 
 class DeflateBlocks:
-    """One member; see `tfrecord_io.compression.codec.Compressor`.
+    """Compresses one member; see `tfrecord_io.compression.codec.Compressor`.
 
-    A block's thread ends with it: of a thousand files that are open at a time, those that wait have none.
+    A thread ends with its block, so that of a thousand open files those that wait have no threads.
 
     Parameters
     ----------
     deflate : callable
-        Compresses a block behind a window, to raw deflate data that ends at a whole byte.
+        Compresses a block with a window before it to raw deflate data that ends at a byte boundary.
     header : bytes
-        In front of the data.
+        Written before the data.
     trailer : Trailer
-        Behind it.
+        Written after it.
     threads : int
         With 1 the caller compresses.
     """
@@ -50,14 +50,14 @@ class DeflateBlocks:
         self._header = header
         self._trailer = trailer
         self._threads = threads
-        self._held: list[bytes] = []  # small pieces, for a block
+        self._held: list[bytes] = []  # small pieces, to be joined to a block
         self._held_bytes = 0
         self._window: Any = b""  # the bytes before the next block
         self._pending: deque[Future[bytes]] = deque()
         self._error: BaseException | None = None
 
     def compress(self, data: Any, /) -> Iterator[bytes]:
-        with self._whole():
+        with self._fail_permanently():
             view = memoryview(data).cast("B")
             if not len(view):
                 return
@@ -69,26 +69,26 @@ class DeflateBlocks:
                 return
             if self._held:
                 yield from self._add(self._take_held())
-            size = -(-len(view) // -(-len(view) // BLOCK_BYTES))  # as few blocks as can be, of one size
+            size = -(-len(view) // -(-len(view) // BLOCK_BYTES))  # as few blocks as possible, of equal size
             for at in range(0, len(view), size):
                 yield from self._add(view[at : at + size])
 
     def flush(self) -> Iterator[bytes]:
-        with self._whole():
+        with self._fail_permanently():
             block = self._take_held()
-            last = self._deflate(block, self._pass_over(block)) if len(block) else b""  # meanwhile the threads go on
-            yield from self._done(0)
+            last = self._deflate(block, self._advance(block)) if len(block) else b""  # while the threads go on
+            yield from self._completed(0)
             yield self._header + last + _LAST + self._trailer.pack()
         self.close()
 
     def close(self) -> None:
-        self._pending.clear()  # in milliseconds the threads are done with their blocks
+        self._pending.clear()  # the threads finish their blocks within milliseconds
 
     @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """What is interrupted leaves a hole in the stream: there is no way on."""
+    def _fail_permanently(self) -> Iterator[None]:
+        """After an error the stream has a gap, so all later calls fail."""
         if self._error is not None:
-            raise ValueError("compressing has failed, so there is nothing whole to write") from self._error
+            raise ValueError("compression has failed, so the data is incomplete") from self._error
         try:
             yield
         except BaseException as error:
@@ -102,33 +102,33 @@ class DeflateBlocks:
         return block
 
     def _add(self, block: memoryview) -> Iterator[bytes]:
-        """Compress a block, or have it compressed; give what is done."""
+        """Compress a block, in a thread if there are several, and return completed ones."""
         if self._header:
             yield self._header
             self._header = b""
-        window = self._pass_over(block)
+        window = self._advance(block)
         if self._threads == 1:
             yield self._deflate(block, window)
             return
-        yield from self._done(self._threads - 1)
+        yield from self._completed(self._threads - 1)
         future: Future[bytes] = Future()
-        threading.Thread(target=self._fulfil, args=(future, block, window), name="tfrecord_io compress").start()
+        threading.Thread(target=self._run, args=(future, block, window), name="tfrecord_io compress").start()
         self._pending.append(future)
 
-    def _fulfil(self, future: Future[bytes], block: memoryview, window: Any) -> None:
+    def _run(self, future: Future[bytes], block: memoryview, window: Any) -> None:
         try:
             future.set_result(self._deflate(block, window))
-        except BaseException as error:  # it is the caller's, who waits for it
+        except BaseException as error:  # raised where the result is used
             future.set_exception(error)
 
-    def _pass_over(self, block: memoryview) -> Any:
-        """The window in front of `block`; the next one is behind it."""
+    def _advance(self, block: memoryview) -> Any:
+        """Return the window before `block`, and move it behind the block."""
         self._trailer.add(block)
         window = self._window
         self._window = block[-_WINDOW:] if len(block) >= _WINDOW else (bytes(window) + block)[-_WINDOW:]
         return window
 
-    def _done(self, most: int) -> Iterator[bytes]:
-        """Blocks that are done, in order, until at most so many are not."""
+    def _completed(self, most: int) -> Iterator[bytes]:
+        """Completed blocks, in order; waits until at most `most` are pending."""
         while self._pending and (len(self._pending) > most or self._pending[0].done()):
             yield self._pending.popleft().result()

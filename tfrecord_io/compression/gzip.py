@@ -11,11 +11,11 @@ from tfrecord_io.compression.deflate import DeflateCodec, DeflateDecompressor, T
 _MAGIC = b"\x1f\x8b\x08"  # ID1, ID2, CM = deflate
 _FIXED = 10  # magic, flags, time, extra flags, system
 _HCRC, _EXTRA, _NAME, _COMMENT, _RESERVED = 0x02, 0x04, 0x08, 0x10, 0xE0
-_LONGEST_HEADER = 1 << 20  # names and comments have no limit of their own
+_LONGEST_HEADER = 1 << 20  # names and comments have no limit in the format
 
 
 class GzipTrailer(Trailer):
-    """CRC-32 and length, which is modulo 2**32."""
+    """CRC-32, and length modulo 2**32."""
 
     size = 8
 
@@ -35,21 +35,21 @@ class GzipTrailer(Trailer):
         if crc != self.crc:
             raise Damage(f"gzip CRC mismatch (stored 0x{crc:08x}, computed 0x{self.crc:08x})")
         if length != self.length & 0xFFFFFFFF:
-            raise Damage(f"gzip length mismatch (stored {length}, found {self.length & 0xFFFFFFFF})")
+            raise Damage(f"gzip length mismatch (stored {length}, got {self.length & 0xFFFFFFFF})")
 
 
 class Gzip(DeflateCodec):
     name = "gzip"
     aliases = ("gz",)
     suffixes = (".gz", ".gzip")
-    padding = b"\0"  # gzip(1) passes over zeros: tapes and some object stores fill blocks with them
+    padding = b"\0"  # gzip(1) skips zeros, with which tapes and some object stores pad blocks
     trailer = GzipTrailer
 
     def accepts(self, head: bytes) -> bool:
         return _MAGIC.startswith(head[:3]) and not (len(head) > 3 and head[3] & _RESERVED)
 
     def header(self, level: int | None) -> bytes:
-        return _MAGIC + bytes(6) + b"\xff"  # no time and no system: equal data makes equal files
+        return _MAGIC + bytes(6) + b"\xff"  # no time and no system: equal data gives equal files
 
     def decompressor(self, *, exact: bool = False) -> GzipDecompressor:
         return GzipDecompressor(exact=exact)

@@ -1,4 +1,4 @@
-"""The table of compressions, and how one is found by name, by suffix and by content."""
+"""The table of compressions, and their detection by name, suffix and content."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from tfrecord_io.compression.zstd import Zstd
 from tfrecord_io.format.framing import is_record_header
 
 CODECS: tuple[Codec, ...] = (Gzip(), Zlib(), Zstd())
-SNIFF_BYTES = 1024  # as much of a file's head as `sniff` makes use of
+SNIFF_BYTES = 1024  # the part of a file's head that `sniff` uses
 
 _PLAIN = ("", "none")
 
 
 def get_codec(name: str | None) -> Codec | None:
-    """Find a codec by the name a user gives.
+    """Find a codec by name.
 
     Parameters
     ----------
     name : str or None
-        "gzip", "zlib" or "zstd", also as TensorFlow writes them ("GZIP", "ZLIB"); None, "" and "none" mean plain.
+        "gzip", "zlib" or "zstd", in any case (TensorFlow has "GZIP", "ZLIB"); None, "" and "none" mean plain.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def get_codec(name: str | None) -> Codec | None:
     Raises
     ------
     ValueError
-        For any other name, naming those there are.
+        For any other name; the message lists the valid ones.
 
     Examples
     --------
@@ -52,11 +52,11 @@ def get_codec(name: str | None) -> Codec | None:
     if wanted in _PLAIN:
         return None
     names = ", ".join(repr(c.name) for c in CODECS)
-    raise ValueError(f"compression {name!r} is not known: 'infer', {names}, or None for a plain file")
+    raise ValueError(f"unknown compression {name!r}; expected 'infer', {names}, or None for a plain file")
 
 
 def codec_for_path(path: str) -> Codec | None:
-    """Find the codec that a file's suffix names, None for plain.
+    """Find the codec of a file by its suffix; None for plain.
 
     Examples
     --------
@@ -73,9 +73,9 @@ def compression_suffixes() -> tuple[str, ...]:
 
 
 def sniff(head: bytes) -> Codec | None:
-    """Find the codec of a file by its first bytes (`SNIFF_BYTES`, or all it has), whatever its name.
+    """Find the codec of a file by its first bytes (`SNIFF_BYTES`, or all it has) alone.
 
-    None where it is none, and where a record's header stands: a length may look like any magic.
+    None for a plain file, even if the length in its first record header looks like a codec's magic bytes.
     """
     if is_record_header(head):
         return None
@@ -83,7 +83,7 @@ def sniff(head: bytes) -> Codec | None:
 
 
 def infer(head: bytes, path: str) -> Codec | None:
-    """Find the codec of a file to read: by content; by suffix where the content is too short or damaged to say."""
+    """Find the codec of a file to read: by content, or by suffix if the content is too short or damaged."""
     codec = sniff(head)
     if codec is None and not is_record_header(head):
         named = codec_for_path(path)

@@ -1,8 +1,8 @@
-"""Uncompressed bytes of a file, with both offsets, whatever its compression.
+"""Streams of the uncompressed bytes of a file, of any compression.
 
-Streams here have ``readinto(buffer) -> int`` (0 only at the end; fewer bytes than asked are usual),
-``offset`` (uncompressed bytes given), ``raw_offset`` (bytes of the file they took) and ``close()``.
-Trouble is raised in a call of its own, after all bytes before it were given, and again in each later call.
+A stream has ``readinto(buffer) -> int`` (0 only at the end; fewer bytes than requested are usual), ``offset``
+(uncompressed bytes returned), ``raw_offset`` (bytes of the file used for them) and ``close()``. An error is raised by a
+separate call, after all bytes before it were returned, and again by each later call.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from tfrecord_io.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.errors import CompressionError
 
 _CHUNK = 256 << 10  # compressed bytes per read
-_STEP = 256 << 10  # uncompressed bytes per step: it stays in the processor's cache until it is copied
+_STEP = 256 << 10  # uncompressed bytes per step; fits in the processor's cache until copied
 
 
 class Raw(Protocol):
-    """What is read from: a raw binary file."""
+    """A raw binary file."""
 
     def readinto(self, buffer: memoryview, /) -> int | None: ...
 
@@ -26,7 +26,7 @@ class Raw(Protocol):
 
 
 class Stream(Protocol):
-    """What is read: see the module's text."""
+    """See the module's docstring."""
 
     offset: int
 
@@ -44,34 +44,35 @@ class Stream(Protocol):
 def open_decompressed(
     raw: Raw, codec: Codec | None, path: str, *, head: bytes = b"", size: int | None = None
 ) -> Stream:
-    """Read the uncompressed bytes of a file.
+    """Open the uncompressed bytes of a file as a stream.
 
     Parameters
     ----------
     raw : binary file
-        Closed with the stream. If it can seek, damaged data is read twice to give all bytes before the damage.
+        Closed with the stream. If it can seek, damaged data is read twice to return all bytes before the damage.
     codec : Codec or None
         None for a plain file.
     path : str
         For messages.
     head : bytes, optional
-        The first bytes of the file, where they have been read from `raw` already.
+        The first bytes of the file, if they have been read from `raw` already.
     size : int, optional
-        Size of the file. An end before it is an error: files shrink, and connections break.
+        Size of the file. An earlier end is an error, as files may shrink and connections break.
 
     Raises
     ------
     CompressionError
-        By ``readinto``: the data ends or is damaged; ``.offset`` is of the uncompressed bytes, the message has both.
+        By ``readinto``: the data is truncated or damaged. ``.offset`` is in the uncompressed bytes; the message has
+        both.
     OSError
-        By ``readinto``: reading fails, with the offset in the file.
+        By ``readinto``: reading fails; the message has the offset in the file.
     """
     source = _Input(raw, path, head, size)
     return PlainStream(source) if codec is None else DecompressedStream(source, codec)
 
 
 class _Input:
-    """The file's bytes with a head that was read before, errors with an offset, and no early end."""
+    """The bytes of a file, including a head that was read before; errors have offsets, and an early end is one."""
 
     def __init__(self, raw: Raw, path: str, head: bytes, size: int | None) -> None:
         self.raw, self.path, self.size = raw, path, size
@@ -80,7 +81,7 @@ class _Input:
         self._base = self._tell(len(head))
 
     def _tell(self, taken: int) -> int | None:
-        """Give the position of the file's first byte, None where there is no way back."""
+        """The position of the file's first byte; None if the file cannot seek."""
         try:
             return self.raw.tell() - taken if self.raw.seekable() else None  # type: ignore[attr-defined]
         except (AttributeError, OSError):
@@ -107,11 +108,8 @@ class _Input:
         if n is None:
             raise BlockingIOError(errno.EAGAIN, "a non-blocking file has no data yet", self.path)
         if n == 0 and len(buffer) and self.size is not None and self.offset < self.size:
-            raise OSError(
-                errno.EIO,
-                f"the file ended at byte {self.offset} of {self.size}: it was cut while being read",
-                self.path,
-            )
+            text = f"the file ended at byte {self.offset} of {self.size}: it was truncated while being read"
+            raise OSError(errno.EIO, text, self.path)
         return n
 
     def read(self) -> bytes:
@@ -119,7 +117,7 @@ class _Input:
         return bytes(memoryview(chunk)[: self.readinto(memoryview(chunk))])
 
     def rewind(self, offset: int) -> bool:
-        """Go back to byte `offset` of the file if that can be."""
+        """Go back to byte `offset` of the file; False if the file cannot seek."""
         if self._base is None:
             return False
         self.raw.seek(self._base + offset)  # type: ignore[attr-defined]
@@ -132,7 +130,7 @@ class _Input:
 
 
 class PlainStream:
-    """The bytes of a file as they are."""
+    """The bytes of a plain file."""
 
     def __init__(self, source: _Input) -> None:
         self._source = source
@@ -157,13 +155,13 @@ class PlainStream:
 
 
 class DecompressedStream:
-    """The bytes of the members of a compressed file, one after the other."""
+    """The uncompressed bytes of the members of a file, one after the other."""
 
     def __init__(self, source: _Input, codec: Codec) -> None:
         self.offset = 0
         self._source, self._codec = source, codec
-        codec.decompressor()  # a library that is missing is told here, and not as damage of the file
-        self._data = b""  # read, and not given to a member
+        codec.decompressor()  # raises here if its library is missing
+        self._data = b""  # read, but not passed to a member
         self._member: Decompressor | None = None
         self._member_begin: tuple[int, int] | None = None  # file offset, uncompressed offset
         self._error: Exception | None = None
@@ -186,7 +184,7 @@ class DecompressedStream:
             try:
                 out = self._next(min(len(buffer), _STEP))
             except Damage as damage:
-                self._mend(damage)
+                self._handle(damage)
                 continue
             if out:
                 buffer[: len(out)] = out
@@ -204,7 +202,7 @@ class DecompressedStream:
         return data
 
     def _next(self, limit: int) -> bytes:
-        """Go one step on: a member begins, gives bytes, or ends."""
+        """Do one step: a member begins, returns bytes, or ends."""
         member = self._member or self._begin()
         if member is None:
             return b""
@@ -212,7 +210,7 @@ class DecompressedStream:
         if member.hungry:
             data = self._take()
             if not data:
-                reason = f"the {self._codec.name} data ends in the middle: the file was cut or is not complete"
+                reason = f"the {self._codec.name} data ends early: the file is truncated or incomplete"
                 raise Damage(reason, lossy=member.lossy)
         out = member.decompress(data, limit)
         if member.eof:
@@ -220,7 +218,7 @@ class DecompressedStream:
         return out
 
     def _begin(self) -> Decompressor | None:
-        """Begin the next member, None at the end of the file."""
+        """Begin the next member; None at the end of the file."""
         first = self._member_begin is None
         data = self._take()
         if not first:
@@ -232,23 +230,23 @@ class DecompressedStream:
             self._ended = True
             return None
         begin = self.raw_offset
-        while len(self._data) < 4 and (more := self._source.read()):  # enough for any magic
+        while len(self._data) < 4 and (more := self._source.read()):  # enough for any magic bytes
             self._data += more
         if not first and not self._codec.accepts(self._data[:512]):
-            raise Damage(f"junk after the {self._codec.name} data")
+            raise Damage(f"other data after the {self._codec.name} data")
         self._member_begin = (begin, self.offset)
         self._member = self._codec.decompressor()
         return self._member
 
-    def _mend(self, damage: Damage) -> None:
-        """Keep the error for the next call; give the bytes before it first where they were lost."""
+    def _handle(self, damage: Damage) -> None:
+        """Keep the error until the bytes before it, which are decompressed again if they were lost, are returned."""
         if damage.lossy and self._replay():
             return
         reason = f"{damage.reason} (byte {self.raw_offset} of the compressed file)"
         self._error = CompressionError(reason, path=self._source.path, offset=self.offset)
 
     def _replay(self) -> bool:
-        """Decompress the damaged member anew with an exact decompressor, up to where we are."""
+        """Decompress the damaged member again with an exact decompressor, up to the current offset."""
         assert self._member_begin is not None
         begin, given = self._member_begin
         try:
@@ -259,7 +257,7 @@ class DecompressedStream:
                 given += len(self._next(min(self.offset - given, _STEP)))
         except Damage:
             return False
-        except Exception as error:  # our place is lost: no more bytes can be given
+        except Exception as error:  # the position is lost, so no more bytes can be returned
             self._error = error
             raise
         return True

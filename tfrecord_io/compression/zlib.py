@@ -42,11 +42,10 @@ class Zlib(DeflateCodec):
         return method and (len(head) < 2 or int.from_bytes(head[:2], "big") % 31 == 0)
 
     def looks_like(self, head: bytes) -> bool:
-        """Two bytes are no magic: one plain file in a thousand has them, and so has the text "x^2".
+        """Two bytes are not enough: one plain file in a thousand has them, and so does the text "x^2".
 
-        Asked for as well: the window that everybody uses, and data that begins well. Zeros in the upper
-        half of a record's length (one may be damaged) are no beginning that a compressor makes, but for
-        a whole stream of a byte or none.
+        So the usual window size and valid data are required as well. Zeros as in the upper half of a record's length
+        (one may be damaged) are not at the start of what a compressor writes, except for a stream of one byte or none.
         """
         if len(head) < 2 or head[0] != 0x78 or not self.accepts(head):
             return False
@@ -60,9 +59,9 @@ class Zlib(DeflateCodec):
         return member.eof or head[4:8].count(0) < 3
 
     def header(self, level: int | None) -> bytes:
-        """32 KiB of window, and how much trouble was taken: the second byte makes both a multiple of 31."""
-        trouble = 2 if level is None else (0, 0, 1, 1, 1, 1, 2, 3, 3, 3)[level]
-        first = 0x78 << 8 | trouble << 6
+        """Window size (32 KiB) and effort; the second byte makes both a multiple of 31."""
+        effort = 2 if level is None else (0, 0, 1, 1, 1, 1, 2, 3, 3, 3)[level]
+        first = 0x78 << 8 | effort << 6
         return (first + -first % 31).to_bytes(2, "big")
 
     def decompressor(self, *, exact: bool = False) -> ZlibDecompressor:
@@ -78,7 +77,7 @@ class ZlibDecompressor(DeflateDecompressor):
         if len(head) < 2:
             return None
         if head[1] & _DICTIONARY:
-            raise Damage("a zlib stream with a preset dictionary, which nobody has given")
+            raise Damage("the zlib stream needs a preset dictionary, which is not supported")
         return 2
 
 

@@ -14,10 +14,10 @@ from tfrecord_io.compression.codec import Codec, Compressor, Damage
 from tfrecord_io.errors import MissingDependencyError
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
-_SKIPPABLE = b"\x2a\x4d\x18"  # the upper three bytes of a skippable frame's magic, behind 0x50 to 0x5f
-_PIECE = 1 << 20  # bytes per call of the library: Ctrl-C is heard between two
+_SKIPPABLE = b"\x2a\x4d\x18"  # the upper three bytes of a skippable frame's magic, after 0x50 to 0x5f
+_PIECE = 1 << 20  # bytes per call of the library; Ctrl-C is handled between two
 _BLOCK_HEADER_BYTES = 3
-_RLE_BLOCK = 1  # its content is one byte, to be repeated
+_RLE_BLOCK = 1  # its content is one byte, which is repeated
 _CHECKSUM_BYTES = 4
 
 
@@ -39,7 +39,7 @@ class Zstd(Codec):
     name = "zstd"
     aliases = ("zst",)
     suffixes = (".zst", ".zstd")
-    levels = range(1, 20)  # above, reading takes much memory as well
+    levels = range(1, 20)  # higher levels also need much memory to read
 
     def accepts(self, head: bytes) -> bool:
         return _MAGIC.startswith(head[:4]) or _is_skippable(head)
@@ -60,9 +60,7 @@ class ZstdCompressor:
     def __init__(self, level: int | None, threads: int) -> None:
         zstd = _library()
         parameter = zstd.CompressionParameter
-        most = parameter.nb_workers.bounds()[
-            1
-        ]  # 0 where it was built without threads; 0 makes other bytes than all else
+        most = parameter.nb_workers.bounds()[1]  # 0 if built without threads; 0 gives other bytes than any other number
         options = {
             parameter.compression_level: zstd.COMPRESSION_LEVEL_DEFAULT if level is None else level,
             parameter.checksum_flag: 1,
@@ -72,8 +70,8 @@ class ZstdCompressor:
 
     def compress(self, data: Any, /) -> Iterator[bytes]:
         view = memoryview(data).cast("B")
-        for at in range(0, len(view), _PIECE):
-            yield self._inner.compress(view[at : at + _PIECE])
+        for begin in range(0, len(view), _PIECE):
+            yield self._inner.compress(view[begin : begin + _PIECE])
 
     def flush(self) -> Iterator[bytes]:
         yield self._inner.flush()
@@ -85,8 +83,8 @@ class ZstdCompressor:
 class ZstdDecompressor:
     """One frame; see `tfrecord_io.compression.codec.Decompressor`.
 
-    The library drops what it made in a call that fails. So a call gives it bytes of one part of the frame only, and
-    nothing before a damage is lost.
+    The library drops the output of a call that fails. So each call has the bytes of only one part of the frame, and no
+    bytes before the damage are lost.
     """
 
     def __init__(self) -> None:
@@ -98,7 +96,7 @@ class ZstdDecompressor:
         self._inner = zstd.ZstdDecompressor()
         self._error: type[Exception] = zstd.ZstdError
         self._parts = _Parts()
-        self._rest = memoryview(b"")  # taken and not given to the library
+        self._rest = memoryview(b"")  # not passed to the library yet
 
     @property
     def held(self) -> int:
@@ -110,7 +108,7 @@ class ZstdDecompressor:
         piece = self._rest[:0]
         if self._inner.needs_input:
             piece = self._rest[: self._parts.room(self._rest)]
-            self._parts.pass_over(piece)
+            self._parts.advance(piece)
             self._rest = self._rest[len(piece) :]
         try:
             out: bytes = self._inner.decompress(piece, limit)
@@ -129,22 +127,22 @@ class ZstdDecompressor:
 
 
 class _Parts:
-    """Where the parts of a frame end: header, blocks, checksum (RFC 8878, section 3.1.1). A skippable frame is one part."""
+    """Finds the parts of a frame: header, blocks, checksum (RFC 8878, section 3.1.1). A skippable frame is one part."""
 
     def __init__(self) -> None:
-        self.checksum = b""  # as far as it has come
+        self.checksum = b""  # the bytes received so far
         self._has_checksum = False
-        self._left = 0  # bytes of a part that has begun
+        self._left = 0  # bytes of the current part
         self._begin = self._header
 
     def room(self, rest: memoryview) -> int:
-        """How many bytes of `rest` are of one part; 0 where there are too few to tell."""
+        """How many bytes of `rest` belong to one part; 0 if there are too few to determine it."""
         if not self._left:
             self._left = self._begin(rest)
         return min(self._left, len(rest))
 
-    def pass_over(self, piece: memoryview) -> None:
-        """Say that `piece` is done with."""
+    def advance(self, piece: memoryview) -> None:
+        """Mark `piece` as used."""
         self._left -= len(piece)
         if self._begin == self._end:
             self.checksum += piece
@@ -157,7 +155,7 @@ class _Parts:
         if len(rest) < 5:
             return 0
         flags = rest[4]
-        one_segment = flags >> 5 & 1  # no window's size, and always a content's
+        one_segment = flags >> 5 & 1  # no window size, but always a content size
         self._has_checksum = bool(flags >> 2 & 1)
         self._begin = self._block
         return 5 + (1 - one_segment) + (0, 1, 2, 4)[flags & 3] + (one_segment, 2, 4, 8)[flags >> 6]
@@ -166,7 +164,7 @@ class _Parts:
         if len(rest) < _BLOCK_HEADER_BYTES:
             return 0
         header = int.from_bytes(rest[:_BLOCK_HEADER_BYTES], "little")
-        if header & 1:  # the last one
+        if header & 1:  # the last block
             self._begin = self._trailer
         return _BLOCK_HEADER_BYTES + (1 if header >> 1 & 3 == _RLE_BLOCK else header >> 3)
 

@@ -1,7 +1,7 @@
 """Indexes: the offset of each record of a file, computed, stored in a sidecar file, and checked against the file.
 
-The sidecar ``x.tfrecord.index`` has the format of NVIDIA DALI (``tfrecord2idx``) and the ``tfrecord`` package: a text line
-``<offset> <size>`` for each record, of its whole frame, without a header.
+The sidecar ``x.tfrecord.index`` has the format of NVIDIA DALI (``tfrecord2idx``) and the ``tfrecord`` package: a text
+line ``<offset> <size>`` for each record, of its whole frame, without a header.
 """
 
 from tfrecord_io.index.header_scan import scan_index, scan_sizes

@@ -1,7 +1,7 @@
 """The format of manifests: the files of a sharded dataset with their records, sizes and checksums.
 
-A manifest is a JSON object in the directory of the files: ``_MANIFEST.json`` for the dataset ``part``, the default name in a
-directory, and ``_MANIFEST-train.json`` for ``train``, so that each dataset of a directory has one::
+A manifest is a JSON object in the directory of the files: ``_MANIFEST.json`` for the dataset ``part``, the default name
+in a directory, and ``_MANIFEST-train.json`` for ``train``, so that each dataset of a directory has one::
 
     {"format": "tfrecord_io manifest", "version": 1, "id": 16 hex digits, different for each writing,
      "dataset": "train", "complete": true, "compression": null or a codec's name,
@@ -10,8 +10,9 @@ directory, and ``_MANIFEST-train.json`` for ``train``, so that each dataset of a
                 "crc32c": 8 hex digits, of the file's bytes}, …]}
 
 While a local dataset is being published, each file also has "staged", the name it may still have, and "replaces" lists
-files of the old dataset. ``"complete": false`` means that files are being replaced one by one, as in a bucket. A manifest may
-be hostile: it is plain JSON of limited size, and each name must be that of a shard of this dataset, in this directory.
+files of the old dataset. ``"complete": false`` means that files are being replaced one by one, as in a bucket. A
+manifest may be hostile: it is plain JSON of limited size, and each name must be that of a shard of this dataset, in
+this directory.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def parse_manifest(text: bytes, path: str) -> Manifest | None:
     Raises
     ------
     CorruptRecordError
-        It is damaged, has another version, or names a file that is not a shard of its dataset. The message names `path`.
+        It is damaged, has another version, or names a file that is not a shard of its dataset.
     """
     if len(text) > MAX_MANIFEST_BYTES:
         _refuse(path, f"it has {len(text)} bytes, over the limit of {MAX_MANIFEST_BYTES}")

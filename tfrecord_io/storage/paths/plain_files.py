@@ -1,4 +1,4 @@
-"""Files that are not TFRecord files: arrays and tables by their paths, and small files by their names in a directory."""
+"""Files that are not TFRecord files: arrays and tables by path, and small files by their names in a directory."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Resolve a path to the files to read, in order.
 
-A string is interpreted as the first of these that matches: a file or directory of exactly this name; braces; a shard spec
-``name@8`` or ``name@*``; a glob. Files of a pattern are in natural order, those of a list in the given order. A shard family
-must be complete, unless its files are listed one by one, or a manifest names the files and the pattern is for some of them.
+A string is interpreted as the first of these that matches: a file or directory of exactly this name; braces; a shard
+spec ``name@8`` or ``name@*``; a glob. Files of a pattern are in natural order, those of a list in the given order. A
+shard family must be complete, unless its files are listed one by one, or a manifest names the files and the pattern is
+for some of them.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def resolve_inputs(
     Parameters
     ----------
     path : str, PathLike, binary file object, or iterable of those
-        A local path or a URL: of a file or a directory, a glob, with braces, or a shard spec; see the module's docstring.
+        A local path or a URL: of a file or a directory, a glob, with braces, or a shard spec; see the module's
+        docstring.
     storage : StorageOptions
     allow_missing_shards : bool
         Accept shard families with a missing or duplicate index, and missing files that a manifest names.

@@ -38,8 +38,8 @@ class ShardFamilies:
         by_count: dict[str, set[str]] = {}
         for entry, shard in shards:
             rest = "?????" if shard.count is None else f"*-of-{shard.count_text}"
-            pattern = f"{glob.escape(self.fs.display_path(entry.parent) if entry.parent else '')}{glob.escape(shard.base)}-{rest}"
-            by_count.setdefault(pattern, set()).add(shard.suffix)
+            directory = self.fs.display_path(entry.parent) if entry.parent else ""
+            by_count.setdefault(f"{glob.escape(directory)}{glob.escape(shard.base)}-{rest}", set()).add(shard.suffix)
         return [p + (s.pop() if len(s) == 1 else "*") for p, s in by_count.items()]
 
     def check_complete(self) -> None:

@@ -51,8 +51,9 @@ class ShardName:
 def parse_shard(name: str) -> ShardName | None:
     """Parse a file name (without directory); None if it has no shard number.
 
-    The forms are TensorFlow's ``train-00000-of-00008``, TFDS's ``mnist-train.tfrecord-00000-of-00008``, with a suffix at the
-    end, ``train-00000-of-00008.tfrecord``, and without a count, if a record suffix follows: ``train-00000.tfrecord.gz``.
+    The forms are TensorFlow's ``train-00000-of-00008``, TFDS's ``mnist-train.tfrecord-00000-of-00008``, with a suffix
+    at the end, ``train-00000-of-00008.tfrecord``, and without a count, if a record suffix follows:
+    ``train-00000.tfrecord.gz``.
     """
     match = _SHARD.fullmatch(name)
     if match is not None:

@@ -19,8 +19,8 @@ _LISTING_PAYS = 8  # files in one directory from which on listing it is cheaper 
 def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[Source | None]:
     """For each file, its existing sidecar with the first of these suffixes; None if there is none.
 
-    Pieces of files and file objects have none. For many files on a server that cannot list directories nothing is looked
-    up, as it would take a request for each.
+    Pieces of files and file objects have none. For many files on a server that cannot list directories nothing is
+    looked up, as it would take a request for each.
     """
     parents = [_parent(source) for source in sources]
     counts = Counter(parents)

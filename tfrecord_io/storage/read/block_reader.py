@@ -1,4 +1,4 @@
-"""Blocks: the uncompressed bytes of a file in pieces; a record split by the end of a block continues in the next one."""
+"""Blocks: the uncompressed bytes of a file in pieces; a record split by the end of one continues in the next."""
 
 from __future__ import annotations
 
@@ -72,9 +72,10 @@ class BufferPool:
 class BlockReader:
     """Cuts a stream into blocks.
 
-    The caller consumes the whole records of a block with `consume`; the rest is repeated at the start of the next block,
-    which is twice as large if nothing was consumed. All blocks from `next_block` share one buffer: a block is valid until
-    the next call. Those from `fresh_block` have a buffer each, for threads, until it is returned with `release`.
+    The caller consumes the whole records of a block with `consume`; the rest is repeated at the start of the next
+    block, which is twice as large if nothing was consumed. All blocks from `next_block` share one buffer: a block is
+    valid until the next call. Those from `fresh_block` have a buffer each, for threads, until it is returned with
+    `release`.
 
     An error of the stream is raised by a separate call, after a block with the bytes before it.
 

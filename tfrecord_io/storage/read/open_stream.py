@@ -123,7 +123,7 @@ class SpanStream:
 
 
 def open_file(source: Source) -> Any:
-    """Open a source as a buffered binary file, for libraries such as zipfile and pyarrow; seekable if the storage is."""
+    """Open a source as a buffered binary file, for zipfile, pyarrow and the like; seekable if the storage is."""
     raw: Any = source.open()
     try:
         return io.BufferedReader(raw if isinstance(raw, io.RawIOBase) else RawFile(raw, source.size), _BUFFER)

@@ -206,7 +206,7 @@ def _open_descriptor(source: Source) -> int:
 
 
 class RemoteRandomAccessFile(RandomAccessFile):
-    """An object of a bucket: ranges near each other become one request, and several requests are under way at a time."""
+    """An object of a bucket: ranges near each other become one request, and several requests run at a time."""
 
     block_bytes = 4 * _JOINED_BYTES
     gap_bytes = 1 << 20

@@ -1,7 +1,8 @@
 """Remote files as raw files that keep several range requests under way.
 
-A request costs a round trip whatever its size, so the next ranges are requested while one is used. Their number and size
-adapt to waiting: each time the reader has to wait, twice as much is requested ahead from then on, up to `_MOST_BYTES`.
+A request costs a round trip whatever its size, so the next ranges are requested while one is used. Their number and
+size adapt to waiting: each time the reader has to wait, twice as much is requested ahead from then on, up to
+`_MOST_BYTES`.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ class S3Output(OutputFile):
         return exists_error(self.path) if self._condition and refused else error
 
     def _was_stored(self) -> bool:
-        """Whether the object was stored after all: if a response is lost, the retry may be refused because it exists."""
+        """Whether the object was stored: if the response was lost, the retry may be refused because it exists."""
         hashes = [str(self._tags[n]["ETag"]).strip('"') for n in sorted(self._tags)]
         try:
             if self._upload_id is None:

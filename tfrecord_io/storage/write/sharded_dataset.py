@@ -1,14 +1,14 @@
-"""The shards of a dataset, published atomically: the manifest names either all of the old shards or all of the new ones.
+"""Sharded datasets, published atomically: the manifest names either all of the old shards or all of the new ones.
 
-On the local disk the new shards wait under staged names, ``_<id>-00000.staged``. One rename replaces the manifest and so
-publishes the dataset: the new manifest states for each shard both names under which it may be. Then the shards are renamed,
-the old dataset's files are removed, and a manifest with the final names is written. A writer killed before the manifest's
-rename leaves the old dataset, one killed after it the new one. Writers of one directory exclude each other by a lock that
-ends with their process.
+On the local disk the new shards wait under staged names, ``_<id>-00000.staged``. One rename replaces the manifest and
+so publishes the dataset: the new manifest states for each shard both names under which it may be. Then the shards are
+renamed, the old dataset's files are removed, and a manifest with the final names is written. A writer killed before
+the manifest's rename leaves the old dataset, one killed after it the new one. Writers of one directory exclude each
+other by a lock that ends with their process.
 
 A bucket has no renames. Its uploads are kept open until all data is written; then a manifest that declares the dataset
-incomplete replaces the old one, the uploads are completed, and the final manifest is written. A writer killed in between
-leaves a dataset that readers refuse.
+incomplete replaces the old one, the uploads are completed, and the final manifest is written. A writer killed in
+between leaves a dataset that readers refuse.
 """
 
 from __future__ import annotations

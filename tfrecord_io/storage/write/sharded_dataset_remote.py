@@ -1,4 +1,4 @@
-"""Sharded datasets in a bucket, whose uploads are completed together; see `tfrecord_io.storage.write.sharded_dataset`."""
+"""Sharded datasets in a bucket, by uploads completed together; see `tfrecord_io.storage.write.sharded_dataset`."""
 
 from __future__ import annotations
 
