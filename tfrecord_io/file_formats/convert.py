@@ -100,8 +100,8 @@ def convert(
     source : str, PathLike or list of those
         ``.npy``, ``.npz``, IDX (``train-images-idx3-ubyte.gz``), ``.parquet`` or ``.arrow``; several are zipped by
         their leading axis (``.npy``, IDX) or concatenated (Parquet). Each file in a folder of ``.npz`` or ``.npy``
-        files is one row. Globs of IDX and Parquet files are read in natural order; a glob of ``.npy`` or ``.npz`` files may
-        match only one. Any other source is TFRecord, in every form that `tfrecord_io.read_table` accepts.
+        files is one row. Globs of IDX and Parquet files are read in natural order; a glob of ``.npy`` or ``.npz``
+        files may match only one. Any other source is TFRecord, in every form that `tfrecord_io.read_table` accepts.
     target : str or PathLike
         A path with a suffix as above, except IDX; ``.npy`` may be compressed (``x.npy.gz``). Any other path is written
         as TFRecord, unless its suffix is that of another format (``x.csv``). Output is atomic.
