@@ -57,6 +57,6 @@ def test_demo_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
     runpy.run_path(str(ROOT / "demo" / "run.py"), run_name="__main__")
     shown = capsys.readouterr().out
-    assert "equal, dtypes included" in shown
+    assert "equal, including dtypes" in shown
     assert "PrecisionWarning: " in shown
     assert "bill_length_mm" in shown
