@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal, Self
 
 RECORD_TYPES = ("example", "sequence_example", "bytes")
 FLOAT64 = (None, "round", "error", "raw")
-ENCODINGS = ("raw", "tensor_proto", "list")
 RAGGED = (None, "object", "offsets", "pad")
 MISSING = ("error", "mask")
 MAX_RECORD_BYTES = 2**31 - 1
@@ -273,8 +272,6 @@ class WriteOptions(_Options):
         self._check_flags("nan_to_null", "embed_schema", "progress")
         self._check_flags("index", other=(None,))
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
-        for name, encoding in (self.column_encoding or {}).items():
-            _check_choice(f"column_encoding[{name!r}]", encoding, ENCODINGS)
         _check_integer("shards", self.shards, 1, optional=True)
         _check_integer("max_shard_bytes", self.max_shard_bytes, 1, optional=True)
         if self.overwrite not in (None, True, False):

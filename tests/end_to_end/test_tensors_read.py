@@ -249,7 +249,7 @@ def test_a_stream_says_which_record_is_no_tensor(read: Any, wrong: Mapping[str, 
 def test_bytes_of_a_bool_are_0_or_1(read: Any) -> None:
     bad = {**companions(np.zeros(1, bool)), "": blobs(b"\x02")}
     assert "x/shape" in read([record({"x": np.ones(1, bool)}), named(bad)]).column_names
-    with pytest.raises(tfr.DecodeError, match=r"record 1.*bytes 02 at 0 are no bool"):
+    with pytest.raises(tfr.DecodeError, match=r"record 1.*bytes 02 at 0 are not a valid bool"):
         read([record({"x": np.ones(1, bool)}), named(bad)], sample=1)
 
 
@@ -257,7 +257,7 @@ def test_numbers_of_no_character_are_no_text(read: Any) -> None:
     good = np.array(["ab", "\U0010ffff"])
     bad = {**companions(good), "": blobs(good[:1].tobytes() + b"\x00\x00\x11\x00" + bytes(4))}
     assert "x/shape" in read([record({"x": good}), named(bad)]).column_names
-    with pytest.raises(tfr.DecodeError, match=r"record 1.*bytes 0000110000000000 at 8 are no U2"):
+    with pytest.raises(tfr.DecodeError, match=r"record 1.*bytes 0000110000000000 at 8 are not a valid U2"):
         read([record({"x": good}), named(bad)], schema={"x": tfr.tensor("U2", (2,))})
 
 

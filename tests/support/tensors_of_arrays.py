@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import strategies as st
+
+from tfrecord_io.arrow.tensor_builder import cells_to_tensors, shape_of_cells
+from tfrecord_io.format.dtypes import Element
 
 PLAIN = [
     "bool",
@@ -65,6 +70,13 @@ def values_of(name: str, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, A
     if dtype.kind in "mM":
         return rng.integers(-(10**6), 10**6, count).astype(dtype).reshape(shape)
     return raw.view(dtype).reshape(shape)
+
+
+def tensor_column(cells: Sequence[Any]) -> tuple[pa.Array, Element]:
+    """A column of the arrays of a sequence, None where there is none."""
+    arrays = [None if cell is None else np.asarray(cell) for cell in cells]
+    element, shape = shape_of_cells(arrays)
+    return cells_to_tensors(arrays, element, shape), element
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tfrecord_io.arrow.tensor_builder import from_cells
+from tensors_of_arrays import tensor_column
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema.tensor_types import dtype_metadata, tensor_type
 from tfrecord_io.schema.type_names import short_type_name
@@ -109,7 +109,7 @@ def test_tensors_are_lists_of_their_values(
     arrays = [
         np.arange(a * b).reshape(a, b).astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype) for a, b in shapes
     ]
-    column, of = from_cells([*arrays, None])
+    column, of = tensor_column([*arrays, None])
     accumulator = ColumnAccumulator("x", column.type, dtype_metadata(of))
     for piece in (column[:1], column[1:]):
         accumulator.add(piece)

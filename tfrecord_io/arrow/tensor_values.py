@@ -1,4 +1,4 @@
-"""Columns of tensors as NumPy arrays: views of Arrow's memory, or copies where it is permuted or cut by nulls."""
+"""Columns of tensors as NumPy arrays: views of Arrow's memory, or copies where axes are permuted or rows are null."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class TensorValues:
 
     Attributes
     ----------
-    of : Element
+    element : Element
     data : uint8 ndarray
         The bytes of all, C order, little-endian.
     offsets : int64 ndarray
@@ -43,7 +43,7 @@ class TensorValues:
         One for each row; None: no nulls.
     """
 
-    of: Element
+    element: Element
     data: Array
     offsets: Array
     shapes: Array | Shape
@@ -53,68 +53,97 @@ class TensorValues:
     def rank(self) -> int:
         return len(self.shapes) if isinstance(self.shapes, tuple) else int(self.shapes.shape[1])
 
+    @property
+    def counts(self) -> Array:
+        """Number of values of each tensor."""
+        return np.diff(self.offsets) // self.element.itemsize
+
+    @property
+    def shape_matrix(self) -> Array:
+        """The shape of each tensor: int64, [tensors, rank]."""
+        return np.broadcast_to(np.asarray(self.shapes, np.int64), (len(self), self.rank))
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
 
-def items_of(array: pa.Array, field: pa.Field, valid: Array | None = None) -> TensorValues:
+def tensors_of(
+    array: pa.Array, element: Element, shape: tuple[int | None, ...], valid: Array | None = None
+) -> TensorValues:
     """The bytes of a column's tensors in their logical order; null rows are left out.
 
     Parameters
     ----------
     array : pyarrow.Array
-        Of a type of tensors; slices and permutations are honoured.
-    field : pyarrow.Field
-        Of the column, for the mark of its dtype.
+        Of a tensor type; slices and permutations are honoured.
+    element, shape
+        Of its type, by `element_and_shape`.
     valid : bool ndarray, optional
-        False: the row is null, whatever the array says, as below a struct that is null.
+        False: the row is null, whatever the array says (its parent struct is null).
+
+    Raises
+    ------
+    EncodeError
+        A null inside a tensor, or a shape that does not fit its values; ``record`` is the row.
     """
-    of, shape = element_and_shape(field)
-    storage = array.storage
+    storage, type_ = array.storage, array.type
     if array.null_count:
         own = np.asarray(array.is_valid())
         valid = own if valid is None else own & valid
-    if is_fixed_shape_tensor(field.type):
-        data = _fixed_bytes(storage, of, field.type, valid)
-        size = int(np.prod(field.type.shape)) * _width(of)
+    if is_fixed_shape_tensor(type_):
+        data = _fixed_bytes(storage, element, type_, valid)
+        size = int(np.prod(type_.shape)) * _width(element)
         if valid is not None:
             data = data.reshape(len(storage), size)[valid].reshape(-1) if size else data[:0]
         present = len(storage) if valid is None else int(np.count_nonzero(valid))
-        return TensorValues(of, data, np.arange(present + 1, dtype=np.int64) * size, tuple(shape), valid)  # type: ignore[arg-type]
-    return _variable_items(storage, of, field.type, valid)
+        offsets = np.arange(present + 1, dtype=np.int64) * size
+        return TensorValues(element, data, offsets, tuple(shape), valid)  # type: ignore[arg-type]  # no dimension is unknown
+    return _variable_tensors(storage, element, type_, valid)
+
+
+def tensors_of_column(array: pa.Array, field: pa.Field) -> TensorValues:
+    """`tensors_of` for an array and its field, whose metadata may state the dtype."""
+    return tensors_of(array, *element_and_shape(field))
 
 
 def to_ndarray(array: pa.Array, field: pa.Field) -> Array:
-    """The array of a column of tensors of one shape: [rows, *shape], zeros in null rows. A view where Arrow's memory allows it."""
-    items = items_of(array, field)
-    assert isinstance(items.shapes, tuple)
-    if items.valid is not None:
-        found = np.zeros((len(array), *items.shapes), items.of.dtype)
-        found[items.valid] = items.data.view(items.of.dtype).reshape(-1, *items.shapes) if items.data.size else 0
-        return found
-    return _viewed(items.data, items.of).reshape(len(array), *items.shapes)
+    """A column of tensors of one shape as an array [rows, *shape], zeros in null rows. A view where Arrow's memory allows it."""
+    tensors = tensors_of_column(array, field)
+    assert isinstance(tensors.shapes, tuple)
+    values = ndarray_of(tensors).reshape(len(tensors), *tensors.shapes)
+    if tensors.valid is None:
+        return values
+    rows = np.zeros((len(array), *tensors.shapes), tensors.element.dtype)
+    rows[tensors.valid] = values
+    return rows
 
 
 def to_cells(array: pa.Array, field: pa.Field) -> Array:
     """The tensors of a column as an object array of ndarrays, None where null. Views of Arrow's memory where it allows it."""
-    items = items_of(array, field)
-    found = np.empty(len(array), object)
-    rows = np.arange(len(array)) if items.valid is None else np.flatnonzero(items.valid)
-    for row, tensor in zip(rows.tolist(), cells_of(items), strict=True):
-        found[row] = tensor
-    return found
+    tensors = tensors_of_column(array, field)
+    cells = np.empty(len(array), object)
+    rows = np.arange(len(array)) if tensors.valid is None else np.flatnonzero(tensors.valid)
+    for row, tensor in zip(rows.tolist(), cells_of(tensors), strict=True):
+        cells[row] = tensor
+    return cells
 
 
-def cells_of(items: TensorValues) -> Iterator[Array]:
+def cells_of(tensors: TensorValues) -> Iterator[Array]:
     """The tensors one by one: views."""
-    flat = _viewed(items.data, items.of)
-    if isinstance(items.shapes, tuple):
-        whole = flat.reshape(len(items), *items.shapes)
-        yield from (whole[at, ...] for at in range(len(items)))
+    flat = ndarray_of(tensors)
+    if isinstance(tensors.shapes, tuple):
+        whole = flat.reshape(len(tensors), *tensors.shapes)
+        yield from (whole[i, ...] for i in range(len(tensors)))
         return
-    at = (items.offsets // items.of.itemsize).tolist()
-    for i, shape in enumerate(items.shapes.tolist()):
+    at = (tensors.offsets // tensors.element.itemsize).tolist()
+    for i, shape in enumerate(tensors.shapes.tolist()):
         yield flat[at[i] : at[i + 1]].reshape(shape)
+
+
+def ndarray_of(tensors: TensorValues) -> Array:
+    """The values of all tensors: an array of one axis, a view."""
+    dtype = tensors.element.dtype
+    return tensors.data.view(dtype) if tensors.data.size else np.empty(0, dtype)
 
 
 def is_list_of_tensors(type_: pa.DataType) -> bool:
@@ -123,34 +152,35 @@ def is_list_of_tensors(type_: pa.DataType) -> bool:
 
 
 def list_cells(array: pa.Array, field: pa.Field) -> Array:
-    """A column of lists of tensors as an object array: of tensors of one shape an ndarray [steps, *shape] each, of others an
-    object array of ndarrays; None where null."""
+    """A column of lists of tensors as an object array, None where null.
+
+    A row is an ndarray [steps, *shape] if the tensors are of one shape, else an object array of ndarrays.
+    """
     step = pa.field("", field.type.value_type, metadata=field.metadata)
     offsets = np.asarray(array.offsets)
     values = array.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
-    whole = (
-        to_ndarray(values, step)
-        if is_fixed_shape_tensor(step.type) and not values.null_count
-        else to_cells(values, step)
-    )
-    found = np.empty(len(array), object)
+    is_dense = is_fixed_shape_tensor(step.type) and not values.null_count
+    steps = to_ndarray(values, step) if is_dense else to_cells(values, step)
+    rows = np.empty(len(array), object)
     for row in np.flatnonzero(np.asarray(array.is_valid())).tolist():
-        found[row] = whole[offsets[row] - offsets[0] : offsets[row + 1] - offsets[0]]
-    return found
+        rows[row] = steps[offsets[row] - offsets[0] : offsets[row + 1] - offsets[0]]
+    return rows
 
 
 def flat_values(array: pa.Array, field: pa.Field) -> tuple[pa.Array, Array, Array]:
-    """All values of tensors, none of which is null, how many each has, and the shape of each; values without an order come as nulls."""
-    items = items_of(array, field)
-    counts = np.diff(items.offsets) // items.of.itemsize
-    shapes = np.broadcast_to(np.asarray(items.shapes, np.int64), (len(items), items.rank))
-    values = items.data.view(items.of.dtype) if items.data.size else np.empty(0, items.of.dtype)
-    if items.of.name == "bfloat16":
+    """All values of a column of tensors without nulls, the number of values of each tensor, and its shape.
+
+    Values that Arrow cannot hold, or that have no order, are given as nulls.
+    """
+    tensors = tensors_of_column(array, field)
+    values = ndarray_of(tensors)
+    if tensors.element.name == "bfloat16":
         values = values.astype(np.float32)
     try:
-        return pa.nulls(len(values)) if values.dtype.kind == "c" else pa.array(values), counts, shapes
+        plain = pa.nulls(len(values)) if values.dtype.kind == "c" else pa.array(values)
     except (pa.ArrowException, ValueError):  # a unit that Arrow does not have, or half of a character
-        return pa.nulls(len(values)), counts, shapes
+        plain = pa.nulls(len(values))
+    return plain, tensors.counts, tensors.shape_matrix
 
 
 def rows_of(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
@@ -163,34 +193,31 @@ def rows_of(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
 
 def _nested(cell: Any) -> Any:
     if isinstance(cell, np.ndarray):
-        return [_nested(each) for each in cell] if cell.dtype == object else cell.tolist()
+        return [_nested(item) for item in cell] if cell.dtype == object else cell.tolist()
     return cell
 
 
-def first_unreal(of: Element, data: Array) -> int:
-    """Where the first bytes stand that are no value: a bool other than 0 and 1, a number that is no character. −1: nowhere.
+def first_invalid(element: Element, data: Array) -> int:
+    """The position of the first bytes that are not a value: a bool other than 0 and 1, a number that is not a character; or −1.
 
-    >>> import numpy as np
+    NumPy would take them, and fail later.
+
     >>> from tfrecord_io.format.dtypes import element
-    >>> first_unreal(element("bool"), np.array([0, 1, 2], np.uint8))
+    >>> first_invalid(element("bool"), np.array([0, 1, 2], np.uint8))
     2
     """
-    if of.name == "bool":
+    if element.name == "bool":
         bad, width = data > 1, 1
-    elif of.dtype.kind == "U":
+    elif element.dtype.kind == "U":
         bad, width = data[: len(data) // 4 * 4].view("<u4") > _LAST_CHARACTER, 4
     else:
         return -1
     return int(bad.argmax()) * width if bad.any() else -1
 
 
-def _viewed(data: Array, of: Element) -> Array:
-    return data.view(of.dtype) if data.size else np.empty(0, of.dtype)
-
-
-def _width(of: Element) -> int:
+def _width(element: Element) -> int:
     """Bytes of one Arrow value."""
-    return max(of.arrow.bit_width // 8, 1)
+    return max(element.arrow.bit_width // 8, 1)
 
 
 def _bytes_of(values: pa.Array, width: int) -> Array:
@@ -203,18 +230,18 @@ def _bytes_of(values: pa.Array, width: int) -> Array:
     return np.frombuffer(buffer, np.uint8)[values.offset * width : (values.offset + len(values)) * width]
 
 
-def _fixed_bytes(storage: pa.Array, of: Element, type_: pa.DataType, valid: Array | None) -> Array:
+def _fixed_bytes(storage: pa.Array, element: Element, type_: pa.DataType, valid: Array | None) -> Array:
     size = storage.type.list_size
     values = storage.values.slice(storage.offset * size, len(storage) * size)
     _refuse_nulls(values, size, valid)
-    data = _bytes_of(values, _width(of))
+    width = _width(element)
+    data = _bytes_of(values, width)
     order = permutation_of(type_)
     if order is None:
         return data
-    cells = data.reshape(len(storage), *type_.shape, _width(of)).transpose(
-        0, *(axis + 1 for axis in order), len(order) + 1
-    )
-    return np.ascontiguousarray(cells).reshape(-1)
+    cells = data.reshape(len(storage), *type_.shape, width)
+    permuted = cells.transpose(0, *(axis + 1 for axis in order), len(order) + 1)
+    return np.ascontiguousarray(permuted).reshape(-1)
 
 
 def _refuse_nulls(values: pa.Array, size: int, valid: Array | None) -> None:
@@ -224,12 +251,14 @@ def _refuse_nulls(values: pa.Array, size: int, valid: Array | None) -> None:
     if valid is not None:
         missing &= valid
     if missing.any():
-        raise EncodeError(
-            "a null inside a tensor has no form in a record", record=int(missing.argmax()), advice="fill it"
-        )
+        raise _inner_null(int(missing.argmax()))
 
 
-def _variable_items(storage: pa.Array, of: Element, type_: pa.DataType, valid: Array | None) -> TensorValues:
+def _inner_null(row: int) -> EncodeError:
+    return EncodeError("a null inside a tensor cannot be stored in a TFRecord", record=row, advice="fill it")
+
+
+def _variable_tensors(storage: pa.Array, element: Element, type_: pa.DataType, valid: Array | None) -> TensorValues:
     lists, sizes = storage.field("data"), storage.field("shape")
     rows = np.arange(len(storage))
     if valid is not None:
@@ -238,45 +267,40 @@ def _variable_items(storage: pa.Array, of: Element, type_: pa.DataType, valid: A
     ndim = sizes.type.list_size
     axes = sizes.values.slice(sizes.offset * ndim, len(sizes) * ndim)
     if lists.null_count or sizes.null_count or axes.null_count:
-        missing = (
-            np.asarray(lists.is_null())
-            | np.asarray(sizes.is_null())
-            | np.asarray(axes.is_null()).reshape(-1, ndim).any(axis=1)
-        )
+        missing = np.asarray(lists.is_null()) | np.asarray(sizes.is_null())
+        missing |= np.asarray(axes.is_null()).reshape(-1, ndim).any(axis=1)
         row = int(rows[missing.argmax()])
         raise EncodeError("a tensor without values or without a shape", record=row, advice="make the whole row null")
     shapes = np.asarray(axes).astype(np.int64).reshape(len(sizes), ndim)
     begins = offset_view(lists, np.dtype(np.int32)).astype(np.int64)
     values = lists.values.slice(int(begins[0]), int(begins[-1] - begins[0]))
+    begins -= begins[0]
     if values.null_count:
-        at = int(np.searchsorted(begins - begins[0], int(np.asarray(values.is_null()).argmax()), side="right")) - 1
-        raise EncodeError("a null inside a tensor has no form in a record", record=int(rows[at]), advice="fill it")
+        at = int(np.searchsorted(begins, int(np.asarray(values.is_null()).argmax()), side="right")) - 1
+        raise _inner_null(int(rows[at]))
     order = permutation_of(type_) or tuple(range(ndim))
     _refuse_misfits(shapes, shapes[:, order], axes_of(type_), np.diff(begins), rows)
-    data, offsets = _bytes_of(values, _width(of)), (begins - begins[0]) * _width(of)
+    width = _width(element)
+    data, offsets = _bytes_of(values, width), begins * width
     if list(order) != sorted(order):
-        data, shapes = _permuted(data, offsets, shapes, order, _width(of)), shapes[:, order]
-    return TensorValues(of, data, offsets, shapes[:, : ndim - len(of.inner)], valid)
+        data, shapes = _permuted(data, offsets, shapes, order, width), shapes[:, order]
+    return TensorValues(element, data, offsets, shapes[:, : ndim - len(element.inner)], valid)
 
 
 def _refuse_misfits(stored: Array, logical: Array, axes: tuple[int | None, ...], counts: Array, rows: Array) -> None:
-    """Shapes that are negative, that the values do not fill, or that are not what the type says of all."""
-    said = np.array([-1 if axis is None else axis for axis in axes], np.int64)
+    """Refuse shapes that are negative, that do not have as many values as the tensor, or that differ from the type's."""
+    declared = np.array([-1 if axis is None else axis for axis in axes], np.int64)
     bad = (stored < 0).any(axis=1) | (stored.astype(np.float64).prod(axis=1) != counts)
-    odd = ((said >= 0) & (logical != said)).any(axis=1)
-    if not (bad | odd).any():
+    other = ((declared >= 0) & (logical != declared)).any(axis=1)
+    if not (bad | other).any():
         return
-    at = int((bad | odd).argmax())
-    shape = tuple(stored[at].tolist())
+    at = int((bad | other).argmax())
+    shape, row = tuple(stored[at].tolist()), int(rows[at])
     if bad[at]:
         reason = f"the shape {shape} does not fit its {counts[at]} values"
-        raise EncodeError(reason, record=int(rows[at]), expected=str(shape), got=int(counts[at]))
-    raise EncodeError(
-        f"the shape {shape} is not what the column's type says, {axes}",
-        record=int(rows[at]),
-        expected=str(axes),
-        got=shape,
-    )
+        raise EncodeError(reason, record=row, expected=str(shape), got=int(counts[at]))
+    reason = f"the shape {shape} is not the one that the column's type states, {axes}"
+    raise EncodeError(reason, record=row, expected=str(axes), got=shape)
 
 
 def _permuted(data: Array, offsets: Array, shapes: Array, order: tuple[int, ...], width: int) -> Array:

@@ -11,8 +11,9 @@ import pyarrow as pa
 from tfrecord_io.api import infer_schema
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.leaf import BY_WIRE, ENCODING_KEY, FEATURE_LIST, RAW, companions
+from tfrecord_io.schema.leaf import ENCODING_KEY, FEATURE_LIST, companions
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import (
     axes_of,
     element_and_shape,
@@ -103,7 +104,7 @@ def _feature_description(schema: Schema) -> str:
 
 def _decode_raw_hint(f: Field) -> str:
     """A comment that shows how TensorFlow decodes raw bytes; empty for an unsupported dtype or an optional feature."""
-    if f.encoding not in (RAW, BY_WIRE) or not f.required or not is_any_tensor(f.type):
+    if not encoding_rules(f.encoding).companions or not f.required or not is_any_tensor(f.type):
         return ""
     element, shape = element_and_shape(f.tensor)
     if element.name not in _DECODE_RAW:

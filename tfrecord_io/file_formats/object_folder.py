@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.input.batch_source import open_input
-from tfrecord_io.arrow.tensor_builder import element_of_dtype, from_items
+from tfrecord_io.arrow.tensor_builder import element_of_dtype, tensor_array
 from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
@@ -86,7 +86,7 @@ class _Column:
         shapes: Any = self.shape
         if None in self.shape:
             shapes = np.array([value.shape for value in values], np.int64).reshape(len(values), len(self.shape))
-        return from_items(TensorValues(element, np.concatenate(data), offsets, shapes), len(values))
+        return tensor_array(TensorValues(element, np.concatenate(data), offsets, shapes), len(values))
 
 
 def _plain(values: Array) -> pa.Array:

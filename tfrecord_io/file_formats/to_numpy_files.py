@@ -16,7 +16,7 @@ from tfrecord_io.arrow.output.to_numpy import Rows, leaf_arrays, leaf_fields, mi
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError
 from tfrecord_io.file_formats.array_file import BLOCK_BYTES
-from tfrecord_io.file_formats.npy import header
+from tfrecord_io.format.npy_header import header
 from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.storage.write.atomic import open_output

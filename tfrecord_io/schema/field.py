@@ -22,8 +22,9 @@ from tfrecord_io.schema.default_values import (
     tensor_default_array,
     to_json_value,
 )
-from tfrecord_io.schema.leaf import ENCODING_KEY, ENCODINGS, FEATURE_LIST, LIST, PART_KEY, encoding_of
+from tfrecord_io.schema.leaf import ENCODING_KEY, FEATURE_LIST, LIST, PART_KEY, encoding_of
 from tfrecord_io.schema.shapes import as_shape, check_shape, shape_of, size_of
+from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS
 from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, register_variable_shape_tensor
 from tfrecord_io.schema.type_names import logical_name, type_name
 from tfrecord_io.schema.types import is_list_like
@@ -86,9 +87,9 @@ class Field:
     def __post_init__(self) -> None:
         if self.feature is None:
             object.__setattr__(self, "feature", self.column)
-        if self.encoding not in ENCODINGS:
-            reason = f"unknown encoding {self.encoding!r}"
-            raise SchemaError(reason, feature=self.feature, expected=ENCODINGS, got=self.encoding)
+        if self.encoding not in TENSOR_ENCODINGS:
+            reason = f"{self.encoding!r} is not a tensor encoding; valid names: {', '.join(TENSOR_ENCODINGS)}"
+            raise SchemaError(reason, feature=self.feature, expected=tuple(TENSOR_ENCODINGS), got=self.encoding)
         if self.required and t.is_null(self.type):
             raise SchemaError("a column of nulls cannot be required", feature=self.feature)
         self._set_part()

@@ -17,8 +17,9 @@ from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, Element, dtype_name, element, element_of
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.image import image_metadata
-from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, LIST, TENSOR_PROTO
+from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, LIST
 from tfrecord_io.schema.shapes import as_shape, fixed_part, size_of
+from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, encoding_rules
 from tfrecord_io.schema.tensor_types import dtype_metadata, is_any_tensor, tensor_type
 from tfrecord_io.schema.type_names import as_arrow_type, marked_tensor, type_name
 from tfrecord_io.schema.types import is_list_like
@@ -188,7 +189,7 @@ def tensor(
         raise SchemaError(str(error), got=shape) from None
     value = _element(dtype)
     if isinstance(value, Element):
-        if not axes and encoding != TENSOR_PROTO and value.plain is not None:
+        if not axes and not _is_self_describing(encoding) and value.plain is not None:
             return _field(value.plain, feature, encoding, required, default)
         type_, metadata = tensor_type(value, axes), dtype_metadata(value)
         return _field(type_, feature, encoding, required, default, axes, metadata=metadata)
@@ -197,6 +198,10 @@ def tensor(
         return _field(value, feature, encoding, required, default)
     type_ = pa.list_(value) if None in axes else pa.list_(value, fixed_part(axes))
     return _field(type_, feature, encoding, required, default, axes)
+
+
+def _is_self_describing(encoding: str) -> bool:
+    return encoding in TENSOR_ENCODINGS and encoding_rules(encoding).self_describing  # `Field` refuses other names
 
 
 def _element(dtype: Any) -> Element | pa.DataType:

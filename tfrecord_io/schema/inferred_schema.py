@@ -10,9 +10,10 @@ from tfrecord_io.display import plain_table
 from tfrecord_io.errors import printable
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import bytes_, list_, sequence
-from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, RAW, companions
+from tfrecord_io.schema.leaf import FEATURE_LIST, companions
 from tfrecord_io.schema.observation import RecordRef
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import element_and_shape, is_any_tensor
 
 
@@ -81,7 +82,7 @@ class InferredSchema(Schema):
         fields = []
         for f in schema:
             fields.append(f)
-            if f.encoding not in (RAW, BY_WIRE) or not is_any_tensor(f.value):
+            if not encoding_rules(f.encoding).companions or not is_any_tensor(f.value):
                 continue
             shape, dtype = companions(f.feature)
             if not self.evidence.keys() >= {shape, dtype} or {shape, dtype} & set(schema.names):
@@ -111,7 +112,7 @@ class InferredSchema(Schema):
                 else f"{seen.least}–{seen.most}"
             )
             why = [f"list: {seen.listed}"] if seen.listed else []
-            is_folded = f.encoding == RAW
+            is_folded = encoding_rules(f.encoding).companions
             why += [f"no text: {seen.binary}"] if seen.binary and not is_folded else []
             why += [" and ".join(printable(each) for each in companions(f.feature))] if is_folded else []
             name = f.type_name if is_any_tensor(f.type) else str(f.type)

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, EncodingRules, encoding_rules
+from tfrecord_io.schema.tensor_types import Shape, is_any_tensor
 from tfrecord_io.schema.types import (
     UnsupportedType,
     is_list_like,
-    is_number,
     is_text_or_bytes,
     kind_of,
     relist,
@@ -30,12 +30,7 @@ PART_KEY = b"tfrecord_io.part"  # field metadata: the part of a SequenceExample 
 FEATURE_LIST = "feature_list"
 LIST = "list"  # the values themselves
 RAW = "raw"  # the values' bytes, C order, little-endian, with companion features
-TENSOR_PROTO = "tensor_proto"
 BY_WIRE = "wire"  # of a declared tensor: RAW where a record has bytes, LIST where it has numbers
-ENCODINGS = (LIST, RAW, TENSOR_PROTO, BY_WIRE)
-
-_NUMBERS = "biuf"  # NumPy's kinds
-_TIMES = "mM"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +46,11 @@ class Leaf:
     type : pyarrow.DataType
         Logical type, without run-ends. Inside a list of structs it is a list of the child's type.
     kind, layout
-        Of the feature in a record: NONE and NULL where nothing is written, BYTES and SCALAR where raw or "tensor_proto".
+        Of the feature in a record: NONE and NULL where nothing is written, BYTES and SCALAR where a cell is one bytes value.
     encoding : str
-        "list", "raw" or "tensor_proto".
-    element : Element, optional
-        The dtype, for a column of tensors.
+        Name of a tensor encoding.
+    element, shape : optional
+        The dtype and shape, for a column of tensors.
     """
 
     feature: str
@@ -65,11 +60,12 @@ class Leaf:
     layout: Layout
     encoding: str = LIST
     element: Element | None = None
+    shape: Shape | None = None
 
     @property
     def companions(self) -> tuple[str, ...]:
         """Names of the companion features: shape (INT64, LIST) and dtype (BYTES, SCALAR)."""
-        return companions(self.feature) if self.encoding in (RAW, BY_WIRE) else ()
+        return companions(self.feature) if encoding_rules(self.encoding).companions else ()
 
 
 def companions(feature: str) -> tuple[str, str]:
@@ -181,22 +177,22 @@ def _collect(
 
 def _has_one_value(encoding: str, type: pa.DataType, feature: str) -> bool:
     """Whether all values of a row are stored as one bytes value; the encoding is checked."""
-    if encoding in (LIST, BY_WIRE) or t.is_null(type):
+    rules = _rules(encoding, feature)
+    if not rules.one_value_per_cell or t.is_null(type):
         return False
-    _check_whole_encoding(encoding, feature)
-    if encoding == RAW:
-        fits, allowed = is_number(type) or t.is_timestamp(type) or t.is_duration(type), "timestamps and durations"
-    else:
-        fits, allowed = is_number(type) or is_text_or_bytes(type), "text and bytes"
-    if not fits:
-        reason = f'the encoding "{encoding}" is for integers, floats, bools, {allowed}, not for {type}'
-        raise UnsupportedType(feature, reason, "cast the column or leave its encoding out")
+    try:
+        rules.check(None if is_text_or_bytes(type) else element_of(type))
+    except ValueError:
+        reason = f'the encoding "{encoding}" does not store values of type {type}'
+        raise UnsupportedType(feature, reason, "cast the column or leave its encoding out") from None
     return True
 
 
-def _check_whole_encoding(encoding: str, feature: str) -> None:
-    if encoding not in (RAW, TENSOR_PROTO):
-        raise UnsupportedType(feature, f"unknown column encoding {encoding!r}", f"use one of {', '.join(ENCODINGS)}")
+def _rules(encoding: str, feature: str) -> EncodingRules:
+    if encoding not in TENSOR_ENCODINGS:
+        reason = f"{encoding!r} is not a tensor encoding"
+        raise UnsupportedType(feature, reason, f"valid names: {', '.join(TENSOR_ENCODINGS)}")
+    return encoding_rules(encoding)
 
 
 def _tensor_leaf(
@@ -206,17 +202,11 @@ def _tensor_leaf(
         advice = 'write it with record_type="sequence_example"'
         raise UnsupportedType(feature, "a list of tensors cannot be stored in an Example", advice)
     element, shape = supported_element_and_shape(field, feature)
-    kind = "V" if element.name == "bfloat16" else element.dtype.kind
-    if encoding in (LIST, BY_WIRE):
-        if kind not in _NUMBERS + _TIMES:
-            reason = f"values of {element.name} cannot be stored as a list"
-            raise UnsupportedType(feature, reason, f'use the encoding "{RAW}"')
-        if len(shape) > 1 and None in shape:
-            reason = f"lists do not store the shapes of tensors that vary in {len(shape)} dimensions"
-            raise UnsupportedType(feature, reason, f'use the encoding "{RAW}"')
-        feature_type = Kind.FLOAT if kind == "f" else Kind.INT64
-        return Leaf(feature, path, field.type, feature_type, Layout.LIST, LIST, element)
-    _check_whole_encoding(encoding, feature)
-    if encoding == TENSOR_PROTO and kind in _TIMES:
-        raise UnsupportedType(feature, f"a TensorProto has no {element.name}", f'use the encoding "{RAW}"')
-    return Leaf(feature, path, field.type, Kind.BYTES, Layout.SCALAR, encoding, element)
+    rules = _rules(encoding, feature)
+    try:
+        rules.check(element, shape)
+    except ValueError as error:
+        raise UnsupportedType(feature, str(error), f'use the encoding "{RAW}"') from None
+    if rules.adaptive:
+        rules = encoding_rules(LIST)
+    return Leaf(feature, path, field.type, rules.kind(element), rules.layout, rules.name, element, shape)

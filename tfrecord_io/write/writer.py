@@ -23,6 +23,7 @@ from tfrecord_io.options import MAX_RECORD_BYTES, MIB, WriteOptions
 from tfrecord_io.progress import Progress
 from tfrecord_io.schema.embedded import embedded_schema, pack
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.tensor_encodings import check_column_encodings
 from tfrecord_io.storage.paths.resolve_output import resolve_output
 from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter, Sink, WrittenFile
 from tfrecord_io.write.sharded_sink import ShardedSink
@@ -75,6 +76,7 @@ class Writer(PublishingWriter):
     """
 
     def __init__(self, path: Any, options: WriteOptions) -> None:
+        check_column_encodings(options.column_encoding)
         self._options = options
         self._engine = get_engine()
         self._plan: WritePlan | None = None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from column_buffers import feature_list, lists, nothing, scalars
 from tfrecord_io.arrow.buffers import cut
-from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_batch, to_table
+from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
 from tfrecord_io.arrow.decode.plan import plan_columns
 from tfrecord_io.arrow.infer.observe import observe, observe_all
 from tfrecord_io.arrow.row_fault import RowFault
@@ -30,7 +30,7 @@ INT, FLOAT, BYTES = Kind.INT64, Kind.FLOAT, Kind.BYTES
 
 
 def built(columns: list[ColumnBuffers], schema: Any, **options: Any) -> pa.RecordBatch:
-    batch, fault = to_batch({c.name: c for c in columns}, columns[0].rows, schema, **options)
+    batch, fault = BatchBuilder(schema, **options).batch({c.name: c for c in columns}, columns[0].rows)
     assert fault is None, fault
     batch.validate(full=True)
     return batch
@@ -48,7 +48,7 @@ def raw(type_: pa.DataType) -> pa.Schema:
 def faulty(column: ColumnBuffers, schema: Any, **options: Any) -> tuple[pa.RecordBatch, RowFault]:
     if isinstance(schema, pa.DataType):
         schema = pa.schema([("x", schema)])
-    batch, fault = to_batch({column.name: column}, column.rows, schema, **options)
+    batch, fault = BatchBuilder(schema, **options).batch({column.name: column}, column.rows)
     assert fault is not None
     assert batch.num_rows == fault.row
     batch.validate(full=True)
@@ -253,7 +253,7 @@ def test_the_lowest_row_of_several_faults_wins() -> None:
         "b": scalars(INT, [0, 0, 300, 0], "b"),
         "c": scalars(INT, [0] * 4, "c"),
     }
-    batch, fault = to_batch(columns, 4, pa.schema([("a", pa.int8()), ("b", pa.int8()), ("c", pa.int8())]))
+    batch, fault = BatchBuilder(pa.schema([("a", pa.int8()), ("b", pa.int8()), ("c", pa.int8())])).batch(columns, 4)
     assert fault is not None
     assert (fault.row, fault.feature) == (2, "b")
     assert batch.to_pydict() == {"a": [0, 0], "b": [0, 0], "c": [0, 0]}
@@ -367,7 +367,7 @@ def test_a_struct_is_null_where_all_its_leaves_are() -> None:
 
 
 def test_a_struct_of_nulls_only_is_null() -> None:
-    batch, fault = to_batch({}, 2, pa.schema([("x", pa.struct([("n", pa.null())]))]))
+    batch, fault = BatchBuilder(pa.schema([("x", pa.struct([("n", pa.null())]))])).batch({}, 2)
     assert fault is None
     assert batch.column(0).to_pylist() == [None, None]
 
@@ -383,7 +383,7 @@ def test_a_list_of_structs_is_put_together_from_lists(outer: Any) -> None:
 def test_the_leaves_of_a_list_of_structs_have_the_same_lengths() -> None:
     schema = pa.schema([("x", pa.list_(pa.struct([("a", pa.int8()), ("b", pa.int8())])))])
     columns = {"x/a": lists(INT, [[1], [2, 3]], "x/a"), "x/b": lists(INT, [[1], [2]], "x/b")}
-    batch, fault = to_batch(columns, 2, schema)
+    batch, fault = BatchBuilder(schema).batch(columns, 2)
     assert fault is not None
     assert (fault.row, fault.feature, fault.expected, fault.got) == (1, "x/b", 2, 1)
     assert batch.to_pylist() == [{"x": [{"a": 1, "b": 1}]}]
@@ -436,7 +436,7 @@ def test_absent_features_are_null_or_the_default() -> None:
         ]
     )
     columns = {"a": scalars(INT, [None, 1], "a"), "d": scalars(BYTES, [b"old", None], "d")}
-    batch, fault = to_batch(columns, 2, schema)
+    batch, fault = BatchBuilder(schema).batch(columns, 2)
     assert fault is None
     batch.validate(full=True)
     assert batch.to_pydict() == {
@@ -471,7 +471,7 @@ def test_a_batch_without_columns_keeps_its_rows() -> None:
 
 def test_no_rows() -> None:
     for type_, _, _ in GOOD:
-        batch, fault = to_batch({}, 0, pa.schema([("x", pa.list_(type_)), ("y", type_)]))
+        batch, fault = BatchBuilder(pa.schema([("x", pa.list_(type_)), ("y", type_)])).batch({}, 0)
         assert fault is None
         assert batch.num_rows == 0
         batch.validate(full=True)

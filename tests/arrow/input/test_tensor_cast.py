@@ -76,7 +76,13 @@ FIXED = tensor_field("x", element("int16"), (2, 2))
     [
         ([[1, 2, 3, 4], None, [5]], pa.list_(pa.int16()), FIXED, 12, r"shape \(1,\).*\(2, 2\)"),
         ([[1, 2, 3]], pa.list_(pa.int16()), tensor_field("x", element("int16"), (None, 2)), 10, r"\(None, 2\)"),
-        ([[1, 2]], pa.list_(pa.int16()), tensor_field("x", element("int16"), (None, None)), None, "2 free axes"),
+        (
+            [[1, 2]],
+            pa.list_(pa.int16()),
+            tensor_field("x", element("int16"), (None, None)),
+            None,
+            "2 unknown dimensions",
+        ),
         ([[1, 2]], pa.list_(pa.float32()), tensor_field("x", element("complex64"), (1,)), None, "float32.*complex64"),
         ([["a"]], pa.list_(pa.string()), FIXED, None, "string"),
         ([5], pa.int16(), FIXED, 10, r"shape \(\)"),

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from arrow_tables import LEAVES
 from rounds import rounds
+from tensors_of_arrays import tensor_column
 from tfrecord_io.arrow.output.ragged import Ragged
 from tfrecord_io.arrow.output.to_numpy import Dense, joined, leaf_arrays, leaf_fields, to_rows
-from tfrecord_io.arrow.tensor_builder import from_cells, from_ndarray
+from tfrecord_io.arrow.tensor_builder import from_ndarray
 
 law = settings(max_examples=rounds(200))
 
@@ -95,7 +96,7 @@ def test_tensors_of_one_shape(dtype: str) -> None:
 
 def test_tensors_of_several_shapes() -> None:
     cells = [np.ones((2, 3), np.int16), None, np.zeros((0, 3), np.int16), np.full((1, 3), 7, np.int16)]
-    column, _ = from_cells(cells)
+    column, _ = tensor_column(cells)
     rows = to_rows(column, pa.field("x", column.type))
     assert isinstance(rows, Ragged)
     got = rows.objects(0, 4)

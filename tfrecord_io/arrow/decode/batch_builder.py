@@ -11,19 +11,21 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import column_mask, cut
+from tfrecord_io.arrow.decode.cells import value_restore
 from tfrecord_io.arrow.decode.companions import Companions
 from tfrecord_io.arrow.decode.layout import absent
 from tfrecord_io.arrow.decode.lists import Restore, feature_list_restore
 from tfrecord_io.arrow.decode.plan import field_leaves, handed_type, reads_companions
 from tfrecord_io.arrow.decode.structs import Path, assemble, has_struct
-from tfrecord_io.arrow.decode.tensor_column import TensorColumn, value_restore
+from tfrecord_io.arrow.decode.tensor_column import TensorColumn
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, LIST, Leaf
+from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, Leaf
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like
 
@@ -111,13 +113,6 @@ class BatchBuilder:
         return arrays, first
 
 
-def to_batch(
-    columns: Columns, rows: int, schema: Schema | pa.Schema, dictionaries: Dictionaries | None = None
-) -> tuple[pa.RecordBatch, RowFault | None]:
-    """One batch of `schema`; see `BatchBuilder`, which pays for the schema once only."""
-    return BatchBuilder(schema, dictionaries).batch(columns, rows)
-
-
 def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     """The table of batches of `schema`, each of its dictionary columns with one dictionary throughout."""
     held = list(batches)
@@ -198,10 +193,9 @@ def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, beside: Compani
 
 
 def _as_read(field: Field) -> Field:
-    """The field of a column that has been read: whoever writes it again means this column's name and these values."""
-    return replace(
-        field, feature=field.column, default=None, encoding=LIST if field.encoding == BY_WIRE else field.encoding
-    )
+    """The field of a column that has been read: without what only says how to read it."""
+    encoding = LIST if encoding_rules(field.encoding).adaptive else field.encoding
+    return replace(field, feature=field.column, default=None, encoding=encoding)
 
 
 def fill(array: pa.Array, default: pa.Array) -> pa.Array:

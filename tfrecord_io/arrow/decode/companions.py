@@ -128,8 +128,8 @@ class CompanionColumns:
         )
         raise RowFault(row, reason, expected=str(shape), got=said)
 
-    def words(self, row: int) -> str:
-        """What they say of a row, for a message."""
+    def description(self, row: int) -> str:
+        """What they state about a row, for an error message."""
         found = []
         if column_mask(self.dtype)[row]:
             found.append(f"'{printable(self.dtype.name)}' says {self._dtype_said(row)}")

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import bitmap_of, list_array
+from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, scatter
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns
 from tfrecord_io.arrow.decode.composite_bytes import array_values
 from tfrecord_io.arrow.decode.lists import wrap
@@ -196,9 +196,9 @@ class _Work:
             values, counts = array_values(self.stored, a.encoding, a.value_type, expected)
             axes = _axes(a, counts, shapes)
         except _InPresent as fault:
-            raise _InPresent(fault.fault.in_row_of(_offsets(per_row))) from None
+            raise _InPresent(fault.fault.in_row_of(offsets_of(per_row))) from None
         except RowFault as fault:
-            raise _InPresent(fault.in_row_of(_offsets(per_row))) from None
+            raise _InPresent(fault.in_row_of(offsets_of(per_row))) from None
         return values, self._lists(per_row) + axes
 
     def _shapes(self, counts: Array | None, items: Array) -> Array | None:
@@ -233,13 +233,13 @@ class _Work:
                 items = items // size
                 continue
             flat, per_row = lengths
-            offsets = _offsets(per_row)
+            offsets = offsets_of(per_row)
             bad = (flat < 0) | (flat > items.sum()) | (False if size is None else flat != size)
             if np.any(bad):
                 at = int(bad.argmax())
                 fault = RowFault(at, f"a list inside has the length {flat[at]}", expected=size, got=int(flat[at]))
                 raise _InPresent(fault.in_row_of(offsets))
-            sums = np.diff(_offsets(flat)[offsets])
+            sums = np.diff(offsets_of(flat)[offsets])
             _refuse(sums != items, "the lengths of the lists do not add up to the number of items")
             levels.append(_Level(size, flat))
             items = per_row
@@ -251,10 +251,6 @@ def _flat(array: pa.Array) -> tuple[pa.Array, Array]:
     if not is_list_like(array.type):
         return array, np.ones(len(array), np.int64)
     return array.flatten(), array.value_lengths().fill_null(0).to_numpy().astype(np.int64)
-
-
-def _offsets(lengths: Array) -> Array:
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
 
 
 def _axes(a: Composite, counts: Array, shapes: Array | None) -> list[_Level]:
@@ -296,9 +292,8 @@ def _nest(a: Composite, mask: Array, values: pa.Array, levels: list[_Level]) -> 
     for level, each in zip(reversed(levels[1:]), reversed(types[1:]), strict=True):
         values = _wrapped(each, level, values)
     outer = levels[0].lengths if levels[0].lengths is not None else np.full(rows - nulls, levels[0].size)
-    lengths = np.zeros(rows, np.int64)
-    lengths[mask] = outer
-    column = wrap(type_, rows, nulls, bitmap_of(mask) if nulls else None, _offsets(lengths), values)
+    offsets = offsets_of(scatter(outer, mask))
+    column = wrap(type_, rows, nulls, bitmap_of(mask) if nulls else None, offsets, values)
     return pa.ExtensionArray.from_storage(a.type, column) if a.is_tensor else column
 
 
@@ -308,7 +303,7 @@ def _wrapped(type_: pa.DataType, level: _Level, values: pa.Array) -> pa.Array:
         rows = len(values) // size if level.lengths is None else len(level.lengths)
         return pa.Array.from_buffers(type_, rows, [None], 0, children=[values])
     assert level.lengths is not None
-    return list_array(type_, len(level.lengths), 0, None, _offsets(level.lengths), values)
+    return list_array(type_, len(level.lengths), 0, None, offsets_of(level.lengths), values)
 
 
 def _typed(stored: pa.Array, a: Composite, counts: Array) -> pa.Array:
@@ -321,7 +316,7 @@ def _typed(stored: pa.Array, a: Composite, counts: Array) -> pa.Array:
             fault = RowFault(
                 at, f"{codes[at]} is none of {len(a.labels)} labels", expected=len(a.labels), got=int(codes[at])
             )
-            raise _InPresent(fault.in_row_of(_offsets(counts)))
+            raise _InPresent(fault.in_row_of(offsets_of(counts)))
         indices = pa.array(codes.astype(np.int32), mask=codes == -1)
         return pa.DictionaryArray.from_arrays(indices, pa.array(a.labels, pa.string()))
     return stored.view(pa.uint64()) if a.value_type == pa.uint64() else stored
@@ -336,5 +331,5 @@ def _sentinels(a: Composite, stored: pa.Array) -> Array:
     dtype = a.value_type.to_pandas_dtype()
     least = np.finfo(dtype).min if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).min
     hits = np.asarray(values.fill_null(0)) == least
-    sums = np.diff(_offsets(hits)[_offsets(counts)])
+    sums = np.diff(offsets_of(hits)[offsets_of(counts)])
     return (sums == counts) & (counts > 0) & np.asarray(stored.is_valid())

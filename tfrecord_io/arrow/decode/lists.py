@@ -10,12 +10,12 @@ import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import list_array, mask_of, variable_width
-from tfrecord_io.arrow.decode.casts import Cast, checked_cast, raw_values, value_cast
+from tfrecord_io.arrow.casts import Cast, checked_cast, value_cast
 from tfrecord_io.arrow.decode.layout import first_valid, is_nothing, widen
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.schema.leaf import RAW, Leaf
+from tfrecord_io.schema.leaf import Leaf
 from tfrecord_io.schema.types import is_list_like, is_number
 
 Restore = Callable[[ColumnBuffers], pa.Array]
@@ -23,16 +23,14 @@ Restore = Callable[[ColumnBuffers], pa.Array]
 
 
 def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:
-    """How the feature of a leaf becomes an array of the leaf's type."""
+    """How a feature whose values are those of the leaf (not encoded) becomes an array of the leaf's type."""
     kind, layout = leaf.kind, leaf.layout
     if kind is Kind.NONE:
         return _nothing(leaf.type)
     if not is_list_like(leaf.type):
-        plain = _scalars(leaf.type, value_cast(leaf.type, leaf.encoding, dictionary))
-    elif leaf.encoding == RAW:
-        plain = _raw_lists(leaf.type)
+        plain = _scalars(leaf.type, value_cast(leaf.type, dictionary))
     else:
-        plain = _lists(leaf.type, value_cast(leaf.type.value_type, leaf.encoding, dictionary))
+        plain = _lists(leaf.type, value_cast(leaf.type.value_type, dictionary))
 
     # An array of nulls has the categories of its column as any other, and Arrow makes none of an extension type.
     nulls_are_plain = not any(
@@ -135,30 +133,6 @@ def _lists(type_: pa.DataType, cast: Cast) -> Restore:
         except RowFault as fault:
             raise fault.in_row_of(column.offsets) from None
         return wrap(type_, column.rows, column.null_count, column.validity, column.offsets, values)
-
-    return restore
-
-
-def _raw_lists(type_: pa.DataType) -> Restore:
-    """Lists that are the bytes of one value."""
-    value = type_.value_type
-    width = max(value.bit_width // 8, 1)
-    cast = raw_values(value)
-
-    def restore(column: ColumnBuffers) -> pa.Array:
-        assert column.values is not None
-        assert column.value_offsets is not None
-        if np.any(bad := column.value_offsets % width != 0):
-            row = int(bad.argmax()) - 1
-            size = int(column.value_offsets[row + 1] - column.value_offsets[row])
-            reason = f"{size} bytes are no whole number of {value} values of {width}"
-            raise RowFault(row, reason, expected=f"a multiple of {width}", got=size)
-        offsets = column.value_offsets // width
-        try:
-            values = cast(column.values)
-        except RowFault as fault:
-            raise fault.in_row_of(offsets) from None
-        return wrap(type_, column.rows, column.null_count, column.validity, offsets, values)
 
     return restore
 

@@ -14,8 +14,9 @@ from tfrecord_io.engine.contract import PlanColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, Text
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, LIST, RAW, Leaf, companions, leaves, with_encoding
+from tfrecord_io.schema.leaf import FEATURE_LIST, RAW, Leaf, companions, leaves, with_encoding
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor, without_permutation
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, value_type
 
@@ -72,7 +73,8 @@ def plan_columns(
             if leaf.feature in columns:
                 raise SchemaError("two columns of the schema are read from it", feature=leaf.feature)
             required = field.required and field.default is None and not leaf.path
-            kind, layout = (Kind.NONE, Layout.ANY) if leaf.encoding == BY_WIRE else (leaf.kind, leaf.layout)
+            is_adaptive = encoding_rules(leaf.encoding).adaptive
+            kind, layout = (Kind.NONE, Layout.ANY) if is_adaptive else (leaf.kind, leaf.layout)
             columns[leaf.feature] = PlanColumn(leaf.feature, kind, layout, _text(leaf, text), required, in_steps)
             if reads_companions(field) or (leaf.companions and is_any_tensor(leaf.type)):
                 beside |= _companion_columns(leaf.feature, in_steps, ours=field.column in folded)
@@ -87,8 +89,9 @@ def reads_companions(field: Field) -> bool:
     """Whether the features with shape and dtype are read along: of raw bytes, and where only they say how long free axes are."""
     if has_struct(field.type) or (field.part == FEATURE_LIST and not is_any_tensor(field.value)):
         return False
-    of_numbers = is_any_tensor(field.value) and field.encoding == LIST and (field.shape or ()).count(None) > 1
-    return of_numbers or field.encoding in (RAW, BY_WIRE)
+    encoding = encoding_rules(field.encoding)
+    has_unknown_shape = is_any_tensor(field.value) and (field.shape or ()).count(None) > 1
+    return encoding.companions or (has_unknown_shape and not encoding.self_describing)
 
 
 def _companion_columns(feature: str, in_steps: bool, ours: bool) -> dict[str, PlanColumn]:
@@ -113,13 +116,15 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
             )
     if is_any_tensor(type_):
         return [tensor_leaf(replace(field, type=handed_type(field.type)), type_)]
+    adaptive = encoding_rules(field.encoding).adaptive
+    column = pa.field(field.feature, type_)
     try:
-        found = leaves(
-            with_encoding(pa.field(field.feature, type_), LIST if field.encoding == BY_WIRE else field.encoding)
-        )
+        found = leaves(with_encoding(column, None if adaptive else field.encoding))
+        if adaptive:
+            leaves(with_encoding(column, RAW))  # the types it may have are fewer
     except UnsupportedType as error:
         raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), advice=error.advice) from error
-    return [replace(leaf, encoding=BY_WIRE) for leaf in found] if field.encoding == BY_WIRE else found
+    return [replace(leaf, encoding=field.encoding) for leaf in found] if adaptive else found
 
 
 def handed_type(type_: pa.DataType) -> pa.DataType:
@@ -160,8 +165,5 @@ def _within(type_: pa.DataType) -> Iterator[pa.DataType]:
 
 def _text(leaf: Leaf, text: Text) -> Text:
     value = value_type(leaf.type)
-    return (
-        text
-        if leaf.kind is Kind.BYTES and leaf.encoding == LIST and (t.is_string(value) or t.is_large_string(value))
-        else Text.NO
-    )
+    is_text = leaf.kind is Kind.BYTES and (t.is_string(value) or t.is_large_string(value))
+    return text if is_text and not encoding_rules(leaf.encoding).one_value_per_cell else Text.NO

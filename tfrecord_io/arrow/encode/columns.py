@@ -1,4 +1,4 @@
-"""Record batches to the columns that an engine encodes."""
+"""Record batches as the columns that an engine encodes."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.encode.feature_column import feature_column
+from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, offsets_of, scatter
 from tfrecord_io.arrow.encode.flatten import Rows, cut_steps, flatten
 from tfrecord_io.arrow.encode.plan import WritePlan
-from tfrecord_io.arrow.encode.values import bytes_values, float32_values, int64_values
-from tfrecord_io.arrow.encodings.raw import listed, whole_columns
-from tfrecord_io.engine.contract import ColumnBuffers
+from tfrecord_io.arrow.encode.values import bytes_values, float32_values, int64_values, number_cells
+from tfrecord_io.arrow.encodings.base import TensorEncoding, tensor_encoding
+from tfrecord_io.arrow.tensor_values import TensorValues, tensors_of
+from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.embedded import dictionary_at, has_dictionary
-from tfrecord_io.schema.leaf import LIST, Leaf
-from tfrecord_io.schema.types import restored_type
+from tfrecord_io.schema.leaf import Leaf, companions
+from tfrecord_io.schema.types import is_text_or_bytes, restored_type
 
 
 def encode_columns(batch: pa.RecordBatch, plan: WritePlan, *, row_base: int = 0) -> list[ColumnBuffers]:
-    """Bring the columns of a batch into the form of the wire.
+    """Convert the columns of a batch into those that an engine encodes.
 
     Parameters
     ----------
@@ -42,7 +43,7 @@ def encode_columns(batch: pa.RecordBatch, plan: WritePlan, *, row_base: int = 0)
     Raises
     ------
     EncodeError
-        A value has no form in a record; ``feature`` and ``record`` say which.
+        A value cannot be stored in a TFRecord; ``feature`` and ``record`` say which.
     """
     columns: list[ColumnBuffers] = []
     for name, parts, in_steps, array in zip(plan.schema.names, plan.columns, plan.in_steps, batch.columns, strict=True):
@@ -61,15 +62,10 @@ def _encode_steps(
     rows, steps = cut_steps(array, name, row_base)
     try:
         for leaf, (inner, values) in zip(parts, flatten(steps, name), strict=True):
-            found = list(_encode_leaf(leaf, inner, values, plan)) or [
-                ColumnBuffers(leaf.feature, Kind.NONE, Layout.NULL, inner.count)
-            ]
-            for step in found:
-                yield replace(
-                    feature_column(step.name, step.kind, rows, None, offsets=rows.offsets),
-                    layout=Layout.LIST,
-                    steps=step,
-                )
+            encoded = list(_encode_leaf(leaf, inner, values, plan))
+            for step in encoded or [ColumnBuffers(leaf.feature, Kind.NONE, Layout.NULL, inner.count)]:
+                column = feature_column(step.name, step.kind, rows, None, offsets=rows.offsets)
+                yield replace(column, layout=Layout.LIST, steps=step)
     except EncodeError as error:
         error.record = None if error.record is None else rows.row_of(error.record)  # it counted steps
         raise
@@ -79,40 +75,118 @@ def _encode_leaf(leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan) -> I
     if leaf.layout == Layout.NULL:
         _refuse_untyped_lists(rows)
         return
-    if leaf.encoding != LIST:
-        yield from whole_columns(leaf, rows, values)
+    encoding = tensor_encoding(leaf.encoding)
+    if encoding.one_value_per_cell:
+        yield from _encode_cells(encoding, leaf, rows, values)
         return
     if leaf.element is not None:
-        rows, values = listed(leaf, rows, values)
+        data, offsets = encoding.encode(_tensors(leaf, rows, values))
+        values = fixed_width(leaf.element.arrow, len(data), 0, None, data)
+        rows = replace(rows, offsets=_row_offsets(offsets, rows))
     if leaf.kind == Kind.BYTES:
         data, value_offsets = bytes_values(values)
         yield feature_column(leaf.feature, leaf.kind, rows, data, offsets=rows.offsets, value_offsets=value_offsets)
-    else:
-        found = (
-            int64_values(values, rows)
-            if leaf.kind == Kind.INT64
-            else float32_values(values, rows, plan.float64, plan.rounding)
-        )
-        yield feature_column(leaf.feature, leaf.kind, rows, found, offsets=rows.offsets)
+        return
+    is_int64 = leaf.kind == Kind.INT64
+    data = int64_values(values, rows) if is_int64 else float32_values(values, rows, plan.float64, plan.rounding)
+    yield feature_column(leaf.feature, leaf.kind, rows, data, offsets=rows.offsets)
+
+
+def _encode_cells(encoding: TensorEncoding, leaf: Leaf, rows: Rows, values: pa.Array) -> Iterator[ColumnBuffers]:
+    """The columns of a leaf whose cells are one bytes value each."""
+    whole = replace(rows, offsets=None)
+    if leaf.element is None and is_text_or_bytes(values.type):
+        data, offsets = encoding.encode_text(_text_cells(rows, values))
+        yield feature_column(leaf.feature, Kind.BYTES, whole, data, value_offsets=_row_offsets(offsets, rows))
+        return
+    cells = number_cells(rows, values) if leaf.element is None else _tensors(leaf, rows, values)
+    data, offsets = encoding.encode(cells)
+    yield feature_column(leaf.feature, Kind.BYTES, whole, data, value_offsets=_row_offsets(offsets, rows))
+    if encoding.companions:
+        yield from _companion_columns(leaf, whole, cells)
+
+
+def _companion_columns(leaf: Leaf, rows: Rows, cells: TensorValues) -> Iterator[ColumnBuffers]:
+    """The features with the shape and the dtype of each cell."""
+    shape_name, dtype_name = companions(leaf.feature)
+    numbers = _row_offsets(np.arange(len(cells) + 1), rows)
+    shapes = cells.shape_matrix.reshape(-1)
+    yield feature_column(shape_name, Kind.INT64, rows, shapes, offsets=numbers * cells.rank)
+    name = np.frombuffer(cells.element.name.encode(), np.uint8)
+    names = np.tile(name, len(cells))
+    yield feature_column(dtype_name, Kind.BYTES, rows, names, value_offsets=numbers * len(name))
+
+
+def _tensors(leaf: Leaf, rows: Rows, values: pa.Array) -> TensorValues:
+    assert leaf.element is not None
+    assert leaf.shape is not None
+    try:
+        return tensors_of(values, leaf.element, leaf.shape, rows.valid)
+    except EncodeError as error:
+        error.feature, error.record = rows.feature, None if error.record is None else rows.base + error.record
+        raise
+
+
+def _text_cells(rows: Rows, values: pa.Array) -> list[Array]:
+    """The text and bytes of the rows that are not null, as object arrays: of one value, or of a list of them."""
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        values = values.cast(pa.large_binary())
+    plain = np.empty(len(values), object)
+    plain[:] = values.to_pylist()
+    present = np.arange(rows.count) if rows.valid is None else np.flatnonzero(rows.valid)
+    if rows.offsets is None:
+        return [np.array(plain[row], object) for row in present.tolist()]
+    at = rows.offsets.tolist()
+    return [plain[at[row] : at[row + 1]] for row in present.tolist()]
+
+
+def _row_offsets(offsets: Array, rows: Rows) -> Array:
+    """The offsets of rows from those of the cells that are not null: null rows are empty."""
+    return offsets if rows.valid is None else offsets_of(scatter(np.diff(offsets), rows.valid))
+
+
+def feature_column(
+    name: str,
+    kind: Kind,
+    rows: Rows,
+    values: Array | None,
+    *,
+    offsets: Array | None = None,
+    value_offsets: Array | None = None,
+) -> ColumnBuffers:
+    """The column of one feature, null where `rows` is; with `offsets` a row has any number of values."""
+    nulls = 0 if rows.valid is None else rows.count - int(np.count_nonzero(rows.valid))
+    return ColumnBuffers(
+        name,
+        kind,
+        Layout.SCALAR if offsets is None else Layout.LIST,
+        rows.count,
+        null_count=nulls,
+        validity=bitmap_of(rows.valid) if rows.valid is not None and nulls else None,
+        offsets=offsets,
+        value_offsets=value_offsets,
+        values=None if values is None else np.ascontiguousarray(values),
+    )
 
 
 def _refuse_untyped_lists(rows: Rows) -> None:
     """A list of the null type can only be empty, and an empty list needs a kind to differ from a null."""
-    written = np.ones(rows.count, np.bool_) if rows.valid is None else rows.valid
-    if rows.offsets is not None and written.any():
-        row = rows.base + int(np.argmax(written))
-        reason = "an empty list of no type has no kind to be written as"
-        raise EncodeError(
-            reason, feature=rows.feature, record=row, advice="cast the column, for example to a list of int64"
+    present = np.ones(rows.count, np.bool_) if rows.valid is None else rows.valid
+    if rows.offsets is not None and present.any():
+        row = rows.base + int(np.argmax(present))
+        reason, advice = (
+            "an empty list of the null type has no feature type",
+            "cast the column, for example to list<int64>",
         )
+        raise EncodeError(reason, feature=rows.feature, record=row, advice=advice)
 
 
 def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:
     """The categories of a batch's dictionary columns by feature, for the embedded schema."""
-    found = {}
+    categories = {}
     for parts, array in zip(plan.columns, batch.columns, strict=True):
         for leaf in parts:
             if has_dictionary(leaf.type):
                 values = dictionary_at(array, leaf.path)
-                found[leaf.feature] = values.cast(restored_type(values.type))
-    return found
+                categories[leaf.feature] = values.cast(restored_type(values.type))
+    return categories

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import number_view, offset_view, typed_view, valid_mask
+from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of, typed_view, valid_mask
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.schema.tensor_types import is_any_tensor
@@ -141,8 +141,7 @@ def _cut(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
         starts, lengths = starts[rows.index], lengths[rows.index]
     if rows.valid is not None:
         lengths = np.where(rows.valid, lengths, 0)
-    offsets = np.zeros(rows.count + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = offsets_of(lengths)
     shift = (starts - offsets[:-1])[lengths > 0]
     values = array.values
     if shift.size == 0:

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarning, printable, warn
-from tfrecord_io.schema.leaf import BY_WIRE, RAW, Leaf, encoding_of, leaves, step_field, with_encoding
+from tfrecord_io.schema.leaf import RAW, Leaf, encoding_of, leaves, step_field, with_encoding
+from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, relist, value_type
 
@@ -130,9 +131,10 @@ def _annotate(field: pa.Field, feature: str, asked: dict[str, str], above: str |
     if is_list_like(field.type) and pa.types.is_struct(field.type.value_type):
         child = _annotate(field.type.value_field, feature, asked, encoding, raw_float64)
         return with_encoding(field.with_type(relist(field.type, child)), None)
-    if encoding in (None, BY_WIRE) and _holds_tensors(field.type):
-        encoding = RAW
-    if encoding is None and raw_float64 and pa.types.is_float64(value_type(field.type)):
+    holds_tensors = _holds_tensors(field.type)
+    if encoding is None:
+        encoding = RAW if holds_tensors or (raw_float64 and pa.types.is_float64(value_type(field.type))) else None
+    elif holds_tensors and encoding in TENSOR_ENCODINGS and encoding_rules(encoding).adaptive:
         encoding = RAW
     return with_encoding(field, encoding)
 

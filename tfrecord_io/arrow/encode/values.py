@@ -6,10 +6,12 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import number_view, offset_view
+from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of
 from tfrecord_io.arrow.encode.flatten import Rows
 from tfrecord_io.arrow.encode.plan import Rounding
+from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.format.dtypes import element_of
 
 _INT64_MAX = 2**63 - 1
 
@@ -94,7 +96,15 @@ def bytes_values(array: pa.Array) -> tuple[Array, Array]:
     return whole[begin:end], offsets - begin if begin else offsets
 
 
-def raw_values(array: pa.Array) -> Array:
-    """The bytes of numbers, little-endian and without gaps; bools are bytes 0 and 1."""
-    found = number_view(array)
-    return np.ascontiguousarray(found, found.dtype.newbyteorder("<")).view(np.uint8)
+def number_cells(rows: Rows, values: pa.Array) -> TensorValues:
+    """The cells of a plain column as tensors: single numbers have no dimension, lists of them one."""
+    element = element_of(values.type)
+    numbers = number_view(values)
+    data = np.ascontiguousarray(numbers, numbers.dtype.newbyteorder("<")).view(np.uint8)
+    if rows.offsets is None:
+        if rows.valid is not None:
+            data = data.reshape(-1, element.itemsize)[rows.valid].reshape(-1)
+        offsets = np.arange(len(data) // element.itemsize + 1) * element.itemsize
+        return TensorValues(element, data, offsets, (), rows.valid)
+    lengths = np.diff(rows.offsets) if rows.valid is None else np.diff(rows.offsets)[rows.valid]
+    return TensorValues(element, data, offsets_of(lengths) * element.itemsize, lengths[:, None], rows.valid)

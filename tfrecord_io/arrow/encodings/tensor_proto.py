@@ -1,119 +1,123 @@
-"""Columns whose values are serialized TensorProtos."""
+"""The encoding "tensor_proto": what ``tf.io.serialize_tensor`` writes, a message with the dtype, the shape and the values.
+
+Tensors of one dtype and shape begin with the same bytes, so a comparison and a copy read a whole column. Others are parsed
+one by one.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-import pyarrow as pa
-from pyarrow import types as t
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from tfrecord_io.arrow.buffers import bitmap_of, column_mask, fixed_width, scatter, variable_width
-from tfrecord_io.arrow.decode.casts import checked_cast, raw_values
-from tfrecord_io.arrow.decode.layout import is_nothing, slots
-from tfrecord_io.arrow.decode.lists import Restore, wrap
-from tfrecord_io.arrow.encodings.tensor_proto_columns import TensorRows, parse_protos
-from tfrecord_io.arrow.encodings.tensor_proto_strings import parse_string_protos
+import numpy as np
+
+from tfrecord_io.arrow.encodings.base import (
+    DecodedCells,
+    TensorEncoding,
+    check_shapes,
+    joined,
+    with_headers,
+    without_header,
+)
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.engine.contract import Array, ColumnBuffers
+from tfrecord_io.arrow.tensor_values import TensorValues, cells_of
+from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.dtype_names import STRING
-from tfrecord_io.format.dtypes import element_of
-from tfrecord_io.format.tensor_proto import parsed
-from tfrecord_io.schema.leaf import Leaf
+from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.tensor_proto import MOST_BYTES, Parsed, parsed
+from tfrecord_io.format.tensor_proto_writer import proto_prefix, serialize_tensor
 from tfrecord_io.schema.tensor_types import Shape
-from tfrecord_io.schema.types import is_list_like, is_number
 
 
-def read_protos(column: ColumnBuffers, mask: Array, dtype: str, shape: Shape) -> tuple[Array, Array, Array]:
-    """The tensors of the rows that have one: their bytes, how many each has, and the shape of each.
+class TensorProtos(TensorEncoding):
+    """Serialized TensorProtos; text, and NumPy's bytes and text of one width, are strings in them."""
 
-    Raises
-    ------
-    RowFault
-        A row is no TensorProto, or one of another dtype or shape.
-    """
-    offsets, data = slots(column)
-    rows = np.flatnonzero(mask)
+    name = "tensor_proto"
+    self_describing = True
+    dtype_kinds = "biufcVSU"
+    stores_text = True
+
+    def encode(self, cells: TensorValues) -> tuple[Array, Array]:
+        if cells.element.dtype.kind in "SU":
+            return joined([serialize_tensor(cell) for cell in cells_of(cells)])
+        return with_headers(cells, lambda shape: proto_prefix(cells.element.name, shape))
+
+    def encode_text(self, cells: Sequence[Any]) -> tuple[Array, Array]:
+        return joined([serialize_tensor(cell) for cell in cells])
+
+    def decode(self, values: Array, offsets: Array, element: Element, shape: Shape) -> DecodedCells:
+        if element.dtype.kind in "SU":
+            cells, shapes = _of_strings(values, offsets, element)
+        else:
+            cells, shapes = _of_numbers(values, offsets, element)
+        return cells._replace(shapes=check_shapes(shapes, shape, "the TensorProto"))
+
+    def decode_text(self, values: Array, offsets: Array, shape: Shape) -> list[list[bytes]]:
+        tensors = [_parsed(row, offsets, values, STRING) for row in range(len(offsets) - 1)]
+        check_shapes([tensor.shape for tensor in tensors], shape, "the TensorProto")
+        return [tensor.values.tolist() for tensor in tensors]
+
+
+Shapes = Array | list[tuple[int, ...]]
+
+
+def _of_numbers(values: Array, offsets: Array, element: Element) -> tuple[DecodedCells, Shapes]:
+    count = len(offsets) - 1
+    if not count:
+        return DecodedCells(np.empty(0, np.uint8), np.empty(0, np.int64)), []
+    first = _number_tensor(0, offsets, values, None)
+    if first.name != element.name:
+        reason = f"the TensorProto is of {first.name}, the column of {element.name}"
+        raise RowFault(0, reason, expected=element.name, got=first.name)
+    size = first.values.nbytes
+    data = without_header(values, offsets, proto_prefix(first.name, first.shape), size)
+    if data is not None and not (first.name == "bool" and data.max(initial=0) > 1):  # if so, some row is not a tensor
+        shapes = np.tile(np.array(first.shape, np.int64), (count, 1))
+        return DecodedCells(data, np.full(count, size, np.int64)), shapes
+    tensors, total = [first], size
+    for row in range(1, count):
+        tensors.append(_number_tensor(row, offsets, values, first.name))
+        total += tensors[-1].values.nbytes
+        if total > max(MOST_BYTES, len(values)):  # few bytes may claim many values
+            raise RowFault(row, f"the tensors up to this one unfold to {total} bytes", expected=MOST_BYTES, got=total)
+    return _joined(tensors, lambda row, tensor: tensor.values.astype(element.dtype, copy=False))
+
+
+def _of_strings(values: Array, offsets: Array, element: Element) -> tuple[DecodedCells, Shapes]:
+    """Strings as text or bytes of one width, shorter ones filled up with NULs."""
+    tensors = [_parsed(row, offsets, values, STRING) for row in range(len(offsets) - 1)]
+    return _joined(tensors, lambda row, tensor: _of_one_width(row, tensor.values.tolist(), element.dtype))
+
+
+def _joined(tensors: list[Parsed], convert: Callable[[int, Parsed], Array]) -> tuple[DecodedCells, Shapes]:
+    pieces = [convert(row, tensor).view(np.uint8) for row, tensor in enumerate(tensors)]
+    sizes = np.fromiter((piece.nbytes for piece in pieces), np.int64, len(pieces))
+    return DecodedCells(np.concatenate([np.empty(0, np.uint8), *pieces]), sizes), [each.shape for each in tensors]
+
+
+def _number_tensor(row: int, offsets: Array, values: Array, name: str | None) -> Parsed:
+    tensor = _parsed(row, offsets, values, name)
+    if tensor.name == STRING:
+        raise RowFault(row, "the tensor is of strings, which have no raw values", expected="numbers", got=STRING)
+    return tensor
+
+
+def _parsed(row: int, offsets: Array, values: Array, name: str | None) -> Parsed:
     try:
-        ends = np.append(offsets[:-1][mask], offsets[-1:])
-        found = parse_string_protos(ends, data, dtype) if dtype[0] in "SU" else parse_protos(ends, data)
-    except RowFault as fault:
-        fault.row = int(rows[fault.row])
-        raise
-    if found.dtype != dtype:
-        raise RowFault(
-            int(rows[0]), f"the TensorProto is of {found.dtype}, the column of {dtype}", expected=dtype, got=found.dtype
-        )
-    return found.contents, found.lengths, _shapes(found, rows, shape)
+        return parsed(values[int(offsets[row]) : int(offsets[row + 1])].tobytes(), name)
+    except DecodeError as error:
+        raise RowFault(row, error.reason, expected=error.expected, got=error.got) from error
 
 
-def _shapes(found: TensorRows, rows: Array, shape: Shape) -> Array:
-    ranks = np.array([len(each) for each in found.shapes])
-    bad = ranks != len(shape)
-    if not bad.any():
-        shapes = np.asarray(found.shapes, np.int64).reshape(len(rows), len(shape))
-        fixed = np.array([-1 if axis is None else axis for axis in shape], np.int64)
-        bad = ((fixed >= 0) & (shapes != fixed)).any(axis=1)
-        if not bad.any():
-            return shapes
-    at = int(bad.argmax())
-    got = tuple(int(axis) for axis in found.shapes[at])
-    raise RowFault(
-        int(rows[at]), f"the TensorProto has the shape {got}, the column {shape}", expected=str(shape), got=str(got)
-    )
-
-
-def proto_restore(leaf: Leaf) -> Restore:
-    """How TensorProtos become an array of the leaf's type: single values, or lists of them."""
-    is_list = is_list_like(leaf.type)
-    value = leaf.type.value_type if is_list else leaf.type
-
-    def restore(column: ColumnBuffers) -> pa.Array:
-        if is_nothing(column):
-            return pa.nulls(column.rows, leaf.type)
-        mask = column_mask(column)
-        counts, values = (_numbers if is_number(value) else _texts)(column, mask, value, is_list)
-        nulls = int(len(mask) - np.count_nonzero(mask))
-        if not is_list:
-            return values if not nulls else values.take(pa.array(np.cumsum(mask) - 1, mask=~mask))
-        lengths = scatter(counts, mask)
-        return wrap(leaf.type, len(mask), nulls, bitmap_of(mask), np.concatenate([[0], np.cumsum(lengths)]), values)
-
-    return restore
-
-
-def _numbers(column: ColumnBuffers, mask: Array, type_: pa.DataType, is_list: bool) -> tuple[Array, pa.Array]:
-    of = element_of(type_)
-    contents, sizes, _ = read_protos(column, mask, of.name, (None,) if is_list else ())
-    values = (
-        raw_values(type_)(contents)
-        if t.is_boolean(type_)
-        else fixed_width(type_, contents.size // of.itemsize, 0, None, contents)
-    )
-    return sizes // of.itemsize, values
-
-
-def _texts(column: ColumnBuffers, mask: Array, type_: pa.DataType, is_list: bool) -> tuple[Array, pa.Array]:
-    """Strings have no raw bytes: they are parsed one by one."""
-    offsets, data = slots(column)
-    found: list[list[bytes]] = []
-    rows = np.flatnonzero(mask)
-    for row in rows.tolist():
-        try:
-            tensor = parsed(data[offsets[row] : offsets[row + 1]].tobytes(), STRING)
-        except DecodeError as error:
-            raise RowFault(row, error.reason, expected=error.expected, got=error.got) from None
-        if len(tensor.shape) != int(is_list):
-            expected = "(None,)" if is_list else "()"
-            reason = f"the TensorProto has the shape {tensor.shape}, the column {expected}"
-            raise RowFault(row, reason, expected=expected, got=str(tensor.shape))
-        found.append(tensor.values.tolist())
-    counts = np.fromiter(map(len, found), np.int64, len(found))
-    flat = [text for texts in found for text in texts]
-    ends = np.cumsum([0, *map(len, flat)])
-    plain = variable_width(pa.binary(), len(flat), 0, None, ends, np.frombuffer(b"".join(flat), np.uint8))
+def _of_one_width(row: int, strings: list[bytes], dtype: np.dtype[Any]) -> Array:
     try:
-        return counts, plain if type_ == pa.binary() else checked_cast(plain, type_)
-    except RowFault as fault:
-        inside = fault.in_row_of(np.concatenate([[0], np.cumsum(counts)]))
-        inside.row = int(rows[inside.row])
-        raise inside from None
+        cells = [string.decode() for string in strings] if dtype.kind == "U" else strings
+    except UnicodeDecodeError:
+        raise RowFault(row, "a string of the tensor is not text", expected="UTF-8") from None
+    width = dtype.itemsize // np.dtype(f"{dtype.kind}1").itemsize
+    longest = max(map(len, cells), default=0)
+    if longest > width:
+        reason = f"a string of the tensor has {longest} characters, {dtype.str[1:]} has {width}"
+        raise RowFault(row, reason, expected=width, got=longest)
+    return np.array(cells, dtype)

@@ -14,7 +14,7 @@ import numpy as np
 from tfrecord_io.arrow.buffers import column_mask
 from tfrecord_io.arrow.decode.companions import Companions, product
 from tfrecord_io.arrow.decode.layout import is_nothing
-from tfrecord_io.arrow.tensor_values import first_unreal
+from tfrecord_io.arrow.tensor_values import first_invalid
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.format.dtypes import Element, element
@@ -95,7 +95,7 @@ def _fold(name: str, columns: Mapping[str, ColumnBuffers]) -> FoldedTensor | Non
     shapes = _shapes(said.shape, mask)
     if of is None or shapes is None or np.any(product(shapes) * of.itemsize != sizes) or np.any(shapes < 0):
         return None
-    if first_unreal(of, column.values) >= 0:
+    if first_invalid(of, column.values) >= 0:
         return None
     alike = np.array_equal(shapes[1:], shapes[:-1])  # each is as the one before
     return FoldedTensor(of, shapes.shape[1], tuple(shapes[0].tolist()) if alike else None)

@@ -10,7 +10,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.encode.plan import Rounding
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast
-from tfrecord_io.arrow.tensor_values import items_of
+from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of_column
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.schema.tensor_types import is_any_tensor
@@ -136,14 +136,10 @@ def _floats(array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field) -> 
     """The floats of a column and what narrower ones they became, leaf by leaf; those of null rows are left out."""
     if is_any_tensor(field.type):
         if is_any_tensor(own.type):
-            (before, after) = (items_of(array, own), items_of(made, field))
-            if (
-                before.of.dtype.kind == "f"
-                and before.of.itemsize > after.of.itemsize
-                and after.of.dtype.kind == "f"
-                and before.data.size
-            ):
-                yield before.data.view(before.of.dtype), after.data.view(after.of.dtype)
+            before, after = tensors_of_column(array, own), tensors_of_column(made, field)
+            is_float = before.element.dtype.kind == after.element.dtype.kind == "f"
+            if is_float and before.element.itemsize > after.element.itemsize:
+                yield ndarray_of(before), ndarray_of(after)
             return
         made, field = made.storage, pa.field(field.name, field.type.storage_type)
         if t.is_struct(field.type):

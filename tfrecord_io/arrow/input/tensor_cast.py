@@ -8,11 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, list_array
+from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, scatter
+from tfrecord_io.arrow.casts import number_array
 from tfrecord_io.arrow.encode.flatten import flatten
-from tfrecord_io.arrow.encodings.raw import items_of_values
-from tfrecord_io.arrow.tensor_builder import from_items
-from tfrecord_io.arrow.tensor_values import TensorValues, items_of
+from tfrecord_io.arrow.encode.values import number_cells
+from tfrecord_io.arrow.tensor_builder import tensor_array
+from tfrecord_io.arrow.tensor_values import TensorValues, tensors_of_column
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import Element
@@ -47,33 +48,32 @@ def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array
     """
     if source.type == target.type:
         return array
-    items = _items(array, source)
+    tensors = _tensors(array, source)
     if not is_any_tensor(target.type):
-        return _lists(items, len(array), target)
+        return _lists(tensors, len(array), target)
     if permutation_of(target.type) is not None:
         raise EncodeError(
             "the schema's tensors are permuted", feature=target.name, advice="declare them by tfr.tensor()"
         )
-    of, axes = element_and_shape(target)
-    items = _retyped(items, of, target.name)
-    shaped = _reshaped(items, axes, not is_any_tensor(source.type), target.name)
-    found = from_items(replace(shaped, offsets=shaped.offsets - shaped.offsets[0]), len(array))
-    storage = found.storage
+    element, axes = element_and_shape(target)
+    tensors = _retyped(tensors, element, target.name)
+    shaped = _reshaped(tensors, axes, not is_any_tensor(source.type), target.name)
+    storage = tensor_array(replace(shaped, offsets=shaped.offsets - shaped.offsets[0]), len(array)).storage
     if pa.types.is_boolean(tensor_value_type(target.type)):
         storage = storage.cast(target.type.storage_type)
     return pa.ExtensionArray.from_storage(target.type, storage)
 
 
-def _items(array: pa.Array, source: pa.Field) -> TensorValues:
+def _tensors(array: pa.Array, source: pa.Field) -> TensorValues:
     try:
         if is_any_tensor(source.type):
-            return items_of(array, source)
+            return tensors_of_column(array, source)
         if is_list_like(source.type) and is_list_like(source.type.value_type):
             raise EncodeError(
                 "lists of lists do not say the shape of a tensor", advice="pass arrays: numpy.array(...) of each row"
             )
         ((rows, values),) = flatten(array, source.name)
-        return items_of_values(rows, values)
+        return number_cells(rows, values)
     except EncodeError as error:
         error.feature = source.name
         raise
@@ -83,87 +83,74 @@ def _items(array: pa.Array, source: pa.Field) -> TensorValues:
         ) from error
 
 
-def _retyped(items: TensorValues, of: Element, name: str) -> TensorValues:
+def _retyped(tensors: TensorValues, element: Element, name: str) -> TensorValues:
     """The same tensors of another dtype."""
-    if items.of.name == of.name:
-        return items
-    if of.marked or (items.of.marked and items.of.name != "bool"):
-        reason = f"its values are of {items.of.name}, and the schema says {of.name}"
-        raise EncodeError(
-            reason, feature=name, expected=of.name, got=items.of.name, advice="cast it yourself, or change the schema"
-        )
-    begin, end = int(items.offsets[0]), int(items.offsets[-1])
-    data = items.data[begin:end]
-    if data.ctypes.data % items.of.itemsize:
-        data = data.copy()
-    cast = fixed_width(items.of.arrow, data.size // items.of.itemsize, 0, None, data).cast(of.arrow)
-    bytes_ = (
-        np.frombuffer(cast.buffers()[1], np.uint8)[cast.offset * of.itemsize :][: len(cast) * of.itemsize]
-        if len(cast)
-        else data
-    )
-    return replace(items, of=of, data=bytes_, offsets=(items.offsets - begin) // items.of.itemsize * of.itemsize)
+    own = tensors.element
+    if own.name == element.name:
+        return tensors
+    if element.marked or (own.marked and own.name != "bool"):
+        reason = f"its values are of {own.name}, the schema declares {element.name}"
+        advice = "cast it yourself, or change the schema"
+        raise EncodeError(reason, feature=name, expected=element.name, got=own.name, advice=advice)
+    begin, end = int(tensors.offsets[0]), int(tensors.offsets[-1])
+    data = tensors.data[begin:end]
+    cast = number_array(own.arrow, data).cast(element.arrow)
+    width = element.itemsize
+    if len(cast):
+        data = np.frombuffer(cast.buffers()[1], np.uint8)[cast.offset * width :][: len(cast) * width]
+    return replace(tensors, element=element, data=data, offsets=(tensors.offsets - begin) // own.itemsize * width)
 
 
-def _reshaped(items: TensorValues, axes: Shape, free: bool, name: str) -> TensorValues:
-    """The same tensors in the shape that is declared; `free`: their own is only their number of values."""
-    count = len(items)
-    own = np.tile(np.array(items.shapes, np.int64), (count, 1)) if isinstance(items.shapes, tuple) else items.shapes
-    said = np.array([-1 if axis is None else axis for axis in axes], np.int64)
-    if own.shape[1] == len(axes) and not (free and len(axes) > 1):
-        bad = ((said >= 0) & (own != said)).any(axis=1)
+def _reshaped(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) -> TensorValues:
+    """The same tensors in the declared shape; of lists only the number of values counts."""
+    own = tensors.shape_matrix
+    declared = np.array([-1 if axis is None else axis for axis in axes], np.int64)
+    if own.shape[1] == len(axes) and not (from_lists and len(axes) > 1):
+        bad = ((declared >= 0) & (own != declared)).any(axis=1)
         shapes = own
-    elif free:
-        shapes, bad = _by_count(np.diff(items.offsets) // items.of.itemsize, axes, said, name)
+    elif from_lists:
+        shapes, bad = _by_count(tensors.counts, axes, declared, name)
     else:
-        shapes, bad = own, np.ones(count, np.bool_)
+        shapes, bad = own, np.ones(len(tensors), np.bool_)
     if bad.any():
         at = int(bad.argmax())
-        row = at if items.valid is None else int(np.flatnonzero(items.valid)[at])
+        row = at if tensors.valid is None else int(np.flatnonzero(tensors.valid)[at])
         got = tuple(own[at].tolist())
-        reason = f"its array of shape {got} does not fit the schema's {_words(axes)}"
-        raise EncodeError(reason, feature=name, record=row, expected=_words(axes), got=str(got))
-    return replace(items, shapes=shapes if None in axes else tuple(said.tolist()))
+        reason = f"its array of shape {got} does not fit the schema's {axes}"
+        raise EncodeError(reason, feature=name, record=row, expected=str(axes), got=str(got))
+    return replace(tensors, shapes=shapes if None in axes else tuple(declared.tolist()))
 
 
-def _by_count(counts: Array, axes: Shape, said: Array, name: str) -> tuple[Array, Array]:
-    """Shapes that as many values have, and where there is none."""
+def _by_count(counts: Array, axes: Shape, declared: Array, name: str) -> tuple[Array, Array]:
+    """The shape of each list by its number of values, and which lists do not fit."""
     if axes.count(None) > 1:
-        reason = f"lists do not tell the lengths of the {axes.count(None)} free axes of {_words(axes)}"
-        raise EncodeError(reason, feature=name, expected=_words(axes), advice="pass arrays, or declare their shape")
+        reason = f"lists do not tell the lengths of the {axes.count(None)} unknown dimensions of {axes}"
+        raise EncodeError(reason, feature=name, expected=str(axes), advice="pass arrays, or declare their shape")
     part = math.prod(axis for axis in axes if axis is not None)
     if None not in axes:
-        return np.tile(said, (len(counts), 1)), counts != part
+        return np.tile(declared, (len(counts), 1)), counts != part
     length = counts // part if part else counts
-    return np.where(said < 0, length[:, None], said), length * part != counts
+    return np.where(declared < 0, length[:, None], declared), length * part != counts
 
 
-def _lists(items: TensorValues, rows: int, target: pa.Field) -> pa.Array:
+def _lists(tensors: TensorValues, rows: int, target: pa.Field) -> pa.Array:
     """Tensors of one dimension as lists of the declared type."""
-    if items.rank != 1 or not is_list_like(target.type) or items.of.marked:
-        reason = f"tensors of {items.of.name} of {items.rank} dimensions are no {target.type}"
+    element = tensors.element
+    if tensors.rank != 1 or not is_list_like(target.type) or element.marked:
+        reason = f"tensors of {element.name} of {tensors.rank} dimensions are not {target.type}"
         raise EncodeError(reason, feature=target.name, expected=str(target.type), advice="declare them by tfr.tensor()")
-    data = items.data[int(items.offsets[0]) : int(items.offsets[-1])]
-    values = fixed_width(items.of.arrow, data.size // items.of.itemsize, 0, None, data.copy())
-    lengths = np.zeros(rows, np.int64)
-    lengths[slice(None) if items.valid is None else items.valid] = np.diff(items.offsets) // items.of.itemsize
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    nulls = rows - len(items)
-    validity = None if items.valid is None else bitmap_of(items.valid)
-    return list_array(pa.large_list(items.of.arrow), rows, nulls, validity, offsets, values).cast(target.type)
-
-
-def _words(axes: Shape) -> str:
-    return (
-        "(" + ", ".join("None" if axis is None else str(axis) for axis in axes) + ("," if len(axes) == 1 else "") + ")"
-    )
+    values = number_array(element.arrow, tensors.data[int(tensors.offsets[0]) : int(tensors.offsets[-1])].copy())
+    counts, validity = tensors.counts, None
+    if tensors.valid is not None:
+        counts, validity = scatter(counts, tensors.valid), bitmap_of(tensors.valid)
+    lists = pa.large_list(element.arrow)
+    return list_array(lists, rows, rows - len(tensors), validity, offsets_of(counts), values).cast(target.type)
 
 
 def tensors_fit(source: pa.Field, target: pa.Field) -> bool:
-    """Whether all tensors of `source` are some of `target`: of its dtype and rank, where its axes are free or the same."""
+    """Whether all tensors of `source` are valid ones of `target`: dtype and rank are the same, and each dimension is or is unknown."""
     if not (is_any_tensor(source.type) and is_any_tensor(target.type)) or is_fixed_shape_tensor(target.type):
         return False
-    (of, own), (said, axes) = element_and_shape(source), element_and_shape(target)
-    return (
-        of == said and len(own) == len(axes) and all(axis in (None, mine) for mine, axis in zip(own, axes, strict=True))
-    )
+    (own, own_axes), (declared, axes) = element_and_shape(source), element_and_shape(target)
+    is_same = own == declared and len(own_axes) == len(axes)
+    return is_same and all(axis in (None, own_axis) for own_axis, axis in zip(own_axes, axes, strict=True))

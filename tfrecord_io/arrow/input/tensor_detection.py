@@ -15,7 +15,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.input.tensor_sources import ArrayTensors, CellTensors, Tensors
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.schema.leaf import RAW
+from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, encoding_rules
 
 _ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
 
@@ -93,16 +93,25 @@ def _is_missing(cell: Any) -> bool:
 
 
 def _only_tensors_hold(dtype: np.dtype[Any], encoding: str | None) -> bool:
+    """Whether no list of a record has such values, or the encoding stores them only as tensors: text of one width, dates."""
     kind = dtype.kind
     if kind in _ARROW_TIMES:
         unit, count = np.datetime_data(dtype)
-        return unit not in _ARROW_TIMES[kind] or count != 1 or (encoding == RAW and unit == "D")
-    return kind == "c" or dtype.name == "bfloat16" or (encoding == RAW and kind in "SU")
+        return unit not in _ARROW_TIMES[kind] or count != 1 or (unit == "D" and _stores_kind(encoding, kind))
+    return kind == "c" or dtype.name == "bfloat16" or (kind in "SU" and _stores_kind(encoding, kind))
+
+
+def _stores_kind(encoding: str | None, kind: str) -> bool:
+    """Whether bytes of this encoding hold such values, and not plain text instead."""
+    if encoding not in TENSOR_ENCODINGS:  # reported where the columns are planned
+        return False
+    rules = encoding_rules(encoding)
+    return rules.one_value_per_cell and not rules.stores_text and kind in rules.dtype_kinds
 
 
 def _objects() -> EncodeError:
     return EncodeError(
-        "arrays of objects have no form in a record, and are not pickled",
+        "arrays of objects cannot be stored in a TFRecord, and are not pickled",
         expected="a dtype of numbers, or of text or bytes of one width",
         got="object",
         advice="convert them to one dtype, or write the bytes that tfr.serialize_tensor makes of each",

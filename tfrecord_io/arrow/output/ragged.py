@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.arrow.buffers import offsets_of, scatter
 from tfrecord_io.engine.contract import Array
 
 
@@ -35,8 +36,8 @@ class Ragged:
     def of_present(cls, values: Array, counts: Array, valid: Array | None, shapes: Array | None = None) -> Ragged:
         """From the counts and shapes of those rows that are not missing."""
         if valid is not None:
-            counts, shapes = _spread(counts, valid), None if shapes is None else _spread(shapes, valid)
-        return cls(values, np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)]), shapes, valid)
+            counts, shapes = scatter(counts, valid), None if shapes is None else scatter(shapes, valid)
+        return cls(values, offsets_of(counts), shapes, valid)
 
     @classmethod
     def joined(cls, parts: list[Ragged]) -> Ragged:
@@ -128,10 +129,3 @@ def empties(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     if dtype.kind == "T":
         return np.full(shape, None, np.dtypes.StringDType(na_object=None))
     return np.full(shape, None, object) if dtype.kind == "O" else np.zeros(shape, dtype)
-
-
-def _spread(present: Array, valid: Array) -> Array:
-    """An item for each row: zeros where it is missing."""
-    found = np.zeros((len(valid), *present.shape[1:]), present.dtype)
-    found[valid] = present
-    return found

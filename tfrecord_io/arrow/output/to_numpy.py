@@ -14,8 +14,9 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.output.ragged import Ragged
-from tfrecord_io.arrow.tensor_values import items_of, to_ndarray
+from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of_column, to_ndarray
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.tensor_types import is_any_tensor, is_fixed_shape_tensor, is_variable_shape_tensor
 from tfrecord_io.schema.types import is_list_like
@@ -57,10 +58,8 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
     if is_fixed_shape_tensor(type_):
         return Dense(to_ndarray(array, field), _valid(array))
     if is_variable_shape_tensor(type_):
-        items = items_of(array, field)
-        dtype, shapes = items.of.dtype, np.broadcast_to(np.asarray(items.shapes, np.int64), (len(items), items.rank))
-        values = items.data.view(dtype) if items.data.size else np.empty(0, dtype)
-        return Ragged.of_present(values, np.diff(items.offsets) // dtype.itemsize, items.valid, shapes)
+        tensors = tensors_of_column(array, field)
+        return Ragged.of_present(ndarray_of(tensors), tensors.counts, tensors.valid, tensors.shape_matrix)
     if isinstance(type_, pa.BaseExtensionType):
         return (
             to_rows(array.storage, pa.field(field.name, type_.storage_type))
@@ -226,6 +225,6 @@ def _lists_of(array: pa.Array, child: int) -> pa.Array:
     """The lists of one child, of lists of structs."""
     values = array.flatten().flatten()[child]
     counts = np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
-    offsets = np.concatenate([[0], np.cumsum(counts)])
+    offsets = offsets_of(counts)
     missing = None if not array.null_count else array.is_null()
     return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=missing)

@@ -29,7 +29,8 @@ from tfrecord_io.schema.formats.tf_features import (
     VarLenFeature,
     as_description,
 )
-from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, RAW, TENSOR_PROTO, leaves
+from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, leaves
+from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_any_tensor, tensor_value_type
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, value_type
 
@@ -194,7 +195,7 @@ def _dtype(f: Field, type_: pa.DataType) -> str | None:
 
 def _is_bytes(f: Field) -> bool:
     """Whether each value, or array, is stored as bytes, as it is with dtypes that cannot be stored as lists of numbers."""
-    if f.encoding in (RAW, TENSOR_PROTO):
+    if encoding_rules(f.encoding).one_value_per_cell:
         return True
     if not is_any_tensor(f.value):
         return False

@@ -23,7 +23,8 @@ from tfrecord_io.schema.formats.tfx_messages import (
     FeatureMessage,
     RepresentationMessage,
 )
-from tfrecord_io.schema.leaf import FEATURE_LIST, RAW, TENSOR_PROTO
+from tfrecord_io.schema.leaf import FEATURE_LIST
+from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, tensor_value_type
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, kind_of
 
@@ -53,7 +54,7 @@ def feature_message(field: Field) -> Any:
     if field.required:
         message.presence.min_fraction = 1
         message.presence.min_count = 1
-    if field.encoding in (RAW, TENSOR_PROTO):
+    if encoding_rules(field.encoding).one_value_per_cell:
         message.type = BYTES
         _set_single(message, field.required)
         return message
@@ -136,7 +137,7 @@ def representation_of(field: Field) -> tuple[str, Any] | None:
         return _set_sparse(message.sparse_tensor, field), message
     shape = field.shape or ()
     has_count = None not in shape and not (field.shape is None and is_list_like(field.type))
-    is_dense = has_count and field.part == CONTEXT and field.encoding not in (RAW, TENSOR_PROTO)
+    is_dense = has_count and field.part == CONTEXT and not encoding_rules(field.encoding).one_value_per_cell
     default = _uniform_default(field)
     if not is_dense or (default is None and (field.required or len(shape) < 2)):
         return None

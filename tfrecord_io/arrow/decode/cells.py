@@ -1,0 +1,153 @@
+"""Columns of numbers, lists, text and bytes, by their encoding; and the decoding of cells that tensors share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.buffers import column_mask, offsets_of, scatter, valid_mask, variable_width
+from tfrecord_io.arrow.casts import checked_cast, number_array
+from tfrecord_io.arrow.decode.layout import is_nothing, slots, widen
+from tfrecord_io.arrow.decode.lists import Restore, leaf_restore, wrap
+from tfrecord_io.arrow.encodings.base import DecodedCells, TensorEncoding, tensor_encoding
+from tfrecord_io.arrow.encodings.values import check_counts
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.engine.contract import Array, ColumnBuffers
+from tfrecord_io.format.dtypes import Element, element_of
+from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.schema.leaf import RAW, Leaf
+from tfrecord_io.schema.tensor_types import Shape
+from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
+
+
+def value_restore(leaf: Leaf, shape: Shape | None, dictionary: pa.Array | None = None) -> Restore:
+    """How the feature of a leaf, which is not a tensor, becomes an array of the leaf's type.
+
+    Parameters
+    ----------
+    shape : tuple of int or None, optional
+        What a list's number of values has to fit.
+    """
+    encoding = tensor_encoding(leaf.encoding)
+    if encoding.adaptive:
+        numbers = leaf_restore(leaf)
+        raw = _cell_restore(leaf, tensor_encoding(RAW))
+        restore: Restore = lambda column: (raw if column.kind is Kind.BYTES else numbers)(column)  # noqa: E731
+    elif encoding.one_value_per_cell:
+        restore = _cell_restore(leaf, encoding)
+    else:
+        restore = leaf_restore(leaf, dictionary)
+    is_counted = shape is not None and is_list_like(leaf.type) and not t.is_fixed_size_list(leaf.type)
+    return _counted(restore, shape) if is_counted else restore  # type: ignore[arg-type]  # a counted shape is not None
+
+
+def _counted(restore: Restore, shape: Shape) -> Restore:
+    """Refuse rows whose number of values does not fit the shape."""
+
+    def counted(column: ColumnBuffers) -> pa.Array:
+        array = restore(column)
+        counts, mask = np.diff(np.asarray(array.offsets)), valid_mask(array)
+        with faults_of_rows(mask):
+            check_counts(counts if mask is None else counts[mask], shape)
+        return array
+
+    return counted
+
+
+def decode_cells(
+    encoding: TensorEncoding, column: ColumnBuffers, mask: Array, element: Element, shape: Shape
+) -> DecodedCells:
+    """Decode the cells of the rows in `mask`.
+
+    Raises
+    ------
+    RowFault
+        The feature of a row has another type, or its values are not such a tensor.
+    """
+    if encoding.one_value_per_cell:
+        offsets, values = slots(column)
+    else:
+        wide = widen(column, encoding.kind(element), Layout.LIST)
+        assert wide.offsets is not None
+        assert wide.values is not None
+        offsets, values = wide.offsets, wide.values
+    with faults_of_rows(mask):
+        return encoding.decode(values, _present(offsets, mask), element, shape)
+
+
+@contextmanager
+def faults_of_rows(mask: Array | None) -> Iterator[None]:
+    """Turn the index of a RowFault, which counts the rows in `mask`, into that of the row."""
+    try:
+        yield
+    except RowFault as fault:
+        if mask is not None:
+            fault.row = int(np.flatnonzero(mask)[fault.row])
+        raise
+
+
+def _present(offsets: Array, mask: Array) -> Array:
+    """The offsets of the rows in `mask`; the others have no values."""
+    return offsets if mask.all() else np.append(offsets[:-1][mask], offsets[-1:])
+
+
+def _cell_restore(leaf: Leaf, encoding: TensorEncoding) -> Restore:
+    """How values that are one cell each become an array of the leaf's type: single values, or lists of them."""
+    is_list = is_list_like(leaf.type)
+    type_ = leaf.type.value_type if is_list else leaf.type
+    shape: Shape = (None,) if is_list else ()
+    decode: Callable[[ColumnBuffers, Array], tuple[Array, pa.Array]]
+    if is_text_or_bytes(type_):
+        decode = lambda column, mask: _text(encoding, column, mask, type_, shape)  # noqa: E731
+    else:
+        element = element_of(type_)
+        decode = lambda column, mask: _numbers(encoding, column, mask, element, type_, shape)  # noqa: E731
+
+    def restore(column: ColumnBuffers) -> pa.Array:
+        if is_nothing(column):
+            return pa.nulls(column.rows, leaf.type)
+        mask = column_mask(column)
+        counts, values = decode(column, mask)
+        if is_list:
+            offsets = offsets_of(scatter(counts, mask))
+            return wrap(leaf.type, column.rows, column.null_count, column.validity, offsets, values)
+        return values.take(pa.array(np.cumsum(mask) - 1, mask=~mask)) if column.null_count else values
+
+    return restore
+
+
+def _numbers(
+    encoding: TensorEncoding, column: ColumnBuffers, mask: Array, element: Element, type_: pa.DataType, shape: Shape
+) -> tuple[Array, pa.Array]:
+    cells = decode_cells(encoding, column, mask, element, shape)
+    width = element.itemsize
+    bad = cells.sizes % width != 0 if shape else cells.sizes != width
+    if bad.any():
+        size = int(cells.sizes[bad.argmax()])
+        expected = f"a multiple of {width}" if shape else width
+        reason = (
+            f"{size} bytes are not {'a whole number of values' if shape else 'a value'} of {type_}, {width} bytes each"
+        )
+        with faults_of_rows(mask):
+            raise RowFault(int(bad.argmax()), reason, expected=expected, got=size)
+    return cells.sizes // width, number_array(type_, cells.data)
+
+
+def _text(
+    encoding: TensorEncoding, column: ColumnBuffers, mask: Array, type_: pa.DataType, shape: Shape
+) -> tuple[Array, pa.Array]:
+    offsets, data = slots(column)
+    with faults_of_rows(mask):
+        cells = encoding.decode_text(data, _present(offsets, mask), shape)
+        counts = np.fromiter(map(len, cells), np.int64, len(cells))
+        flat = [text for cell in cells for text in cell]
+        ends = offsets_of(np.fromiter(map(len, flat), np.int64, len(flat)))
+        plain = variable_width(pa.binary(), len(flat), 0, None, ends, np.frombuffer(b"".join(flat), np.uint8))
+        try:
+            return counts, plain if type_ == pa.binary() else checked_cast(plain, type_)
+        except RowFault as fault:
+            raise fault.in_row_of(offsets_of(counts)) from None

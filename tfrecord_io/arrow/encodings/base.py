@@ -1,0 +1,160 @@
+"""The class to write for a new tensor encoding, and functions that several encodings share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from tfrecord_io.arrow.buffers import offsets_of
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.arrow.tensor_values import TensorValues, first_invalid
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.kinds import Kind
+from tfrecord_io.schema.tensor_encodings import EncodingRules, encoding_rules
+from tfrecord_io.schema.tensor_types import Shape
+
+
+class DecodedCells(NamedTuple):
+    """Cells of a column, decoded.
+
+    Attributes
+    ----------
+    data : uint8 ndarray
+        The values of all cells: C order, little-endian, no gaps.
+    sizes : int64 ndarray
+        Bytes of each cell in it.
+    shapes : int64 ndarray of shape [cells, rank], optional
+        Where the encoding is self-describing.
+    """
+
+    data: Array
+    sizes: Array
+    shapes: Array | None = None
+
+
+class TensorEncoding(EncodingRules):
+    """A tensor encoding: a subclass, and one row of `tfrecord_io.schema.tensor_encodings.TENSOR_ENCODINGS`.
+
+    A cell of a column of numbers is a tensor of shape ``()``, one of a column of lists has a shape ``(n,)``. Null rows, companion
+    features and the location of errors are up to the caller.
+    """
+
+    @abstractmethod
+    def encode(self, cells: TensorValues) -> tuple[Array, Array]:
+        """The values of the feature, and the offsets that cut them into cells.
+
+        Returns
+        -------
+        (ndarray, ndarray of int64)
+            Bytes (uint8) and the offset of each cell's value in them; or, if a cell has many values, numbers of the dtype of `cells`
+            and the offset of each cell's first.
+        """
+
+    @abstractmethod
+    def decode(self, values: Array, offsets: Array, element: Element, shape: Shape) -> DecodedCells:
+        """Decode the cells of a column.
+
+        Parameters
+        ----------
+        values : ndarray
+            The values of the feature: uint8, or int64 or float32 as `kind` says.
+        offsets : ndarray
+            Where each cell begins in `values`, from 0 on, and the end of the last.
+        element, shape
+            Dtype and shape of the column's tensors; None is an unknown dimension.
+
+        Raises
+        ------
+        RowFault
+            A cell cannot be decoded, or states another dtype or shape; ``row`` is its index.
+        """
+
+    def encode_text(self, cells: Sequence[Any]) -> tuple[Array, Array]:
+        """As `encode`: object arrays of bytes, any number of axes. Only if the encoding stores text."""
+        raise NotImplementedError
+
+    def decode_text(self, values: Array, offsets: Array, shape: Shape) -> list[list[bytes]]:
+        """As `decode`: the text or bytes of each cell. Only if the encoding stores text."""
+        raise NotImplementedError
+
+    def for_kind(self, kind: Kind, element: Element) -> TensorEncoding:
+        """The encoding of records whose feature is of this type; itself, if it is not adaptive."""
+        return self
+
+    def __repr__(self) -> str:
+        return f"<tensor encoding {self.name}>"
+
+
+def tensor_encoding(name: str) -> TensorEncoding:
+    """Find an encoding by its name; see `encoding_rules`."""
+    return cast(TensorEncoding, encoding_rules(name))
+
+
+# ---- bytes values that are a header and then the values
+
+
+def joined(pieces: list[bytes]) -> tuple[Array, Array]:
+    """Bytes of all pieces, and their offsets."""
+    return np.frombuffer(b"".join(pieces), np.uint8), offsets_of(np.fromiter(map(len, pieces), np.int64, len(pieces)))
+
+
+def with_headers(cells: TensorValues, header: Callable[[tuple[int, ...]], bytes]) -> tuple[Array, Array]:
+    """Each cell's values behind a header that depends on its shape."""
+    if isinstance(cells.shapes, tuple):
+        front = np.frombuffer(header(cells.shapes), np.uint8)
+        count = len(cells)
+        size = (int(cells.offsets[-1]) - int(cells.offsets[0])) // max(count, 1)
+        table = np.empty((count, len(front) + size), np.uint8)
+        table[:, : len(front)] = front
+        table[:, len(front) :] = cells.data.reshape(count, size)
+        return table.reshape(-1), np.arange(count + 1, dtype=np.int64) * table.shape[1]
+    data, at, pieces = cells.data.data, cells.offsets.tolist(), []
+    for i, shape in enumerate(cells.shapes.tolist()):
+        pieces.append(b"".join((header(tuple(shape)), data[at[i] : at[i + 1]])))
+    return joined(pieces)
+
+
+def without_header(values: Array, offsets: Array, header: bytes, size: int) -> Array | None:
+    """The bytes behind the header, if every value is this header and `size` bytes; else None."""
+    front = np.frombuffer(header, np.uint8)
+    if np.any(np.diff(offsets) != len(front) + size):
+        return None
+    table = values[int(offsets[0]) : int(offsets[-1])].reshape(len(offsets) - 1, len(front) + size)
+    return None if np.any(table[:, : len(front)] != front) else table[:, len(front) :].flatten()
+
+
+def check_shapes(shapes: Array | Sequence[tuple[int, ...]], shape: Shape, what: str) -> Array:
+    """The shapes that the cells state, as a matrix; they must be of the column's shape.
+
+    Raises
+    ------
+    RowFault
+    """
+    is_matrix = isinstance(shapes, np.ndarray)
+    ranks = np.full(len(shapes), shapes.shape[1]) if is_matrix else np.array([len(each) for each in shapes])  # type: ignore[union-attr]
+    bad = ranks != len(shape)
+    if not bad.any():
+        matrix = np.asarray(shapes, np.int64).reshape(len(shapes), len(shape))
+        declared = np.array([-1 if axis is None else axis for axis in shape], np.int64)
+        bad = ((declared >= 0) & (matrix != declared)).any(axis=1)
+        if not bad.any():
+            return matrix
+    at = int(bad.argmax())
+    got = tuple(int(axis) for axis in shapes[at])
+    raise RowFault(at, f"{what} has the shape {got}, the column {shape}", expected=str(shape), got=str(got))
+
+
+def check_values(element: Element, cells: DecodedCells) -> DecodedCells:
+    """Refuse bytes that are not values of the dtype; see `first_invalid`."""
+    at = first_invalid(element, cells.data)
+    if at < 0:
+        return cells
+    offsets = offsets_of(cells.sizes)
+    row = int(offsets.searchsorted(at, side="right")) - 1
+    got = cells.data[at : at + element.itemsize].tobytes().hex()
+    reason = f"the bytes {got} at {at - offsets[row]} are not a valid {element.name}"
+    raise RowFault(row, reason, expected=element.name, got=got)

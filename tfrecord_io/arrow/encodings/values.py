@@ -1,0 +1,84 @@
+"""The encoding "list": the numbers of a cell are the values of the feature."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.casts import value_cast
+from tfrecord_io.arrow.encodings.base import DecodedCells, TensorEncoding
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.arrow.tensor_values import TensorValues, ndarray_of
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.kinds import Kind
+from tfrecord_io.schema.shapes import fixed_part
+from tfrecord_io.schema.tensor_types import Shape
+
+KIND_OF_DTYPE = {**dict.fromkeys("biuMm", Kind.INT64), **dict.fromkeys("fc", Kind.FLOAT)}
+
+
+class Values(TensorEncoding):
+    """Numbers; the shape of a cell is known by the schema, and by their count where it has one unknown dimension."""
+
+    name = "list"
+    one_value_per_cell = False
+    dtype_kinds = "biufmM"
+
+    def kind(self, element: Element) -> Kind:
+        kind = number_kind(element)
+        if kind is None:
+            raise ValueError(f"a list of numbers cannot be a tensor of {element.name}")
+        return kind
+
+    def check(self, element: Element | None, shape: Shape = ()) -> None:
+        super().check(element, shape)
+        if len(shape) > 1 and None in shape:
+            raise ValueError(f"lists do not tell the shapes of tensors that vary in {len(shape)} dimensions")
+
+    def encode(self, cells: TensorValues) -> tuple[Array, Array]:
+        numbers = ndarray_of(cells)
+        return numbers if numbers.flags.aligned else numbers.copy(), cells.offsets // cells.element.itemsize
+
+    def decode(self, values: Array, offsets: Array, element: Element, shape: Shape) -> DecodedCells:
+        counts = np.diff(offsets).astype(np.int64)
+        check_counts(counts, shape + element.inner)
+        try:
+            data = _number_bytes(element, values)
+        except RowFault as fault:
+            raise fault.in_row_of(offsets) from None
+        return DecodedCells(data, counts * (element.itemsize // max(fixed_part(element.inner), 1)))
+
+
+def number_kind(element: Element) -> Kind | None:
+    """The feature type of lists of such numbers; None where there is none."""
+    return Kind.FLOAT if element.name == "bfloat16" else KIND_OF_DTYPE.get(element.dtype.kind)
+
+
+def check_counts(counts: Array, shape: Shape) -> None:
+    """Refuse cells whose number of values does not fit the shape.
+
+    Raises
+    ------
+    RowFault
+    """
+    size = fixed_part(shape)
+    expected = f"a multiple of {size}" if None in shape else str(size)
+    fits = counts == size if None not in shape or size == 0 else counts % size == 0
+    if np.any(bad := ~fits):
+        row = int(bad.argmax())
+        reason = f"expected {expected} values for the shape {shape}, got {counts[row]}"
+        raise RowFault(row, reason, expected=expected if None in shape else size, got=int(counts[row]))
+
+
+def _number_bytes(element: Element, values: Array) -> Array:
+    """Numbers of a feature as the bytes of the dtype; each is checked to fit."""
+    if element.name == "bfloat16":
+        with np.errstate(over="ignore"):
+            return values.astype(element.dtype).view(np.uint8)
+    type_ = pa.bool_() if element.name == "bool" else element.arrow
+    array = value_cast(type_)(len(values), 0, None, values, None)
+    if element.name == "bool":
+        array = array.cast(pa.uint8())
+    width = element.arrow.bit_width // 8
+    return np.frombuffer(array.buffers()[1], np.uint8)[: len(array) * width] if len(array) else np.empty(0, np.uint8)

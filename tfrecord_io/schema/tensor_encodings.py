@@ -1,0 +1,131 @@
+"""The table of tensor encodings, and what a schema needs to know of one.
+
+An encoding says how a cell of a column (one number, a list or a tensor) is stored in a feature. Each is a class in
+`tfrecord_io.arrow.encodings`, loaded when it is first needed: code on this level asks it only for `EncodingRules`, and an encoding's
+own dependencies (protobuf) cost nothing where it is not used.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from typing import ClassVar
+
+from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.schema.tensor_types import Shape
+
+# Name → module in tfrecord_io.arrow.encodings, and class.
+TENSOR_ENCODINGS = {
+    "list": "values.Values",
+    "raw": "raw.Raw",
+    "tensor_proto": "tensor_proto.TensorProtos",
+    "wire": "wire.Wire",
+}
+
+
+class EncodingRules(ABC):
+    """What columns an encoding stores, and what their features look like.
+
+    Attributes
+    ----------
+    name : str
+        As in `TENSOR_ENCODINGS`, ``column_encoding=``, ``tfr.tensor(encoding=)`` and the embedded schema.
+    one_value_per_cell : bool
+        A cell is one bytes value; else it is a list of numbers.
+    companions : bool
+        The features ``x/shape`` and ``x/dtype`` are written next to ``x``.
+    self_describing : bool
+        Each bytes value states its dtype and its shape.
+    adaptive : bool
+        For reading only: the feature type that a record has decides between two other encodings.
+    dtype_kinds : str
+        Kinds of NumPy dtypes that can be written, as in ``numpy.dtype.kind``; "V" stands for bfloat16.
+    stores_text : bool
+        Text and bytes of any length can be written.
+    """
+
+    name: ClassVar[str]
+    one_value_per_cell: ClassVar[bool] = True
+    companions: ClassVar[bool] = False
+    self_describing: ClassVar[bool] = False
+    adaptive: ClassVar[bool] = False
+    dtype_kinds: ClassVar[str]
+    stores_text: ClassVar[bool] = False
+
+    @property
+    def layout(self) -> Layout:
+        """Layout of the feature."""
+        return Layout.SCALAR if self.one_value_per_cell else Layout.LIST
+
+    def kind(self, element: Element) -> Kind:
+        """The feature type that tensors of this dtype are read from.
+
+        Raises
+        ------
+        ValueError
+            They cannot be stored so.
+        """
+        if not self.stores(element):
+            raise ValueError(f'the encoding "{self.name}" does not store {element.name}')
+        return Kind.BYTES
+
+    def stores(self, element: Element | None) -> bool:
+        """Whether values of this dtype can be written; None stands for text and bytes of any length."""
+        if element is None:
+            return self.stores_text
+        return ("V" if element.name == "bfloat16" else element.dtype.kind) in self.dtype_kinds
+
+    def check(self, element: Element | None, shape: Shape = ()) -> None:
+        """Refuse to write cells of this dtype and shape.
+
+        Raises
+        ------
+        ValueError
+        """
+        if not self.stores(element):
+            what = "text and bytes" if element is None else element.name
+            raise ValueError(f'the encoding "{self.name}" does not store {what}')
+
+
+def encoding_rules(name: str) -> EncodingRules:
+    """Find an encoding by its name.
+
+    Raises
+    ------
+    ValueError
+        There is no such encoding; the message lists the valid names.
+
+    Examples
+    --------
+    >>> encoding_rules("raw").companions
+    True
+    >>> encoding_rules("base64")
+    Traceback (most recent call last):
+    ValueError: 'base64' is not a tensor encoding; valid names: list, raw, ...
+    """
+    if name not in TENSOR_ENCODINGS:
+        raise ValueError(f"{name!r} is not a tensor encoding; valid names: {', '.join(TENSOR_ENCODINGS)}")
+    return _load(name)
+
+
+@cache
+def _load(name: str) -> EncodingRules:
+    module, _, class_name = TENSOR_ENCODINGS[name].partition(".")
+    made: EncodingRules = getattr(import_module(f"tfrecord_io.arrow.encodings.{module}"), class_name)()
+    return made
+
+
+def check_column_encodings(column_encoding: Mapping[str, str] | None) -> None:
+    """Check the names of encodings in a writer's ``column_encoding=``.
+
+    Raises
+    ------
+    ValueError
+    """
+    for column, name in (column_encoding or {}).items():
+        if name not in TENSOR_ENCODINGS or encoding_rules(name).adaptive:
+            names = [repr(valid) for valid in TENSOR_ENCODINGS if not encoding_rules(valid).adaptive]
+            raise ValueError(f"column_encoding[{column!r}]={name!r}: expected one of {', '.join(names)}")
