@@ -124,7 +124,7 @@ def test_values_of_no_bytes(tmp_path: Path, descr: str) -> None:
 def test_dtypes_that_cannot_be_stored(tmp_path: Path, descr: str) -> None:
     for shape, count in (("(2,)", 2), ("(2, 2)", 4)):
         (tmp_path / "x.npy").write_bytes(claim(shape, bytes(count * np.dtype(descr).itemsize), descr))
-        with pytest.raises(tfr.EncodeError, match="cannot be stored in a TFRecord|no form in a record"):
+        with pytest.raises(tfr.EncodeError, match="cannot be stored in a TFRecord"):
             tfr.from_npy(tmp_path / "x.npy")
 
 
