@@ -210,14 +210,14 @@ def test_metadata_that_makes_no_sense_is_passed_over(metadata: bytes) -> None:
 
 
 def test_register_pandas_may_be_called_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    import tfrecord_io as tfr
+    from tfrecord_io import api
 
     monkeypatch.setattr(pd, "read_tfrecord", None, raising=False)
     monkeypatch.setattr(pd.DataFrame, "to_tfrecord", None, raising=False)
     calls: list[Any] = []
-    monkeypatch.setattr(tfr, "read_tfrecord", lambda path, **options: calls.append((path, options)), raising=False)
+    monkeypatch.setattr(api, "read_tfrecord", lambda path, **options: calls.append((path, options)), raising=False)
     monkeypatch.setattr(
-        tfr, "write_tfrecord", lambda frame, path, **options: calls.append((frame, path, options)), raising=False
+        api, "write_tfrecord", lambda frame, path, **options: calls.append((frame, path, options)), raising=False
     )
     register_pandas()
     register_pandas()

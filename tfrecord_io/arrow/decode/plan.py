@@ -62,7 +62,7 @@ def plan_columns(
     Raises
     ------
     SchemaError
-        A type has no form in a record, or two columns are read from one feature.
+        A type cannot be stored in a TFRecord, or two columns are read from one feature.
     """
     columns: dict[str, PlanColumn] = {}
     ignored: set[str] = set()

@@ -122,7 +122,9 @@ def _apply_nulls(array: pa.Array, rows: Rows) -> Rows:
         return replace(rows, valid=own if rows.valid is None else own & rows.valid)
     if not own.all():
         raise rows.error(
-            int(np.argmin(own)), "a null inside a list has no form in a record", "fill it, or make the whole row null"
+            int(np.argmin(own)),
+            "a null inside a list cannot be stored in a TFRecord",
+            "fill it, or make the whole row null",
         )
     return rows
 

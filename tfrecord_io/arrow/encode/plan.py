@@ -98,7 +98,7 @@ def plan_writing(
     Raises
     ------
     EncodeError
-        A column has no form in a record, or two columns become the same feature.
+        A column cannot be stored in a TFRecord, or two columns become the same feature.
     FeatureNotFoundError
         `column_encoding` names a column that is not there.
     """

@@ -26,7 +26,7 @@ def int64_values(array: pa.Array, rows: Rows) -> Array:
                 too_large,
                 found,
                 rows,
-                "an unsigned integer above 2**63 - 1 has no form in a record",
+                "an unsigned integer above 2**63 - 1 cannot be stored in a TFRecord",
                 "write the column as text or raw",
             )
         return found.view(np.int64)

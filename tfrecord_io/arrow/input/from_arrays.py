@@ -137,7 +137,7 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
     dtype = getattr(values, "dtype", None)
     if dtype is not None and getattr(dtype, "kind", "") != "O":
         return EncodeError(
-            f"values of dtype {dtype} have no form in a record", feature=name, advice="convert the column first"
+            f"values of dtype {dtype} cannot be stored in a TFRecord", feature=name, advice="convert the column first"
         )
     types = sorted({type(cell).__name__ for cell in values if cell is not None})[:5]
     return EncodeError(
