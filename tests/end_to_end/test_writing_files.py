@@ -263,9 +263,3 @@ def test_nan_to_null_applies_to_pandas_only(engine: str, tmp_path: Path) -> None
         assert tfr.read_table(tmp_path / "a")["x"].null_count == nulls
         tfr.write_tfrecord({"x": frame.x.to_numpy()}, tmp_path / "a", nan_to_null=nan_to_null)
         assert tfr.read_table(tmp_path / "a")["x"].null_count == 0
-
-
-def test_a_record_writer_refuses_shards(engine: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="sharded"):
-        tfr.RecordWriter(tmp_path / "train@2")
-    assert not list(tmp_path.iterdir())

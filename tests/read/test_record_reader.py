@@ -52,40 +52,6 @@ def test_records_are_copies_of_their_own(engine: str, tmp_path: Path) -> None:
     assert held + rest == values * 40
 
 
-def test_a_writer_copies_what_it_is_given(engine: str, tmp_path: Path) -> None:
-    buffer = bytearray(b"first")
-    with tfr.RecordWriter(tmp_path / "a") as writer:
-        writer.write(buffer)
-        buffer[:] = b"other"
-        writer.write(memoryview(buffer)[1:3])
-        with pytest.raises(TypeError, match="encode"):
-            writer.write("text")
-        with pytest.raises(TypeError):
-            writer.write(5)
-    assert list(tfr.RecordReader(tmp_path / "a")) == [b"first", b"th"]
-
-
-def test_an_exception_in_the_block_leaves_what_was_there(engine: str, tmp_path: Path) -> None:
-    path = written(tmp_path / "a", [b"old"])
-    with pytest.raises(RuntimeError, match="mine"), tfr.RecordWriter(path) as writer:  # noqa: PT012
-        writer.write(b"new" * 1_000_000)
-        writer.flush()
-        assert list(tfr.RecordReader(path)) == [b"old"]
-        raise RuntimeError("mine")
-    assert list(tfr.RecordReader(path)) == [b"old"]
-    assert os.listdir(tmp_path) == ["a"]
-    with pytest.raises(ValueError, match="closed"):
-        writer.write(b"late")
-
-
-def test_overwrite_false_refuses_a_file_that_is_there(engine: str, tmp_path: Path) -> None:
-    path = written(tmp_path / "a", [b"old"])
-    with pytest.raises(FileExistsError), tfr.RecordWriter(path, overwrite=False) as writer:
-        writer.write(b"new")
-    assert list(tfr.RecordReader(path)) == [b"old"]
-    assert os.listdir(tmp_path) == ["a"]
-
-
 def test_many_files_and_file_objects(engine: str, tmp_path: Path) -> None:
     for i in range(3):
         written(tmp_path / f"{i}.tfrecord", [b"%d" % i] * i)

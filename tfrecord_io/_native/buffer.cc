@@ -66,11 +66,11 @@ uint8_t* Arena::allocate([[maybe_unused]] size_t bytes, [[maybe_unused]] Chunk**
     if (data == nullptr) return nullptr;
     chunk_ = new Chunk{data, kChunk};
   }
-  uint8_t* found = chunk_->data + begin_;
+  uint8_t* start = chunk_->data + begin_;
   begin_ += bytes;
   chunk_->users.fetch_add(1);
   *chunk = chunk_;
-  return found;
+  return start;
 #else
   return nullptr;
 #endif

@@ -61,17 +61,17 @@ bool Decoder::stop_for_embedded(Walk& walk, Fault& fault) {
 
 // Stops for the caller to decide which of the new features to read.
 bool Decoder::stop_for_names(const Walk& walk, Fault& fault) {
-  std::vector<NewName> found;
+  std::vector<NewName> names;
   std::unordered_set<std::string> asked[2];
   for (const Entry& entry : walk.entries) {
     if (entry.name != nullptr) continue;
     std::string name = text_of(entry.key);
-    if (asked[entry.steps].insert(name).second) found.push_back({name, entry.steps});
+    if (asked[entry.steps].insert(name).second) names.push_back({name, entry.steps});
   }
-  if (found.empty()) return true;
+  if (names.empty()) return true;
   // Dense columns of records that each have names of their own would take all memory: raise MemoryError instead.
-  if (static_cast<size_t>(rows + 1) * (slots.size() + found.size()) > kMaxCells) throw std::bad_alloc();
-  new_names = std::move(found);
+  if (static_cast<size_t>(rows + 1) * (slots.size() + names.size()) > kMaxCells) throw std::bad_alloc();
+  new_names = std::move(names);
   fault.code = Code::kStopNewNames;
   return false;
 }
@@ -104,16 +104,16 @@ Code Decoder::check_entry(const Slot& slot, const Entry* entry, Fault& fault) {
   Code code = Code::kOk;
   auto check_cell = [&](const Pieces& pieces) {
     if (code != Code::kOk) return;
-    Measure found = measure(pieces);
-    code = check_feature(cells, pieces, found);
-    if (code == Code::kOk && found.kind != Kind::kNone && running != Kind::kNone && running != found.kind) code = Code::kKind;
+    Measure measured = measure(pieces);
+    code = check_feature(cells, pieces, measured);
+    if (code == Code::kOk && measured.kind != Kind::kNone && running != Kind::kNone && running != measured.kind) code = Code::kKind;
     fault.expected = static_cast<int64_t>(running);
-    fault.got = static_cast<int64_t>(found.kind);
+    fault.got = static_cast<int64_t>(measured.kind);
     if (code == Code::kValueCount) {
       fault.expected = 1;
-      fault.got = found.count;
+      fault.got = measured.count;
     }
-    if (running == Kind::kNone) running = found.kind;
+    if (running == Kind::kNone) running = measured.kind;
   };
   if (slot.steps) {
     for_each_step(entry->values, [&](Span step) { check_cell(Pieces{step}); });

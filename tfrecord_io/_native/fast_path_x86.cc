@@ -23,8 +23,8 @@ inline uint32_t compare(const Shape& shape, const u8* p, size_t at, __m256i more
   __m256i varies = _mm256_load_si256(reinterpret_cast<const __m256i*>(shape.varies() + at));
   __m256i base = _mm256_load_si256(reinterpret_cast<const __m256i*>(shape.base() + at));
   __m256i expected = _mm256_add_epi8(base, _mm256_and_si256(varies, more));
-  __m256i found = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + at));
-  return static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(expected, found)));
+  __m256i actual = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p + at));
+  return static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(expected, actual)));
 }
 
 inline bool matches(const Shape& shape, const u8* p, size_t n) {

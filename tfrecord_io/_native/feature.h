@@ -37,9 +37,9 @@ struct Measure {
 Measure measure(const Pieces& pieces);
 
 // Checks the Feature against the column's plan; kOk if it may be appended.
-Code check_feature(const Column& column, const Pieces& pieces, const Measure& found);
+Code check_feature(const Column& column, const Pieces& pieces, const Measure& measured);
 
 // Appends a Feature that check_feature() accepted.
-void append_slow(Column& column, int64_t row, const Pieces& pieces, const Measure& found);
+void append_slow(Column& column, int64_t row, const Pieces& pieces, const Measure& measured);
 
 }  // namespace tfr

@@ -63,13 +63,13 @@ void for_each_value(Kind kind, const u8* p, const u8* end, F&& on_value) {
 
 // Calls on_value for the values that count: those of the last unbroken run of lists of one kind.
 template <class F>
-void for_each_kept(const Pieces& pieces, const Measure& found, F&& on_value) {
+void for_each_kept(const Pieces& pieces, const Measure& measured, F&& on_value) {
   int switches = 0;
   Kind before = Kind::kNone;
   for_each_list(pieces, [&](Kind kind, const u8* p, const u8* end) {
     if (before != Kind::kNone && kind != before) ++switches;
     before = kind;
-    if (switches == found.switches) for_each_value(kind, p, end, on_value);
+    if (switches == measured.switches) for_each_value(kind, p, end, on_value);
   });
 }
 
@@ -117,25 +117,25 @@ bool validate_feature(const u8* p, const u8* end, int depth, WireError& error) {
 }
 
 Measure measure(const Pieces& pieces) {
-  Measure found;
+  Measure measured;
   for_each_list(pieces, [&](Kind kind, const u8* p, const u8* end) {
-    if (found.kind != Kind::kNone && kind != found.kind) {
-      ++found.switches;
-      found.count = 0;
+    if (measured.kind != Kind::kNone && kind != measured.kind) {
+      ++measured.switches;
+      measured.count = 0;
     }
-    found.kind = kind;
-    for_each_value(kind, p, end, [&](const u8*, const u8*) { ++found.count; });
+    measured.kind = kind;
+    for_each_value(kind, p, end, [&](const u8*, const u8*) { ++measured.count; });
   });
-  return found;
+  return measured;
 }
 
-Code check_feature(const Column& column, const Pieces& pieces, const Measure& found) {
-  if (found.kind == Kind::kNone) return column.required ? Code::kMissingFeature : Code::kOk;
-  if (!column.accepts(found.kind)) return Code::kKind;
-  if (column.plan_layout == Layout::kScalar && found.count != 1) return Code::kValueCount;
-  if (found.kind != Kind::kBytes || column.text == Text::kNo || column.text == Text::kTrack) return Code::kOk;
+Code check_feature(const Column& column, const Pieces& pieces, const Measure& measured) {
+  if (measured.kind == Kind::kNone) return column.required ? Code::kMissingFeature : Code::kOk;
+  if (!column.accepts(measured.kind)) return Code::kKind;
+  if (column.plan_layout == Layout::kScalar && measured.count != 1) return Code::kValueCount;
+  if (measured.kind != Kind::kBytes || column.text == Text::kNo || column.text == Text::kTrack) return Code::kOk;
   Code code = Code::kOk;
-  for_each_kept(pieces, found, [&](const u8* p, const u8* end) {
+  for_each_kept(pieces, measured, [&](const u8* p, const u8* end) {
     size_t size = static_cast<size_t>(end - p);
     if (column.text == Text::kUtf8 && !is_utf8(p, size)) code = Code::kNotUtf8;
     if (column.text == Text::kStrict && !is_text(p, size)) code = Code::kNotText;
@@ -143,21 +143,21 @@ Code check_feature(const Column& column, const Pieces& pieces, const Measure& fo
   return code;
 }
 
-void append_slow(Column& column, int64_t row, const Pieces& pieces, const Measure& found) {
-  if (found.kind == Kind::kNone) return;
+void append_slow(Column& column, int64_t row, const Pieces& pieces, const Measure& measured) {
+  if (measured.kind == Kind::kNone) return;
   column.fill_nulls(row);
-  if (column.kind == Kind::kNone) column.start(found.kind);
-  if (column.layout == Layout::kScalar && found.count != 1) column.become_list();
+  if (column.kind == Kind::kNone) column.start(measured.kind);
+  if (column.layout == Layout::kScalar && measured.count != 1) column.become_list();
   bool scalar = column.layout == Layout::kScalar;
   WireError error;
-  for_each_kept(pieces, found, [&](const u8* p, const u8* end) {
-    if (found.kind == Kind::kInt64) {
+  for_each_kept(pieces, measured, [&](const u8* p, const u8* end) {
+    if (measured.kind == Kind::kInt64) {
       uint64_t value = 0;
       read_varint(p, end, &value, error);
       if (scalar) return column.append_int64(static_cast<int64_t>(value));
       *column.room_int64(1) = static_cast<int64_t>(value);
       ++column.value_count;
-    } else if (found.kind == Kind::kFloat) {
+    } else if (measured.kind == Kind::kFloat) {
       if (scalar) return column.append_float(p);
       std::memcpy(column.room_float(1), p, 4);
       ++column.value_count;

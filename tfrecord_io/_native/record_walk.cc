@@ -44,7 +44,7 @@ bool Walk::run(const u8* p, const u8* end, RecordType type) {
 }
 
 void Walk::drop_lists() {
-  std::erase_if(entries, [](const Entry& found) { return found.steps; });
+  std::erase_if(entries, [](const Entry& entry) { return entry.steps; });
 }
 
 bool Walk::record(const u8* p, const u8* end, bool sequence) {
@@ -86,9 +86,9 @@ bool Walk::map(const u8* p, const u8* end, bool steps) {
 }
 
 bool Walk::entry(const u8* p, const u8* end, bool steps) {
-  Entry found;
-  found.key = {p, p};
-  found.steps = steps;
+  Entry result;
+  result.key = {p, p};
+  result.steps = steps;
   bool empty = true;  // neither key nor value
   while (p < end) {
     uint32_t tag = 0;
@@ -101,9 +101,9 @@ bool Walk::entry(const u8* p, const u8* end, bool steps) {
     empty = false;
     if ((p = read_size(p, end, &size, error)) == nullptr) return false;
     if (tag == kSecond) {
-      found.values.push_back({p, p + size});
+      result.values.push_back({p, p + size});
     } else if (is_utf8(p, size)) {
-      found.key = {p, p + size};
+      result.key = {p, p + size};
     } else {
       error.set(Code::kKeyNotUtf8, p);
       return false;
@@ -112,17 +112,17 @@ bool Walk::entry(const u8* p, const u8* end, bool steps) {
   }
   has_feature |= !empty;
   has_list |= !empty && steps;
-  found.name = (steps ? lists_ : features_).find(found.key.begin, static_cast<size_t>(found.key.end - found.key.begin));
-  bool parsed = found.name != nullptr && found.name->column >= 0;  // features that are not read are not parsed
-  for (const Span& value : found.values) {
+  result.name = (steps ? lists_ : features_).find(result.key.begin, static_cast<size_t>(result.key.end - result.key.begin));
+  bool parsed = result.name != nullptr && result.name->column >= 0;  // features that are not read are not parsed
+  for (const Span& value : result.values) {
     if (!parsed) break;
     bool good = steps ? validate_steps(value.begin, value.end, error) : validate_feature(value.begin, value.end, kValueDepth, error);
     if (good) continue;
-    bad_feature_ = found.key;
+    bad_feature_ = result.key;
     has_bad_feature_ = true;
     return false;
   }
-  entries.push_back(std::move(found));
+  entries.push_back(std::move(result));
   return true;
 }
 
