@@ -9,7 +9,7 @@ import pyarrow as pa
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import Session
+from tfrecord_io.read.resolve_schema import open_scan, plan_scan
 from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.write.writer import Writer, WriteReport, write
@@ -56,7 +56,7 @@ def read_tfrecord(path: Any, *, dtype_backend: str | None = None, **keywords: An
     0      1  cat
     1      0  NaN
     """
-    with Reader(path, ReadOptions.of(keywords), whole=True, index=True) as reader:
+    with open_scan(path, ReadOptions.of(keywords), whole=True, with_index=True) as reader:
         return reader.read_pandas(dtype_backend)
 
 
@@ -89,7 +89,7 @@ def read_table(path: Any, **keywords: Any) -> pa.Table:
     >>> tfr.read_table("tagged.tfrecord", schema="infer").schema.types
     [ListType(list<item: string>), DataType(int64)]
     """
-    with Reader(path, ReadOptions.of(keywords), whole=True) as reader:
+    with open_scan(path, ReadOptions.of(keywords), whole=True) as reader:
         return reader.read_all()
 
 
@@ -122,7 +122,7 @@ def open_reader(path: Any, **keywords: Any) -> Reader:
     ...     [batch.num_rows for batch in reader]
     [2, 2, 1]
     """
-    return Reader(path, ReadOptions.of(keywords))
+    return open_scan(path, ReadOptions.of(keywords))
 
 
 @document_keywords(WriteOptions)
@@ -230,10 +230,8 @@ def infer_schema(path: Any, **keywords: Any) -> InferredSchema:
     x       list<item: int64>  int64  2        1–2     list: lists.tfrecord record 1
     """
     options = ReadOptions.of({**keywords, "schema": "infer"})
-    session = Session(path, options, whole=True, evidence=True)
-    try:
-        if session.failed is not None and options.on_error == "raise":
-            raise session.failed
-        return session.inferred or InferredSchema(Schema.from_arrow(session.schema))
-    finally:
-        session.reader.close()
+    planned = plan_scan(path, options, whole=True, with_evidence=True)
+    planned.close()
+    if planned.error is not None and options.on_error == "raise":
+        raise planned.error
+    return planned.inferred or InferredSchema(Schema.from_arrow(planned.scan.schema))

@@ -12,7 +12,7 @@ import pytest
 
 from rows import decode, records
 from strategies import EMBEDDED, blobs, entry, example, field, floats, group, int64s, sequence_example, tag, varint
-from tfrecord_io.engine.contract import Engine, Fault, FaultCode, Plan, PlanColumn
+from tfrecord_io.engine.contract import Engine, Fault, FaultCode, Plan, PlanColumn, Progress
 from tfrecord_io.engine.reference import messages
 from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
 
@@ -300,8 +300,7 @@ def test_foreign_records_are_counted(engine: Engine) -> None:
     assert (decoder.seen, decoder.foreign) == (9, 5)
 
 
-def test_embedded_schemas_are_shown_at_any_top_level_position(engine: Engine) -> None:
-    met: list[tuple[int, int, bytes]] = []
+def test_feed_stops_at_embedded_schemas_at_any_top_level_position(engine: Engine) -> None:
     data = engine.frame(
         [
             ONE,
@@ -309,8 +308,12 @@ def test_embedded_schemas_are_shown_at_any_top_level_position(engine: Engine) ->
             field(1, entry("b", int64s(1)) + field(EMBEDDED, b"inner")),
         ]
     )
-    assert engine.decoder(Plan(), lambda *seen: met.append(seen)).feed(data).records == 3
-    assert met == [(1, len(ONE) + 16, b"one"), (1, len(ONE) + 16, b"two")]
+    assert engine.decoder(Plan()).feed(data).records == 3
+    decoder = engine.decoder(Plan(stop_at_embedded=True))
+    assert decoder.feed(data) == Progress(1, len(ONE) + 16, embedded=(b"one", b"two"))
+    assert decoder.feed(data, len(ONE) + 16) == Progress(0, 0, embedded=(b"one", b"two"))
+    decoder.accept_embedded()
+    assert decoder.feed(data, len(ONE) + 16) == Progress(2, len(data) - len(ONE) - 16)
 
 
 # Writing.

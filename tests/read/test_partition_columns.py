@@ -91,7 +91,7 @@ def test_values_that_are_not_all_integers_are_text(tmp_path: Path) -> None:
 def test_a_feature_of_the_same_name_is_an_error_that_names_both(tmp_path: Path, mode: dict[str, Any]) -> None:
     tfr.write_tfrecord({"label": ["dog"], "x": [1]}, f"{tmp_path}/d/label=cat/")
     for columns in (None, ["x"], ["label"]):
-        with pytest.raises(tfr.SchemaError, match=r"feature 'label'.*folder 'label=cat'"):
+        with pytest.raises(tfr.SchemaError, match=r"feature 'label'.*directory 'label=cat'"):
             tfr.read_table(tmp_path / "d", columns=columns, **mode)
     assert tfr.read_table(tmp_path / "d" / "label=cat")["label"].to_pylist() == ["dog"]
 
@@ -112,8 +112,8 @@ def test_a_declared_column_of_a_folders_name_is_the_folders(engine: str, root: P
 @pytest.mark.parametrize(
     ("declared", "said"),
     [
-        ({"label": "int64"}, r"label=(cat|big dog)' is no int64"),
-        ({"label": tfr.text(required=True)}, "in no folder 'label="),
+        ({"label": "int64"}, r"label=(cat|big dog)' is not a value of the declared type int64"),
+        ({"label": tfr.text(required=True)}, "in no directory 'label="),
         ({"year": "uint8"}, "year=.*uint8"),
     ],
 )

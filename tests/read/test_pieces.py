@@ -17,11 +17,10 @@ from servers import Bucket
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.read import pieces as splitting
+from tfrecord_io.read.block_walker import BlockWalker
 from tfrecord_io.read.pieces import pieces
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.record_reader import RecordFile
-from tfrecord_io.read.record_walk import walk
-from tfrecord_io.read.resolve_schema import Session
+from tfrecord_io.read.record_file import RecordFile
+from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.resync import find_boundaries
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -49,21 +48,24 @@ def source_of(path: Path) -> Source:
 
 
 def read(piece: Source) -> list[bytes]:
-    found: list[bytes] = []
-    engine = get_engine()
-
-    def step(data: Any, final: bool) -> Any:
-        frames, fault = engine.scan(data, final=final)
-        view = bytes(data)
-        found.extend(view[s : s + n] for s, n in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True))
-        return len(frames.starts), frames.consumed, fault
-
-    file = RecordFile(piece, block_bytes=1000)
+    """The payloads of a piece, by small blocks."""
+    payloads: list[bytes] = []
+    walker = BlockWalker(iter([piece]), lambda source: RecordFile(source, block_bytes=1000))
     try:
-        walk(file, step)
+        while walker.load():
+            if walker.error is not None:
+                raise walker.error
+            frames, fault = walker.frames(get_engine(), check_crc=True)
+            data = bytes(walker.data)
+            starts, lengths = frames.starts.tolist(), frames.lengths.tolist()
+            payloads.extend(data[start : start + length] for start, length in zip(starts, lengths, strict=True))
+            if fault is not None:
+                raise walker.fault_error(fault)
+            walker.advance(len(starts), frames.consumed)
+            walker.read_on()
     finally:
-        file.close()
-    return found
+        walker.close()
+    return payloads
 
 
 @given(st.lists(payloads, max_size=30), st.integers(1, 12))
@@ -163,7 +165,7 @@ def test_a_cut_file_is_one_piece_that_raises(engine: str, tmp_path: Path) -> Non
 def test_a_piece_that_ends_inside_of_a_record_raises_with_the_byte(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 5)
     with pytest.raises(
-        tfr.CorruptRecordError, match=r"it goes on behind byte 50, where its piece of the file ends"
+        tfr.CorruptRecordError, match=r"it continues beyond byte 50, where its piece of the file ends"
     ) as caught:
         read(source_of(path).piece(23, 50))
     assert caught.value.offset == 46
@@ -258,21 +260,20 @@ def test_pieces_of_a_bucket_are_the_whole_through_reading_ahead(bucket: Bucket, 
 
 
 @pytest.mark.parametrize("shards", [None, 3])
-def test_a_session_reads_pieces_of_a_bucket_under_one_schema(bucket: Bucket, shards: int | None) -> None:
+def test_a_scan_reads_pieces_of_a_bucket_under_one_schema(bucket: Bucket, shards: int | None) -> None:
     table = pa.table({"n": pa.array(range(900), pa.int16()), "s": [f"row {i}" for i in range(900)]})
     path = bucket.url("d/" if shards else "d.tfrecord")
     tfr.write_tfrecord(table, path, shards=shards, storage_options=bucket.storage_options)
     options = ReadOptions.of({"storage_options": bucket.storage_options, "threads": 2})
-    session = Session(path, options)
-    session.units.close()
-    session.reader.close()
-    cut = [piece for source in session.sources for piece in pieces(source, 4)]
-    with Reader(None, options, session=session.over(cut, options)) as reader:
+    scan = plan_scan(path, options).close()
+    parts = [piece for source in scan.sources for piece in pieces(source, 4)]
+    with scan.over(parts).open() as reader:
         assert reader.read_all() == table
-    one = [piece for piece in cut if piece.begin][-1]
-    with Reader(None, options, session=session.over([one], options)) as reader:
-        found = reader.read_all()
-    assert found == table.slice(900 - len(found))
+    later = [piece for piece in parts if piece.begin][-1]
+    with scan.over([later]).open() as reader:
+        rows = reader.read_all()
+    assert rows == table.slice(900 - len(rows))
+    assert pa.concat_tables([piece.open().read_all() for piece in scan.pieces(5)]) == table
 
 
 @pytest.mark.parametrize("compression", ["zstd", "gzip"])

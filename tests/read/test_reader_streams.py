@@ -316,5 +316,10 @@ def test_binary_file_objects_that_carry_a_schema(engine: str, tmp_path: Path) ->
     reading, writing = os.pipe()
     os.write(writing, content)
     os.close(writing)
-    with open(reading, "rb") as pipe, pytest.raises(OSError, match="cannot seek"):
+    with open(reading, "rb") as pipe:
+        assert tfr.read_table(pipe)["n"].to_pylist() == [1, 2]
+    reading, writing = os.pipe()
+    os.write(writing, framed(example(n=int64s(0))) + content)
+    os.close(writing)
+    with open(reading, "rb") as pipe, pytest.raises(OSError, match="cannot seek"), pytest.warns(tfr.SchemaWarning):
         tfr.read_table(pipe)

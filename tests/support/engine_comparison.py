@@ -52,9 +52,8 @@ def essence(fault: Fault | None) -> Any:
 
 def run(engine: Engine, plan: Plan, data: bytes, cuts: list[int], max_records: int, max_bytes: int) -> list[Any]:
     """Feed `data` up to each cut and then to its end, taking where a call stopped short; all that can be seen."""
-    met: list[Any] = []
     seen: list[Any] = []
-    decoder = engine.decoder(plan, lambda record, offset, content: met.append((record, offset, content)))
+    decoder = engine.decoder(plan)
     begin = 0
     for end in [*cuts, len(data)]:
         final = end == len(data)
@@ -64,16 +63,18 @@ def run(engine: Engine, plan: Plan, data: bytes, cuts: list[int], max_records: i
             seen.append(
                 (progress.records, progress.consumed, essence(progress.fault), decoder.rows, decoder.value_bytes)
             )
-            seen.append((decoder.seen, decoder.foreign, decoder.sequence))
+            seen.append((decoder.seen, decoder.foreign, decoder.sequence, progress.embedded))
+            if progress.embedded:
+                decoder.accept_embedded()
+                continue
             if progress.fault is not None or progress.records == 0:
                 break
             if max_bytes >= 0:
                 seen.append(decoder.take())
         seen.append(decoder.take())
         if progress.fault is not None:
-            met = [m for m in met if m[1] != progress.fault.offset]  # whether a broken record's schema is shown is open
             break
-    return [*seen, met]
+    return seen
 
 
 def compare(plan: Plan, data: bytes, cuts: list[int], max_records: int = -1, max_bytes: int = -1) -> None:

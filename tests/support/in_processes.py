@@ -2,8 +2,22 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import pickle
+from collections.abc import Callable
 from typing import Any
+
+
+def in_spawned_process(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function of this module gives in a process that was spawned, not forked."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(function, arguments)
+
+
+def table_of_scan(pickled: bytes) -> list[dict[str, Any]]:
+    """The rows that a pickled scan reads."""
+    rows: list[dict[str, Any]] = pickle.loads(pickled).open().read_all().to_pylist()
+    return rows
 
 
 def sum_of(records: Any, numbers: list[int]) -> int:

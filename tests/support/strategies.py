@@ -241,4 +241,5 @@ def plans(draw: Draw) -> Plan:
         check_crc=draw(st.sampled_from([True, True, False])),
         max_record_bytes=draw(st.sampled_from([2**31 - 1, 2**31 - 1, 2**31 - 1, 60])),
         max_features=draw(st.sampled_from([100_000, 100_000, 3])),
+        stop_at_embedded=draw(st.booleans()),
     )

@@ -48,7 +48,7 @@ def numbered(counts: list[int]) -> Iterator[list[Path]]:
 def units_of(rows: int) -> Iterator[None]:
     """Files read in small pieces."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(iterator, "_UNIT_ROWS", rows)
+        patch.setattr(iterator, "_CHUNK_ROWS", rows)
         yield
 
 

@@ -13,9 +13,10 @@ from tfrecord_io.arrow.output.ragged import Ragged
 from tfrecord_io.arrow.output.to_numpy import Dense
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import SchemaError, StoppedEarlyWarning, warn
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.options import MIB, ArrayOptions
-from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.on_error import end_read
+from tfrecord_io.read.resolve_schema import open_scan
 
 _BATCH_BYTES = 8 * MIB
 
@@ -39,7 +40,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         )
     columns = options.columns if options.columns is not None else tuple(out)
     plain = replace(reader_options(options), columns=columns, batch_bytes=min(options.batch_bytes, _BATCH_BYTES))
-    with Reader(path, plain) as reader:
+    with open_scan(path, plain) as reader:
         representation = TableRepresentation(reader.schema, replace(options, ragged="object"), complete=False)
         names = [field.name for field in representation.fields]
         for name in names:
@@ -59,9 +60,7 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
             except RowFault as fault:
                 error = fault.to_error(*reader.origins.of(done + fault.row))
                 error.records_intact = done
-                if options.on_error == "raise":
-                    raise error from fault.__cause__
-                warn(f"reading stopped early: {error}", StoppedEarlyWarning)
+                end_read(error, options.on_error, fault.__cause__)
                 break
             done += len(batch)
     if done < rows and reader.report.stopped is None and options.on_error == "raise":

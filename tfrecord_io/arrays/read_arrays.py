@@ -10,10 +10,10 @@ import pyarrow as pa
 from tfrecord_io.arrays.out_arrays import fill_arrays
 from tfrecord_io.arrays.representation import TableRepresentation, reader_options, slice_columns
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.errors import StoppedEarlyWarning, warn
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, ArrayOptions
-from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.on_error import end_read
+from tfrecord_io.read.resolve_schema import open_scan
 
 _BATCH_BYTES = 256 * MIB  # a file of usual size is one batch, whose tensors become an array without a copy
 
@@ -62,7 +62,7 @@ def read_arrays(path: Any, **keywords: Any) -> dict[str, Any]:
     plain = reader_options(options)
     if options.filters is None:
         plain = replace(plain, batch_bytes=_BATCH_BYTES)
-    with Reader(path, plain, whole=True) as reader:
+    with open_scan(path, plain, whole=True) as reader:
         table = reader.read_all()
         representation = TableRepresentation(reader.schema, options, complete=True)
         try:
@@ -70,9 +70,7 @@ def read_arrays(path: Any, **keywords: Any) -> dict[str, Any]:
         except RowFault as fault:
             error = fault.to_error(*reader.origins.of(fault.row))
             error.records_intact = fault.row
-            if options.on_error == "raise":
-                raise error from fault.__cause__
-            warn(f"reading stopped early: {error}", StoppedEarlyWarning)
+            end_read(error, options.on_error, fault.__cause__)
             return _arrays(representation, table.slice(0, fault.row))
 
 

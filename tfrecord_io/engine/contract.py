@@ -108,6 +108,7 @@ class Plan:
     check_crc: bool = True
     max_record_bytes: int = MAX_RECORD_BYTES
     max_features: int = 100_000
+    stop_at_embedded: bool = False  # see `Decoder.feed`
 
 
 @dataclass(slots=True)
@@ -142,6 +143,7 @@ class Progress:
     records: int  # records decoded by this call
     consumed: int  # bytes of the data they took
     fault: Fault | None = None
+    embedded: tuple[bytes, ...] = ()  # the embedded schemas of the next record, which waits for `accept_embedded`
 
 
 class Decoder(Protocol):
@@ -186,17 +188,18 @@ class Decoder(Protocol):
         left no trace), or at the end of the data. A record that is cut by the end of `data` is a fault only
         where `final`; else it is left for the next call.
 
-        Before a record that carries an embedded schema is decoded, `on_embedded` is called.
+        Where the plan says `stop_at_embedded` it also stops before a record that carries embedded schemas, whose
+        contents are in `Progress.embedded`; `accept_embedded` lets the next call go on with that record.
         """
+        ...
+
+    def accept_embedded(self) -> None:
+        """Decode the record before which the last call of `feed` stopped, although it carries an embedded schema."""
         ...
 
     def take(self) -> list[ColumnBuffers]:
         """Hand over the rows as columns, in the plan's order and then in that of discovery, and start anew."""
         ...
-
-
-EmbeddedHook = Callable[[int, int, bytes], None]
-"""Called with (record of this feed, offset of its header, content of the field); it may raise."""
 
 
 class Engine(Protocol):
@@ -236,7 +239,7 @@ class Engine(Protocol):
         """Put payloads into frames, one after the other."""
         ...
 
-    def decoder(self, plan: Plan, on_embedded: EmbeddedHook | None = None) -> Decoder: ...
+    def decoder(self, plan: Plan) -> Decoder: ...
 
     def encode(
         self, columns: Sequence[ColumnBuffers], begin: int, end: int, *, prefix: bytes = b"", sequence: bool = False

@@ -13,7 +13,6 @@ from tfrecord_io.engine.contract import (
     Array,
     ColumnBuffers,
     Decoder,
-    EmbeddedHook,
     Fault,
     FaultCode,
     Frames,
@@ -51,7 +50,7 @@ def _column(name: str, raw: tuple[Any, ...]) -> ColumnBuffers:
 class NativeDecoder:
     """See `tfrecord_io.engine.contract.Decoder`."""
 
-    def __init__(self, plan: Plan, on_embedded: EmbeddedHook | None) -> None:
+    def __init__(self, plan: Plan) -> None:
         columns = [
             (c.name.encode(), int(c.kind), int(c.layout), int(c.text), c.required, c.steps) for c in plan.columns
         ]
@@ -69,7 +68,7 @@ class NativeDecoder:
             self._kernel.leave_out(name.encode(), True)
         self._select = plan.select
         self._refuses = plan.unknown == "fault"
-        self._on_embedded = on_embedded
+        self._stops_at_embedded = plan.stop_at_embedded
         self.rows = 0
 
     @property
@@ -107,8 +106,10 @@ class NativeDecoder:
                 unknown = self._add_names()
                 if unknown is not None:
                     return Progress(records, at - begin, Fault(FaultCode.UNKNOWN_FEATURE, records, at, feature=unknown))
+            elif self._stops_at_embedded:
+                return Progress(records, at - begin, embedded=tuple(self._kernel.embedded()))
             else:
-                self._show_embedded(records, at)
+                self._kernel.accept_embedded()
 
     def _add_names(self) -> str | None:
         """Answer for the names the kernel asks about; the first one that the plan refuses, if any."""
@@ -120,10 +121,7 @@ class NativeDecoder:
             self._kernel.add_name(raw, steps, wanted)
         return None
 
-    def _show_embedded(self, record: int, offset: int) -> None:
-        for content in self._kernel.embedded():
-            if self._on_embedded is not None:
-                self._on_embedded(record, offset, content)
+    def accept_embedded(self) -> None:
         self._kernel.accept_embedded()
 
     def take(self) -> list[ColumnBuffers]:
@@ -177,8 +175,8 @@ class NativeEngine:
         lengths = np.fromiter((memoryview(p).nbytes for p in payloads), np.int64, len(payloads))
         return np.asarray(_kernel.frame(_as_array(b"".join(payloads)), lengths)).tobytes()
 
-    def decoder(self, plan: Plan, on_embedded: EmbeddedHook | None = None) -> Decoder:
-        return NativeDecoder(plan, on_embedded)
+    def decoder(self, plan: Plan) -> Decoder:
+        return NativeDecoder(plan)
 
     def encode(
         self, columns: Sequence[ColumnBuffers], begin: int, end: int, *, prefix: bytes = b"", sequence: bool = False

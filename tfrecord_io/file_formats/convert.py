@@ -23,7 +23,7 @@ from tfrecord_io.file_formats.parquet_feather import (
 )
 from tfrecord_io.file_formats.to_numpy_files import to_npy, to_npz
 from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
-from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve import has_magic, resolve_inputs
 from tfrecord_io.storage.paths.shard_names import is_record_file
@@ -160,7 +160,7 @@ def convert(
     if source_format is not None:
         stream = source_format.open(paths, storage)
     else:
-        stream = Reader(paths[0] if len(paths) == 1 else paths, ReadOptions.of({**storage.keywords, **chosen}))
+        stream = open_scan(paths[0] if len(paths) == 1 else paths, ReadOptions.of({**storage.keywords, **chosen}))
     with stream as batches:
         return write(batches, target, options)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tfrecord_io.errors import DecodeError, SchemaError, printable
 from tfrecord_io.options import ReadOptions, StorageOptions
-from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file
 from tfrecord_io.storage.read.source import Source
@@ -136,7 +136,7 @@ def _write(
 ) -> WriteReport:
     overwrite = keywords.pop("overwrite", None)
     options = ReadOptions.of(keywords)
-    with Reader(source, options) as reader, open_output(target, options.storage, overwrite=overwrite) as output:
+    with open_scan(source, options) as reader, open_output(target, options.storage, overwrite=overwrite) as output:
         with open_writer(OutputStream(output), reader.schema) as writer:
             for batch in reader:
                 writer.write_batch(batch)

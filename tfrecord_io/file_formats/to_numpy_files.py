@@ -18,7 +18,8 @@ from tfrecord_io.errors import EncodeError, FeatureNotFoundError
 from tfrecord_io.file_formats.array_file import BLOCK_BYTES
 from tfrecord_io.format.npy_header import header
 from tfrecord_io.options import ReadOptions, StorageOptions
-from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.write.frame_sink import FrameSink
@@ -67,7 +68,8 @@ def to_npy(
     >>> np.load("eye.npy").shape
     (3, 3)
     """
-    names = _columns(source, keywords)
+    scan = _scan(source, keywords)
+    names = [field.name for field in leaf_fields(scan.schema)]
     if column is None and len(names) != 1:
         advice = "the files have no column: they hold no records and no schema"
         if names:
@@ -77,7 +79,7 @@ def to_npy(
     storage = StorageOptions(keywords.get("storage_options"), keywords.get("filesystem"))
     sink = FrameSink(target, storage, overwrite=overwrite)
     try:
-        rows = _write_array(sink, source, column, keywords)
+        rows = _write_array(sink, scan, column)
     except BaseException:
         sink.discard()
         raise
@@ -115,7 +117,8 @@ def to_npz(
     >>> sorted(np.load("pair.npz"))
     ['x', 'y']
     """
-    names = _columns(source, keywords)
+    scan = _scan(source, keywords)
+    names = [field.name for field in leaf_fields(scan.schema)]
     storage = StorageOptions(keywords.get("storage_options"), keywords.get("filesystem"))
     rows = 0
     with open_output(target, storage, overwrite=overwrite) as output:
@@ -123,22 +126,22 @@ def to_npz(
         with zipfile.ZipFile(OutputStream(output), "w", method) as archive:
             for name in names:
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    rows = _write_array(member, source, name, keywords)
+                    rows = _write_array(member, scan, name)
         return WriteReport(os.fspath(target), rows, output.offset, None, tuple(names), {})
 
 
-def _columns(source: Any, keywords: Mapping[str, Any]) -> list[str]:
-    sources = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
-    if any(hasattr(source, "read") for source in sources):
+def _scan(source: Any, keywords: Mapping[str, Any]) -> Scan:
+    """Plan a read that is opened several times."""
+    paths = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
+    if any(hasattr(path, "read") for path in paths):
         raise TypeError("the files are read several times: pass a path, not a file object")
-    with Reader(source, ReadOptions.of(keywords)) as reader:
-        return [field.name for field in leaf_fields(reader.schema)]
+    return plan_scan(source, ReadOptions.of({"batch_bytes": BLOCK_BYTES, **keywords})).close()
 
 
-def _write_array(file: Any, source: Any, column: str, keywords: Mapping[str, Any]) -> int:
+def _write_array(file: Any, scan: Scan, column: str) -> int:
     """Write header and values. The header has the number of rows, so the files are read twice: memory holds a batch."""
     dtype, shape, rows = np.dtype(np.float32), (), 0
-    for block in _blocks(source, column, keywords):
+    for block in _blocks(scan, column):
         if not rows:
             dtype, shape = block.dtype, block.shape[1:]
         elif len(block) and block.shape[1:] != shape:
@@ -148,7 +151,7 @@ def _write_array(file: Any, source: Any, column: str, keywords: Mapping[str, Any
         rows += len(block)
     file.write(header(dtype, (rows, *shape)))
     written = 0
-    for block in _blocks(source, column, keywords):
+    for block in _blocks(scan, column):
         written += len(block)
         if block.size and dtype.itemsize:
             file.write(np.ascontiguousarray(block, dtype).reshape(-1).view(np.uint8).data)
@@ -159,10 +162,10 @@ def _write_array(file: Any, source: Any, column: str, keywords: Mapping[str, Any
     return rows
 
 
-def _blocks(source: Any, column: str, keywords: Mapping[str, Any]) -> Iterator[Array]:
+def _blocks(scan: Scan, column: str) -> Iterator[Array]:
     """The column of each batch; if there is no batch, an empty array of its dtype."""
-    options = ReadOptions.of({"batch_bytes": BLOCK_BYTES, **keywords, "columns": [column]})
-    with Reader(source, options) as reader:
+    outer = (field.name for field in scan.schema if column in (leaf.name for leaf in leaf_fields(pa.schema([field]))))
+    with scan.over(columns=(next(outer, column),)).open() as reader:
         fields = leaf_fields(reader.schema)
         i = [field.name for field in fields].index(column)
         row = 0

@@ -1,21 +1,24 @@
-"""Files in, units of decoded columns out: block by block, on one thread or on several, in order."""
+"""Files in, decoded chunks out: block by block, on one thread or several, in the order of the records."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass
 from queue import SimpleQueue
 
-from tfrecord_io.engine.contract import Fault, Frames, Plan
+from tfrecord_io.engine.contract import Plan
+from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, payload_length
+from tfrecord_io.format.framing import FOOTER_BYTES
 from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.progress import Progress
-from tfrecord_io.read.chunk import ChunkDecoder, DecodedChunk, DecodeSettings, DecodeTask
-from tfrecord_io.read.record_reader import RecordFile
+from tfrecord_io.read.block_walker import BlockWalker
+from tfrecord_io.read.chunk import ChunkDecoder, DecodedChunk, DecodeSettings, DecodeTask, Step
+from tfrecord_io.read.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
+from tfrecord_io.read.record_file import RecordFile
 from tfrecord_io.storage.read.block_reader import Block, BlockReader
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
@@ -23,249 +26,324 @@ from tfrecord_io.storage.read.source import Source
 _BLOCK_BYTES = 4 * MIB
 _READ_AHEAD = 2  # threads: one reads and decompresses, one decodes; with more, one reads and the others decode
 _SMALL_BLOCK_BYTES = MIB // 4  # for a look at the first records,
-_FEW_ROWS = 1000  # so many at most
+_FEW_ROWS = 1000  # at most so many
+_WHOLE_ROWS = 2**62
+_WHOLE_BATCH_BYTES = 64 * MIB
+_MAX_BATCH_BYTES = 2**31 - 1  # offsets have 32 bits, and a payload does not have more values than bytes
+
+
+@dataclass(slots=True)
+class RowBudget:
+    """How many rows and payload bytes the next chunk may have: what is left of its batch, and of the whole read.
+
+    Attributes
+    ----------
+    batch_rows, batch_bytes : int
+        Limits of a batch.
+    left : int or None
+        Rows that may still be read; None: all.
+    rows, bytes : int
+        Of the batch that was begun.
+    """
+
+    batch_rows: int
+    batch_bytes: int
+    left: int | None = None
+    rows: int = 0
+    bytes: int = 0
+
+    @property
+    def max_rows(self) -> int:
+        room = self.batch_rows - self.rows
+        return room if self.left is None else min(room, self.left)
+
+    @property
+    def max_bytes(self) -> int:
+        return self.batch_bytes - self.bytes
+
+    @property
+    def begun(self) -> bool:
+        """Whether the batch has rows already."""
+        return self.rows > 0
+
+    @property
+    def is_spent(self) -> bool:
+        return self.left == 0
+
+    def take(self, chunk: DecodedChunk) -> None:
+        """Count a chunk."""
+        if self.left is not None:
+            self.left -= chunk.rows
+        if chunk.ends_batch:
+            self.rows = self.bytes = 0
+        else:
+            self.rows, self.bytes = self.rows + chunk.rows, self.bytes + chunk.payload_bytes
+
+
+def row_budget(options: ReadOptions, *, whole: bool) -> RowBudget:
+    """The rows and bytes of a read and of its batches; of a `whole` read these are as large as possible."""
+    batch_bytes = min(options.batch_bytes, _MAX_BATCH_BYTES)
+    if whole:
+        return RowBudget(_WHOLE_ROWS, max(batch_bytes, _WHOLE_BATCH_BYTES), options.limit)
+    return RowBudget(options.batch_size, batch_bytes, options.limit)
 
 
 class ChunkReader:
-    """Walks through the files and decodes them.
+    """Decodes the records of files.
 
     Parameters
     ----------
-    sources : list of Source
+    sources : sequence of Source
     options : ReadOptions
-    setup : DecodeSettings
-        May be replaced between two units.
-    upcoming : SourcePrefetcher, optional
-        The sources, where some of them have been asked for.
+    prefetcher : SourcePrefetcher, optional
+        The sources, where some of them have been requested.
+
+    Attributes
+    ----------
+    settings : DecodeSettings
+        May be replaced between two chunks.
+    check : EmbeddedSchemaCheck
+        Likewise.
     """
 
     def __init__(
-        self,
-        sources: list[Source],
-        options: ReadOptions,
-        setup: DecodeSettings,
-        upcoming: SourcePrefetcher | None = None,
+        self, sources: Sequence[Source], options: ReadOptions, prefetcher: SourcePrefetcher | None = None
     ) -> None:
-        self.setup = setup
-        self.bytes = 0  # uncompressed bytes of the records that were read
-        self.files = 0  # that were opened
+        self.settings = DecodeSettings(Plan())
+        self.check = EmbeddedSchemaCheck(obey=False)
         self._sources = sources
         self._options = options
-        self._file: RecordFile | None = None
-        self._block: Block | None = None
-        self._begin = 0  # byte of the block at which decoding goes on
-        self._record = 0  # its record in the file
-        self._upcoming = upcoming or SourcePrefetcher(
-            sources, stream=options.limit is None or options.limit > _FEW_ROWS
-        )
-        self._skip = options.offset
-        self._left = options.limit  # rows that may still be read
-        self._error: Exception | None = None  # to be told behind the rows before it
-        self._last_bytes = 0  # payload bytes of the last unit that a limit ended
+        is_whole = options.limit is None or options.limit > _FEW_ROWS
+        self._prefetcher = prefetcher or SourcePrefetcher(list(sources), stream=is_whole)
         sizes = [source.size for source in sources]
         self._progress = Progress(options.progress, None if None in sizes else sum(filter(None, sizes)), "B")
-        self._fresh = False  # each block has a buffer of its own
+        self._walker = BlockWalker(
+            self._prefetcher, self._open, max_record_bytes=options.max_record_bytes, progress=self._progress
+        )
+        self._to_skip = options.offset
+        self._last_bytes = 0  # payload bytes of the last chunk that a limit ended
 
-    def again(self, setup: DecodeSettings) -> ChunkReader:
-        """A reader that begins anew, in place of this one; what came over a network is not asked for twice."""
-        rewound = self._upcoming.rewind()
-        kept = self._upcoming
-        if rewound:
-            self._upcoming = SourcePrefetcher([])
+    @property
+    def bytes(self) -> int:
+        """Uncompressed bytes of the records that were read."""
+        return self._walker.bytes
+
+    @property
+    def files(self) -> int:
+        """Number of files opened."""
+        return self._walker.number + 1
+
+    def restarted(self) -> ChunkReader:
+        """A reader that begins again, in place of this one; what came over a network is not requested twice."""
+        prefetcher = self._prefetcher if self._prefetcher.rewind() else None
+        if prefetcher is not None:
+            self._prefetcher = SourcePrefetcher([])
         self.close()
-        return ChunkReader(self._sources, self._options, setup, kept if rewound else None)
+        return ChunkReader(self._sources, self._options, prefetcher)
 
     def close(self) -> None:
-        """Close the open file; no more units."""
+        """Close the open file; no more chunks."""
         self._progress.close()
-        self._left = 0
-        self._block = None
-        self._upcoming.close()  # first: the thread that reads ahead may wait for what is cancelled by this
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        self._prefetcher.close()  # first: the thread that reads ahead may wait for what is cancelled by this
+        self._walker.close()
 
-    def peek(self) -> bool:
-        """Decode record 0 of the first file and forget it: what it carries is met before anything is planned.
+    def peek(self) -> tuple[bool, SchemaRevision | None]:
+        """Decode record 0 of the first file without consuming it.
 
-        Gives whether it is a SequenceExample.
+        Returns
+        -------
+        sequence : bool
+            Whether it is a SequenceExample.
+        revision : SchemaRevision or None
+            The embedded schema that it carries.
         """
-        skip, left, self._skip, self._left = self._skip, self._left, 0, None
-        options = self._options
+        walker, options = self._walker, self._options
         plan = Plan(
             unknown="skip",
             record_type=RecordType.DETECT,
             check_crc=options.check_crc,
             max_record_bytes=options.max_record_bytes,
         )
-        setup, self.setup = self.setup, replace(self.setup, plan=plan)
-        worker = self.worker()
-        try:
-            while self._load() and self._error is None and self.files == 1:
-                assert self._block is not None
-                assert self._file is not None
-                worker.locate(self._file.path, 0, 0)
-                progress = worker.decoder.feed(self._block.data, max_records=1, final=self._block.final)
-                if progress.records or progress.fault is not None:
-                    break
-                self._refill()
-        finally:
-            self.setup, self._skip, self._left = setup, skip, left
-        if skip and self._file is not None:
-            self._pass_over()
-        return worker.decoder.sequence
-
-    def worker(self) -> ChunkDecoder:
-        """A decoder for the setup as it is now."""
-        return ChunkDecoder(self.setup)
-
-    def read(self, worker: ChunkDecoder, max_rows: int, max_bytes: int, *, begun: bool = False) -> DecodedChunk | None:
-        """Decode up to so many rows and payload bytes of one file; None at the end of the files.
-
-        A unit that does not end a batch is short because its file ended. A first record may be larger than `max_bytes`,
-        but not where the batch was `begun` by units before: then the unit has no rows and ends the batch.
-        """
-        if not self._load():
-            return None
-        unit = self._new_unit()
-        decoder = worker.decoder
-        decoder.expect(min(max_bytes, self._to_come()))
-        while self._file is not None:
-            if self._error is not None:
-                unit.error = self._error
+        decoder = ChunkDecoder(DecodeSettings(plan), self.check)
+        while walker.load() and walker.error is None and walker.number == 0:
+            step = self._feed(decoder, max_records=1)
+            if step.error is not None:
+                raise step.error
+            if step.revision is not None:
+                return decoder.sequence, step.revision
+            if step.records or step.fault is not None:
                 break
-            if self._block is not None:
-                if not decoder.rows:
-                    unit.first_record = self._record  # a refill may have passed over some
-                if begun and not decoder.rows and self._next_length() > max_bytes:
-                    unit.ends_batch = True
-                    break
-                wanted = max_rows if self._left is None else min(max_rows, decoder.rows + self._left)
-                unit.error = self._feed(worker, wanted - decoder.rows, max_bytes)
-                unit.ends_batch = decoder.rows >= wanted or not self._rest_is_cut()
-                if unit.error is not None or unit.ends_batch:
-                    break
-            self._refill()
-        if unit.error is not None:
-            self.close()
-        worker.take(unit)
-        self._last_bytes = unit.payload_bytes if unit.ends_batch else 0
-        return unit
+            walker.read_on()
+        return decoder.sequence, None
 
-    def _to_come(self) -> int:
-        """Payload bytes that the next unit will have at most, as far as one knows: 0 if one does not."""
-        assert self._file is not None
-        source = self._sources[self.files - 1]
-        if source.size is None or self._file.compression is not None:
-            return self._last_bytes
-        left = source.size - (0 if self._block is None else self._block.start + self._begin - source.begin)
-        return min(left, self._last_bytes * 5 // 4) if self._last_bytes else left
+    def decoder(self) -> ChunkDecoder:
+        """A decoder for the current settings."""
+        return ChunkDecoder(self.settings, self.check)
 
-    def units(
-        self, threads: int, max_rows: int, max_bytes: int, rows: int = 0, size: int = 0
-    ) -> Generator[DecodedChunk, None, None]:
-        """All units from here on, in order; batches of so many rows and bytes end with one that says so.
+    def read(self, decoder: ChunkDecoder, max_rows: int, max_bytes: int, *, begun: bool = False) -> DecodedChunk | None:
+        """Decode at most so many rows and payload bytes of one file; None at the end of the files.
 
-        `rows` and `size` are those of the batch that units before have begun.
+        A chunk that does not end a batch is short because its file ended. A first record may be larger than `max_bytes`,
+        but not where the batch was `begun` by earlier chunks: then the chunk has no rows and ends the batch.
         """
-        if threads > _READ_AHEAD:
-            yield from self._parallel(threads - 1, max_rows, max_bytes, rows, size)
-            return
-        worker = self.worker()
-        while (unit := self.read(worker, max_rows - rows, max_bytes - size, begun=rows > 0)) is not None:
-            yield unit
-            rows, size = (0, 0) if unit.ends_batch else (rows + unit.rows, size + unit.payload_bytes)
+        walker = self._walker
+        if not max_rows or not self._load():
+            return None
+        chunk = self._new_chunk()
+        decoder.expect(min(max_bytes, self._expected_bytes()))
+        while walker.file is not None:
+            if walker.error is not None:
+                chunk.error = walker.error
+                break
+            if walker.block is not None:
+                if begun and not decoder.rows and walker.next_length() > max_bytes:
+                    chunk.ends_batch = True
+                    break
+                step = self._feed(decoder, max_records=max_rows - decoder.rows, max_bytes=max_bytes)
+                chunk.error, chunk.revision = step.error, step.revision
+                if step.fault is not None:
+                    settings = self.settings
+                    chunk.error = walker.fault_error(
+                        step.fault, contradicts_sample=settings.contradicts_sample, plan=settings.plan
+                    )
+                walker.advance(step.records, step.consumed)
+                chunk.ends_batch = decoder.rows >= max_rows or not walker.splits_record
+                if chunk.ends_read or chunk.ends_batch:
+                    break
+            walker.read_on()
+        if chunk.error is not None:
+            walker.fail(chunk.error)
+            self.close()
+        decoder.take(chunk)
+        self._last_bytes = chunk.payload_bytes if chunk.ends_batch else 0
+        return chunk
 
-    def _parallel(
-        self, threads: int, max_rows: int, max_bytes: int, rows: int, size: int
-    ) -> Generator[DecodedChunk, None, None]:
-        workers: SimpleQueue[ChunkDecoder] = SimpleQueue()
+    def chunks(self, budget: RowBudget) -> Generator[DecodedChunk, None, None]:
+        """All chunks from here on, in order, as `budget` allows."""
+        threads = self._options.thread_count
+        if threads > _READ_AHEAD:
+            yield from self._parallel_chunks(threads - 1, budget)
+            return
+        decoder = self.decoder()
+        while chunk := self.read(decoder, budget.max_rows, budget.max_bytes, begun=budget.begun):
+            budget.take(chunk)
+            yield chunk
+            if chunk.ends_read:
+                return
+        if budget.is_spent:
+            self.close()
+
+    def _parallel_chunks(self, threads: int, budget: RowBudget) -> Generator[DecodedChunk, None, None]:
+        decoders: SimpleQueue[ChunkDecoder] = SimpleQueue()
         for _ in range(threads):
-            workers.put(self.worker())
+            decoders.put(self.decoder())
         pending: deque[tuple[Future[DecodedChunk], RecordFile, Block | None]] = deque()
-        if self._block is not None:  # its buffer is the reader's own, and will be used again
-            self._block = replace(self._block, data=self._block.data.copy())
-        self._fresh = True
+        failure: Exception | None = None
+        self._walker.keep_blocks()
         pool = ThreadPoolExecutor(threads, thread_name_prefix="tfrecord_io")
         try:
             while True:
-                while len(pending) <= threads and self._load():
-                    file = self._file
-                    assert file is not None
-                    job, whole = self._cut(max_rows - rows, max_bytes - size, begun=rows > 0)
-                    unit = job.unit
-                    rows, size = (0, 0) if unit.ends_batch else (rows + unit.rows, size + unit.payload_bytes)
-                    pending.append((pool.submit(job.run, workers), file, whole))
+                try:
+                    while failure is None and len(pending) <= threads and not budget.is_spent and self._load():
+                        file = self._walker.file
+                        assert file is not None
+                        task, used_block = self._split(budget)
+                        budget.take(task.chunk)
+                        pending.append((pool.submit(task.run, decoders), file, used_block))
+                except (TFRecordError, OSError) as error:  # a file that cannot be opened
+                    failure = error
                 if not pending:
-                    return
-                future, file, done = pending.popleft()
-                unit = future.result()
-                if done is not None:
+                    break
+                future, file, used_block = pending.popleft()
+                chunk = future.result()
+                if used_block is not None:
                     assert isinstance(file.blocks, BlockReader)
-                    file.blocks.release(done)
-                if unit.error is not None:
+                    file.blocks.release(used_block)
+                if chunk.error is not None:
                     self.close()
-                yield unit
-                if unit.error is not None:
+                yield chunk
+                if chunk.ends_read:
                     return
+            if failure is not None:
+                raise failure
+            self.close()
         finally:
             for future, _, _ in pending:
                 future.cancel()
-            pool.shutdown(
-                wait=False
-            )  # the garbage collector may be who runs this, anywhere: to wait for threads there can be forever
+            pool.shutdown(wait=False)  # the garbage collector may run this in any thread, one of the pool's included
 
-    def _cut(self, max_rows: int, max_bytes: int, *, begun: bool) -> tuple[DecodeTask, Block | None]:
-        """The next whole records of the block, as `read` takes them, for a thread; with the block itself once it is used up."""
-        unit = self._new_unit()
-        if self._error is not None:
-            unit.error, self._error = self._error, None
-            self.close()
-            return DecodeTask(unit, None, 0, self.setup), None
-        assert self._block is not None
-        block, begin = self._block, self._begin
-        wanted = max_rows if self._left is None else min(max_rows, self._left)
-        frames, fault = self._scan(wanted)
+    def _split(self, budget: RowBudget) -> tuple[DecodeTask, Block | None]:
+        """The next whole records of the block as a task; with the block itself once it is used up."""
+        walker, chunk = self._walker, self._new_chunk()
+        if walker.error is not None:
+            chunk.error = walker.fail(walker.error)
+            walker.error = None
+            return DecodeTask(chunk, None, 0, self.settings), None
+        block, data, offset, max_rows = walker.block, walker.data, walker.offset, budget.max_rows
+        frames, fault = walker.frames(get_engine(), max_rows)
         rows, consumed = len(frames.starts), frames.consumed
-        fitting = int(frames.lengths.cumsum().searchsorted(max_bytes, side="right"))
+        fitting = int(frames.lengths.cumsum().searchsorted(budget.max_bytes, side="right"))
         if fitting < rows:
-            rows = max(fitting, 0 if begun else 1)
+            rows = max(fitting, 0 if budget.begun else 1)
             consumed = int(frames.starts[rows - 1] + frames.lengths[rows - 1]) + FOOTER_BYTES if rows else 0
-        else:
-            unit.error = None if fault is None else self._to_error(fault)
-        unit.rows, unit.payload_bytes = rows, int(frames.lengths[:rows].sum())
-        unit.ends_batch = rows >= wanted or fitting < len(frames.starts)
-        job = DecodeTask(unit, block.data[begin : begin + consumed], block.start + begin, self.setup)
-        self._moved(rows, consumed)
-        if unit.error is not None:
-            self.close()
-            return job, None
-        used_up = not unit.ends_batch or self._begin == len(block.data)
+        elif fault is not None:
+            chunk.error = walker.fault_error(fault)
+        chunk.rows, chunk.payload_bytes = rows, int(frames.lengths[:rows].sum())
+        chunk.ends_batch = rows >= max_rows or fitting < len(frames.starts)
+        task = DecodeTask(chunk, data[:consumed], offset, self.settings)
+        walker.advance(rows, consumed)
+        if chunk.error is not None:
+            walker.fail(chunk.error)
+            return task, None
+        used_up = not chunk.ends_batch or not len(walker.data)
         if used_up:
-            self._refill()
-        return job, block if used_up else None
+            walker.read_on()
+        return task, block if used_up else None
 
     def _load(self) -> bool:
-        """Make `_block` one that has bytes to decode, or have an error to tell; False at the end of the files."""
-        while self._left is None or self._left > 0:
-            if self._error is not None or (self._block is not None and self._begin < len(self._block.data)):
-                return True
-            if self._file is None:
-                source = next(self._upcoming, None)
-                if source is None:
-                    break
-                ahead = self._options.thread_count == _READ_AHEAD and bool(source.size)  # no pipe, nobody's file object
-                self._file = RecordFile(
-                    source, self._options.compression, block_bytes=self._block_bytes(source), ahead=ahead
-                )
-                self.files += 1
-                self._record = 0
-            self._refill()
+        if self._to_skip:
+            records, self._to_skip = self._to_skip, 0
+            self._walker.skip(records)
+        if self._walker.load():
+            return True
         self.close()
         return False
 
+    def _feed(self, decoder: ChunkDecoder, *, max_records: int, max_bytes: int = -1) -> Step:
+        walker = self._walker
+        assert walker.file is not None
+        return decoder.feed(
+            walker.data,
+            walker.file.path,
+            walker.record,
+            walker.offset,
+            max_records=max_records,
+            max_bytes=max_bytes,
+            final=walker.final,
+        )
+
+    def _new_chunk(self) -> DecodedChunk:
+        walker = self._walker
+        assert walker.file is not None
+        return DecodedChunk(walker.file.path, walker.number, walker.record, 0, {})
+
+    def _expected_bytes(self) -> int:
+        """Payload bytes that the next chunk will have at most, as far as is known; 0 if it is not."""
+        walker = self._walker
+        assert walker.file is not None
+        source = self._sources[walker.number]
+        if source.size is None or walker.file.compression is not None:
+            return self._last_bytes
+        left = source.size - (0 if walker.block is None else walker.offset - source.begin)
+        return min(left, self._last_bytes * 5 // 4) if self._last_bytes else left
+
+    def _open(self, source: Source) -> RecordFile:
+        options = self._options
+        ahead = options.thread_count == _READ_AHEAD and bool(source.size)  # not a pipe or a file object
+        return RecordFile(source, options.compression, block_bytes=self._block_bytes(source), ahead=ahead)
+
     def _block_bytes(self, source: Source) -> int:
-        """Size of a file's blocks: small for a look at its start, for threads large, as long as each has several."""
+        """Size of a file's blocks: small for a look at its start, large where each thread still gets several."""
         options = self._options
         if options.limit is not None and options.limit <= _FEW_ROWS:
             return _SMALL_BLOCK_BYTES
@@ -273,97 +351,3 @@ class ChunkReader:
             return _BLOCK_BYTES
         share = (source.size or 0) // (4 * options.thread_count)
         return min(max(share, _BLOCK_BYTES // 4), 4 * _BLOCK_BYTES)
-
-    def _refill(self) -> None:
-        """The next block of the file without the records that `offset` leaves out, or the end of the file."""
-        assert self._file is not None
-        blocks = self._file.blocks
-        if self._block is not None:
-            blocks.consume(self._begin)
-        self._begin = 0
-        try:
-            self._block = (
-                blocks.fresh_block() if self._fresh and isinstance(blocks, BlockReader) else blocks.next_block()
-            )
-        except (TFRecordError, OSError) as error:
-            if isinstance(error, TFRecordError):
-                error.record = error.records_intact = self._record
-            self._error = error
-            self._block = None
-            return
-        if self._block is None:
-            self._file.close()
-            self._file = None
-        elif self._skip:
-            self._pass_over()
-
-    def _pass_over(self) -> None:
-        """Leave out the records that `offset` says: by their lengths, unread."""
-        if self._block is None:
-            return
-        frames, fault = self._scan(self._skip)
-        self._skip -= len(frames.starts)
-        if fault is not None:
-            self._error = self._to_error(fault)
-        self._moved(len(frames.starts), frames.consumed, skipped=True)
-
-    def _scan(self, max_records: int) -> tuple[Frames, Fault | None]:
-        assert self._block is not None
-        return self.setup.engine.scan(
-            self._block.data[self._begin :],
-            max_records=max_records,
-            check_crc=False,
-            max_record_bytes=self._options.max_record_bytes,
-            final=self._block.final,
-        )
-
-    def _feed(self, worker: ChunkDecoder, max_records: int, max_bytes: int) -> Exception | None:
-        assert self._block is not None
-        assert self._file is not None
-        worker.locate(self._file.path, self._record, self._block.start + self._begin)
-        try:
-            progress = worker.decoder.feed(
-                self._block.data[self._begin :], max_records=max_records, max_bytes=max_bytes, final=self._block.final
-            )
-        except TFRecordError as error:
-            return error
-        misfit = None if progress.fault is None else self._to_error(progress.fault)
-        self._moved(progress.records, progress.consumed)
-        return misfit
-
-    def _moved(self, records: int, consumed: int, *, skipped: bool = False) -> None:
-        self._record += records
-        self._begin += consumed
-        self.bytes += consumed
-        self._progress.advance(consumed)
-        if self._left is not None and not skipped:
-            self._left -= records
-
-    def _to_error(self, fault: Fault) -> Exception:
-        """The exception for a fault of a call on the bytes from here on."""
-        assert self._file is not None
-        assert self._block is not None
-        return self._file.error(
-            fault,
-            record=self._record,
-            offset=self._block.start + self._begin,
-            data=self._block.data[self._begin :],
-            contradicts_sample=self.setup.contradicts_sample,
-            plan=self.setup.plan,
-        )
-
-    def _new_unit(self) -> DecodedChunk:
-        assert self._file is not None
-        return DecodedChunk(self._file.path, self.files - 1, self._record, 0, {})
-
-    def _rest_is_cut(self) -> bool:
-        """Whether the block's rest is less than a record, so that decoding stopped for want of bytes."""
-        assert self._block is not None
-        rest = self._block.data[self._begin :]
-        return len(rest) < HEADER_BYTES or len(rest) < self._next_length() + FRAME_BYTES
-
-    def _next_length(self) -> int:
-        """What the next record's header says its length is; −1 where it is cut."""
-        assert self._block is not None
-        header = self._block.data[self._begin : self._begin + HEADER_BYTES]
-        return -1 if len(header) < HEADER_BYTES else payload_length(header)

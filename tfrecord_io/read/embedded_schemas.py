@@ -1,4 +1,4 @@
-"""The schema in force: what files carry with them, checked against each other as they are read."""
+"""The embedded schemas that files carry, checked against each other as they are read."""
 
 from __future__ import annotations
 
@@ -13,71 +13,91 @@ from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equa
 from tfrecord_io.storage.read.source import Source
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class EmbeddedSchema:
-    """An embedded schema that governs what is read, and the file it came from."""
+    """The embedded schema that governs a read, and the file it came from first."""
 
     schema: pa.Schema
     dictionaries: Mapping[str, pa.Array]
     path: str
 
 
-class LateSchema(Exception):
-    """An embedded schema was met that the plan in force does not cover: read again under `governing`."""
+@dataclass(frozen=True, slots=True)
+class SchemaRevision:
+    """An embedded schema that the plan does not cover, and the record that carries it.
 
-    def __init__(self, governing: EmbeddedSchema, record: int) -> None:
-        super().__init__()
-        self.governing = governing
-        self.record = record
+    Attributes
+    ----------
+    embedded : EmbeddedSchema
+        What covers both the plan and the record.
+    """
 
-    def too_late(self) -> SchemaError:
-        """What to raise where rows were given already."""
+    embedded: EmbeddedSchema
+    path: str
+    record: int
+    offset: int
+
+    def late_error(self) -> SchemaError:
+        """The error where rows were already given under the plan."""
         return SchemaError(
-            "its embedded schema says more than the schema that was fixed when reading began",
-            path=self.governing.path,
+            "its embedded schema has more columns or other types than the schema that was fixed when reading began",
+            path=self.path,
             record=self.record,
-            advice="pass schema= with all columns, or read the whole with read_table",
+            offset=self.offset,
+            advice="pass schema= with all columns, or read everything at once with read_table",
         )
+
+    def warn_if_late(self) -> None:
+        """Warn of an embedded schema that is used although the file's first record does not carry it."""
+        if self.record > 0:
+            found = f"the embedded schema was found in record {self.record}, not in the first"
+            warn(f"{printable(self.path)}: {found}; it is used", SchemaWarning)
 
 
 @dataclass
 class EmbeddedSchemaCheck:
-    """Judge of the embedded schemas that a decoder meets; used by several threads.
+    """Checks the embedded schemas that decoders meet; shared by threads.
 
     Parameters
     ----------
     obey : bool
-        False: a schema was declared or inference asked for; what files carry is passed over.
+        False: a schema was declared or inference asked for; embedded schemas are ignored.
+    governing : EmbeddedSchema, optional
+        The one that the plan was made from.
     """
 
     obey: bool
     governing: EmbeddedSchema | None = None
     _known: set[bytes] = field(default_factory=set)  # contents that were accepted
-    _of_file: dict[str, pa.Schema] = field(default_factory=dict)  # by path: what record 0 carries
+    _by_path: dict[str, pa.Schema] = field(default_factory=dict)  # what each file's record 0 carries
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def meet(self, path: str, record: int, offset: int, content: bytes) -> None:
-        """Judge the copy that a record carries.
+    def check(self, path: str, record: int, offset: int, content: bytes) -> SchemaError | SchemaRevision | None:
+        """Check the embedded schema that a record carries.
 
-        Raises
-        ------
+        Returns
+        -------
         SchemaError
-            It contradicts the one in force.
-        LateSchema
-            It says more than the one in force.
+            It contradicts the governing one, or that of its file.
+        SchemaRevision
+            It has more than the governing one.
+        None
+            The plan covers it.
         """
         if not self.obey:
-            return
+            return None
         with self._lock:
-            if content in self._known and (record > 0 or path in self._of_file):
-                return
+            if content in self._known and (record > 0 or path in self._by_path):
+                return None
             embedded = self._unpack(path, record, content)
             if embedded is None:
-                return
-            self._check(path, record, offset, embedded)
-            self._known.add(content)
-            if record == 0:
-                self._of_file[path] = embedded.schema
+                return None
+            verdict = self._compare(path, record, offset, embedded)
+            if verdict is None:
+                self._known.add(content)
+                if record == 0:
+                    self._by_path[path] = embedded.schema
+            return verdict
 
     def _unpack(self, path: str, record: int, content: bytes) -> Embedded | None:
         try:
@@ -86,47 +106,49 @@ class EmbeddedSchemaCheck:
             if content not in self._known:
                 self._known.add(content)
                 where = f"{printable(path)}: record {record}"
-                text = (
-                    f"{where}: its embedded schema cannot be used ({error.reason}); types are inferred from the values"
-                )
-                warn(text, SchemaWarning)
+                reason = f"its embedded schema cannot be used ({error.reason})"
+                warn(f"{where}: {reason}; types are inferred from the values", SchemaWarning)
             return None
 
-    def _check(self, path: str, record: int, offset: int, embedded: Embedded) -> None:
-        of_file = self._of_file.get(path)
+    def _compare(self, path: str, record: int, offset: int, embedded: Embedded) -> SchemaError | SchemaRevision | None:
+        of_file = self._by_path.get(path)
         if record > 0 and of_file is not None and not equal_types(of_file, embedded.schema):
-            raise SchemaError(
+            return SchemaError(
                 "it carries an embedded schema that differs from that of the file's first record",
                 path=path,
                 record=record,
                 offset=offset,
                 advice="read the file with schema='infer', or the parts it was made of one by one",
             )
-        found = EmbeddedSchema(embedded.schema, embedded.dictionaries, path)
+        other = EmbeddedSchema(embedded.schema, embedded.dictionaries, path)
         if self.governing is None:
-            raise LateSchema(found, record)
-        merged = merge(self.governing, found)
-        if merged is not self.governing:
-            raise LateSchema(merged, record)
+            return SchemaRevision(other, path, record, offset)
+        try:
+            merged = merge(self.governing, other)
+        except SchemaError as error:
+            error.record, error.offset = record, offset
+            return error
+        return None if merged is self.governing else SchemaRevision(merged, path, record, offset)
 
 
-def schema_of_empty(sources: Sequence[Source]) -> Embedded | None:
-    """What the manifest of a dataset without records carries, as no record can; None where that is not what is read."""
-    shards = [source.shard for source in sources]
-    if not shards or any(shard is None or shard.records for shard in shards):
+def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
+    """The schema in the manifest of a dataset without records, as no record carries it; None for anything else."""
+    shards = [source.shard for source in sources if source.shard is not None]
+    if not shards or len(shards) < len(sources) or any(shard.records for shard in shards):
         return None
-    contents = {shard.manifest.schema for shard in shards if shard is not None}
+    contents = {shard.manifest.schema for shard in shards}
     if len(contents) != 1 or None in contents:
         return None
     try:
-        return unpack(contents.pop() or b"")
+        embedded = unpack(contents.pop() or b"")
     except EmbeddedSchemaUnreadable as error:
         warn(f"the schema in the manifest cannot be used ({error.reason})", SchemaWarning)
         return None
+    return EmbeddedSchema(embedded.schema, embedded.dictionaries, shards[0].dataset.shown)
 
 
 def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
-    """The schema that covers both: `a` itself where it says all that `b` says.
+    """The schema that covers both: `a` itself where it has all of `b`.
 
     Compared by names and types: the null type unifies with any, a missing column is null.
 
@@ -135,23 +157,21 @@ def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
     SchemaError
         A column has two types; both files are named.
     """
-    theirs_too = set(b.schema.names)
-    fields = {
-        f.name: f if f.name in theirs_too else f.with_nullable(True) for f in a.schema
-    }  # null in the file that lacks it
+    names_of_b = set(b.schema.names)
+    fields = {f.name: f if f.name in names_of_b else f.with_nullable(True) for f in a.schema}
     changed = any(f.nullable != a.schema.field(f.name).nullable for f in fields.values())
-    for theirs in b.schema:
-        mine = fields.get(theirs.name)
-        if mine is None or (pa.types.is_null(mine.type) and not pa.types.is_null(theirs.type)):
-            fields[theirs.name] = theirs.with_nullable(True)
+    for other in b.schema:
+        known = fields.get(other.name)
+        if known is None or (pa.types.is_null(known.type) and not pa.types.is_null(other.type)):
+            fields[other.name] = other.with_nullable(True)
             changed = True
-        elif not pa.types.is_null(theirs.type) and not equal_types(pa.schema([mine]), pa.schema([theirs])):
+        elif not pa.types.is_null(other.type) and not equal_types(pa.schema([known]), pa.schema([other])):
             raise SchemaError(
-                f"its type is {mine.type} in {printable(a.path)} and {theirs.type} in {printable(b.path)}",
+                f"its type is {known.type} in {printable(a.path)} and {other.type} in {printable(b.path)}",
                 path=b.path,
-                feature=theirs.name,
-                expected=str(mine.type),
-                got=str(theirs.type),
+                feature=other.name,
+                expected=str(known.type),
+                got=str(other.type),
                 advice="read the files apart, or pass schema=",
             )
     dictionaries = dict(a.dictionaries)
@@ -159,16 +179,14 @@ def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
         joined = _join_categories(dictionaries.get(name), values)
         changed |= joined is not dictionaries.get(name)
         dictionaries[name] = joined
-    return (
-        EmbeddedSchema(pa.schema(list(fields.values()), metadata=a.schema.metadata), dictionaries, a.path)
-        if changed
-        else a
-    )
+    if not changed:
+        return a
+    return EmbeddedSchema(pa.schema(list(fields.values()), metadata=a.schema.metadata), dictionaries, a.path)
 
 
-def _join_categories(mine: pa.Array | None, theirs: pa.Array) -> pa.Array:
-    """`mine`, and behind them those of `theirs` that are new."""
-    if mine is None:
-        return theirs
-    joined = pa.concat_arrays([mine, theirs.cast(mine.type)]).unique()
-    return mine if len(joined) == len(mine) else joined
+def _join_categories(known: pa.Array | None, other: pa.Array) -> pa.Array:
+    """`known`, followed by the values of `other` that are new."""
+    if known is None:
+        return other
+    joined = pa.concat_arrays([known, other.cast(known.type)]).unique()
+    return known if len(joined) == len(known) else joined

@@ -1,10 +1,11 @@
-"""Columns that folders stand for: ``data/label=cat/part-00000.tfrecord`` gives ``label`` to all rows of its file."""
+"""Partition columns: ``data/label=cat/part-00000.tfrecord`` gives ``label`` to all rows of its file."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from copy import copy
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,116 +20,120 @@ _INTEGER = re.compile(r"-?[0-9]+")
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
+@dataclass(frozen=True, slots=True)
 class PartitionColumns:
-    """The columns of the folders that files are in, behind the features; one that no file's folders name has none.
+    """The columns whose values are in the names of directories.
 
-    Of the declared type where a schema names them, else int64 where all values are integers, else string; null where a file is in
-    no such folder.
+    Of the declared type where a schema names them, else int64 where all values are integers, else string; null where a
+    file is in no such directory.
 
     Attributes
     ----------
-    names : list of str
-        Of all of them, also of those that are not wanted.
+    fields : tuple of pyarrow.Field
+    declared_order : tuple of str
+        Columns of a declared schema, of features as well.
     """
 
-    def __init__(self, sources: Sequence[Source], wanted: Projection) -> None:
-        self._sources = sources
-        self.names = list(dict.fromkeys(name for source in sources for name, _ in source.partitions))
-        self._fields = [self._field(name) for name in self.names if wanted(name)]
-        self._projection = wanted
-        self._order: list[str] = []  # of the columns of a declared schema
-        self._schema: pa.Schema | None = None
+    fields: tuple[pa.Field, ...] = ()
+    declared_order: tuple[str, ...] = ()
 
-    def _field(self, name: str) -> pa.Field:
-        values = {
-            value for source in self._sources for each, value in source.partitions if each == name and value is not None
-        }
-        whole = bool(values) and all(_INTEGER.fullmatch(v) and _LEAST <= int(v) <= _MOST for v in values)
-        return pa.field(name, pa.int64() if whole else pa.string())
+    @classmethod
+    def of(cls, sources: Sequence[Source]) -> Self:
+        """The columns of the directories in which files are."""
+        values: dict[str, set[str]] = {}
+        for source in sources:
+            for name, value in source.partitions:
+                values.setdefault(name, set()).update(() if value is None else (value,))
+        return cls(tuple(pa.field(name, _type_of(texts)) for name, texts in values.items()))
 
-    def declared(self, schema: Schema) -> Schema:
-        """What is left of a declared schema for the records: its columns of the folders' names are theirs.
+    @property
+    def names(self) -> list[str]:
+        return [field.name for field in self.fields]
+
+    def declared(self, schema: Schema, sources: Sequence[Source]) -> tuple[PartitionColumns, Schema]:
+        """These columns as a schema declares them, and what is left of the schema for the features.
 
         Raises
         ------
         SchemaError
-            A folder's name is no value of the declared type.
+            The name of a directory is not a value of the declared type.
         """
-        own = {f.column: f.to_arrow() for f in schema if f.column in self.names and f.feature == f.column}
-        self._order = schema.names
-        for source in self._sources:
+        names = self.names
+        own = {f.column: f.to_arrow() for f in schema if f.column in names and f.feature == f.column}
+        for source in sources:
             for name, field in own.items():
                 _value(field, dict(source.partitions).get(name), source)
-        self._fields = [own.get(field.name, field) for field in self._fields]
-        return schema.select(name for name in schema.names if name not in own)
+        fields = tuple(own.get(field.name, field) for field in self.fields)
+        rest = schema.select(name for name in schema.names if name not in own)
+        return replace(self, fields=fields, declared_order=tuple(schema.names)), rest
 
-    def over(self, sources: Sequence[Source]) -> PartitionColumns:
-        """The same columns for other files."""
-        other = copy(self)
-        other._sources = sources
-        return other
-
-    def refuse_features(self, features: Iterable[str]) -> None:
-        """A feature and a folder may not give one column.
-
-        Raises
-        ------
-        SchemaError
-        """
+    def refuse_features(self, features: Iterable[str], sources: Sequence[Source]) -> None:
+        """Raise SchemaError where a feature and a directory give the same column."""
+        names = self.names
         for name in features:
-            if name in self.names:
-                source = next(s for s in self._sources if any(each == name for each, _ in s.partitions))
-                value = next(value for each, value in source.partitions if each == name)
+            if name in names:
+                source = next(s for s in sources if any(partition == name for partition, _ in s.partitions))
                 raise SchemaError(
-                    f"a feature and the folder '{name}={value}' both give a column of this name",
+                    f"a feature and the directory '{name}={dict(source.partitions)[name]}' both give this column",
                     path=source.path,
                     feature=name,
-                    advice="rename the folders, or read their files by an explicit list",
+                    advice="rename the directories, or read their files by an explicit list",
                 )
 
-    def extended(self, schema: pa.Schema) -> pa.Schema:
-        """The schema with these columns: at the end, or where the projection says."""
-        if not self._fields:
+    def extended(self, schema: pa.Schema, projection: Projection) -> pa.Schema:
+        """`schema` with the wanted ones of these columns: at the end, or where the projection has them."""
+        wanted = [field for field in self.fields if projection(field.name)]
+        if not wanted:
             return schema
-        found = {field.name: field for field in [*schema, *self._fields]}
-        fields = {name: found[name] for name in dict.fromkeys([*self._order, *found]) if name in found}
-        order = self._projection.order(list(fields))
-        self._schema = pa.schema([fields[n] for n in dict.fromkeys([*order, *fields])], metadata=schema.metadata)
-        return self._schema
+        fields = {field.name: field for field in [*schema, *wanted]}
+        names = [name for name in dict.fromkeys([*self.declared_order, *fields]) if name in fields]
+        order = dict.fromkeys([*projection.order(names), *names])
+        return pa.schema([fields[name] for name in order], metadata=schema.metadata)
 
-    def add_to(self, batch: pa.RecordBatch, files: Sequence[int]) -> pa.RecordBatch:
-        """The batch with these columns; `files` is the number of the file of each row, or one number for all rows."""
-        if self._schema is None:
+    def add_to(self, batch: pa.RecordBatch, sources: Sequence[Source], schema: pa.Schema) -> pa.RecordBatch:
+        """`batch` with the columns of these that are in `schema`, which may have others behind them.
+
+        Parameters
+        ----------
+        sources : sequence of Source
+            That of each row, or one for all rows.
+        """
+        fields = [field for field in self.fields if field.name in schema.names]
+        if not fields:
             return batch
-        numbers = list(dict.fromkeys(files))
-        places = {file: place for place, file in enumerate(numbers)}
-        rows = (
-            np.zeros(len(batch), np.int64)
-            if len(numbers) == 1
-            else np.array([places[file] for file in files], np.int64)
-        )
+        distinct = list(dict.fromkeys(map(id, sources)))
+        by_id = {id(source): source for source in sources}
+        if len(distinct) == 1:
+            rows = np.zeros(len(batch), np.int64)
+        else:
+            position = {key: at for at, key in enumerate(distinct)}
+            rows = np.array([position[id(source)] for source in sources], np.int64)
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        for field in self._fields:
-            values = [
-                _value(field, dict(source.partitions).get(field.name), source)
-                for source in map(self._sources.__getitem__, numbers)
-            ]
+        for field in fields:
+            values = [_value(field, dict(by_id[key].partitions).get(field.name), by_id[key]) for key in distinct]
             columns[field.name] = pa.chunked_array(values, field.type).combine_chunks().take(pa.array(rows))
-        return pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
+        chosen = [field for field in schema if field.name in columns]
+        arrays = [columns[field.name] for field in chosen]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(chosen, metadata=schema.metadata))
+
+
+def _type_of(texts: set[str]) -> pa.DataType:
+    integers = bool(texts) and all(_INTEGER.fullmatch(text) and _LEAST <= int(text) <= _MOST for text in texts)
+    return pa.int64() if integers else pa.string()
 
 
 def _value(field: pa.Field, text: str | None, source: Source) -> pa.Array:
-    """The value of a folder as an array of one."""
+    """The value in the name of a directory, as an array of one."""
     if text is None and field.nullable:
         return pa.nulls(1, field.type)
     expected = logical_name(field.type, field.metadata)
     if text is None:
-        reason = f"the file is in no folder '{field.name}=...', and the schema requires the column"
+        reason = f"the file is in no directory '{field.name}=...', and the schema requires the column"
         raise SchemaError(reason, path=source.path, feature=field.name, expected=expected)
     try:
         return pa.array([text], pa.string()).cast(field.type)
     except pa.ArrowException as error:
-        reason = f"the folder '{field.name}={text}' is no {expected}, which the schema says"
+        reason = f"the directory '{field.name}={text}' is not a value of the declared type {expected}"
         advice = "declare another type, or leave the column out of the schema"
         raise SchemaError(
             reason, path=source.path, feature=field.name, expected=expected, got=text, advice=advice

@@ -1,4 +1,4 @@
-"""Records as they are, as a column: what ``record_type="bytes"`` decodes to."""
+"""The payloads of records as a column: what ``record_type="bytes"`` decodes to."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PayloadDecoder:
         self._lengths: list[Array] = []
 
     def expect(self, payload_bytes: int) -> None:
-        """Nothing is set aside beforehand."""
+        """No memory is reserved in advance."""
 
     def feed(
         self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True
@@ -59,6 +59,9 @@ class PayloadDecoder:
         self.rows += len(frames.lengths)
         self.value_bytes += int(frames.lengths.sum())
         return Progress(len(frames.lengths), frames.consumed, fault)
+
+    def accept_embedded(self) -> None:
+        """Payloads are not looked into."""
 
     def take(self) -> list[ColumnBuffers]:
         offsets = np.zeros(self.rows + 1, np.int32)

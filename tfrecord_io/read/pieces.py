@@ -1,7 +1,8 @@
-"""One file in pieces of about the same size, each of whole records, for several readers."""
+"""Split files into pieces of about the same size, each of whole records, for several readers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 
@@ -10,10 +11,10 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.index import find_indexes, read_index, scan_index
 from tfrecord_io.read.resync import find_boundaries
-from tfrecord_io.storage.read.random_access import RandomAccessFile, open_plain
+from tfrecord_io.storage.read.random_access import RandomAccessFile, codec_of, open_plain, open_ranges
 from tfrecord_io.storage.read.source import Source
 
-_EXACT_BYTES = 256 << 20  # a file of so many has its headers looked at, from the first to the last
+_EXACT_BYTES = 256 << 20  # up to this size all headers of a file are read
 
 
 def pieces(source: Source, n: int, *, max_record_bytes: int = MAX_RECORD_BYTES) -> list[Source]:
@@ -43,7 +44,7 @@ def pieces(source: Source, n: int, *, max_record_bytes: int = MAX_RECORD_BYTES) 
     ValueError
         The file is compressed: it can be read from its start only.
     CorruptRecordError
-        There is an index beside it that does not fit.
+        The index next to it does not fit it.
 
     Examples
     --------
@@ -58,22 +59,67 @@ def pieces(source: Source, n: int, *, max_record_bytes: int = MAX_RECORD_BYTES) 
         raise ValueError(f"n={n}: expected at least 1 piece")
     if n == 1:
         return [source]
-    with open_plain(source, "splitting") as ranges:
-        positions = [ranges.size * i // n for i in range(1, n)]
-        cuts = _cuts(source, ranges, positions, max_record_bytes)
-        return [source.piece(begin, end) for begin, end in pairwise([0, *cuts, ranges.size])]
+    with open_plain(source, "splitting") as file:
+        return _pieces(source, file, n, max_record_bytes)
 
 
-def _cuts(source: Source, ranges: RandomAccessFile, positions: list[int], max_record_bytes: int) -> list[int]:
-    """The first boundary at or after each position."""
-    (beside,) = find_indexes([source])
+def split_sources(
+    sources: Sequence[Source], n: int, *, max_record_bytes: int = MAX_RECORD_BYTES
+) -> list[tuple[Source, ...]]:
+    """Distribute files over at most `n` runs of about the same number of bytes, in their order.
+
+    A large plain file is split; compressed files, file objects and pieces stay whole.
+
+    Raises
+    ------
+    ValueError
+        `n` is less than 1.
+    CorruptRecordError
+        The index next to a file does not fit it.
+    """
+    if n < 1:
+        raise ValueError(f"n={n}: expected at least 1 piece")
+    sizes = [source.size for source in sources]
+    total = 0 if None in sizes else sum(size for size in sizes if size is not None)
+    parts: list[tuple[Source, float]] = []
+    for source in sources:
+        size = float(source.size or 0) if total else 1.0
+        count = round(size * n / total) if total else 1
+        split = _split_plain(source, count, max_record_bytes) if count > 1 else [source]
+        parts.extend((part, size / len(split)) for part in split)
+    runs: list[list[Source]] = [[] for _ in range(n)]
+    end, whole = 0.0, sum(size for _, size in parts) or 1.0
+    for source, size in parts:
+        runs[min(n - 1, int((end + size / 2) * n / whole))].append(source)
+        end += size
+    return [tuple(run) for run in runs if run]
+
+
+def _split_plain(source: Source, n: int, max_record_bytes: int) -> list[Source]:
+    if source.is_file_object or source.span is not None:
+        return [source]
+    with open_ranges(source) as file:
+        if codec_of(file, source.path) is not None:
+            return [source]
+        return [piece for piece in _pieces(source, file, n, max_record_bytes) if piece.size]
+
+
+def _pieces(source: Source, file: RandomAccessFile, n: int, max_record_bytes: int) -> list[Source]:
+    positions = [file.size * i // n for i in range(1, n)]
+    boundaries = _boundaries(source, file, positions, max_record_bytes)
+    return [source.piece(begin, end) for begin, end in pairwise([0, *boundaries, file.size])]
+
+
+def _boundaries(source: Source, file: RandomAccessFile, positions: list[int], max_record_bytes: int) -> list[int]:
+    """The first record boundary at or after each position."""
+    (sidecar,) = find_indexes([source])
     index = None
-    if beside is not None:
-        index = read_index(beside, source, ranges)
-    elif ranges.size <= _EXACT_BYTES:
-        with suppress(CorruptRecordError):  # behind the damage there may be whole records
-            index = scan_index(source.path, ranges, max_record_bytes)
+    if sidecar is not None:
+        index = read_index(sidecar, source, file)
+    elif file.size <= _EXACT_BYTES:
+        with suppress(CorruptRecordError):  # there may be whole records behind the damage
+            index = scan_index(source.path, file, max_record_bytes)
     if index is None:
-        return find_boundaries(ranges, get_engine(), positions, max_record_bytes)
-    found: list[int] = index.bounds[index.bounds.searchsorted(positions)].tolist()
-    return found
+        return find_boundaries(file, get_engine(), positions, max_record_bytes)
+    boundaries: list[int] = index.bounds[index.bounds.searchsorted(positions)].tolist()
+    return boundaries

@@ -1,11 +1,10 @@
-"""Records by their number, of files that are too large to be read."""
+"""Random access: records by their number, without reading the files."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.decode.batch_builder import to_table
 from tfrecord_io.arrow.output.to_python import cell
+from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, Fault, Plan
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
@@ -21,13 +21,14 @@ from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, ReadOptions
-from tfrecord_io.read.chunk import DecodedChunk
-from tfrecord_io.read.embedded_schemas import LateSchema
-from tfrecord_io.read.resolve_schema import Session
+from tfrecord_io.read.chunk import ChunkDecoder, DecodeSettings
+from tfrecord_io.read.embedded_schemas import EmbeddedSchema, SchemaRevision
+from tfrecord_io.read.resolve_schema import Planned, plan_scan
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.block_reader import Bytes
 
-Places = Sequence[tuple[int, int]]  # of records: the number of the file, and theirs in it
+Places = Sequence[tuple[int, int]]  # of records: the number of the file, and the index in it
 
 _CHUNK_BYTES = 64 * MIB  # of records that are read and decoded together
 _NOT_HERE = (
@@ -46,8 +47,8 @@ _NOT_HERE = (
 class RandomAccess:
     """Records of TFRecord files by their number; made by `tfrecord_io.open_random`.
 
-    A sequence and a context manager. Threads may share it; a fork may go on with it; it pickles, and opens its files anew
-    where it is unpickled.
+    A sequence and a context manager. Threads may share it, and a forked process may go on with it. It can be pickled; where
+    it is unpickled it opens its files, and nothing is inferred again.
 
     Attributes
     ----------
@@ -57,58 +58,16 @@ class RandomAccess:
         As in `ReadReport`.
     """
 
-    def __init__(self, files: IndexedFiles, options: ReadOptions) -> None:
-        self._files, self._options = files, options
+    def __init__(self, files: IndexedFiles, scan: Scan) -> None:
+        self._files, self._scan = files, scan
+        self._check = scan.embedded_check
         self._closed = False
-        try:
-            self._session = Session(files.sources, options)
-            self._meet_all()
-        except BaseException:
-            self.close()
-            raise
-        self.schema, self.schema_source = self._session.schema, self._session.schema_source
-
-    # The schema -------------------------------------------------------------------------------------------------
-
-    def _meet_all(self) -> None:
-        """See what the first record of each file carries: an embedded schema may say more than the first file's."""
-        while True:
-            self._session.units.close()  # a sample is held there
-            self._session.reader.close()
-            try:
-                self._meet_first_records()
-                return
-            except LateSchema as late:
-                self._session.restart(late)
-
-    def _meet_first_records(self) -> None:
-        setup = self._session.fixed
-        if setup.as_bytes:
-            return
-        met = DecodedChunk("", 0, 0, 0, {})
-        glance = replace(
-            setup, plan=Plan(unknown="skip", record_type=RecordType.DETECT, check_crc=self._options.check_crc)
-        )
-        nonempty = [file for file, index in enumerate(self._files.indexes) if len(index)]
-        for numbers in self._files.chunks(self._files.first[nonempty], _CHUNK_BYTES):
-            files = self._files.locate(numbers)[0].tolist()
-            for file, data in zip(files, self._files.frames(numbers), strict=True):
-                decoder = glance.decoder(partial(self._meet_embedded, [(file, 0)], 0))
-                decoder.feed(data)  # damage is told to who reads the record
-                met.seen += decoder.seen
-                met.foreign += decoder.foreign
-        self._session.check_record_type([met])
-
-    def _meet_embedded(self, places: Places, done: int, record: int, offset: int, content: bytes) -> None:
-        file, number = places[done + record]
-        self._session.fixed.on_embedded(
-            self._files.sources[file].path, number, self._files.offset(file, number), content
-        )
+        self.schema, self.schema_source = scan.schema, scan.resolved.source
 
     # Records ----------------------------------------------------------------------------------------------------
 
     def _batches(self, numbers: Array) -> Iterator[pa.RecordBatch]:
-        """Batches of records, in the order asked."""
+        """Batches of records, in the order requested."""
         for chunk in self._files.chunks(numbers, _CHUNK_BYTES):
             yield from self._decode(chunk)
 
@@ -117,31 +76,46 @@ class RandomAccess:
         data = parts[0] if len(parts) == 1 else np.concatenate(parts)
         files, records = self._files.locate(numbers)
         places = list(zip(files.tolist(), records.tolist(), strict=True))
+        settings = self._scan.settings
         done = at = 0
         while done < len(places):
-            decoder = self._session.fixed.decoder(partial(self._meet_embedded, places, done))
-            try:
+            decoder = settings.decoder()
+            first = done
+            while True:
                 progress = decoder.feed(data, at, max_records=len(places) - done, max_bytes=_CHUNK_BYTES)
-            except LateSchema as late:
-                raise late.too_late() from None
-            if progress.fault is not None:
-                raise self._error(progress.fault, places[done + progress.fault.record], data)
+                done, at = done + progress.records, at + progress.consumed
+                if progress.fault is not None:
+                    raise self._error(progress.fault, places[done], data)
+                if not progress.embedded:
+                    break
+                self._check_embedded(places[done], progress.embedded)
+                decoder.accept_embedded()
             columns = {column.name: column for column in decoder.take()}
-            batch, row_fault = self._session.builder.batch(columns, progress.records)
+            batch, row_fault = self._scan.builder.batch(columns, done - first)
             if row_fault is not None:
-                raise self._misfit(row_fault, places[done + row_fault.row])
-            yield self._with_paths(batch, places[done : done + progress.records])
-            done, at = done + progress.records, at + progress.consumed
+                raise self._misfit(row_fault, places[first + row_fault.row])
+            yield self._with_paths(batch, places[first:done])
         if at != len(data):
             raise self._wrong_size(places[-1])
 
+    def _check_embedded(self, place: tuple[int, int], contents: Sequence[bytes]) -> None:
+        file, record = place
+        for content in contents:
+            offset = self._files.offset(file, record)
+            verdict = self._check.check(self._files.sources[file].path, record, offset, content)
+            if isinstance(verdict, SchemaRevision):
+                raise verdict.late_error()
+            if verdict is not None:
+                raise verdict
+
     def _with_paths(self, batch: pa.RecordBatch, places: Places) -> pa.RecordBatch:
-        batch = self._session.folders.add_to(batch, [file for file, _ in places])
-        name = self._options.include_file_paths
+        sources = [self._files.sources[file] for file, _ in places]
+        batch = self._scan.partitions.add_to(batch, sources, self.schema)
+        name = self._scan.options.include_file_paths
         if name is None:
             return batch
-        paths = pa.array([self._files.sources[file].path for file, _ in places], pa.string())
-        return batch.append_column(self._session.schema.field(name), paths)
+        paths = pa.array([source.path for source in sources], pa.string())
+        return batch.append_column(self.schema.field(name), paths)
 
     # Errors -----------------------------------------------------------------------------------------------------
 
@@ -153,42 +127,35 @@ class RandomAccess:
             record=number,
             offset=self._files.offset(file, number),
             data=data,
-            contradicts_sample=self._session.fixed.contradicts_sample,
-            plan=self._session.fixed.plan,
+            contradicts_sample=self._scan.settings.contradicts_sample,
+            plan=self._scan.settings.plan,
         )
-        error.records_intact = None  # nobody has looked
+        error.records_intact = None  # the records before it were not read
         return error
 
-    def _misfit(self, fault: Any, place: tuple[int, int]) -> TFRecordError:
+    def _misfit(self, fault: RowFault, place: tuple[int, int]) -> TFRecordError:
         file, number = place
-        found: TFRecordError = fault.error(
-            fault.reason,
-            path=self._files.sources[file].path,
-            record=number,
-            offset=self._files.offset(file, number),
-            feature=fault.feature,
-            expected=fault.expected,
-            got=fault.got,
-        )
-        return found
+        error = fault.to_error(path=self._files.sources[file].path, record=number)
+        error.offset = self._files.offset(file, number)
+        return error
 
     def _wrong_size(self, place: tuple[int, int]) -> TFRecordError:
         file, number = place
         return CorruptRecordError(
-            "this record, or one before it that was asked for as well, has another size than the index says",
+            "this record, or an earlier one that was requested with it, does not have the size in the index",
             path=self._files.sources[file].path,
             record=number,
             offset=self._files.offset(file, number),
-            advice="write the index anew: tfr index",
+            advice="rebuild the index: tfr index",
         )
 
-    # What people call -------------------------------------------------------------------------------------------
+    # Public methods -------------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return len(self._files)
 
     def __repr__(self) -> str:
-        return f"<RandomAccess to {len(self):,} records of {self._session.words}>"
+        return f"<RandomAccess to {len(self):,} records of {self._scan}>"
 
     def __getitem__(self, key: Any) -> Any:
         """One record as a dict, by an integer; several as a pyarrow.Table, by a slice or by a sequence or array of integers.
@@ -237,7 +204,7 @@ class RandomAccess:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._closed:
             raise ValueError("the file is closed")
-        return RandomAccess, (self._files, self._options)
+        return RandomAccess, (self._files, self._scan)
 
 
 def _as_integer(key: Any) -> int | None:
@@ -314,4 +281,43 @@ def open_random(path: Any, **keywords: Any) -> RandomAccess:
             raise TypeError(f"open_random has no keyword argument {name!r}")
     options = ReadOptions.of({**keywords, "threads": 1})
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
-    return RandomAccess(IndexedFiles(sources, options.max_record_bytes), options)
+    files = IndexedFiles(sources, options.max_record_bytes)
+    try:
+        return RandomAccess(files, _plan(files, options))
+    except BaseException:
+        files.close()
+        raise
+
+
+def _plan(files: IndexedFiles, options: ReadOptions) -> Scan:
+    """Plan under the embedded schemas of all files: that of a later one may have more columns than the first."""
+    embedded: EmbeddedSchema | None = None
+    while True:
+        planned = plan_scan(files.sources, options, embedded=embedded)
+        scan = planned.close()
+        if scan.settings.as_bytes:
+            return scan
+        revision = _check_first_records(files, planned)
+        if revision is None:
+            return scan
+        revision.warn_if_late()
+        embedded = revision.embedded
+
+
+def _check_first_records(files: IndexedFiles, planned: Planned) -> SchemaRevision | None:
+    """Look at the first record of each file: the embedded schemas, and whether any has a feature."""
+    scan, check = planned.scan, planned.scan.embedded_check
+    glance = DecodeSettings(Plan(unknown="skip", record_type=RecordType.DETECT, check_crc=scan.options.check_crc))
+    seen = foreign = 0
+    nonempty = [file for file, index in enumerate(files.indexes) if len(index)]
+    for numbers in files.chunks(files.first[nonempty], _CHUNK_BYTES):
+        for file, data in zip(files.locate(numbers)[0].tolist(), files.frames(numbers), strict=True):
+            decoder = ChunkDecoder(glance, check)
+            step = decoder.feed(data, files.sources[file].path, 0, 0)  # damage is reported when the record is read
+            if step.error is not None:
+                raise step.error
+            if step.revision is not None:
+                return step.revision
+            seen, foreign = seen + decoder.seen, foreign + decoder.foreign
+    planned.opened.check_record_type(seen, foreign)
+    return None

@@ -1,21 +1,31 @@
-"""Reading: from paths to Arrow record batches of one schema."""
+"""Decoded chunks as Arrow record batches of one schema."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.decode.batch_builder import to_table
+from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
+from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.arrow.stream import BatchStream
-from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError, warn
+from tfrecord_io.engine.fault_messages import OTHER_MESSAGE
+from tfrecord_io.errors import DecodeError, TFRecordError
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.read.embedded_schemas import LateSchema
-from tfrecord_io.read.resolve_schema import Session
+from tfrecord_io.read.chunk import DecodedChunk
+from tfrecord_io.read.chunk_reader import ChunkReader, RowBudget
+from tfrecord_io.read.embedded_schemas import SchemaRevision
+from tfrecord_io.read.inference import name_both
+from tfrecord_io.read.on_error import end_read
+from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.row_origins import RowOrigins
+from tfrecord_io.read.sidecar_schema import SidecarSchema
+from tfrecord_io.schema.observation import Observation
+from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +42,7 @@ class ReadReport:
     files : int
         Files opened.
     schema_source : str
-        "schema=", "embedded", "features.json", "companions" (what stands beside bytes makes them tensors) or "inferred".
+        "schema=", "embedded", "features.json", "companions" (companion features make bytes tensors) or "inferred".
     stopped : str or None
         Why reading ended early, with ``on_error="stop"``.
     """
@@ -42,6 +52,71 @@ class ReadReport:
     files: int = 0
     schema_source: str = "inferred"
     stopped: str | None = None
+
+
+@dataclass
+class OpenScan:
+    """A scan whose files are being read; made by `Scan.opened`.
+
+    Attributes
+    ----------
+    description : str
+        Files and columns in a few words.
+    sample : list of DecodedChunk
+        The chunks that were decoded to infer the schema; they come first.
+    replan : callable, optional
+        Plans the read again under an embedded schema that was met too late for the plan.
+    """
+
+    description: str
+    sources: tuple[Source, ...]
+    options: ReadOptions
+    schema: pa.Schema
+    schema_source: str
+    observations: Mapping[str, Observation]
+    partitions: PartitionColumns
+    sidecar: SidecarSchema | None
+    builder: BatchBuilder | CompositeBatchBuilder
+    reader: ChunkReader
+    budget: RowBudget
+    sample: list[DecodedChunk] = field(default_factory=list)
+    replan: Callable[[SchemaRevision], OpenScan] | None = None
+
+    def chunks(self) -> Generator[DecodedChunk]:
+        """All chunks in order; the last one may have an error or a revision."""
+        failed = any(chunk.ends_read for chunk in self.sample)
+        while self.sample:
+            yield self.sample.pop(0)
+        if failed:
+            return
+        for chunk in self.reader.chunks(self.budget):
+            if self.observations:
+                name_both(chunk, self.observations)
+            yield chunk
+
+    def check_record_type(self, seen: int, foreign: int) -> None:
+        """Raise DecodeError if none of the non-empty records `seen` holds a feature."""
+        if self.options.record_type is None and 0 < seen == foreign:
+            raise DecodeError(
+                "the records are not tf.train.Examples: none of them holds a feature",
+                path=self.sources[0].path,
+                record=0,
+                expected="Example",
+                got="another message",
+                advice=OTHER_MESSAGE,
+            )
+
+    def check_counts(self, rows: Mapping[int, int]) -> None:
+        """Compare the rows of each file, once all files were read, with manifests and sidecars."""
+        if self.options.offset or self.options.limit is not None:
+            return
+        by_path: Counter[str] = Counter()
+        for number, source in enumerate(self.sources):
+            by_path[source.path] += rows.get(number, 0)
+            if source.shard is not None and source.span is None:  # a piece has a part of the file's records
+                source.shard.check_records(rows.get(number, 0), source.path)
+        if self.sidecar is not None:
+            self.sidecar.check(by_path)
 
 
 class Reader(BatchStream):
@@ -57,84 +132,73 @@ class Reader(BatchStream):
     report : ReadReport
     fault : Exception or None
         What stopped the reading; across ``__arrow_c_stream__`` a consumer sees only its text.
-    origins : Origins
-        Which records the rows given so far were.
-
-    Parameters
-    ----------
-    whole, index
-        See `Session`.
-    session : Session, optional
-        To read, instead of a new one.
+    origins : RowOrigins
+        The records of the rows given so far.
     """
 
     _word = "reader"
 
-    def __init__(
-        self,
-        path: Any,
-        options: ReadOptions,
-        *,
-        whole: bool = False,
-        index: bool = False,
-        session: Session | None = None,
-    ) -> None:
+    def __init__(self, scan: OpenScan) -> None:
         super().__init__()
-        self._options = options
-        self._session = session or Session(path, options, whole=whole, index=index)
-        self.origins = RowOrigins()
-        self.report = ReadReport(schema_source=self._session.schema_source)
+        self._begin(scan)
         self._batches: Generator[pa.RecordBatch] = self._joined()
 
+    def _begin(self, scan: OpenScan) -> None:
+        self._scan = scan
+        self._chunks = scan.chunks()
+        self._revision: SchemaRevision | None = None
+        self.origins = RowOrigins()
+        self.report = ReadReport(schema_source=scan.schema_source)
+
     def __repr__(self) -> str:
-        return f"<Reader of {self._session.words}>"
+        return f"<Reader of {self._scan.description}>"
 
     def _built(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
-        """(batch, whether it ends a joined one), one for each unit; then raises what stopped the reading."""
-        session = self._session
-        first = session.schema_source not in ("inferred", "companions")
-        for unit in session.units:
-            if first and unit.rows:
-                session.check_record_type([unit])
-                first = False
-            batch, fault = session.builder.batch(unit.columns, unit.rows)
-            error = unit.error
-            if fault is not None:
-                error = fault.error(
-                    fault.reason,
-                    path=unit.path,
-                    record=unit.first_record + fault.row,
-                    feature=fault.feature,
-                    expected=fault.expected,
-                    got=fault.got,
-                )
-            batch = session.folders.add_to(batch, [unit.file])
-            if self._options.include_file_paths is not None:
-                batch = batch.append_column(
-                    self.schema.field(self._options.include_file_paths), pa.repeat(unit.path, len(batch))
-                )
+        """(batch, whether it ends a joined one) of each chunk; then raises what stopped the reading.
+
+        Where the last chunk has a revision it is kept, and the iteration ends.
+        """
+        scan, rows = self._scan, Counter[int]()
+        unchecked = scan.schema_source not in ("inferred", "companions")
+        for chunk in self._chunks:
+            if unchecked and chunk.rows:
+                scan.check_record_type(chunk.seen, chunk.foreign)
+                unchecked = False
+            batch, error = self._batch(chunk)
             self.report.records += len(batch)
-            self.origins.add(unit.path, unit.first_record, len(batch))
-            session.count(unit, len(batch))
-            self.report.bytes, self.report.files = session.reader.bytes, session.reader.files
-            ends, begin = unit.ends_batch, session.sources[unit.file].begin
-            del unit
+            self.origins.add(chunk.path, chunk.first_record, len(batch))
+            rows[chunk.file] += len(batch)
+            self.report.bytes, self.report.files = scan.reader.bytes, scan.reader.files
+            ends, begin, revision = chunk.ends_batch, scan.sources[chunk.file].begin, chunk.revision
+            del chunk
             yield batch, ends
-            del batch  # while the next one is decoded only its user holds it
+            del batch  # only its consumer holds it while the next one is decoded
             if error is not None:
                 self._stop(error.in_piece(begin) if isinstance(error, TFRecordError) else error)
                 return
-        session.check_counts()
+            if revision is not None:
+                self._revision = revision
+                return
+        scan.check_counts(rows)
+
+    def _batch(self, chunk: DecodedChunk) -> tuple[pa.RecordBatch, Exception | None]:
+        scan = self._scan
+        batch, fault = scan.builder.batch(chunk.columns, chunk.rows)
+        error = chunk.error
+        if fault is not None:
+            chunk.revision = None
+            error = fault.to_error(path=chunk.path, record=chunk.first_record + fault.row)
+        batch = scan.partitions.add_to(batch, [scan.sources[chunk.file]], self.schema)
+        name = scan.options.include_file_paths
+        if name is not None:
+            batch = batch.append_column(self.schema.field(name), pa.repeat(chunk.path, len(batch)))
+        return batch, error
 
     def _stop(self, error: Exception) -> None:
-        self._session.units.close()
-        self._session.reader.close()
+        self._close_files()
         if isinstance(error, TFRecordError):
             error.records_intact = self.report.records
-        if self._options.on_error == "raise":
-            raise error
-        self.report.stopped = str(error)
-        warn(f"reading stopped early: {error}", StoppedEarlyWarning)
+        self.report.stopped = end_read(error, self._scan.options.on_error)
 
     def _joined(self) -> Generator[pa.RecordBatch]:
         """Batches of the size asked for: those of small files are joined."""
@@ -146,21 +210,26 @@ class Reader(BatchStream):
                 del batch
                 if ends and held:
                     yield _join(held)
-        except Exception as error:
+            self._raise_revision()
+        except Exception:
             if held:
                 yield _join(held)
-            if isinstance(error, LateSchema):
-                raise error.too_late() from None
             raise
         if held:
             yield _join(held)
 
-    # What people call -----------------------------------------------------------------------------------------
+    def _raise_revision(self) -> None:
+        """Raise where a file has an embedded schema that came too late for the plan."""
+        if self._revision is not None:
+            self._close_files()
+            raise self._revision.late_error()
+
+    # Public methods -------------------------------------------------------------------------------------------
 
     @property
     def schema(self) -> pa.Schema:
         """Of every batch."""
-        return self._session.schema
+        return self._scan.schema
 
     def read_all(self) -> pa.Table:
         """All rows that are left, as one table.
@@ -170,50 +239,47 @@ class Reader(BatchStream):
         TFRecordError
             With ``records_intact``, the rows before the damage.
         """
-        while True:
-            try:
-                return to_table(self._all(), self.schema)
-            except LateSchema as late:
-                if self._started:
-                    raise late.too_late() from None
-                self._session.restart(late)
-                self.report = ReadReport(schema_source=self._session.schema_source)
-                self.origins = RowOrigins()
+        self._refuse_used()
+        if self._started:
+            return to_table(list(self), self.schema)
+        try:
+            while True:
+                batches = [batch for batch, _ in self._built() if len(batch)]
+                if self._revision is None or self._scan.replan is None:
+                    self._raise_revision()
+                    break
+                batches.clear()
+                self._begin(self._scan.replan(self._revision))
+        except Exception as error:
+            self._fail(error)
+            raise
+        self._started = self._ended = True
+        return to_table(batches, self.schema)
 
     def read_pandas(self, dtype_backend: str | None = None) -> pd.DataFrame:
         """All rows that are left, as a DataFrame; see `tfrecord_io.read_tfrecord`."""
         started = self._started
         return to_pandas(self.read_all(), dtype_backend, whole_file=self.is_one_whole_file and not started)
 
-    def _all(self) -> list[pa.RecordBatch]:
-        self._refuse_used()
-        if self._started:
-            return list(self)
-        try:
-            batches = [batch for batch, _ in self._built() if len(batch)]
-        except LateSchema:
-            raise
-        except Exception as error:
-            self._fail(error)
-            raise
-        self._started = self._ended = True
-        return batches
-
     @property
     def is_one_whole_file(self) -> bool:
         """Whether all rows of one file are read: only then its RangeIndex may be theirs."""
-        return len(self._session.sources) == 1 and self._options.offset == 0 and self._options.limit is None
+        options = self._scan.options
+        return len(self._scan.sources) == 1 and options.offset == 0 and options.limit is None
 
     def close(self) -> None:
         """Close the files; reading is over."""
         self._closed = True
         self._batches.close()
-        self._session.units.close()
-        self._session.reader.close()
+        self._close_files()
+
+    def _close_files(self) -> None:
+        self._chunks.close()
+        self._scan.reader.close()
 
 
 def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch of those in the list, which is empty afterwards: nobody but the caller holds the result."""
+    """One batch of those in the list, which is empty afterwards: only the caller holds the result."""
     joined = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
     batches.clear()
     return joined

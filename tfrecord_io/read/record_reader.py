@@ -1,8 +1,4 @@
-"""Reading records as bytes: any payload, framed as TensorFlow frames it.
-
-Format: tensorflow/core/lib/io/record_writer.h. A record is a u64 length, the masked CRC32C of those eight bytes,
-the payload and its masked CRC32C, all little-endian.
-"""
+"""Iterate over records as bytes: any payload, framed as TensorFlow frames it."""
 
 from __future__ import annotations
 
@@ -10,60 +6,14 @@ from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Fault, FaultCode
-from tfrecord_io.engine.fault_messages import record_error
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import StoppedEarlyWarning, TFRecordError, TruncatedRecordError, warn
 from tfrecord_io.options import StorageOptions
+from tfrecord_io.read.block_walker import BlockWalker
+from tfrecord_io.read.on_error import check_policy, end_read
+from tfrecord_io.read.record_file import RecordFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.block_reader import Block, BlockReader
-from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.read_ahead import ReadAhead
-from tfrecord_io.storage.read.source import Source
-
-
-class RecordFile:
-    """One open file: its blocks of uncompressed bytes, and the words for what is wrong in it.
-
-    Parameters
-    ----------
-    source : Source
-        A file, or a piece of one.
-    compression : str or None
-        "infer" looks at the content.
-    block_bytes : int
-        Size of the blocks.
-    ahead : bool
-        Another thread reads the next block meanwhile.
-    """
-
-    def __init__(
-        self, source: Source, compression: str | None = "infer", *, block_bytes: int = 4 << 20, ahead: bool = False
-    ) -> None:
-        self.path = source.path
-        self._stream = open_source(source, compression)
-        self.compression = self._stream.compression
-        self._span = source.span
-        self.blocks: BlockReader | ReadAhead = (ReadAhead if ahead else BlockReader)(
-            self._stream, block_bytes, start=source.begin
-        )
-
-    def error(self, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any) -> TFRecordError:
-        """The exception for a fault in a call on `data`, whose first byte is byte `offset` and first record `record` of the file."""
-        if self._span is not None and FaultCode.TRUNCATED_HEADER <= fault.code <= FaultCode.TRUNCATED_FOOTER:
-            return TruncatedRecordError(
-                f"it goes on behind byte {self._span[1]}, where its piece of the file ends",
-                path=self.path,
-                record=record + fault.record,
-                offset=offset + fault.offset,
-                advice="a piece ends with a record: take those that splitting gives, of the file as it is now",
-            )
-        return record_error(self.path, fault, record=record, offset=offset, data=data, **context)
-
-    def close(self) -> None:
-        self.blocks.close()
-        self._stream.close()
 
 
 class RecordReader:
@@ -119,60 +69,35 @@ class RecordReader:
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
     ) -> None:
-        if on_error == "skip" or callable(on_error):
-            raise NotImplementedError(f"on_error={on_error!r} is not built yet in this version")
-        if on_error not in ("raise", "stop"):
-            raise ValueError(f"on_error={on_error!r}: expected 'raise' or 'stop'")
-        sources = resolve_inputs(
-            path, StorageOptions(storage_options, filesystem), allow_missing_shards=allow_missing_shards
-        )
+        check_policy(on_error)
+        storage = StorageOptions(storage_options, filesystem)
+        sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
         self._on_error = on_error
-        self._open: RecordFile | None = None
-        self._upcoming = SourcePrefetcher(sources)
-        self._stopped = False
-        self._records = self._walk(compression, check_crc, max_record_bytes)
+        self._sources = sources
+        self._prefetcher = SourcePrefetcher(sources)
+        self._walker = BlockWalker(
+            self._prefetcher, lambda source: RecordFile(source, compression), max_record_bytes=max_record_bytes
+        )
+        self._records = self._walk(check_crc)
 
-    def _walk(self, compression: str | None, check_crc: bool, max_record_bytes: int) -> Iterator[bytes]:
-        engine = get_engine()
-        for source in self._upcoming:
-            file = self._open = RecordFile(source, compression)
-            try:
-                record = 0
-                while (block := self._next_block(file, record)) is not None:
-                    frames, fault = engine.scan(
-                        block.data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=block.final
-                    )
-                    view = memoryview(block.data.data)
-                    for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True):
-                        yield bytes(view[start : start + length])
-                    if fault is not None:
-                        self._stop(
-                            file.error(fault, record=record, offset=block.start, data=block.data).in_piece(source.begin)
-                        )
-                        return
-                    record += len(frames.starts)
-                    file.blocks.consume(frames.consumed)
-            finally:
-                file.close()
-                self._open = None
-            if self._stopped:
+    def _walk(self, check_crc: bool) -> Iterator[bytes]:
+        engine, walker = get_engine(), self._walker
+        while walker.load():
+            if walker.error is not None:
+                end_read(walker.fail(walker.error), self._on_error)
                 return
-
-    def _next_block(self, file: RecordFile, record: int) -> Block | None:
-        try:
-            return file.blocks.next_block()
-        except (TFRecordError, OSError) as error:
-            if isinstance(error, TFRecordError):
-                error.record = error.records_intact = record
-            self._stop(error)
-            self._stopped = True
-            return None
-
-    def _stop(self, error: Exception) -> None:
-        """Raise, or say so and give no more."""
-        if self._on_error == "raise":
-            raise error
-        warn(f"reading stopped early: {error}", StoppedEarlyWarning)
+            frames, fault = walker.frames(engine, check_crc=check_crc)
+            error = None
+            if fault is not None:
+                error = walker.fault_error(fault).in_piece(self._sources[walker.number].begin)
+            view = memoryview(walker.data.data)
+            for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True):
+                yield bytes(view[start : start + length])
+            if error is not None:
+                end_read(walker.fail(error), self._on_error)
+                return
+            walker.advance(len(frames.starts), frames.consumed)
+            walker.read_on()
 
     def __iter__(self) -> Iterator[bytes]:
         return self
@@ -183,10 +108,8 @@ class RecordReader:
     def close(self) -> None:
         """Close the file that is open; iteration is over."""
         self._records = iter(())
-        self._upcoming.close()
-        if self._open is not None:
-            self._open.close()
-            self._open = None
+        self._prefetcher.close()
+        self._walker.close()
 
     def __enter__(self) -> Self:
         return self

@@ -1,9 +1,9 @@
-"""What describes records from beside their files: the ``features.json`` and ``dataset_info.json`` of TFDS."""
+"""The description of records in sidecar files: the ``features.json`` and ``dataset_info.json`` of TFDS."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from tfrecord_io.errors import SchemaError, SchemaWarning, warn
 from tfrecord_io.options import StorageOptions
@@ -12,47 +12,37 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class SidecarSchema:
-    """A dataset's description, found beside its files.
-
-    Attributes
-    ----------
-    schema : Schema
-    records : Counter
-        By path: how many records were read; compared with what the description says at the end.
-    """
+    """A dataset's description, found in the directory of its files."""
 
     schema: Schema
-    folder: str
+    directory: str
     storage: StorageOptions
-    records: Counter[str] = field(default_factory=Counter)
 
-    def check(self) -> None:
-        """Compare the numbers of records, once all files were read whole.
+    def check(self, records: Mapping[str, int]) -> None:
+        """Compare the number of records read of each file, by path, with the description.
 
         Raises
         ------
         CorruptRecordError
-            A file holds more or fewer than the description says.
+            A file has more or fewer.
         """
-        counts = {path.removeprefix(self.folder).lstrip("/"): count for path, count in self.records.items()}
-        check_shards(self.folder, counts, self.storage)
+        counts = {path.removeprefix(self.directory).lstrip("/"): count for path, count in records.items()}
+        check_shards(self.directory, counts, self.storage)
 
 
-def find_sidecar_schema(sources: list[Source], storage: StorageOptions) -> SidecarSchema | None:
-    """The description beside `sources`; None where there is none, or where they stand in several directories."""
-    folders = {source.path.rpartition("/")[0] for source in sources if not source.is_file_object}
-    if len(folders) != 1 or any(source.is_file_object for source in sources):
+def find_sidecar_schema(sources: Sequence[Source], storage: StorageOptions) -> SidecarSchema | None:
+    """The description in the directory of `sources`; None where there is none, or where they are in several."""
+    directories = {source.path.rpartition("/")[0] for source in sources}
+    if len(directories) != 1 or any(source.is_file_object for source in sources):
         return None
-    folder = folders.pop() or ("." if not sources[0].path.startswith("/") else "/")
+    directory = directories.pop() or ("." if not sources[0].path.startswith("/") else "/")
     try:
-        return SidecarSchema(Schema.from_tfds(folder, **storage.keywords), folder, storage)
+        return SidecarSchema(Schema.from_tfds(directory, **storage.keywords), directory, storage)
     except FileNotFoundError:
         return None
     except SchemaError as error:
-        warn(
-            f"the features.json beside the files cannot be used ({error}); types are inferred from the values",
-            SchemaWarning,
-        )
+        reason = f"the features.json next to the files cannot be used ({error})"
+        warn(f"{reason}; types are inferred from the values", SchemaWarning)
         return None

@@ -11,8 +11,7 @@ from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index import find_indexes, read_index, scan_sizes
 from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions
-from tfrecord_io.read.record_reader import RecordFile
-from tfrecord_io.read.record_walk import scan_step, walk
+from tfrecord_io.read.block_walker import frame_step, walk_file
 from tfrecord_io.schema.formats.tfds import shard_lengths
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -147,16 +146,9 @@ def _by_headers(source: Source, index: Source | None, count: _Count) -> int | No
 
 def _by_reading(sources: list[Source], count: _Count) -> int:
     """Count by reading the files completely."""
-    step = scan_step(get_engine(), check_crc=count.check_crc, max_record_bytes=count.max_record_bytes)
-    records = 0
+    step = frame_step(get_engine(), check_crc=count.check_crc, max_record_bytes=count.max_record_bytes)
     with SourcePrefetcher(sources) as prefetched:
-        for source in prefetched:
-            file = RecordFile(source, count.compression)
-            try:
-                records += walk(file, step)[0]
-            finally:
-                file.close()
-    return records
+        return sum(walk_file(source, step, count.compression)[0] for source in prefetched)
 
 
 Method = Callable[[Source, Source | None, _Count], int | None]

@@ -9,7 +9,7 @@ from tfrecord_io.display import plain_table, ranges, shape_ranges, short
 from tfrecord_io.errors import printable
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.tools.column_summary import ColumnAccumulator, ColumnSummary
 
 
@@ -76,7 +76,7 @@ def describe(path: Any, **keywords: Any) -> Description:
     2
     """
     records = 0
-    with Reader(path, ReadOptions.of({"sample": "all", **keywords})) as reader:
+    with open_scan(path, ReadOptions.of({"sample": "all", **keywords})) as reader:
         accumulators = [ColumnAccumulator(field.name, field.type, field.metadata) for field in reader.schema]
         for batch in reader:
             records += batch.num_rows

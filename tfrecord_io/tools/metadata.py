@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from tfrecord_io.errors import printable
 from tfrecord_io.options import ReadOptions, StorageOptions
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.record_reader import RecordFile
+from tfrecord_io.read.record_file import RecordFile
+from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -105,7 +105,7 @@ def read_metadata(
             files.append(FileMetadata(source.path, source.size, file.compression))
             file.close()
     keywords = {"storage_options": storage_options, "filesystem": filesystem, "threads": 1}
-    with Reader(sources, ReadOptions.of({**keywords, "allow_missing_shards": allow_missing_shards})) as reader:
+    with open_scan(sources, ReadOptions.of({**keywords, "allow_missing_shards": allow_missing_shards})) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
     sizes = [file.bytes for file in files]
     total = None if None in sizes else sum(size for size in sizes if size is not None)

@@ -12,8 +12,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, TFRecordError, printable
 from tfrecord_io.format.kinds import RECORD_TYPES, Text
 from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions
-from tfrecord_io.read.record_reader import RecordFile
-from tfrecord_io.read.record_walk import Step, scan_step, walk
+from tfrecord_io.read.block_walker import Step, frame_step, walk_file
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source
@@ -113,7 +112,7 @@ def _check(source: Source, record_type: str | None, compression: str | None, max
     engine = get_engine()
     decoder: Decoder | None = None
     if record_type == "bytes":
-        step = scan_step(engine, check_crc=True, max_record_bytes=max_record_bytes)
+        step = frame_step(engine, check_crc=True, max_record_bytes=max_record_bytes)
     else:
         decoder = engine.decoder(
             Plan(text=Text.NO, record_type=RECORD_TYPES[record_type], max_record_bytes=max_record_bytes)
@@ -153,15 +152,9 @@ def _manifest_error(source: Source, records: int) -> TFRecordError | None:
 def _run(source: Source, compression: str | None, step: Step) -> tuple[int, int, TFRecordError | None]:
     """Walk a file to its end or its first fault."""
     try:
-        file = RecordFile(source, compression)
-    except TFRecordError as error:
-        return 0, 0, error
-    try:
-        return *walk(file, step), None
+        return *walk_file(source, step, compression), None
     except TFRecordError as error:
         return error.records_intact or 0, error.offset or 0, error
-    finally:
-        file.close()
 
 
 def _parse_step(decoder: Decoder) -> Step:

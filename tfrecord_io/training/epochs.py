@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.options import IterOptions, ReadOptions
+from tfrecord_io.options import IterOptions
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import Session
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.source import Source
 from tfrecord_io.training.shuffle import permutation
 
@@ -24,39 +23,35 @@ class Epochs:
 
     Parameters
     ----------
-    session : Session
-        Whose schema all batches have.
+    scan : Scan
+        Its schema is that of all batches.
     options : IterOptions
-    reading : ReadOptions
-        How files are read.
     seed : int
     """
 
-    def __init__(self, session: Session, options: IterOptions, reading: ReadOptions, seed: int) -> None:
-        self._session = session
-        self._reading = reading
+    def __init__(self, scan: Scan, options: IterOptions, seed: int) -> None:
+        self._scan = scan
         self._seed = seed
         worker, workers = options.worker or (0, 1)
         window = options.offset > 0 or options.limit is not None
-        by_file = workers > 1 and not window and len(session.sources) >= workers
-        self._sources = session.sources[worker::workers] if by_file else session.sources
+        by_file = workers > 1 and not window and len(scan.sources) >= workers
+        self._sources = scan.sources[worker::workers] if by_file else scan.sources
         self._residue, self._modulus = (0, 1) if by_file else (worker, workers)
         self._permuted = options.shuffle_buffer > 0 and not window and self._modulus == 1
 
     @property
     def first(self) -> int:
         """The number of the first record."""
-        return self._reading.offset
+        return self._scan.options.offset
 
     def open(self, epoch: int, begin: int) -> Stream:
         """The records of an epoch, from number `begin` on."""
-        limit = self._reading.limit
+        limit = self._scan.options.limit
         left = None if limit is None else max(0, limit - (begin - self.first))
-        options = replace(self._reading, offset=begin, limit=left)
-        reader = Reader(None, options, session=self._session.over(self._in_order(epoch), options))
+        reader = self._scan.over(self._in_order(epoch), offset=begin, limit=left).open()
         return Stream(reader, begin, (self._residue + self.first) % self._modulus, self._modulus)
 
-    def _in_order(self, epoch: int) -> list[Source]:
+    def _in_order(self, epoch: int) -> Sequence[Source]:
         if not self._permuted:
             return self._sources
         return [self._sources[at] for at in permutation(len(self._sources), self._seed, epoch)]

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 
 from pyarrow import types as t
 
 from tfrecord_io.arrow.output.ragged import Ragged
 from tfrecord_io.arrow.output.to_numpy import joined, leaf_arrays, leaf_fields, to_rows
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.options import MIB, IterOptions, ReadOptions
-from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.resolve_schema import Session
+from tfrecord_io.options import MIB, IterOptions
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.types import is_list_like
 
 _SAMPLE_BYTES = 16 * MIB
 
 
-def sample_lengths(session: Session, options: IterOptions, reading: ReadOptions) -> dict[str, int]:
+def sample_lengths(scan: Scan, options: IterOptions) -> dict[str, int]:
     """By name the number of values of each list, of the columns where it is the same throughout the sample.
 
     Nothing where the options name a form for them all.
     """
-    fields = leaf_fields(session.schema)
+    fields = leaf_fields(scan.schema)
     lists = [at for at, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
     lists = [at for at in lists if not is_list_like(fields[at].type.value_type)]
     if options.ragged is not None or not lists:
@@ -34,12 +32,8 @@ def sample_lengths(session: Session, options: IterOptions, reading: ReadOptions)
         if options.sample == "all"
         else min(options.sample, options.limit if options.limit is not None else options.sample)
     )
-    sampling = replace(reading, limit=rows)
     size = 0
-    with (
-        Reader(None, sampling, session=session.over(session.sources, sampling)) as reader,
-        suppress(TFRecordError, OSError),
-    ):
+    with scan.over(limit=rows).open() as reader, suppress(TFRecordError, OSError):
         # An error ends the sample, and is told when it is met again, behind the records before it.
         for batch in reader:
             arrays = leaf_arrays(batch)

@@ -14,18 +14,20 @@ from typing import Any, Self
 import pyarrow as pa
 
 from tfrecord_io.arrays.representation import TableRepresentation, reader_options, slice_columns
-from tfrecord_io.errors import StoppedEarlyWarning, warn
+from tfrecord_io.arrow.output.to_numpy import leaf_fields
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, IterOptions
-from tfrecord_io.read.resolve_schema import Session
+from tfrecord_io.read.on_error import end_read
+from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.scan import Scan
 from tfrecord_io.training.batching import Batching, Chunk
 from tfrecord_io.training.checkpoint import Identity, Position
 from tfrecord_io.training.epochs import Epochs
 from tfrecord_io.training.fixed_lengths import sample_lengths
 from tfrecord_io.training.prefetch import BackgroundGenerator
 
-_UNIT_ROWS = 65_536
-_UNIT_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
+_CHUNK_ROWS = 65_536
+_CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
 _SEED_BITS = 48
 _READY = 2  # chunks that are made ahead
 
@@ -47,26 +49,22 @@ class ArrayIterator:
     It may be pickled, and used in a forked process, until the first batch was asked for.
     """
 
-    def __init__(self, path: Any, options: IterOptions) -> None:
-        self._path, self._options = path, options
-        threads = options.thread_count
-        self._reading = replace(
-            reader_options(options), batch_size=_UNIT_ROWS, batch_bytes=_UNIT_BYTES, threads=threads
-        )
-        self._session = _opened(path, replace(reader_options(options), threads=threads))
-        lengths = sample_lengths(self._session, options, self._reading)
-        self._forms = TableRepresentation(self._session.schema, options, complete=False, lengths=lengths)
-        self._schemaless = (
-            None if self._forms.fields else self._session.failed
-        )  # damage before any record showed a column
-        if (
-            not self._forms.fields and self._schemaless is None and self._session.sampled != 0
-        ):  # of no records nothing is known
-            raise ValueError(
-                "there is no column to read: pass columns= or schema= with a feature that the records have"
-            )
-        self.schema: pa.Schema = self._session.schema
-        self._identity = Identity.of(self._session.sources, options)
+    def __init__(self, scan: Scan, options: IterOptions, lengths: Mapping[str, int], damage: Exception | None) -> None:
+        """See `iter_arrays`.
+
+        Parameters
+        ----------
+        scan : Scan
+        options : IterOptions
+        lengths : mapping of str to int
+            Lists that have one length, see `sample_lengths`.
+        damage : Exception or None
+            What kept the schema from having any column.
+        """
+        self._scan, self._options, self._lengths, self._damage = scan, options, lengths, damage
+        self._forms = TableRepresentation(scan.schema, options, complete=False, lengths=lengths)
+        self.schema: pa.Schema = scan.schema
+        self._identity = Identity.of(scan.sources, options)
         self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
         self._lock = threading.RLock()  # threads may take batches from one iterator: each gets others
         self._source: Generator[Chunk] | BackgroundGenerator[Chunk] | None = None
@@ -76,7 +74,7 @@ class ArrayIterator:
             self.restore(options.state)
 
     def __repr__(self) -> str:
-        return f"<ArrayIterator of {self._session.words}>"
+        return f"<ArrayIterator of {self._scan}>"
 
     def _begin(self, position: Position) -> None:
         self._end()
@@ -145,8 +143,8 @@ class ArrayIterator:
             raise self._error
         if self._closed:
             raise StopIteration
-        if self._schemaless is not None:
-            self._finish(self._schemaless)
+        if self._damage is not None:
+            self._finish(self._damage)
         chunk = self._chunk
         if chunk is not None and chunk.error is not None:
             self._finish(chunk.error)
@@ -169,16 +167,16 @@ class ArrayIterator:
         self._closed = True
         if error is None:
             return
-        if told or self._options.on_error == "raise":
+        policy = "raise" if told else self._options.on_error
+        if policy == "raise":
             self._error = error
-            raise error
-        warn(f"reading stopped early: {error}", StoppedEarlyWarning)
+        end_read(error, policy)
         raise StopIteration
 
     def _chunks(self) -> Iterator[Chunk]:
         if self._source is None:
             self._started_in = os.getpid()
-            epochs = Epochs(self._session, self._options, self._reading, self.seed)
+            epochs = Epochs(self._scan, self._options, self.seed)
             make = partial(Batching(epochs, self._forms, self._options, self.seed).chunks, self._position)
             self._source = make() if self._options.thread_count == 1 else BackgroundGenerator(make, _READY)
         elif self._started_in != os.getpid():
@@ -203,21 +201,26 @@ class ArrayIterator:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._source is not None or self._closed:
             raise TypeError("the iterator has begun; pickle what state() gives, and pass it as state= to a new one")
-        return _unpickle, (self._path, self._options, self.state())
+        return _unpickled, (self._scan, self._options, self._lengths, self._damage, self.state())
 
 
-def _unpickle(path: Any, options: IterOptions, state: Mapping[str, Any]) -> ArrayIterator:
-    return ArrayIterator(path, replace(options, state=state))
+def _unpickled(scan: Scan, options: IterOptions, lengths: Any, damage: Any, state: Mapping[str, Any]) -> ArrayIterator:
+    return ArrayIterator(scan, replace(options, state=state), lengths, damage)
 
 
-def _opened(path: Any, reading: Any) -> Session:
-    """A session whose schema is fixed, its files closed."""
-    session = Session(path, reading)
-    session.units.close()
-    session.reader.close()
-    if any(source.is_file_object for source in session.sources):
+def _planned(path: Any, options: IterOptions) -> ArrayIterator:
+    """Fix the schema and the lengths of lists; the files are closed again."""
+    plain = replace(reader_options(options), threads=options.thread_count)
+    planned = plan_scan(path, plain)
+    scan = planned.close()
+    if any(source.is_file_object for source in scan.sources):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
-    return session
+    scan = scan.over(batch_size=_CHUNK_ROWS, batch_bytes=_CHUNK_BYTES)
+    has_columns = bool(leaf_fields(scan.schema))
+    damage = None if has_columns else planned.error
+    if not has_columns and damage is None and planned.sampled != 0:  # without records nothing is known
+        raise ValueError("there is no column to read: pass columns= or schema= with a feature that the records have")
+    return ArrayIterator(scan, options, sample_lengths(scan, options), damage)
 
 
 @document_keywords(IterOptions)
@@ -265,4 +268,4 @@ def iter_arrays(path: Any, *, batch_size: int, **keywords: Any) -> ArrayIterator
     """
     if "batch_bytes" in keywords:
         raise TypeError("unexpected keyword argument 'batch_bytes': batches for training have batch_size rows each")
-    return ArrayIterator(path, IterOptions.of({**keywords, "batch_size": batch_size}))
+    return _planned(path, IterOptions.of({**keywords, "batch_size": batch_size}))

@@ -8,16 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tfrecord_io.engine.contract import (
-    MAX_RECORD_BYTES,
-    Array,
-    ColumnBuffers,
-    EmbeddedHook,
-    Engine,
-    Fault,
-    Frames,
-    Plan,
-)
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, ColumnBuffers, Engine, Fault, Frames, Plan
 from tfrecord_io.engine.reference import encoder, framing
 from tfrecord_io.engine.reference.decoder import ReferenceDecoder
 
@@ -53,8 +44,8 @@ class ReferenceEngine:
     def frame(self, payloads: Sequence[Any]) -> bytes:
         return framing.frame(payloads)
 
-    def decoder(self, plan: Plan, on_embedded: EmbeddedHook | None = None) -> ReferenceDecoder:
-        return ReferenceDecoder(plan, on_embedded)
+    def decoder(self, plan: Plan) -> ReferenceDecoder:
+        return ReferenceDecoder(plan)
 
     def encode(
         self, columns: Sequence[ColumnBuffers], begin: int, end: int, *, prefix: bytes = b"", sequence: bool = False

@@ -7,7 +7,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from tfrecord_io.engine.contract import ColumnBuffers, EmbeddedHook, Fault, FaultCode, Plan, PlanColumn, Progress
+from tfrecord_io.engine.contract import ColumnBuffers, Fault, FaultCode, Plan, PlanColumn, Progress
 from tfrecord_io.engine.reference.columns import Column
 from tfrecord_io.engine.reference.framing import byte_view, check_payload, check_whole, is_cut, read_header
 from tfrecord_io.engine.reference.record_parser import Record, read_embedded, read_record
@@ -21,9 +21,9 @@ _Key = tuple[str, bool]  # name, is a feature list: the two maps of a SequenceEx
 class ReferenceDecoder:
     """Appends records to columns until they are taken; see `contract.Decoder`."""
 
-    def __init__(self, plan: Plan, on_embedded: EmbeddedHook | None = None) -> None:
+    def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self._on_embedded = on_embedded
+        self._embedded_accepted = False
         self._columns: dict[_Key, Column] = {(column.name, column.steps): Column(column) for column in plan.columns}
         self._left_out: set[_Key] = set()  # counted for max_features
         self.rows = 0
@@ -42,6 +42,7 @@ class ReferenceDecoder:
         view = byte_view(data)
         limit = _OFFSET_LIMIT if max_bytes < 0 else min(max_bytes, _OFFSET_LIMIT)
         at, records, fault = begin, 0, None
+        embedded: tuple[bytes, ...] = ()
         while at < len(view) and records != max_records:
             framed = read_header(view, at, records, self._plan.max_record_bytes)
             if isinstance(framed, Fault):
@@ -53,14 +54,19 @@ class ReferenceDecoder:
             if fault is None and self._plan.check_crc:
                 fault = check_payload(view, framed, records)
             if fault is None:
-                fault = self._add(bytes(view[framed.start : framed.start + framed.length]), records, at)
-            if fault is not None:
+                payload = bytes(view[framed.start : framed.start + framed.length])
+                fault, embedded = self._add(payload, records, at)
+            if fault is not None or embedded:
                 break
             at = framed.end
             records += 1
         if fault is not None and is_cut(fault) and not final:
             fault = None
-        return Progress(records, at - begin, fault)
+        return Progress(records, at - begin, fault, embedded)
+
+    def accept_embedded(self) -> None:
+        """See `contract.Decoder.accept_embedded`."""
+        self._embedded_accepted = True
 
     def take(self) -> list[ColumnBuffers]:
         """Hand over the rows as columns, in the plan's order and then in that of discovery, and start anew.
@@ -72,24 +78,22 @@ class ReferenceDecoder:
         self.value_bytes = 0
         return taken
 
-    def _add(self, payload: bytes, index: int, offset: int) -> Fault | None:
-        """Decode one record; where it is faulty nothing of it is kept."""
+    def _add(self, payload: bytes, index: int, offset: int) -> tuple[Fault | None, tuple[bytes, ...]]:
+        """Decode one record, of which nothing is kept if it is faulty or has embedded schemas to stop at."""
+        record_type = RecordType.SEQUENCE_EXAMPLE if self.sequence else self._plan.record_type
         try:
-            if self._on_embedded is not None:
-                for content in read_embedded(payload):
-                    self._on_embedded(index, offset, content)
-            record = read_record(
-                payload, RecordType.SEQUENCE_EXAMPLE if self.sequence else self._plan.record_type, self._is_wanted
-            )
+            record = read_record(payload, record_type, self._is_wanted)
+            if self._plan.stop_at_embedded and not self._embedded_accepted and (embedded := read_embedded(payload)):
+                return None, tuple(embedded)
         except DecodeError as error:
-            return Fault(FaultCode.WIRE, index, offset, feature=getattr(error, "feature", None))
+            return Fault(FaultCode.WIRE, index, offset, feature=getattr(error, "feature", None)), ()
         found = self._discovered(record)
         columns = {**self._columns, **found}
         fault = self._judge_columns(columns, record) or self._judge_names(found, record)
-        if fault is None:
-            self._commit(record, columns, len(payload))
-            return None
-        return replace(fault, record=index, offset=offset)
+        if fault is not None:
+            return replace(fault, record=index, offset=offset), ()
+        self._commit(record, columns, len(payload))
+        return None, ()
 
     def _is_wanted(self, name: str, is_list: bool) -> bool:
         if (name, is_list) in self._columns:
@@ -143,6 +147,7 @@ class ReferenceDecoder:
             column.append(_row(column, record))
         self._left_out.update(key for key in self._new_names(record) if key not in columns)
         self._columns = columns
+        self._embedded_accepted = False
         self.rows += 1
         self.value_bytes += payload_bytes
         self.sequence = self.sequence or record.is_sequence

@@ -1,0 +1,149 @@
+"""A scan is a value: pickled, opened again or split, it reads the same rows under the same schema."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from in_processes import in_spawned_process, table_of_scan
+from records import blobs, example, int64s, written
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.scan import Scan
+
+ROWS = {"n": [1, 2, 3], "word": ["a", None, "c"]}
+
+
+def scan_of(path: Any, **keywords: Any) -> Scan:
+    return plan_scan(path, ReadOptions.of(keywords)).close()
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> list[Path]:
+    """Two files; the second one's embedded schema has a column more."""
+    tfr.write_tfrecord({"n": [1, 2]}, tmp_path / "a.tfrecord")
+    tfr.write_tfrecord({"n": [3], "extra": ["x"]}, tmp_path / "b.tfrecord")
+    return [tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"]
+
+
+def test_a_file_with_more_columns_is_named_with_its_record_and_byte(two: list[Path]) -> None:
+    with tfr.open_reader(two) as reader, pytest.raises(tfr.SchemaError, match="has more columns") as caught:
+        list(reader)
+    assert (caught.value.path, caught.value.record, caught.value.offset) == (str(two[1]), 0, 0)
+
+
+def test_a_record_with_other_types_is_named_with_its_byte(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": [1, 2]}, tmp_path / "a.tfrecord")
+    tfr.write_tfrecord({"n": ["x"]}, tmp_path / "b.tfrecord")
+    with pytest.raises(tfr.SchemaError, match="its type is int64 in") as caught:
+        tfr.read_table([tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"])
+    assert (caught.value.path, caught.value.record, caught.value.offset) == (str(tmp_path / "b.tfrecord"), 0, 0)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_a_scan_refuses_a_later_file_with_more_columns(two: list[Path], threads: int) -> None:
+    first = scan_of(two[:1], threads=threads)
+    later = pickle.loads(pickle.dumps(first)).over(scan_of(two[1:]).sources)
+    with later.open() as reader, pytest.raises(tfr.SchemaError, match="has more columns") as caught:
+        reader.read_all()
+    assert (caught.value.path, caught.value.record) == (str(two[1]), 0)
+    with tfr.open_reader(two, schema=first.schema) as reader:  # a selection by the caller
+        assert reader.read_all().column_names == ["n"]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {},
+        {"schema": "infer"},
+        {"schema": {"n": "int32"}},
+        {"columns": ["word"]},
+        {"record_type": "bytes"},
+        {"sample": 1},
+    ],
+)
+def test_a_pickled_scan_reads_the_same(tmp_path: Path, keywords: dict[str, Any], threads: int) -> None:
+    for number in range(3):
+        tfr.write_tfrecord(ROWS, tmp_path / f"label={number}" / "part.tfrecord")
+    keywords = {**keywords, "threads": threads, "include_file_paths": "path"}
+    scan = scan_of(tmp_path, **keywords)
+    copy = pickle.loads(pickle.dumps(scan))
+    assert copy.schema.equals(scan.schema, check_metadata=True)
+    assert copy.settings == scan.settings
+    expected = tfr.read_table(tmp_path, **{**keywords, "sample": "all"})
+    for opened in (scan, copy, scan):
+        with opened.open() as reader:
+            assert reader.read_all().to_pylist() == expected.to_pylist()
+
+
+def test_a_scan_is_opened_in_a_spawned_process(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(n=int64s(n), b=blobs(b"x")) for n in range(20)])
+    scan = scan_of(path)
+    assert in_spawned_process(table_of_scan, pickle.dumps(scan)) == tfr.read_table(path).to_pylist()
+
+
+def test_a_scan_of_a_thousand_files_pickles_small(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    for number in range(1000):
+        values = [example(n=int64s(*range(1 + number % 50)), name=blobs(b"x" * number))]
+        written(tmp_path / "data" / f"train-{number:05d}-of-01000.tfrecord", values)
+    tfr.write_tfrecord({"n": list(range(2000))}, f"{tmp_path}/ours/", shards=1000)
+    for folder in ("data", "ours"):
+        scan = scan_of(tmp_path / folder)
+        pickled = pickle.dumps(scan)
+        assert len(pickled) <= 5000, folder
+        copy = pickle.loads(pickled)
+        assert [source.path for source in copy.sources] == [source.path for source in scan.sources]
+        assert [source.size for source in copy.sources] == [source.size for source in scan.sources]
+    with copy.open() as reader:
+        assert reader.read_all()["n"].to_pylist() == list(range(2000))
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 100])
+def test_pieces_are_the_whole_in_order(tmp_path: Path, n: int, suffix: str) -> None:
+    table = pa.table({"n": pa.array(range(300), pa.int16()), "text": ["x" * (row % 40) for row in range(300)]})
+    paths = [tmp_path / f"{at}.tfrecord{suffix}" for at in range(3)]
+    for at, path in enumerate(paths):
+        tfr.write_tfrecord(table.slice(at * 100, 100), path)
+    pieces = scan_of(paths).pieces(n)
+    assert 1 <= len(pieces) <= n
+    if not suffix:
+        assert len(pieces) == n
+    assert pa.concat_tables([pickle.loads(pickle.dumps(piece)).open().read_all() for piece in pieces]) == table
+
+
+def test_a_piece_says_which_record_of_the_file_is_damaged(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(n=int64s(n)) for n in range(100)])
+    pieces = scan_of(path, schema={"n": "int64"}).pieces(4)
+    content = bytearray(path.read_bytes())
+    content[-6] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(tfr.CorruptRecordError) as caught:
+        pieces[-1].open().read_all()
+    assert caught.value.offset is not None
+    assert caught.value.offset > len(content) - 40
+
+
+def test_pieces_of_a_limited_read_are_refused(two: list[Path]) -> None:
+    with pytest.raises(ValueError, match="cannot be split"):
+        scan_of(two[:1], limit=1).pieces(2)
+    with pytest.raises(ValueError, match="at least 1"):
+        scan_of(two[:1]).pieces(0)
+
+
+def test_over_other_columns_keeps_the_types(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "a.tfrecord", [example(a=int64s(1, 2), b=blobs(b"x")), example(a=int64s(1), b=blobs(b"\xff"))]
+    )
+    scan = scan_of(path)
+    with scan.over(columns=("b",), limit=1).open() as reader:
+        assert reader.read_all() == pa.table({"b": pa.array([b"x"], pa.binary())})
+    with pytest.raises(tfr.FeatureNotFoundError, match="'c'"):
+        scan.over(columns=("c",))

@@ -1,0 +1,232 @@
+"""The one walk through files, block by block: where it is, what is left of the block, and what ended it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, Fault, Frames
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import TFRecordError
+from tfrecord_io.format.framing import HEADER_BYTES, frame_size, payload_length
+from tfrecord_io.progress import Progress
+from tfrecord_io.read.record_file import RecordFile
+from tfrecord_io.storage.read.block_reader import Block, BlockReader, Bytes
+from tfrecord_io.storage.read.source import Source
+
+OpenFile = Callable[[Source], RecordFile]
+Step = Callable[[Any, bool], tuple[int, int, Fault | None]]
+"""Takes (data, whether the file ends with it), gives (records, bytes of them, the fault of the next record)."""
+
+_NO_BYTES = np.empty(0, np.uint8)
+
+
+class BlockWalker:
+    """Walks through files. What consumes the records says by `advance` how far it got, and by `fail` where it cannot.
+
+    Parameters
+    ----------
+    sources : iterator of Source
+    open_file : callable
+        Opens a source.
+    max_record_bytes : int
+    progress : Progress, optional
+        Advanced by the bytes consumed.
+
+    Attributes
+    ----------
+    file : RecordFile or None
+        The open file.
+    number : int
+        Its number in the order of reading, −1 before the first.
+    data : uint8 array
+        What is left of its current block.
+    record : int
+        Index in the file of the record at ``data[0]``.
+    bytes : int
+        Uncompressed bytes consumed, of all files.
+    error : Exception or None
+        What ended the walk, to be raised after the records before it.
+    """
+
+    def __init__(
+        self,
+        sources: Iterator[Source],
+        open_file: OpenFile = RecordFile,
+        *,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+        progress: Progress | None = None,
+    ) -> None:
+        self.file: RecordFile | None = None
+        self.number = -1
+        self.record = 0
+        self.bytes = 0
+        self.error: Exception | None = None
+        self._sources = sources
+        self._open_file = open_file
+        self._max_record_bytes = max_record_bytes
+        self._progress = progress
+        self._block: Block | None = None
+        self._begin = 0  # of what is left of the block
+        self._keeps_blocks = False  # each block has a buffer of its own
+        self._closed = False
+
+    @property
+    def data(self) -> Bytes:
+        return _NO_BYTES if self._block is None else self._block.data[self._begin :]
+
+    @property
+    def final(self) -> bool:
+        """Whether the file ends with the current block."""
+        return self._block is not None and self._block.final
+
+    @property
+    def offset(self) -> int:
+        """Byte of the uncompressed file at which ``data`` begins."""
+        assert self._block is not None
+        return self._block.start + self._begin
+
+    @property
+    def block(self) -> Block | None:
+        """The current block, with what has been consumed of it."""
+        return self._block
+
+    def load(self) -> bool:
+        """Read on, through as many files as it takes, until there are bytes or an error; False at the end."""
+        while not self._closed:
+            if self.error is not None or (self._block is not None and self._begin < len(self._block.data)):
+                return True
+            if self.file is None:
+                source = next(self._sources, None)
+                if source is None:
+                    break
+                self.number += 1
+                self.record = 0
+                self.file = self._open_file(source)
+            self.read_on()
+        return False
+
+    def read_on(self) -> None:
+        """Read the next block of the file, behind what is left of the current one; at its end close the file."""
+        assert self.file is not None
+        blocks = self.file.blocks
+        if self._block is not None:
+            blocks.consume(self._begin)
+        self._begin = 0
+        try:
+            own = self._keeps_blocks and isinstance(blocks, BlockReader)
+            self._block = blocks.fresh_block() if own else blocks.next_block()  # type: ignore[union-attr]
+        except (TFRecordError, OSError) as error:
+            if isinstance(error, TFRecordError):
+                error.record = error.records_intact = self.record
+            self._block = None
+            self.error = error
+            return
+        if self._block is None:
+            self.file.close()
+            self.file = None
+
+    def advance(self, records: int, consumed: int) -> None:
+        """Consume the next records, which have `consumed` bytes."""
+        self.record += records
+        self._begin += consumed
+        self.bytes += consumed
+        if self._progress is not None:
+            self._progress.advance(consumed)
+
+    def frames(self, engine: Engine, max_records: int = -1, *, check_crc: bool = False) -> tuple[Frames, Fault | None]:
+        """The whole records at the start of ``data``."""
+        limit = self._max_record_bytes
+        return engine.scan(
+            self.data, max_records=max_records, check_crc=check_crc, max_record_bytes=limit, final=self.final
+        )
+
+    def skip(self, records: int) -> None:
+        """Pass over records by their lengths, without looking into them."""
+        engine = get_engine()
+        while records and self.load() and self.error is None:
+            frames, fault = self.frames(engine, records)
+            records -= len(frames.starts)
+            error = None if fault is None else self.fault_error(fault)
+            self.advance(len(frames.starts), frames.consumed)
+            if error is not None:
+                self.error = error
+            elif records:
+                self.read_on()
+
+    def fault_error(self, fault: Fault, **context: Any) -> TFRecordError:
+        """The exception for a fault in ``data``; `context` is that of `engine.fault_messages.to_error`."""
+        assert self.file is not None
+        return self.file.error(fault, record=self.record, offset=self.offset, data=self.data, **context)
+
+    def fail(self, error: Exception) -> Exception:
+        """End the walk at `error`, which is given back.
+
+        Recovery belongs here: where the error is damage, a walk may resume at the next record boundary instead
+        (`tfrecord_io.read.resync`), and report the bytes in between.
+        """
+        self.close()
+        return error
+
+    def next_length(self) -> int:
+        """Payload bytes of the next record by its header; −1 where the header is incomplete."""
+        header = self.data[:HEADER_BYTES]
+        return -1 if len(header) < HEADER_BYTES else payload_length(header)
+
+    @property
+    def splits_record(self) -> bool:
+        """Whether ``data`` ends before the next record does."""
+        data = self.data
+        return len(data) < HEADER_BYTES or len(data) < frame_size(data[:HEADER_BYTES])
+
+    def keep_blocks(self) -> None:
+        """Give each block from here on a buffer of its own, until `BlockReader.release`."""
+        if self._block is not None:  # its buffer would be reused
+            self._block = replace(self._block, data=self._block.data.copy())
+        self._keeps_blocks = True
+
+    def close(self) -> None:
+        """Close the open file; the walk is over."""
+        self._closed = True
+        self._block = None
+        if self.file is not None:
+            self.file.close()
+            self.file = None
+
+
+def walk_file(source: Source, step: Step, compression: str | None = "infer") -> tuple[int, int]:
+    """Hand every block of a file to `step`; (records, uncompressed bytes).
+
+    Raises
+    ------
+    TFRecordError
+        At the first fault; its ``records_intact`` and ``offset`` say how far the walk got.
+    """
+    walker = BlockWalker(iter([source]), lambda source: RecordFile(source, compression))
+    end = 0
+    try:
+        while walker.load():
+            if walker.error is not None:
+                raise walker.fail(walker.error)
+            records, consumed, fault = step(walker.data, walker.final)
+            if fault is not None:
+                raise walker.fail(walker.fault_error(fault))
+            walker.advance(records, consumed)
+            end = walker.offset
+            walker.read_on()
+    finally:
+        walker.close()
+    return walker.record, end
+
+
+def frame_step(engine: Engine, *, check_crc: bool, max_record_bytes: int) -> Step:
+    """The step that checks frames alone."""
+
+    def step(data: Any, final: bool) -> tuple[int, int, Fault | None]:
+        frames, fault = engine.scan(data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=final)
+        return len(frames.starts), frames.consumed, fault
+
+    return step

@@ -1,0 +1,29 @@
+"""The one policy for errors that end a read: `on_error`.
+
+"raise" raises the error after the records before it. "stop" ends the read there, with a warning. A fault in the frames
+passes `tfrecord_io.read.block_walker.BlockWalker.fail` on its way here, where a read could resume behind the damage.
+"""
+
+from __future__ import annotations
+
+from tfrecord_io.errors import StoppedEarlyWarning, warn
+
+POLICIES = ("raise", "stop")
+
+
+def check_policy(on_error: object) -> None:
+    """Raise ValueError for an `on_error` that does not exist, NotImplementedError for one that is not built yet."""
+    if on_error == "skip" or callable(on_error):
+        raise NotImplementedError(f"on_error={on_error!r} is not built yet in this version")
+    if on_error not in POLICIES:
+        raise ValueError(f"on_error={on_error!r}: expected 'raise' or 'stop'")
+
+
+def end_read(error: Exception, on_error: object, cause: BaseException | None = None) -> str:
+    """End a read at `error`: raise it, or warn and give its text."""
+    if on_error == "raise":
+        if cause is not None:
+            raise error from cause
+        raise error
+    warn(f"reading stopped early: {error}", StoppedEarlyWarning)
+    return str(error)

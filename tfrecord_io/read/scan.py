@@ -1,0 +1,248 @@
+"""A read whose schema is fixed, as a value: it can be pickled, split, and opened any number of times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
+from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder, CompositeDecoder
+from tfrecord_io.arrow.decode.plan import CompiledPlan, plan_columns
+from tfrecord_io.arrow.output.to_pandas import stored_index
+from tfrecord_io.engine.contract import Plan
+from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.format.kinds import RecordType, Text
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.chunk import DecodeSettings
+from tfrecord_io.read.chunk_reader import ChunkReader, row_budget
+from tfrecord_io.read.embedded_schemas import EmbeddedSchema, EmbeddedSchemaCheck
+from tfrecord_io.read.partition_columns import PartitionColumns
+from tfrecord_io.read.pieces import split_sources
+from tfrecord_io.read.reader import OpenScan, Reader
+from tfrecord_io.read.sidecar_schema import SidecarSchema
+from tfrecord_io.schema.column_selection import Projection
+from tfrecord_io.schema.observation import Observation
+from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.type_names import schema_summary
+from tfrecord_io.storage.read.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedSchema:
+    """The schema of the features, and where it comes from.
+
+    Attributes
+    ----------
+    schema : Schema
+        Of all features that may be read.
+    source : str
+        "schema=", "embedded", "features.json", "companions", "inferred" or 'record_type="bytes"'.
+    embedded : EmbeddedSchema or None
+        The one that governs, where `source` is "embedded".
+    folded : frozenset of str
+        Columns that were inferred to be tensors from their companion features.
+    companions : frozenset of str
+        Companion features that are not columns.
+    observations : mapping of str to Observation
+        What a sample showed of each feature: the error for a record that contradicts it names a record of these.
+    """
+
+    schema: Schema
+    source: str
+    record_type: RecordType = RecordType.DETECT
+    embedded: EmbeddedSchema | None = None
+    folded: frozenset[str] = frozenset()
+    companions: frozenset[str] = frozenset()
+    observations: Mapping[str, Observation] = field(default_factory=dict)
+
+    @property
+    def is_inferred(self) -> bool:
+        return self.source in ("inferred", "companions")
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """What is read, and as what; it holds no open file, thread or lock.
+
+    Parameters
+    ----------
+    sources : tuple of Source
+    options : ReadOptions
+    resolved : ResolvedSchema
+    partitions : PartitionColumns
+    sidecar : SidecarSchema, optional
+        Where the schema is that of a sidecar file, which also has the number of records.
+    with_index : bool
+        The columns of a DataFrame's index that the files carry join any projection.
+    whole : bool
+        All is read at once: batches are as large as possible.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of the batches.
+    columns : Schema
+        Those of features.
+    settings : DecodeSettings
+    builder : BatchBuilder or CompositeBatchBuilder
+
+    Raises
+    ------
+    SchemaError
+        A column cannot be read, or its name is taken.
+    """
+
+    sources: tuple[Source, ...]
+    options: ReadOptions
+    resolved: ResolvedSchema
+    partitions: PartitionColumns
+    sidecar: SidecarSchema | None = None
+    with_index: bool = False
+    whole: bool = False
+    schema: pa.Schema = field(init=False, repr=False, compare=False)
+    columns: Schema = field(init=False, repr=False, compare=False)
+    settings: DecodeSettings = field(init=False, repr=False, compare=False)
+    builder: BatchBuilder | CompositeBatchBuilder = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        projection = Projection(self.options.columns)
+        columns = self.resolved.schema.select(self._chosen(projection))
+        described = not (self.resolved.is_inferred or self.resolved.embedded)
+        composite = CompositeDecoder(columns) if described else None
+        parts = columns if composite is None else composite.parts
+        text = Text.STRICT if self.resolved.is_inferred else Text.UTF8
+        compiled = plan_columns(parts, text=text, folded=self.resolved.folded)
+        embedded = self.resolved.embedded
+        builder: Any = BatchBuilder(parts, embedded.dictionaries if embedded else {}, self.resolved.folded)
+        if composite is not None and composite.needed:
+            builder = CompositeBatchBuilder(builder, composite)
+        object.__setattr__(self, "columns", columns)
+        object.__setattr__(self, "builder", builder)
+        object.__setattr__(self, "settings", self._compile(compiled, projection))
+        object.__setattr__(self, "schema", self._batch_schema(builder.schema, projection))
+
+    def _chosen(self, projection: Projection) -> list[str]:
+        """The names of the columns to read, in order."""
+        resolved = self.resolved
+        names = [name for name in projection.order(resolved.schema.names) if name not in resolved.companions]
+        if self.with_index and resolved.source == "embedded":
+            excluded = {name.removeprefix("!") for name in self.options.columns or ()}
+            index = stored_index(resolved.schema.to_arrow())
+            names += [name for name in index if name not in names and name not in excluded]
+        return names
+
+    def _compile(self, compiled: CompiledPlan, projection: Projection) -> DecodeSettings:
+        resolved, options = self.resolved, self.options
+        if options.record_type == "bytes":
+            plan = Plan(check_crc=options.check_crc, max_record_bytes=options.max_record_bytes)
+            return DecodeSettings(plan, as_bytes=True)
+        read = {column.name for column in compiled.columns}
+        unknown, select, ignored = "fault", projection, compiled.ignored
+        if resolved.is_inferred:
+            unknown = "fault" if options.on_new == "raise" else "skip"
+            ignored |= resolved.companions - read
+        elif resolved.source == "embedded":
+            everything = plan_columns(resolved.schema)
+            ignored = everything.ignored | {column.name for column in everything.columns} - read
+        else:
+            select = compiled.asked_for.__contains__  # of unknown ones: the other part of a SequenceExample
+        plan = Plan(
+            columns=compiled.columns,
+            unknown=unknown,
+            select=select,
+            ignored=frozenset(ignored),
+            record_type=resolved.record_type,
+            check_crc=options.check_crc,
+            max_record_bytes=options.max_record_bytes,
+            max_features=options.max_features,
+        )
+        return DecodeSettings(plan, contradicts_sample=resolved.is_inferred)
+
+    def _batch_schema(self, schema: pa.Schema, projection: Projection) -> pa.Schema:
+        schema = self.partitions.extended(schema, projection)
+        path_column = self.options.include_file_paths
+        if path_column is None:
+            return schema
+        if path_column in schema.names:
+            reason = "include_file_paths names a column that exists"
+            raise SchemaError(reason, feature=path_column, advice="pass another name")
+        return schema.append(pa.field(path_column, pa.string()))
+
+    def __str__(self) -> str:
+        """Files and columns in a few words."""
+        if not self.sources:
+            return "no files"
+        more = f" and {len(self.sources) - 1:,} more files" if len(self.sources) > 1 else ""
+        return f"{printable(self.sources[0].path)}{more}: {schema_summary(self.schema)}"
+
+    # Other reads under the same schema ------------------------------------------------------------------------
+
+    def over(self, sources: Iterable[Source] | None = None, **changes: Any) -> Scan:
+        """The same schema over other files, or with other options; nothing is inferred or resolved again.
+
+        Parameters
+        ----------
+        sources : iterable of Source, optional
+        **changes
+            Options of `ReadOptions`: a column selection, `offset`, `limit`, `threads`, the size of batches.
+        """
+        options = replace(self.options, **changes)
+        if "columns" in changes:
+            Projection(options.columns).check([*self.resolved.schema.names, *self.partitions.names])
+        if sources is None:
+            return replace(self, options=options)
+        return replace(self, options=options, sources=tuple(sources), sidecar=None)
+
+    def pieces(self, n: int) -> list[Scan]:
+        """At most `n` reads of about the same size which together are this one, in its order.
+
+        Large plain files are split at record boundaries; compressed files stay whole.
+
+        Raises
+        ------
+        ValueError
+            `n` is less than 1, or the read has an `offset` or a `limit`.
+        """
+        if self.options.offset or self.options.limit is not None:
+            raise ValueError("a read with offset= or limit= cannot be split into pieces")
+        limit = self.options.max_record_bytes
+        return [self.over(sources) for sources in split_sources(self.sources, n, max_record_bytes=limit)]
+
+    # Opening -----------------------------------------------------------------------------------------------------
+
+    @property
+    def embedded_check(self) -> EmbeddedSchemaCheck:
+        """A check of embedded schemas against the one that governs."""
+        return EmbeddedSchemaCheck(self.options.schema is None, self.resolved.embedded)
+
+    def open(self) -> Reader:
+        """Open the files; the reader raises where a file has more columns than the schema."""
+        return Reader(self.opened(ChunkReader(self.sources, self.options)))
+
+    def opened(self, reader: ChunkReader) -> OpenScan:
+        """This read through a chunk reader, from where that is."""
+        reader.settings, reader.check = self.settings, self.embedded_check
+        return OpenScan(
+            description=str(self),
+            sources=self.sources,
+            options=self.options,
+            schema=self.schema,
+            schema_source=self.resolved.source,
+            observations=self.resolved.observations,
+            partitions=self.partitions,
+            sidecar=self.sidecar,
+            builder=self.builder,
+            reader=reader,
+            budget=row_budget(self.options, whole=self.whole),
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = (self.sources, self.options, self.resolved, self.partitions, self.sidecar, self.with_index, self.whole)
+        return _restored, given
+
+
+def _restored(sources: Sequence[Source], *rest: Any) -> Scan:
+    return Scan(tuple(sources), *rest)
