@@ -63,6 +63,12 @@ class _Options:
                 raise TypeError(f"unexpected keyword argument {name!r}; valid names: {', '.join(sorted(known))}")
         return cls(**keywords)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what differs from the defaults."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        changed = {f.name: values[f.name] for f in fields(self) if values[f.name] is not f.default}  # type: ignore[arg-type]
+        return _unpickle, (type(self), changed)
+
     @property
     def storage(self) -> StorageOptions:
         return StorageOptions(self.storage_options, self.filesystem)
@@ -113,6 +119,10 @@ def _check_integer(name: str, value: object, least: int, most: int | None = None
 def _check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     if value not in choices:
         raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, choices))}")
+
+
+def _unpickle(cls: type[_Options], changed: dict[str, Any]) -> _Options:
+    return cls(**changed)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,12 +71,13 @@ def test_a_scan_refuses_a_later_file_with_more_columns(two: list[Path], threads:
 )
 def test_a_pickled_scan_reads_the_same(tmp_path: Path, keywords: dict[str, Any], threads: int) -> None:
     for number in range(3):
+        (tmp_path / f"label={number}").mkdir()
         tfr.write_tfrecord(ROWS, tmp_path / f"label={number}" / "part.tfrecord")
     keywords = {**keywords, "threads": threads, "include_file_paths": "path"}
     scan = scan_of(tmp_path, **keywords)
     copy = pickle.loads(pickle.dumps(scan))
     assert copy.schema.equals(scan.schema, check_metadata=True)
-    assert copy.settings == scan.settings
+    assert replace(copy.settings.plan, select=None) == replace(scan.settings.plan, select=None)
     expected = tfr.read_table(tmp_path, **{**keywords, "sample": "all"})
     for opened in (scan, copy, scan):
         with opened.open() as reader:
@@ -93,7 +95,7 @@ def test_a_scan_of_a_thousand_files_pickles_small(tmp_path: Path) -> None:
     for number in range(1000):
         values = [example(n=int64s(*range(1 + number % 50)), name=blobs(b"x" * number))]
         written(tmp_path / "data" / f"train-{number:05d}-of-01000.tfrecord", values)
-    tfr.write_tfrecord({"n": list(range(2000))}, f"{tmp_path}/ours/", shards=1000)
+    tfr.write_tfrecord({"n": list(range(2000))}, f"{tmp_path}/ours/", shards=1000, threads=1)
     for folder in ("data", "ours"):
         scan = scan_of(tmp_path / folder)
         pickled = pickle.dumps(scan)

@@ -11,7 +11,7 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.index import find_indexes, read_index, scan_index
 from tfrecord_io.read.resync import find_boundaries
-from tfrecord_io.storage.read.random_access import RandomAccessFile, codec_of, open_plain, open_ranges
+from tfrecord_io.storage.read.random_access import RandomAccessFile, codec_of, open_plain, open_random_access
 from tfrecord_io.storage.read.source import Source
 
 _EXACT_BYTES = 256 << 20  # up to this size all headers of a file are read
@@ -60,7 +60,7 @@ def pieces(source: Source, n: int, *, max_record_bytes: int = MAX_RECORD_BYTES) 
     if n == 1:
         return [source]
     with open_plain(source, "splitting") as file:
-        return _pieces(source, file, n, max_record_bytes)
+        return _pieces(source, file, [file.size * i // n for i in range(1, n)], max_record_bytes)
 
 
 def split_sources(
@@ -68,7 +68,8 @@ def split_sources(
 ) -> list[tuple[Source, ...]]:
     """Distribute files over at most `n` runs of about the same number of bytes, in their order.
 
-    A large plain file is split; compressed files, file objects and pieces stay whole.
+    A plain file is split where a run ends inside it; compressed files, file objects and pieces stay whole. Files whose
+    sizes are not known count as equally large.
 
     Raises
     ------
@@ -79,33 +80,30 @@ def split_sources(
     """
     if n < 1:
         raise ValueError(f"n={n}: expected at least 1 piece")
-    sizes = [source.size for source in sources]
-    total = 0 if None in sizes else sum(size for size in sizes if size is not None)
-    parts: list[tuple[Source, float]] = []
-    for source in sources:
-        size = float(source.size or 0) if total else 1.0
-        count = round(size * n / total) if total else 1
-        split = _split_plain(source, count, max_record_bytes) if count > 1 else [source]
-        parts.extend((part, size / len(split)) for part in split)
+    sizes = [source.size or 0 for source in sources]
+    if None in [source.size for source in sources] or not sum(sizes):
+        sizes = [1] * len(sources)
+    total, begin = sum(sizes), 0
     runs: list[list[Source]] = [[] for _ in range(n)]
-    end, whole = 0.0, sum(size for _, size in parts) or 1.0
-    for source, size in parts:
-        runs[min(n - 1, int((end + size / 2) * n / whole))].append(source)
-        end += size
+    for source, size in zip(sources, sizes, strict=True):
+        ends = [total * i // n - begin for i in range(1, n) if begin < total * i // n < begin + size]
+        for part in _split_plain(source, ends, max_record_bytes) if ends and source.size else [source]:
+            part_size = size if part is source else part.size or 0
+            runs[min(n - 1, (2 * begin + part_size) * n // (2 * total))].append(part)
+            begin += part_size
     return [tuple(run) for run in runs if run]
 
 
-def _split_plain(source: Source, n: int, max_record_bytes: int) -> list[Source]:
+def _split_plain(source: Source, positions: list[int], max_record_bytes: int) -> list[Source]:
     if source.is_file_object or source.span is not None:
         return [source]
-    with open_ranges(source) as file:
+    with open_random_access(source) as file:
         if codec_of(file, source.path) is not None:
             return [source]
-        return [piece for piece in _pieces(source, file, n, max_record_bytes) if piece.size]
+        return [piece for piece in _pieces(source, file, positions, max_record_bytes) if piece.size]
 
 
-def _pieces(source: Source, file: RandomAccessFile, n: int, max_record_bytes: int) -> list[Source]:
-    positions = [file.size * i // n for i in range(1, n)]
+def _pieces(source: Source, file: RandomAccessFile, positions: list[int], max_record_bytes: int) -> list[Source]:
     boundaries = _boundaries(source, file, positions, max_record_bytes)
     return [source.piece(begin, end) for begin, end in pairwise([0, *boundaries, file.size])]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.observation import Observation
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import schema_summary
+from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.source import Source
 
 
@@ -240,9 +241,17 @@ class Scan:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        given = (self.sources, self.options, self.resolved, self.partitions, self.sidecar, self.with_index, self.whole)
-        return _restored, given
+        sources = PackedSources.of(self.sources)
+        return _unpickle, (
+            sources,
+            self.options,
+            self.resolved,
+            self.partitions,
+            self.sidecar,
+            self.with_index,
+            self.whole,
+        )
 
 
-def _restored(sources: Sequence[Source], *rest: Any) -> Scan:
-    return Scan(tuple(sources), *rest)
+def _unpickle(sources: PackedSources, *others: Any) -> Scan:
+    return Scan(sources.unpack(), *others)

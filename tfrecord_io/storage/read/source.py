@@ -53,7 +53,7 @@ class ManifestShard:
     Attributes
     ----------
     records, bytes, crc32c : int
-        `bytes` and `crc32c` (unmasked) are of the file, compressed if it is.
+        `bytes` and `crc32c` (unmasked) are of the file, compressed if it is; `crc32c` is None after unpickling.
     staged : str or None
         The path of a local file as long as its writer has not renamed it.
     watched : bool
@@ -63,7 +63,7 @@ class ManifestShard:
     manifest: ManifestVersion
     records: int
     bytes: int
-    crc32c: int
+    crc32c: int | None
     staged: str | None
     watched: bool
 
@@ -106,7 +106,8 @@ class ManifestShard:
 
     def check_checksum(self, crc32c: int, path: str) -> None:
         """Raise CorruptRecordError if the file has another checksum than stated."""
-        self._check("the CRC32C {:08x}", crc32c, self.crc32c, path)
+        if self.crc32c is not None:
+            self._check("the CRC32C {:08x}", crc32c, self.crc32c, path)
 
     def _check(self, form: str, got: int, expected: int, path: str) -> None:
         if got != expected:

@@ -1,0 +1,164 @@
+"""Lists of sources in a compact form, for pickles: what files have in common is stored once."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.storage.read.source import ManifestShard, ManifestVersion, Source
+
+_SEPARATOR = "\0"  # not in a path
+
+
+@dataclass(frozen=True, slots=True)
+class _PackedText:
+    """Texts that begin and end alike, such as shard names."""
+
+    prefix: str
+    suffix: str
+    count: int
+    first: int | None  # the parts between are consecutive numbers of `width` digits,
+    width: int
+    parts: bytes  # or these, compressed
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> _PackedText:
+        prefix = os.path.commonprefix(list(texts))
+        suffix = os.path.commonprefix([text[len(prefix) :][::-1] for text in texts])[::-1]
+        parts = [text[len(prefix) : len(text) - len(suffix)] for text in texts]
+        if all(part.isascii() and part.isdigit() for part in parts) and parts:
+            first, width = int(parts[0]), len(parts[0])
+            if parts == [f"{first + at:0{width}}" for at in range(len(parts))]:
+                return cls(prefix, suffix, len(parts), first, width, b"")
+        joined = _SEPARATOR.join(parts).encode("utf-8", "surrogateescape")
+        return cls(prefix, suffix, len(parts), None, 0, zlib.compress(joined, 9))
+
+    def texts(self) -> list[str]:
+        if self.first is not None:
+            parts = [f"{self.first + at:0{self.width}}" for at in range(self.count)]
+        elif self.count:
+            parts = zlib.decompress(self.parts).decode("utf-8", "surrogateescape").split(_SEPARATOR)
+        else:
+            parts = []
+        return [f"{self.prefix}{part}{self.suffix}" for part in parts]
+
+
+@dataclass(frozen=True, slots=True)
+class _PackedNumbers:
+    """Integers or None, as differences to the least in as few bytes as they need."""
+
+    least: int
+    dtype: str
+    content: bytes
+
+    @classmethod
+    def of(cls, numbers: Iterable[int | None]) -> _PackedNumbers:
+        values = np.array([-1 if number is None else number for number in numbers], np.int64)
+        least = int(values.min(initial=0)) if not len(values) else int(values.min())
+        differences = (values - least).astype(np.uint64)
+        dtype = np.min_scalar_type(int(differences.max(initial=0)))
+        return cls(least, dtype.str, zlib.compress(differences.astype(dtype).tobytes(), 9))
+
+    def numbers(self) -> list[int | None]:
+        differences = np.frombuffer(zlib.decompress(self.content), self.dtype)
+        values = [int(difference) + self.least for difference in differences.tolist()]
+        return [None if value < 0 else value for value in values]
+
+
+@dataclass(frozen=True, slots=True)
+class PackedSources:
+    """Sources without what only the process at hand can use: open requests, and what a listing said of objects."""
+
+    paths: _PackedText
+    names: _PackedText  # in the filesystem, of remote files
+    sizes: _PackedNumbers
+    begins: _PackedNumbers
+    ends: _PackedNumbers
+    filesystems: tuple[Any, ...]
+    filesystem_of: _PackedNumbers
+    manifests: tuple[ManifestVersion, ...]
+    manifest_of: _PackedNumbers
+    records: _PackedNumbers
+    staged: tuple[str | None, ...] | None
+    watched: bytes
+    partitions: tuple[tuple[tuple[str, str | None], ...], ...] | None
+
+    @classmethod
+    def of(cls, sources: Sequence[Source]) -> PackedSources:
+        """Pack sources.
+
+        Raises
+        ------
+        TypeError
+            One is a file object, which only this process can read.
+        """
+        for source in sources:
+            if source.is_file_object:
+                raise TypeError(f"{source.path}: a read of a file object cannot be pickled: pass a path")
+        remote = [source.remote for source in sources]
+        filesystems = list({id(found[0]): found[0] for found in remote if found is not None}.values())
+        shards = [source.shard for source in sources]
+        manifests = list(dict.fromkeys(shard.manifest for shard in shards if shard is not None))
+        staged = tuple(None if shard is None else shard.staged for shard in shards)
+        partitions = tuple(source.partitions for source in sources)
+        return cls(
+            paths=_PackedText.of([source.path for source in sources]),
+            names=_PackedText.of([found[1] for found in remote if found is not None]),
+            sizes=_PackedNumbers.of(source.size for source in sources),
+            begins=_PackedNumbers.of(None if source.span is None else source.span[0] for source in sources),
+            ends=_PackedNumbers.of(None if source.span is None else source.span[1] for source in sources),
+            filesystems=tuple(filesystems),
+            filesystem_of=_PackedNumbers.of(
+                None if found is None else _position(filesystems, found[0]) for found in remote
+            ),
+            manifests=tuple(manifests),
+            manifest_of=_PackedNumbers.of(
+                None if shard is None else manifests.index(shard.manifest) for shard in shards
+            ),
+            records=_PackedNumbers.of(None if shard is None else shard.records for shard in shards),
+            staged=staged if any(staged) else None,
+            watched=zlib.compress(bytes(shard is not None and shard.watched for shard in shards), 9),
+            partitions=partitions if any(partitions) else None,
+        )
+
+    def unpack(self) -> tuple[Source, ...]:
+        """The sources; the checksums in manifests are not among what is restored."""
+        names, watched = iter(self.names.texts()), zlib.decompress(self.watched)
+        numbers = [
+            packed.numbers()
+            for packed in (self.sizes, self.begins, self.ends, self.filesystem_of, self.manifest_of, self.records)
+        ]
+        sources = []
+        for at, (path, size, begin, end, fs, manifest, records) in enumerate(
+            zip(self.paths.texts(), *numbers, strict=True)
+        ):
+            span = None if begin is None or end is None else (begin, end)
+            shard = None
+            if manifest is not None:
+                staged = None if self.staged is None else self.staged[at]
+                size_of_file = None if span is not None else size
+                shard = ManifestShard(
+                    self.manifests[manifest], records or 0, size_of_file or 0, None, staged, bool(watched[at])
+                )
+            sources.append(
+                Source(
+                    path,
+                    size,
+                    fs is None,
+                    None if fs is None else self.filesystems[fs],
+                    None if fs is None else next(names),
+                    span=span,
+                    shard=shard,
+                    partitions=() if self.partitions is None else self.partitions[at],
+                )
+            )
+        return tuple(sources)
+
+
+def _position(filesystems: list[Any], fs: Any) -> int:
+    return next(at for at, other in enumerate(filesystems) if other is fs)
