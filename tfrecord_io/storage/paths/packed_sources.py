@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -28,8 +27,8 @@ class _PackedText:
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> _PackedText:
-        prefix = os.path.commonprefix(list(texts))
-        suffix = os.path.commonprefix([text[len(prefix) :][::-1] for text in texts])[::-1]
+        prefix = _common_prefix(texts)
+        suffix = _common_prefix([text[len(prefix) :][::-1] for text in texts])[::-1]
         parts = [text[len(prefix) : len(text) - len(suffix)] for text in texts]
         if all(part.isascii() and part.isdigit() for part in parts) and parts:
             first, width = int(parts[0]), len(parts[0])
@@ -158,6 +157,12 @@ class PackedSources:
                 )
             )
         return tuple(sources)
+
+
+def _common_prefix(texts: Sequence[str]) -> str:
+    first, last = min(texts, default=""), max(texts, default="")
+    differing = (at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
+    return first[: next(differing, min(len(first), len(last)))]
 
 
 def _position(filesystems: list[Any], fs: Any) -> int:
