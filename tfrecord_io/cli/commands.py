@@ -86,11 +86,9 @@ def head(path: str | list[str], as_json: bool, **options: Any) -> None:
     from tfrecord_io.api import read_table
     from tfrecord_io.cli import output
 
-    table = read_table(path, **options)
-    if as_json:
-        output.print_json(output.record_dicts(table))
-    else:
-        output.show(output.records_table(table))
+    records = read_table(path, **options)
+    value = output.record_dicts(records) if as_json else None
+    output.print_result(as_json, value, table=lambda: output.records_table(records))
 
 
 @tfr.command()
@@ -118,12 +116,10 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **options: 
         schema, source = reader.schema, reader.report.schema_source
     if format is not None:
         click.echo(schema_text.schema_text(schema_text.strict_schema(path, schema, source, format, options), format))
-    elif as_json:
-        fields = [{"name": f.name, "type": short_type_name(f.type, f.metadata)} for f in schema]
-        output.print_json({"source": source, "fields": fields})
     else:
-        click.echo(f"{len(schema):,} columns, {source}")
-        output.show(output.schema_table(schema))
+        fields = [{"name": f.name, "type": short_type_name(f.type, f.metadata)} for f in schema]
+        text, value = f"{len(schema):,} columns, {source}", {"source": source, "fields": fields}
+        output.print_result(as_json, value, text, lambda: output.schema_table(schema))
 
 
 @tfr.command()
@@ -136,10 +132,7 @@ def count(path: str | list[str], as_json: bool, **options: Any) -> None:
     from tfrecord_io.tools.count import count_records
 
     records = count_records(path, **options)
-    if as_json:
-        output.print_json({"records": records})
-    else:
-        click.echo(records)
+    output.print_result(as_json, {"records": records}, records)
 
 
 @tfr.command()
@@ -155,10 +148,8 @@ def index(path: str | list[str], as_json: bool, check: bool) -> None:
     from tfrecord_io.tools.index_files import check_indexes, write_indexes
 
     indexes = check_indexes(path) if check else write_indexes(path)
-    if as_json:
-        output.print_json([index.to_dict() for index in indexes])
-    else:
-        output.show(output.indexes_table(indexes))
+    value = [index.to_dict() for index in indexes]
+    output.print_result(as_json, value, table=lambda: output.indexes_table(indexes))
     errors = [index.error for index in indexes if index.error is not None]
     for error in errors:
         print_error(error_line(error))
@@ -177,10 +168,7 @@ def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
     from tfrecord_io.tools.verify import verify as verify_files
 
     report = verify_files(path, **options)
-    if as_json:
-        output.print_json(report.to_dict())
-    else:
-        click.echo(report)
+    output.print_result(as_json, report.to_dict(), report)
     if not report.ok:
         click.get_current_context().exit(INVALID_DATA)
 
@@ -197,11 +185,8 @@ def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
     from tfrecord_io.tools.describe import describe as describe_files
 
     description = describe_files(path, **options)
-    if as_json:
-        output.print_json(description.to_dict())
-    else:
-        click.echo(f"{description.records:,} records")
-        output.show(output.description_table(description))
+    text = f"{description.records:,} records"
+    output.print_result(as_json, description.to_dict(), text, lambda: output.description_table(description))
 
 
 @tfr.command()
@@ -244,12 +229,10 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
     if given.get("compression") == "none":
         given["compression"] = None
     report = convert_files(sources[0] if len(sources) == 1 else list(sources), target, **given)
-    if as_json:
-        names = ("path", "records", "bytes", "columns")
-        output.print_json({name: getattr(report, name) for name in names})
-    else:
-        columns = printable(", ".join(report.columns))
-        click.echo(f"{printable(report.path)}: {report.records:,} records, {report.bytes:,} bytes, columns {columns}")
+    value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
+    size = f"{report.records:,} records, {report.bytes:,} bytes"
+    text = f"{printable(report.path)}: {size}, columns {printable(', '.join(report.columns))}"
+    output.print_result(as_json, value, text)
 
 
 @tfr.command()
@@ -274,13 +257,13 @@ def clean(path: str, as_json: bool, **options: Any) -> None:
     from tfrecord_io.tools.leftovers import clean as find_leftovers
 
     leftovers = find_leftovers(path, **options)
-    if as_json:
-        names = ("path", "upload", "started", "bytes")
-        output.print_json([{name: getattr(leftover, name) for name in names} for leftover in leftovers])
-        return
+    names = ("path", "upload", "started", "bytes")
+    lines = []
     for leftover in leftovers:
         size = "" if leftover.bytes is None else f"  {leftover.bytes:,} bytes"
         upload = "" if leftover.upload is None else f"  upload {leftover.upload}"
-        click.echo(printable(f"{leftover.path}{upload}  {leftover.started:%Y-%m-%d %H:%M:%S}{size}", 1024))
+        lines.append(printable(f"{leftover.path}{upload}  {leftover.started:%Y-%m-%d %H:%M:%S}{size}", 1024))
     action = "removed" if options["remove"] else "found; use --yes to remove them"
-    click.echo(f"{len(leftovers):,} {action}" if leftovers else "no leftovers found")
+    lines.append(f"{len(leftovers):,} {action}" if leftovers else "no leftovers found")
+    value = [{name: getattr(leftover, name) for name in names} for leftover in leftovers]
+    output.print_result(as_json, value, "\n".join(lines))

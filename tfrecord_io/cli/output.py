@@ -6,7 +6,7 @@ import base64
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,9 +27,15 @@ RIGHT_ALIGNED = {"nulls", "mean", "length", "distinct", "records", "bytes"}
 UNBOUNDED = 10_000  # width in characters where the output is not a terminal
 
 
-def print_json(value: Any) -> None:
-    """Print a value as indented JSON."""
-    click.echo(json.dumps(json_value(value), indent=2))
+def print_result(as_json: bool, value: Any, text: object = None, table: Callable[[], Table] | None = None) -> None:
+    """Print `value` as JSON, or else a line of text and a table, if given."""
+    if as_json:
+        click.echo(json.dumps(json_value(value), indent=2))
+        return
+    if text is not None:
+        click.echo(text)
+    if table is not None:
+        show(table())
 
 
 def json_value(value: Any) -> Any:
