@@ -17,6 +17,7 @@ from tfrecord_io.errors import DecodeError, EncodeError, printable
 from tfrecord_io.format.kinds import Kind, RecordType
 
 _INT64 = np.iinfo(np.int64)
+_BYTES_LIKE = (bytes, bytearray, memoryview)
 _FULL_NAME = Feature.DESCRIPTOR.full_name
 _KINDS = {"b": Kind.INT64, "i": Kind.INT64, "u": Kind.INT64, "f": Kind.FLOAT, "S": Kind.BYTES, "U": Kind.BYTES}
 
@@ -199,7 +200,7 @@ def _items(value: Any) -> Any:
 
 
 def _to_bytes(item: Any) -> bytes:
-    if not isinstance(item, bytes | bytearray | memoryview):
+    if not isinstance(item, _BYTES_LIKE):
         advice = ": encode it with text.encode()" if isinstance(item, str) else ""
         raise TypeError(f"expected bytes, got {type(item).__name__}{advice}")
     return bytes(item)

@@ -148,6 +148,7 @@ class Writer(PublishingWriter):
         ):
             for framed, rows in encoded:
                 self._sink.write(framed, rows)
+                del framed  # its memory is reused for the next slice
                 self._rows += rows
                 progress.advance(rows)
 
