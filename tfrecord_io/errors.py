@@ -6,10 +6,10 @@
     ├── CorruptRecordError (ValueError)      framing: a CRC or a length does not fit
     │   └── TruncatedRecordError (EOFError)  the file ends inside a record
     ├── DecodeError (ValueError)             a payload is not a valid record
-    │   └── FeatureTypeError (TypeError)     a feature's kind is not the declared one
+    │   └── FeatureTypeError (TypeError)     a feature has another type than declared
     ├── EncodeError (ValueError)             a value cannot be stored in a record
     ├── SchemaError (ValueError)             records or files contradict a schema
-    │   └── FeatureNotFoundError (KeyError)  a named feature is not there
+    │   └── FeatureNotFoundError (KeyError)  a named feature does not exist
     ├── CompressionError (OSError)           a compressed stream is damaged
     └── MissingDependencyError (ImportError) an optional package is not installed
 

@@ -252,7 +252,7 @@ def test_what_both_refuse(items: Any, length: int | None, tf: Any) -> None:
 
 def test_a_bool_in_raw_values(tf: Any) -> None:
     data = proto(10, (2,), content(b"\x01\x02"))
-    with pytest.raises(tfr.DecodeError, match="no bool"):
+    with pytest.raises(tfr.DecodeError, match="not a bool"):
         tfr.parse_tensor(data)
     with pytest.raises(tf.errors.InvalidArgumentError):
         tf.io.parse_tensor(data, "bool")

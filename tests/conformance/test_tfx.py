@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.format.protobuf import enum_values
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import bytes_, list_, scalar, sequence, tensor, text
 from tfrecord_io.schema.formats import tfx_messages
@@ -77,7 +78,7 @@ def test_our_messages_are_a_part_of_theirs(schema_pb2: Any) -> None:
             assert empty or described[3] == theirs[field][3], (name, field)
     for name, values in tfx_messages._ENUMS.items():
         theirs = pool.FindEnumTypeByName(f"{package}.{name}")
-        assert values == {value.name: value.number for value in theirs.values}, name
+        assert enum_values(values) == {value.name: value.number for value in theirs.values}, name
 
 
 def test_tensorflow_metadata_reads_what_we_write(schema_pb2: Any) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from engines import engines
 from tfrecord_io.engine.contract import Engine
-from tfrecord_io.engine.select import engines
 
 
 @pytest.fixture(params=engines(), ids=lambda engine: engine.name, scope="session")

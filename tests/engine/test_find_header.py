@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from engines import engines
 from records import framed, header
 from rounds import rounds
 from tfrecord_io.engine.contract import Engine
 from tfrecord_io.engine.reference import ENGINE as REFERENCE
-from tfrecord_io.engine.select import engines
 
 BYTES = st.binary(max_size=60) | st.integers(0, 40).map(bytes)
 

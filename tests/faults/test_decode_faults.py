@@ -60,13 +60,15 @@ def refused(path: Path, *, record: int, offset: int, **keywords: Any) -> tfr.Dec
 WIRE = [
     pytest.param(
         feature(b"\x1a\x03\x0a\x01\xff"),
-        "a varint is cut",
+        "a varint is truncated",
         True,
         id="cut varint in a packed run",
         marks=pytest.mark.fault(35),
     ),
-    pytest.param(feature(b"\x1a\x02\x08\x80"), "a varint is cut", True, id="cut varint", marks=pytest.mark.fault(35)),
-    pytest.param(b"\x0a\x80", "a varint is cut", False, id="cut length", marks=pytest.mark.fault(35)),
+    pytest.param(
+        feature(b"\x1a\x02\x08\x80"), "a varint is truncated", True, id="cut varint", marks=pytest.mark.fault(35)
+    ),
+    pytest.param(b"\x0a\x80", "a varint is truncated", False, id="cut length", marks=pytest.mark.fault(35)),
     pytest.param(
         feature(field(3, field(1, b"\xff" * 10 + b"\x01"))),
         "ten bytes",
@@ -105,7 +107,7 @@ def test_what_protobuf_refuses_is_refused_at_its_record(
 ) -> None:
     path = written(tmp_path / "a", [*GOOD, payload, *GOOD])
     error = refused(path, record=2, offset=len(framed(*GOOD)))
-    assert "no valid protobuf message" in error.reason
+    assert "not a valid protobuf message" in error.reason
     if engine == "native":  # protobuf's Python does not say why
         assert said in error.reason
         assert "at byte" in error.reason

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from engines import engines
 from tfrecord_io.engine.contract import ColumnBuffers, Engine, Fault, FaultCode, Plan
 from tfrecord_io.engine.reference import ENGINE as REFERENCE
-from tfrecord_io.engine.select import engines
 
 NATIVE = next((e for e in engines() if e.name == "native"), None)
 

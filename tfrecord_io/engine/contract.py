@@ -95,8 +95,8 @@ class Plan:
     """A schema compiled for a decoder.
 
     ``unknown`` says what a feature outside ``columns`` and ``ignored`` gets: "skip" leaves it out; where
-    ``select(name)`` is true "discover" makes it a column of layout ANY and "fault" makes it a fault, else it is left out.
-    A feature that is left out is walked over by its length: its values are not parsed.
+    ``select(name)`` is true "discover" makes it a column of layout ANY and "fault" makes it a fault, else it is left
+    out. A feature that is left out is walked over by its length: its values are not parsed.
     """
 
     columns: tuple[PlanColumn, ...] = ()

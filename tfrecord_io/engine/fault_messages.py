@@ -1,9 +1,7 @@
-"""A fault in words: the one table from codes to exceptions and sentences."""
+"""Messages for faults: the one table from codes to exceptions, reasons and advice."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.engine.contract import Fault, FaultCode, Plan
@@ -26,108 +24,77 @@ ON_ERROR = "see on_error="
 OTHER_MESSAGE = 'if these records are other messages or plain bytes, pass record_type="bytes"'
 
 
-def _crc(what: str) -> Callable[[Fault], str]:
-    def reason(fault: Fault) -> str:
-        length = f", length {fault.byte}" if fault.byte >= 0 else ""
-        return f"{what} CRC mismatch (stored 0x{fault.got:08x}, computed 0x{fault.expected:08x}{length})"
-
-    return reason
-
-
-def _too_large(fault: Fault) -> str:
-    length = fault.got + 2**64 if fault.got < 0 else fault.got
-    return f"its length {length} is over the limit of {fault.expected} bytes"
-
-
-def _wire(what: str) -> Callable[[Fault], str]:
-    def reason(fault: Fault) -> str:
-        at = f" at byte {fault.byte} of the payload" if fault.byte >= 0 else ""
-        return f"the payload is no valid protobuf message: {what.format(fault=fault)}{at}"
-
-    return reason
-
-
-@dataclass(frozen=True)
-class _Words:
-    error: type[TFRecordError]
-    reason: Callable[[Fault], str]
-    advice: str | None = None
-
-
-_NO_TEXT = "it was text so far: pass infer_text=False, or a schema with pa.binary() for it, or sample='all'"
-_WORDS: dict[FaultCode, _Words] = {
-    FaultCode.TRUNCATED_HEADER: _Words(
-        TruncatedRecordError,
-        lambda f: f"the file ends inside the record's header (expected {f.expected} bytes, got {f.got})",
-        ON_ERROR,
-    ),
-    FaultCode.TRUNCATED_PAYLOAD: _Words(
-        TruncatedRecordError,
-        lambda f: f"the file ends inside the record's payload (expected {f.expected} bytes, got {f.got})",
-        ON_ERROR,
-    ),
-    FaultCode.TRUNCATED_FOOTER: _Words(
-        TruncatedRecordError,
-        lambda f: f"the file ends inside the record's footer (expected {f.expected} bytes, got {f.got})",
-        ON_ERROR,
-    ),
-    FaultCode.LENGTH_CRC: _Words(CorruptRecordError, _crc("length"), ON_ERROR),
-    FaultCode.PAYLOAD_CRC: _Words(CorruptRecordError, _crc("payload"), ON_ERROR),
-    FaultCode.LENGTH_TOO_LARGE: _Words(
+_INSIDE = "the file ends inside the record's {part} (expected {{f.expected}} bytes, got {{f.got}})"
+_CRC = "{part} CRC mismatch (stored 0x{{f.got:08x}}, computed 0x{{f.expected:08x}}{{length}})"
+_FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
+    FaultCode.TRUNCATED_HEADER: (TruncatedRecordError, _INSIDE.format(part="header"), ON_ERROR),
+    FaultCode.TRUNCATED_PAYLOAD: (TruncatedRecordError, _INSIDE.format(part="payload"), ON_ERROR),
+    FaultCode.TRUNCATED_FOOTER: (TruncatedRecordError, _INSIDE.format(part="footer"), ON_ERROR),
+    FaultCode.LENGTH_CRC: (CorruptRecordError, _CRC.format(part="length"), ON_ERROR),
+    FaultCode.PAYLOAD_CRC: (CorruptRecordError, _CRC.format(part="payload"), ON_ERROR),
+    FaultCode.LENGTH_TOO_LARGE: (
         CorruptRecordError,
-        _too_large,
-        "raise max_record_bytes= if such records are meant (protobuf's own limit is 2147483647)",
+        "its length {f.got} is over the limit of {f.expected} bytes",
+        "raise max_record_bytes= if such records are intended (protobuf's own limit is 2147483647)",
     ),
-    FaultCode.VARINT_TRUNCATED: _Words(DecodeError, _wire("a varint is cut"), OTHER_MESSAGE),
-    FaultCode.VARINT_TOO_LONG: _Words(DecodeError, _wire("a varint is longer than ten bytes"), OTHER_MESSAGE),
-    FaultCode.LENGTH_PAST_END: _Words(
-        DecodeError, _wire("a field of {fault.got} bytes where {fault.expected} are left"), OTHER_MESSAGE
-    ),
-    FaultCode.BAD_WIRE_TYPE: _Words(DecodeError, _wire("wire type {fault.got}"), OTHER_MESSAGE),
-    FaultCode.FIELD_ZERO: _Words(DecodeError, _wire("field number 0"), OTHER_MESSAGE),
-    FaultCode.GROUP_END_UNEXPECTED: _Words(DecodeError, _wire("the end of a group that is not open"), OTHER_MESSAGE),
-    FaultCode.GROUP_UNCLOSED: _Words(DecodeError, _wire("a group is not closed"), OTHER_MESSAGE),
-    FaultCode.GROUP_TOO_DEEP: _Words(DecodeError, _wire("groups are nested deeper than 100"), OTHER_MESSAGE),
-    FaultCode.KEY_NOT_UTF8: _Words(DecodeError, _wire("a feature's name is not UTF-8"), OTHER_MESSAGE),
-    FaultCode.PACKED_FLOAT_SIZE: _Words(
-        DecodeError, _wire("packed floats of {fault.got} bytes, no multiple of 4"), OTHER_MESSAGE
-    ),
-    FaultCode.FIXED_TRUNCATED: _Words(DecodeError, _wire("a fixed-size field is cut"), OTHER_MESSAGE),
-    FaultCode.TAG_TOO_LONG: _Words(DecodeError, _wire("a tag is longer than five bytes"), OTHER_MESSAGE),
-    FaultCode.WIRE: _Words(DecodeError, _wire("protobuf refuses it"), OTHER_MESSAGE),
-    FaultCode.KIND: _Words(
-        FeatureTypeError,
-        lambda f: f"expected {Kind(f.expected).description}, got {Kind(f.got).description}",
-        "pass a schema that fits the records, or leave the feature out",
-    ),
-    FaultCode.VALUE_COUNT: _Words(
+    FaultCode.KIND: (FeatureTypeError, "", "pass a schema that fits the records, or leave the feature out"),
+    FaultCode.VALUE_COUNT: (
         DecodeError,
-        lambda f: f"expected exactly 1 value, got {f.got}",
+        "expected exactly 1 value, got {f.got}",
         "declare the feature as a list in schema=, or pass sample='all'",
     ),
-    FaultCode.NOT_TEXT: _Words(DecodeError, lambda f: "expected text, got bytes that are no text", _NO_TEXT),
-    FaultCode.NOT_UTF8: _Words(
-        DecodeError, lambda f: "expected UTF-8, got other bytes", "declare the feature as binary"
+    FaultCode.NOT_TEXT: (
+        DecodeError,
+        "expected text, got bytes that are not text",
+        "it was text so far: pass infer_text=False, or a schema with pa.binary() for it, or sample='all'",
     ),
-    FaultCode.UNKNOWN_FEATURE: _Words(
+    FaultCode.NOT_UTF8: (DecodeError, "expected UTF-8, got other bytes", "declare the feature as binary"),
+    FaultCode.UNKNOWN_FEATURE: (
         SchemaError,
-        lambda f: "the schema does not name this feature",
+        "the schema does not name this feature",
         "pass on_new='ignore' to leave it out, or sample='all', or name it in schema= (a feature list by tfr.sequence)",
     ),
-    FaultCode.MISSING_FEATURE: _Words(
-        FeatureNotFoundError, lambda f: "the schema requires this feature and the record has no value for it"
+    FaultCode.MISSING_FEATURE: (
+        FeatureNotFoundError,
+        "the schema requires this feature and the record has no value for it",
+        None,
     ),
-    FaultCode.TOO_MANY_FEATURES: _Words(
+    FaultCode.TOO_MANY_FEATURES: (
         SchemaError,
-        lambda f: f"more than max_features={f.expected} different feature names",
-        "raise max_features= if they are meant",
+        "more than max_features={f.expected} different feature names",
+        "raise max_features= if they are intended",
     ),
-    FaultCode.NAME_IN_BOTH: _Words(
+    FaultCode.NAME_IN_BOTH: (
         SchemaError,
-        lambda f: "the name stands in the context and in the feature lists",
+        "the name is used in the context and in the feature lists",
         "name one of the two by schema=",
     ),
 }
+_WIRE_FAULTS = {
+    FaultCode.VARINT_TRUNCATED: "a varint is truncated",
+    FaultCode.VARINT_TOO_LONG: "a varint is longer than ten bytes",
+    FaultCode.LENGTH_PAST_END: "a field of {f.got} bytes where {f.expected} are left",
+    FaultCode.BAD_WIRE_TYPE: "wire type {f.got}",
+    FaultCode.FIELD_ZERO: "field number 0",
+    FaultCode.GROUP_END_UNEXPECTED: "the end of a group that is not open",
+    FaultCode.GROUP_UNCLOSED: "a group is not closed",
+    FaultCode.GROUP_TOO_DEEP: "groups are nested deeper than 100",
+    FaultCode.KEY_NOT_UTF8: "a feature's name is not UTF-8",
+    FaultCode.PACKED_FLOAT_SIZE: "packed floats of {f.got} bytes, not a multiple of 4",
+    FaultCode.FIXED_TRUNCATED: "a fixed-size field is truncated",
+    FaultCode.TAG_TOO_LONG: "a tag is longer than five bytes",
+    FaultCode.WIRE: "protobuf refuses it",
+}
+
+
+def _reason(fault: Fault) -> str:
+    if fault.code in _WIRE_FAULTS:
+        at = f" at byte {fault.byte} of the payload" if fault.byte >= 0 else ""
+        return f"the payload is not a valid protobuf message: {_WIRE_FAULTS[fault.code].format(f=fault)}{at}"
+    if fault.code is FaultCode.KIND:
+        return f"expected {Kind(fault.expected).description}, got {Kind(fault.got).description}"
+    length = f", length {fault.byte}" if fault.byte >= 0 else ""
+    return _FAULTS[fault.code][1].format(f=fault, length=length)
 
 
 def to_error(
@@ -144,27 +111,25 @@ def to_error(
     Parameters
     ----------
     record, offset : int
-        What the fault's own numbers count from: the record and byte of the file at which the call's data began.
+        The record and the byte of the file at which the call's data begins; the fault's own numbers are relative to
+        them.
     contradicts_sample : bool
-        `plan` was made from a sample of the records, not by the caller: a misfit is a SchemaError.
+        `plan` was made from a sample of the records, not by the caller: a record that does not fit is a SchemaError.
     """
-    words = _WORDS[fault.code]
-    error = words.error
-    advice = words.advice
+    error, _, advice = _FAULTS.get(fault.code, (DecodeError, "", OTHER_MESSAGE))
     if contradicts_sample and fault.code in (FaultCode.KIND, FaultCode.VALUE_COUNT, FaultCode.NOT_TEXT):
         error = SchemaError
         if fault.code is FaultCode.KIND:
             advice = "the schema was fixed from a sample: pass sample='all' or schema="
-    if (
-        fault.code is FaultCode.UNKNOWN_FEATURE
-        and plan is not None
-        and any(column.name == fault.feature for column in plan.columns)
-    ):
-        advice = "the record has it in its other part: tfr.sequence declares a feature list, all else a context feature"
-    elif fault.code is FaultCode.UNKNOWN_FEATURE and not contradicts_sample:
-        advice = "the file carries a schema without it: schema='infer' reads what the records hold"
+    if fault.code is FaultCode.UNKNOWN_FEATURE:
+        if plan is not None and any(column.name == fault.feature for column in plan.columns):
+            advice = (
+                "the record has it in its other part: tfr.sequence declares a feature list, all else a context feature"
+            )
+        elif not contradicts_sample:
+            advice = "the file's embedded schema does not have it: schema='infer' reads all features of the records"
     return error(
-        words.reason(fault),
+        _reason(fault),
         path=path,
         record=record + fault.record,
         offset=offset + fault.offset,

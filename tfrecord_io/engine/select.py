@@ -1,4 +1,4 @@
-"""Which engine runs: the compiled one where it was built, else the reference one; an environment variable decides."""
+"""Selection of the engine: the one an environment variable names, else the compiled one, else the reference one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tfrecord_io.errors import SlowEngineWarning, warn
 
 _VARIABLE = "TFRECORD_IO_ENGINE"
 _MODULES = {"native": "tfrecord_io.engine.native", "reference": "tfrecord_io.engine.reference"}
-_warned: set[str] = set()  # the warning is given once a process
+_warned: set[str] = set()  # the warning is issued once per process
 
 
 def _load(name: str) -> Engine:
@@ -27,16 +27,16 @@ def native_available() -> bool:
 
 
 def get_engine() -> Engine:
-    """The engine that runs, looked up at each call.
+    """The engine to use, looked up at each call.
 
-    ``TFRECORD_IO_ENGINE=reference`` or ``native`` chooses one; without it the native one runs where it is there.
+    ``TFRECORD_IO_ENGINE=reference`` or ``native`` selects one; by default it is the native one if it was built.
 
     Raises
     ------
     ValueError
         The variable has another value.
     ImportError
-        It asks for the native engine, and that one was not built.
+        It names the native engine, which was not built.
     """
     chosen = os.environ.get(_VARIABLE)
     if chosen:
@@ -48,13 +48,8 @@ def get_engine() -> Engine:
     if "slow" not in _warned:
         _warned.add("slow")
         warn(
-            "tfrecord_io runs on its reference engine, many times slower: the compiled one was not built at install. "
+            "tfrecord_io uses its reference engine, many times slower: the compiled one was not built at installation. "
             "Install a C++ compiler and reinstall, or use a wheel.",
             SlowEngineWarning,
         )
     return _load("reference")
-
-
-def engines() -> list[Engine]:
-    """All engines that load, the native one first."""
-    return [_load(name) for name in _MODULES if name != "native" or native_available()]

@@ -1,7 +1,7 @@
-"""The closed table of NumPy dtypes that a tensor may have, and the Arrow values that each is held as.
+"""The closed table of NumPy dtypes that a tensor may have, and the Arrow type that holds the values of each.
 
-Arrow has no complex, no bfloat16 and no fixed-width text: such values are held under another type, and a mark in the field's
-metadata (`DTYPE_KEY`) says what they are. A name that is not in the table is refused, never evaluated.
+Arrow has no complex, no bfloat16 and no fixed-width text: another type holds such values, and the field's metadata
+(`DTYPE_KEY`) has the name of the dtype. A name that is not in the table is refused, never evaluated.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tfrecord_io.errors import MissingDependencyError, printable
+from tfrecord_io.errors import MissingDependencyError, SchemaError, printable
 
 Array = npt.NDArray[Any]
 
-DTYPE_KEY = b"tfrecord_io.dtype"  # metadata of a field: the dtype's name, where the Arrow type does not say it
+DTYPE_KEY = b"tfrecord_io.dtype"  # metadata of a field: the dtype's name, where the Arrow type does not determine it
 
 _PLAIN = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 _COMPLEX = {"complex64": pa.float32(), "complex128": pa.float64()}
@@ -31,7 +31,7 @@ SUPPORTED_DTYPES = (
     "bool, int8 to int64, uint8 to uint64, float16, float32, float64, bfloat16, complex64, complex128, S<n>, U<n>, "
     "datetime64[<unit>] or timedelta64[<unit>]"
 )
-_MOST = 2**31 - 1  # bytes of one value, as of one record
+_MAX_BYTES = 2**31 - 1  # of one value, as of one record
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +41,15 @@ class Element:
     Attributes
     ----------
     name : str
-        As it stands in the companion ``x/dtype``: NumPy's name of the dtype.
+        NumPy's name of the dtype, as in the companion feature ``x/dtype``.
     dtype : numpy.dtype
         Little-endian.
     arrow : pyarrow.DataType
-        What Arrow holds it as.
+        The type that holds it.
     inner : tuple of int
-        An innermost axis that Arrow has in addition: ``(2,)`` for complex numbers.
+        An additional innermost axis in Arrow: ``(2,)`` for complex numbers.
     marked : bool
-        Whether the Arrow type alone does not say the dtype.
+        Whether the field's metadata must name the dtype, as the Arrow type alone does not determine it.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Element:
 
     @property
     def plain(self) -> pa.DataType | None:
-        """The type of a column of single values, where that is one of plain numbers; else they are tensors of no axis."""
+        """The type of a column of single values, if it is one of plain numbers; others are tensors of shape ()."""
         if self.name == "bool":
             return pa.bool_()
         return self.arrow if self.name in _PLAIN else None
@@ -88,7 +88,7 @@ def element(name: str) -> Element:
     (DataType(float), (2,))
     >>> element("object")
     Traceback (most recent call last):
-    ValueError: 'object' is no dtype of a tensor: use bool, int8 to int64, ..., S<n>, U<n>, datetime64[<unit>] or timedelta64[<unit>]
+    ValueError: unsupported dtype 'object': use bool, int8 to int64, ..., S<n>, U<n>, datetime64[<unit>] or ...
     """
     if name in _PLAIN:
         return Element(name, np.dtype(name).newbyteorder("<"), pa.type_for_alias(name))
@@ -100,18 +100,14 @@ def element(name: str) -> Element:
         return Element(name, _bfloat16(), pa.binary(2), marked=True)
     if text := _TEXT.fullmatch(name):
         size = int(text[2]) * (_UCS4 if text[1] == "U" else 1)
-        if size <= _MOST:
+        if size <= _MAX_BYTES:
             return Element(name, np.dtype("<" + name), pa.binary(size), marked=True)
     if time := _TIME.fullmatch(name):
+        dtype = np.dtype("<" + name.replace("datetime64", "M8").replace("timedelta64", "m8"))
         if time[2] in _ARROW_UNITS:
-            made = pa.timestamp if time[1] == "datetime64" else pa.duration
-            return Element(
-                name, np.dtype("<" + name.replace("datetime64", "M8").replace("timedelta64", "m8")), made(time[2])
-            )
-        return Element(
-            name, np.dtype("<" + name.replace("datetime64", "M8").replace("timedelta64", "m8")), pa.int64(), marked=True
-        )
-    raise ValueError(f"'{printable(name, 60)}' is no dtype of a tensor: use {SUPPORTED_DTYPES}")
+            return Element(name, dtype, (pa.timestamp if time[1] == "datetime64" else pa.duration)(time[2]))
+        return Element(name, dtype, pa.int64(), marked=True)
+    raise ValueError(f"unsupported dtype '{printable(name, 60)}': use {SUPPORTED_DTYPES}")
 
 
 def dtype_name(dtype: Any) -> str:
@@ -127,9 +123,9 @@ def dtype_name(dtype: Any) -> str:
     >>> dtype_name(np.dtype(">f4")), dtype_name(np.dtype("U3")), dtype_name(np.dtype("M8[D]"))
     ('float32', 'U3', 'datetime64[D]')
     """
-    made = np.dtype(dtype)
-    name = made.str[1:] if made.kind in "SU" else made.name
-    element(name)  # raises for what is not in the table
+    dtype = np.dtype(dtype)
+    name: str = dtype.str[1:] if dtype.kind in "SU" else dtype.name
+    element(name)  # raises if it is not in the table
     return name
 
 
@@ -139,16 +135,15 @@ def element_of(type_: pa.DataType, metadata: Any = None) -> Element:
     Raises
     ------
     ValueError
-        The mark does not fit the type, or the type is none that a tensor's values have.
+        The dtype in the metadata does not fit the type, or a tensor cannot have values of this type.
     """
-    mark = (metadata or {}).get(DTYPE_KEY)
-    if mark is not None:
-        found = element(mark.decode("utf-8", "backslashreplace"))
-        if found.arrow != type_:
-            raise ValueError(
-                f"the metadata says {found.name}, which Arrow holds as {found.arrow}, and the type is {type_}"
-            )
-        return found
+    name = (metadata or {}).get(DTYPE_KEY)
+    if name is not None:
+        dtype = element(name.decode("utf-8", "backslashreplace"))
+        if dtype.arrow != type_:
+            reason = f"the metadata says {dtype.name}, which Arrow holds as {dtype.arrow}, and the type is {type_}"
+            raise ValueError(reason)
+        return dtype
     if pa.types.is_boolean(type_):
         return element("bool")
     if pa.types.is_timestamp(type_):
@@ -158,6 +153,56 @@ def element_of(type_: pa.DataType, metadata: Any = None) -> Element:
     if pa.types.is_integer(type_) or pa.types.is_floating(type_):
         return element(np.dtype(type_.to_pandas_dtype()).name)
     raise ValueError(f"a tensor of {type_} has no dtype")
+
+
+# ---- dtypes that callers declare
+
+STRING = "string"
+_SYNONYMS = {
+    "half": "float16",
+    "float": "float32",
+    "double": "float64",
+    "bytes": STRING,
+    "str": STRING,
+    "object": STRING,
+}
+
+
+def declared_name(dtype: Any) -> str:
+    """The name of a dtype of NumPy or TensorFlow, or of its name or scalar type; "string" for bytes and text.
+
+    Raises
+    ------
+    SchemaError
+        A tensor cannot have this dtype.
+
+    Examples
+    --------
+    >>> declared_name(np.float32), declared_name("half"), declared_name(object)
+    ('float32', 'float16', 'string')
+    """
+    if isinstance(dtype, str):
+        name = _SYNONYMS.get(dtype, dtype)
+        return name if name == STRING else dtype_name(dtype_named(name))
+    if any(dtype is type_ for type_ in (None, int, float, complex)):  # NumPy and TensorFlow disagree on their widths
+        raise _unsupported(f"{getattr(dtype, '__name__', dtype)} does not determine a number of bits", dtype)
+    try:
+        declared = np.dtype(getattr(dtype, "as_numpy_dtype", dtype))  # tf.DType
+        return STRING if declared.kind in "OSU" else dtype_name(declared)
+    except (TypeError, ValueError):
+        raise _unsupported(f"a tensor cannot have the dtype {dtype!r}", dtype) from None
+
+
+def dtype_named(name: str) -> np.dtype:
+    """The dtype of a name; SchemaError where the table does not have it."""
+    try:
+        return element(name).dtype
+    except ValueError:
+        raise _unsupported(f"a tensor cannot have the dtype {name!r}", name) from None
+
+
+def _unsupported(reason: str, got: object) -> SchemaError:
+    return SchemaError(reason, got=got, advice="use a name like 'float32', 'uint8', 'bfloat16' or 'string'")
 
 
 def _bfloat16() -> np.dtype[Any]:

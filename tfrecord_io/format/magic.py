@@ -1,27 +1,27 @@
-"""What a file that is no TFRecord file looks like, so that the error can say it."""
+"""Recognition of files that are not TFRecord files by their first bytes, for error messages."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-HEAD_BYTES = 512  # as much as `looks_like` makes use of
+HEAD_BYTES = 512  # the number of bytes that `looks_like` uses
 
 Predicate = Callable[[bytes], bool]
 
 
 def looks_like(head: bytes) -> str | None:
-    """Say what a file is by its first bytes.
+    """Name the format of a file by its first bytes.
 
     Parameters
     ----------
     head : bytes
-        `HEAD_BYTES`, or all there are.
+        `HEAD_BYTES`, or the whole file.
 
     Returns
     -------
     str or None
-        A name to stand behind "looks like"; None where there is no telling.
+        A phrase that follows "looks like"; None if the format is unknown.
 
     Examples
     --------
@@ -29,7 +29,7 @@ def looks_like(head: bytes) -> str | None:
     'a Parquet file'
     """
     head = bytes(head[:HEAD_BYTES])
-    return next((name for name, is_it in FORMATS if is_it(head)), None)
+    return next((name for name, matches in FORMATS if matches(head)), None)
 
 
 def _begins(*magics: bytes) -> Predicate:
@@ -44,28 +44,28 @@ def _riff(kind: bytes) -> Predicate:
     return lambda head: head[:4] == b"RIFF" and head[8:12] == kind
 
 
-def _matches(pattern: bytes) -> Predicate:
+def _regex(pattern: bytes) -> Predicate:
     compiled = re.compile(pattern, re.IGNORECASE | re.DOTALL)
     return lambda head: compiled.match(head) is not None
 
 
 def _is_text(head: bytes) -> bool:
-    """Whether it is UTF-8 (perhaps cut inside its last character) of printable characters and line ends."""
+    """Whether it is UTF-8 (perhaps truncated inside the last character) of printable characters and line ends."""
     if not head:
         return False
-    for cut in range(min(4, len(head))):
+    for dropped in range(min(4, len(head))):
         try:
-            text = head[: len(head) - cut].decode("utf-8")
+            text = head[: len(head) - dropped].decode("utf-8")
         except UnicodeDecodeError:
             continue
         return all(c.isprintable() or c in "\t\n\r\f" for c in text)
     return False
 
 
-# riegeli_records_file_format.md: hashes of the first block's header and of the signature chunk's header behind it
+# riegeli_records_file_format.md: hashes of the first block's header and of the signature chunk's header after it
 _RIEGELI = (bytes.fromhex("83af70d10d884a3f"), bytes.fromhex("91bac23c9287e1a9"))
 
-# First hit wins: the more exact stand before the less exact.
+# The first match wins, so exact tests are before inexact ones.
 FORMATS: tuple[tuple[str, Predicate], ...] = (
     ("a PNG image", _begins(b"\x89PNG")),
     ("a JPEG image", _begins(b"\xff\xd8\xff")),
@@ -92,7 +92,7 @@ FORMATS: tuple[tuple[str, Predicate], ...] = (
     ("a SQLite database", _begins(b"SQLite format 3\0")),
     ("gzip data", _begins(b"\x1f\x8b")),
     ("zstd data", _begins(b"\x28\xb5\x2f\xfd")),
-    ("bzip2 data", _matches(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)")),
+    ("bzip2 data", _regex(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)")),
     ("xz data", _begins(b"\xfd7zXZ\0")),
     ("LZ4 data", _begins(b"\x04\x22\x4d\x18")),
     ("Snappy data", _begins(b"\xff\x06\0\0sNaPpY")),
@@ -100,21 +100,19 @@ FORMATS: tuple[tuple[str, Predicate], ...] = (
     ("a PDF document", _begins(b"%PDF-")),
     ("an ELF program", _begins(b"\x7fELF")),
     ("an LMDB database", _at(16, b"\xde\xc0\xef\xbe")),
-    ("a Python pickle", _matches(rb"\x80[\x02-\x05][\x95}\](\x8cc]")),
+    ("a Python pickle", _regex(rb"\x80[\x02-\x05][\x95}\](\x8cc]")),
     ("a Git LFS pointer: the data was not downloaded; run git lfs pull", _begins(b"version https://git-lfs")),
     (
         "an HTML page: an error page of a server perhaps",
-        _matches(rb"(\xef\xbb\xbf)?\s*(<!--.*?-->\s*)*<(!doctype html|html|head|body)\b"),
+        _regex(rb"(\xef\xbb\xbf)?\s*(<!--.*?-->\s*)*<(!doctype html|html|head|body)\b"),
     ),
     (
         "an XML document: an error message of a bucket perhaps",
-        _matches(rb"(\xef\xbb\xbf)?\s*<(\?xml|error>|[a-z][\w:.-]*[\s/>])"),
+        _regex(rb"(\xef\xbb\xbf)?\s*<(\?xml|error>|[a-z][\w:.-]*[\s/>])"),
     ),
     (
         "JSON",
-        lambda h: (
-            _matches(rb'(\xef\xbb\xbf)?\s*(\{\s*(["}]|$)|\[\s*(["\[{\]\d-]|true|false|null|$))')(h) and _is_text(h)
-        ),
+        lambda h: _regex(rb'(\xef\xbb\xbf)?\s*(\{\s*(["}]|$)|\[\s*(["\[{\]\d-]|true|false|null|$))')(h) and _is_text(h),
     ),
     ("plain text", _is_text),
     ("UTF-16 text", lambda h: h[:2] in (b"\xff\xfe", b"\xfe\xff") and len(h) >= 4),

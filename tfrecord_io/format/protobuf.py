@@ -1,7 +1,7 @@
 """Protobuf message classes built from tables of fields, each table in a descriptor pool of its own; and varints.
 
-In protobuf's default pool the classes would clash with those of TensorFlow and tensorflow_metadata. Messages of two pools
-exchange bytes only.
+In protobuf's default pool the classes would clash with those of TensorFlow and tensorflow_metadata. Messages of two
+pools exchange bytes only.
 """
 
 from __future__ import annotations
@@ -10,9 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-FieldSpec = tuple[str, int, str]
-"""Name, number, type; a leading "*" makes the field repeated, a trailing "|group" makes it a member of that oneof."""
 
 _PROTO = descriptor_pb2.FieldDescriptorProto
 _SCALARS = {
@@ -24,8 +21,8 @@ _SCALARS = {
 def message_classes(
     file: str,
     package: str,
-    messages: Mapping[str, tuple[FieldSpec, ...]],
-    enums: Mapping[str, Mapping[str, int]] | None = None,
+    messages: Mapping[str, str],
+    enums: Mapping[str, str] | None = None,
     *,
     syntax: str = "proto3",
 ) -> dict[str, Any]:
@@ -35,10 +32,12 @@ def message_classes(
     ----------
     file, package : str
         Names of the proto file and of its package.
-    messages : mapping of str to tuple of FieldSpec
-        A nested message is named "Outer.Inner" and follows its outer one; one whose name ends in "Entry" is a map's.
-    enums : mapping of str to mapping of str to int, optional
-        Values by name, by name of the enum.
+    messages : mapping of str to str
+        The fields of each message as "name number type, …"; a "*" before the type makes the field repeated, a "|group"
+        after it makes it a member of that oneof. A nested message is named "Outer.Inner" and follows its outer one; one
+        whose name ends in "Entry" is a map's.
+    enums : mapping of str to str, optional
+        The values of each enum as "NAME number, …".
 
     Returns
     -------
@@ -51,13 +50,14 @@ def message_classes(
         outer, _, own = name.rpartition(".")
         message = made[name] = made[outer].nested_type.add(name=own) if outer else proto.message_type.add(name=own)
         message.options.map_entry = own.endswith("Entry")
-        for spec in fields:
-            _add_field(message, spec, package, enums)
+        for field in fields.split(",") if fields else ():
+            field_name, number, type_ = field.split()
+            _add_field(message, field_name, int(number), type_, package, enums)
     for name, values in enums.items():
         outer, _, own = name.rpartition(".")
         enum = (made[outer] if outer else proto).enum_type.add(name=own)
-        for value, number in values.items():
-            enum.value.add(name=value, number=number)
+        for value_name, value in enum_values(values).items():
+            enum.value.add(name=value_name, number=value)
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(proto.SerializeToString())
     return {
@@ -67,10 +67,14 @@ def message_classes(
     }
 
 
-def _add_field(message: Any, spec: FieldSpec, package: str, enums: Mapping[str, Any]) -> None:
-    name, number, type_text = spec
-    kind, _, group = type_text.removeprefix("*").partition("|")
-    label = _PROTO.LABEL_REPEATED if type_text.startswith("*") else _PROTO.LABEL_OPTIONAL
+def enum_values(values: str) -> dict[str, int]:
+    """The numbers of an enum by name, from "NAME number, …"."""
+    return {name: int(number) for name, number in (value.split() for value in values.split(","))}
+
+
+def _add_field(message: Any, name: str, number: int, type_: str, package: str, enums: Mapping[str, str]) -> None:
+    kind, _, group = type_.removeprefix("*").partition("|")
+    label = _PROTO.LABEL_REPEATED if type_.startswith("*") else _PROTO.LABEL_OPTIONAL
     field = message.field.add(name=name, number=number, label=label)
     if kind in _SCALARS:
         field.type = _SCALARS[kind]

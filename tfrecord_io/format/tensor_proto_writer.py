@@ -1,7 +1,7 @@
 """Arrays to serialized TensorProtos, byte for byte those of ``tf.io.serialize_tensor``.
 
-TensorFlow writes the dtype, the shape and then the raw values, or each string as a field; of an array without values
-nothing more than its dtype and shape.
+TensorFlow writes the dtype, the shape and then the raw values, or each string as a field; for an array without values
+only the dtype and the shape.
 """
 
 from __future__ import annotations
@@ -13,16 +13,15 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.format.dtype_names import STRING
-from tfrecord_io.format.dtypes import Array, dtype_name, element
+from tfrecord_io.format.dtypes import STRING, Array, dtype_name, element
 from tfrecord_io.format.protobuf import varint
-from tfrecord_io.format.tensor_proto import MOST_BYTES, STORED, TensorProto
+from tfrecord_io.format.tensor_proto import MOST_BYTES, STORAGE, TensorProto
 
 _CONTENT_TAG = b"\x22"  # field 4, length-delimited
 
 
 def serialize_tensor(array: Any) -> bytes:
-    """An array as a serialized TensorProto, byte for byte what ``tf.io.serialize_tensor`` makes of it.
+    """Serialize an array as a TensorProto, byte for byte as ``tf.io.serialize_tensor`` does.
 
     Parameters
     ----------
@@ -33,7 +32,7 @@ def serialize_tensor(array: Any) -> bytes:
     Raises
     ------
     EncodeError
-        The dtype is none of TensorFlow's, an object is neither bytes nor text, or the array is over 2 GiB.
+        TensorFlow does not have the dtype, an object is neither bytes nor text, or the array is over 2 GiB.
 
     Examples
     --------
@@ -53,7 +52,7 @@ def serialize_tensor(array: Any) -> bytes:
 
 @lru_cache(maxsize=256)
 def proto_prefix(name: str, shape: tuple[int, ...]) -> bytes:
-    """What stands in front of the raw values of a tensor of numbers: they are all that follows.
+    """The bytes before the raw values of a tensor of numbers; nothing follows the values.
 
     Raises
     ------
@@ -65,7 +64,7 @@ def proto_prefix(name: str, shape: tuple[int, ...]) -> bytes:
     >>> proto_prefix("float32", (2,)) + np.array([1, 2], "<f4").tobytes() == serialize_tensor(np.array([1, 2], "f4"))
     True
     """
-    if name == STRING or name not in STORED:
+    if name == STRING or name not in STORAGE:
         raise ValueError(f"a TensorProto has no raw values of {name}")
     front = bytes(_front(name, shape).SerializeToString())
     size = math.prod(shape) * element(name).dtype.itemsize
@@ -73,8 +72,8 @@ def proto_prefix(name: str, shape: tuple[int, ...]) -> bytes:
 
 
 def _front(name: str, shape: tuple[int, ...]) -> Any:
-    message = TensorProto(dtype=STORED[name].number)
-    message.tensor_shape.SetInParent()  # written even where it is empty
+    message = TensorProto(dtype=STORAGE[name].number)
+    message.tensor_shape.SetInParent()  # written even if empty
     for axis in shape:
         message.tensor_shape.dim.add(size=axis)
     return message
@@ -84,25 +83,23 @@ def _name(dtype: np.dtype) -> str:
     try:
         name = dtype_name(dtype)
     except ValueError:
-        raise EncodeError(
-            f"an array of {dtype} has no form as a tensor", expected=tuple(STORED), got=str(dtype)
-        ) from None
-    if name not in STORED:
+        reason = f"an array of {dtype} cannot be stored as a tensor"
+        raise EncodeError(reason, expected=tuple(STORAGE), got=str(dtype)) from None
+    if name not in STORAGE:
         advice = 'pass its integers, array.view("int64")' if dtype.kind in "mM" else None
-        raise EncodeError(f"TensorFlow has no dtype for {name}", expected=tuple(STORED), got=name, advice=advice)
+        raise EncodeError(f"TensorFlow has no dtype for {name}", expected=tuple(STORAGE), got=name, advice=advice)
     return name
 
 
 def _oversized(size: int) -> EncodeError:
-    return EncodeError(
-        f"the tensor has {size} bytes; a TensorProto holds {MOST_BYTES} at most", expected=MOST_BYTES, got=size
-    )
+    reason = f"the tensor has {size} bytes; a TensorProto holds {MOST_BYTES} at most"
+    return EncodeError(reason, expected=MOST_BYTES, got=size)
 
 
 def _strings(values: Array) -> bytes:
     items = values.reshape(-1).tolist()
     message = _front(STRING, values.shape)
-    encoded = [item if isinstance(item, bytes) else _encoded(item, at) for at, item in enumerate(items)]
+    encoded = [item if isinstance(item, bytes) else _encoded(item, index) for index, item in enumerate(items)]
     size = sum(map(len, encoded)) + 6 * len(encoded)  # a tag and a varint of five bytes, at most
     if size > MOST_BYTES:
         raise _oversized(size)
@@ -110,46 +107,45 @@ def _strings(values: Array) -> bytes:
     return bytes(message.SerializeToString())
 
 
-def _encoded(item: Any, at: int) -> bytes:
+def _encoded(item: Any, index: int) -> bytes:
     if not isinstance(item, str):
         kind = type(item).__name__
-        reason = f"item {at} of an array of objects is of type {kind}"
-        raise EncodeError(
-            reason, expected="bytes or str", got=kind, advice="pass an array of one dtype, or bytes and text only"
-        )
+        reason = f"item {index} of an array of objects is of type {kind}"
+        advice = "pass an array of one dtype, or bytes and text only"
+        raise EncodeError(reason, expected="bytes or str", got=kind, advice=advice)
     try:
         return item.encode()
     except UnicodeEncodeError as error:
-        raise EncodeError(f"item {at} is no text that UTF-8 can hold", expected="text", got=item) from error
+        raise EncodeError(f"item {index} is not valid Unicode text", expected="text", got=item) from error
 
 
 def _as_array(value: Any) -> Array:
-    """An array of what is no array yet; Python's own numbers as TensorFlow takes them."""
+    """Convert nested values to an array; Python's own numbers get TensorFlow's default dtypes."""
     if hasattr(value, "dtype") or hasattr(value, "__array__"):
         return np.asarray(value)
     try:
-        leaves = np.array(value, object)
-        found = np.asarray(value)
+        objects = np.array(value, object)
+        array = np.asarray(value)
     except (ValueError, OverflowError) as error:
-        raise EncodeError("the nested values are no array", expected="an array", got=type(value).__name__) from error
-    if found.dtype.kind in "SUV" or found.dtype == object:
-        return leaves  # NumPy's own bytes would lose NULs at their end
+        reason = "the nested values do not form an array"
+        raise EncodeError(reason, expected="an array", got=type(value).__name__) from error
+    if array.dtype.kind in "SUV" or array.dtype == object:
+        return objects  # NumPy's own bytes would lose trailing NULs
     if _has_dtypes(value):
-        return found
-    if found.dtype == np.int64:
-        narrow = np.iinfo(np.int32)
-        return found.astype(np.int32) if narrow.min <= found.min() and found.max() <= narrow.max else found
-    if found.dtype == np.float64:
+        return array
+    if array.dtype == np.int64:
+        int32 = np.iinfo(np.int32)
+        return array.astype(np.int32) if int32.min <= array.min() and array.max() <= int32.max else array
+    if array.dtype == np.float64:
         with np.errstate(over="ignore"):
-            rounded = found.astype(np.float32)
-        if np.any(np.isinf(rounded) & np.isfinite(found)):
-            raise EncodeError(
-                "a number is too large for float32", expected="float32", advice='pass np.array(…, "float64")'
-            )
+            rounded = array.astype(np.float32)
+        if np.any(np.isinf(rounded) & np.isfinite(array)):
+            reason = "a number is too large for float32"
+            raise EncodeError(reason, expected="float32", advice='pass np.array(…, "float64")')
         return rounded
-    return found
+    return array
 
 
 def _has_dtypes(value: Any) -> bool:
-    """Whether NumPy's numbers or arrays stand in the nested values."""
+    """Whether the nested values contain NumPy's numbers or arrays."""
     return any(map(_has_dtypes, value)) if isinstance(value, list | tuple) else hasattr(value, "dtype")

@@ -1,4 +1,4 @@
-"""Selecting columns by name, glob and ``!name``, where a literal name wins over a pattern; and overriding their types."""
+"""Selection of columns by name, glob and ``!name``, where a literal name wins over a pattern; and type overrides."""
 
 from __future__ import annotations
 
@@ -122,8 +122,8 @@ def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) 
     ----------
     inferred : Schema or pa.Schema
     overrides : mapping of str to field, type or type name
-        Keys are names of columns and globs. A literal name wins over a glob; of several globs that match, the first in the
-        mapping wins.
+        Keys are names of columns and globs. A literal name wins over a glob; of several globs that match, the first in
+        the mapping wins.
 
     Raises
     ------

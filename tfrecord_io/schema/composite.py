@@ -1,7 +1,8 @@
-"""Columns built from several features: an array's bytes and its shape, values and the lengths of the lists they are split into.
+"""Columns built from several features: an array's bytes and its shape, values and the lengths of their lists.
 
-A `Composite` describes how, and is stored in the metadata of a field, so that a schema stays a list of plain fields. Reading
-has two steps: first by `component_fields`, one column for each feature; then `arrow.decode.composite` builds the columns.
+A `Composite` describes how, and is stored in the metadata of a field, so that a schema stays a list of plain fields.
+Reading has two steps: first by `component_fields`, one column for each feature; then `arrow.decode.composite` builds
+the columns.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Composite:
     dtype : str
         Arrow's name of the type of a value.
     encoding : str
-        "values", or how bytes encode the array of an item: "bytes" (C order, little-endian), "zlib" (those, compressed).
+        "values", or how bytes encode the array of an item: "bytes" (C order, little-endian), "zlib" (those,
+        compressed).
     shape : tuple of int or None
         Of an item. The size of one unknown dimension follows from the number of values.
     shape_feature : str, optional

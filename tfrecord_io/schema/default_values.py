@@ -29,7 +29,8 @@ CONVERSION_ERRORS = (
 )
 
 _MICROSECOND = dt.timedelta(microseconds=1)
-# Values that JSON does not have are objects of one key, which names their class. A datetime is a date, so it comes first.
+# Values that JSON does not have are objects of one key, which names their class. A datetime is a date, so it comes
+# first.
 _TAGS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "bytes": (bytes, lambda v: base64.b64encode(v).decode(), base64.b64decode),
     "datetime": (dt.datetime, dt.datetime.isoformat, dt.datetime.fromisoformat),

@@ -1,11 +1,11 @@
-"""The Arrow schema that our writers put in front of a file's first record, as an unknown protobuf field.
+"""The Arrow schema that writers put in front of a file's first record, as an unknown protobuf field.
 
-Content of the field: ``TFRA``, a version byte, a flags byte, then an Arrow IPC stream (zlib where the flag says so): the
-schema with its metadata and, where there are categories, their dictionary batches and one batch of no rows.
+Content of the field: ``TFRA``, a version byte, a flags byte, then an Arrow IPC stream (compressed with zlib if the flag
+is set): the schema with its metadata and, if there are categories, their dictionary batches and one batch of no rows.
 
-What is read may come from anyone. So its size is bounded, also after inflating; buffers may not be compressed again; the
-extension types that Arrow may build are those of a closed table, the others become their storage; and only types
-that a writer of ours can have written are let through.
+The field may come from an untrusted file. So its size is limited, also after inflating; buffers may not be compressed
+again; Arrow may build only the extension types of a closed table, others become their storage; and only types that a
+writer of this package produces are accepted.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ MAX_BYTES = 16 << 20  # of the content, and of the stream once inflated
 _ZLIB = 1  # flag
 _ZLIB_ABOVE = 16 << 10
 _DICTIONARY_BYTES = 1 << 20  # of one column
-_DICTIONARIES_BYTES = 8 << 20  # of all of them, so that the schema always stays below MAX_BYTES
+_DICTIONARIES_BYTES = 8 << 20  # of all columns, so that the content is always below MAX_BYTES
 
-# Arrow builds an extension type where it meets this key. A key of the same length takes that power away.
+# Arrow builds extension types from fields with this key; a replacement of the same length prevents that.
 _EXTENSION_NAME = b"ARROW:extension:name"
 _EXTENSION_METADATA = b"ARROW:extension:metadata"
-_TAMED_NAME = b"tfrecord_io:ext:name"
+_INERT_NAME = b"tfrecord_io:ext:name"
 
 
 class EmbeddedSchemaUnreadable(Exception):
-    """The field's content is no schema that this version reads; callers warn and infer."""
+    """The field's content is not a schema that this version reads; callers warn and infer."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -52,14 +52,14 @@ class EmbeddedSchemaUnreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """What an embedded schema says.
+    """The content of an embedded schema.
 
     Attributes
     ----------
     schema : pyarrow.Schema
-        Columns as they are restored. Field metadata ``tfrecord_io.encoding`` marks raw columns.
+        Columns as they are read back. Field metadata ``tfrecord_io.encoding`` marks raw columns.
     dictionaries : mapping of str to pyarrow.Array
-        Categories by feature. A dictionary column that is not in here builds its own from the values.
+        Categories by feature. Other dictionary columns build theirs from the values.
     """
 
     schema: pa.Schema
@@ -67,12 +67,12 @@ class Embedded:
 
 
 def embedded_schema(schema: pa.Schema) -> pa.Schema:
-    """The schema a table comes back with, from the one it is written with.
+    """The schema that a table is read back with, from the one it is written with.
 
-    Names, order, metadata, nullability and types stay as they are, with three exceptions that belong to memory and not to
-    the values: views become plain, run-ends their values, and large offsets 32-bit ones. A float64 column stays float64.
-    Tensors are in C order, their axes named in that order, and marked where their type alone does not say the dtype.
-    Of what a field of ours may say, the feature's name and the default are left out: a column is written under its own name.
+    Names, order, metadata, nullability and types do not change, except for what belongs to memory and not to the
+    values: views become plain, run-ends their values, and large offsets 32-bit ones. A float64 column stays float64.
+    Tensors are in C order with their axis names in that order, and their dtype in the metadata if the type does not
+    determine it. Feature names and defaults in a field's metadata are removed: a column is written under its own name.
     """
     return pa.schema([_as_written(restored_field(column)) for column in schema], metadata=schema.metadata)
 
@@ -83,17 +83,17 @@ def _as_written(column: pa.Field) -> pa.Field:
 
 
 def equal_types(a: pa.Schema, b: pa.Schema) -> bool:
-    """Whether two schemas have the same names, in order, and the same types, of tensors the same dtypes; nothing else counts."""
+    """Whether two schemas have the same names in the same order, types and dtypes of tensors; all else is ignored."""
     return a.names == b.names and all(
-        _bare(x.type) == _bare(y.type) and _marks(x) == _marks(y) for x, y in zip(a, b, strict=True)
+        _bare(x.type) == _bare(y.type) and _dtypes(x) == _dtypes(y) for x, y in zip(a, b, strict=True)
     )
 
 
-def _marks(field: pa.Field) -> list[bytes | None]:
-    """What is said of the dtypes of tensors."""
+def _dtypes(field: pa.Field) -> list[bytes | None]:
+    """The dtypes of tensors in the metadata."""
     type = field.type
     if t.is_struct(type):
-        return [mark for child in type for mark in _marks(child)]
+        return [dtype for child in type for dtype in _dtypes(child)]
     while is_list_like(type):
         type = type.value_type
     return [(field.metadata or {}).get(DTYPE_KEY)] if is_any_tensor(type) else []
@@ -109,18 +109,18 @@ def _bare(type: pa.DataType) -> pa.DataType:
 
 
 def field_bytes(content: bytes) -> bytes:
-    """The field as it stands in a record: tag, length, content."""
+    """The field as it is stored in a record: tag, length, content."""
     return varint(FIELD << 3 | 2) + varint(len(content)) + content
 
 
 def pack(schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None) -> bytes:
-    """Content of the field for a schema that `embedded_schema` gave.
+    """The content of the field for a schema from `embedded_schema`.
 
     Parameters
     ----------
     schema : pyarrow.Schema
     dictionaries : mapping of str to pyarrow.Array, optional
-        Categories by feature name. Those above 1 MiB are left out, and those that would bring the sum above 8 MiB.
+        Categories by feature name. Left out are those above 1 MiB, and those with which the sum would be above 8 MiB.
 
     Raises
     ------
@@ -163,13 +163,13 @@ def _no_rows(type: pa.DataType, feature: str, dictionaries: Mapping[str, pa.Arra
         return pa.ListArray.from_arrays(
             pa.array([0], pa.int32()), _no_rows(type.value_type, feature, dictionaries), type=type
         )
-    storage = type.storage_type if is_any_tensor(type) else type
-    found = pa.array([], storage)
-    return pa.ExtensionArray.from_storage(type, found) if is_any_tensor(type) else found
+    if is_any_tensor(type):
+        return pa.ExtensionArray.from_storage(type, pa.array([], type.storage_type))
+    return pa.array([], type)
 
 
 def dictionary_at(array: pa.Array, path: tuple[str, ...]) -> pa.Array:
-    """The dictionary of a leaf, found below a column by its path of struct children."""
+    """The dictionary of the leaf of a column at a path of struct children."""
     while not t.is_dictionary(array.type):
         if t.is_struct(array.type):
             array, path = array.field(path[0]), path[1:]
@@ -191,14 +191,14 @@ def unpack(content: bytes) -> Embedded:
     Raises
     ------
     EmbeddedSchemaUnreadable
-        It is none, of another version, too large, or damaged. Nothing else is raised, whatever the bytes.
+        It is not a schema, of another version, too large, or damaged. Nothing else is raised, whatever the bytes.
     """
     try:
         return _read_stream(_stream_of(bytes(content)))
     except MissingDependencyError as error:
         raise EmbeddedSchemaUnreadable(f"the embedded schema cannot be used: {error.reason}") from error
     except (UnsupportedType, NotImplementedError) as error:
-        raise EmbeddedSchemaUnreadable("the embedded schema uses what this version does not read") from error
+        raise EmbeddedSchemaUnreadable("the embedded schema uses types that this version does not read") from error
     except (
         pa.ArrowException,
         OSError,
@@ -213,14 +213,13 @@ def unpack(content: bytes) -> Embedded:
 
 
 def _stream_of(content: bytes) -> bytes:
-    """The IPC stream, checked for size, its extension types tamed."""
+    """The IPC stream, checked for size, its extension types made inert."""
     if not content.startswith(MAGIC) or len(content) < len(MAGIC) + 2:
         raise EmbeddedSchemaUnreadable(f"field {FIELD} does not start with TFRA")
     version, flags = content[4], content[5]
     if version != VERSION or flags & ~_ZLIB:
-        raise EmbeddedSchemaUnreadable(
-            f"the embedded schema is of version {version} with flags {flags}, this version reads {VERSION}"
-        )
+        reason = f"the embedded schema is of version {version} with flags {flags}, this version reads {VERSION}"
+        raise EmbeddedSchemaUnreadable(reason)
     if len(content) > MAX_BYTES:
         raise EmbeddedSchemaUnreadable(f"the embedded schema of {len(content)} bytes is above the limit of {MAX_BYTES}")
     stream = content[6:]
@@ -231,64 +230,66 @@ def _stream_of(content: bytes) -> bytes:
         except zlib.error as error:
             raise EmbeddedSchemaUnreadable("the embedded schema does not inflate") from error
         if len(stream) > MAX_BYTES or not inflater.eof:
-            raise EmbeddedSchemaUnreadable(f"the embedded schema is cut, or inflates to more than {MAX_BYTES} bytes")
+            raise EmbeddedSchemaUnreadable(
+                f"the embedded schema is truncated, or inflates to more than {MAX_BYTES} bytes"
+            )
     end = 8 + int.from_bytes(stream[4:8], "little")  # of the schema message; dictionaries may hold any text
-    return stream[:end].replace(_EXTENSION_NAME, _TAMED_NAME) + stream[end:]
+    return stream[:end].replace(_EXTENSION_NAME, _INERT_NAME) + stream[end:]
 
 
 def _read_stream(stream: bytes) -> Embedded:
     has_batch = _check_messages(stream)
-    # Foreign byte order is not swapped: that would be done before the buffers are checked.
+    # The byte order is not converted, as that would happen before the buffers are checked.
     with pa.ipc.open_stream(stream, options=pa.ipc.IpcReadOptions(ensure_native_endian=False)) as reader:
-        tamed = reader.schema
+        inert = reader.schema
         batch = reader.read_next_batch() if has_batch else None
     if batch is not None:
         batch.validate(full=True)
-    metadata = {key: value.replace(_TAMED_NAME, _EXTENSION_NAME) for key, value in (tamed.metadata or {}).items()}
-    schema = pa.schema([_restore(column) for column in tamed], metadata=metadata or None)
-    parts = [leaves(step_field(column) or column) for column in schema]
-    names = [name for column in parts for leaf in column for name in (leaf.feature, *leaf.companions)]
+    metadata = {key: value.replace(_INERT_NAME, _EXTENSION_NAME) for key, value in (inert.metadata or {}).items()}
+    schema = pa.schema([_restore(column) for column in inert], metadata=metadata or None)
+    leaves_by_column = [leaves(step_field(column) or column) for column in schema]
+    names = [name for column in leaves_by_column for leaf in column for name in (leaf.feature, *leaf.companions)]
     if len(set(names)) < len(names) or not schema.equals(embedded_schema(schema)):
         raise EmbeddedSchemaUnreadable("the embedded schema has types or names that are never written")
-    dictionaries = {} if batch is None else _dictionaries(batch, parts)
+    dictionaries = {} if batch is None else _dictionaries(batch, leaves_by_column)
     return Embedded(schema, dictionaries)
 
 
-def _dictionaries(batch: pa.RecordBatch, parts: list[list[Leaf]]) -> dict[str, pa.Array]:
-    found = {}
-    for array, column in zip(batch.columns, parts, strict=True):
+def _dictionaries(batch: pa.RecordBatch, leaves_by_column: list[list[Leaf]]) -> dict[str, pa.Array]:
+    dictionaries = {}
+    for array, column in zip(batch.columns, leaves_by_column, strict=True):
         for leaf in column:
             if has_dictionary(leaf.type):
                 values = dictionary_at(array, leaf.path)
-                if len(values) > MAX_BYTES:  # only values of no bytes can claim that
+                if len(values) > MAX_BYTES:  # only values of no bytes can be so many
                     raise EmbeddedSchemaUnreadable("the embedded schema has a dictionary that is too long")
                 if len(values):
-                    found[leaf.feature] = values
-    return found
+                    dictionaries[leaf.feature] = values
+    return dictionaries
 
 
 def _restore(column: pa.Field) -> pa.Field:
-    """The field with the extension types of the closed table in place."""
+    """The field with the extension types of the closed table."""
     type = column.type
     if t.is_timestamp(type) and type.tz is not None:
-        type = pa.timestamp(type.unit, type.tz)  # raises where the zone's name is no text
+        type = pa.timestamp(type.unit, type.tz)  # raises if the zone's name is not text
     if is_list_like(type):
         type = relist(type, _restore(type.value_field))
     elif t.is_struct(type):
         type = pa.struct([_restore(child) for child in type])
     metadata = dict(column.metadata or {})
-    name = metadata.pop(_TAMED_NAME, b"").decode()
-    said = metadata.pop(_EXTENSION_METADATA, b"")
+    name = metadata.pop(_INERT_NAME, b"").decode()
+    type_metadata = metadata.pop(_EXTENSION_METADATA, b"")
     if name in EXTENSIONS:
-        found = {"arrow.bool8": pa.bool8, "arrow.json": lambda: pa.json_(type), "arrow.uuid": pa.uuid}[name]()
-        type = found if found.storage_type == type else type
+        extension = {"arrow.bool8": pa.bool8, "arrow.json": lambda: pa.json_(type), "arrow.uuid": pa.uuid}[name]()
+        type = extension if extension.storage_type == type else type
     elif name in (FIXED_SHAPE, VARIABLE_SHAPE):
-        type = tensor_type_from_metadata(name, type, said)
+        type = tensor_type_from_metadata(name, type, type_metadata)
     return column.with_type(type).with_metadata(metadata or None)
 
 
 def _check_messages(stream: bytes) -> bool:
-    """Whether the stream has a record batch. Only a schema, dictionaries and a batch of no rows may be in it."""
+    """Whether the stream has a record batch; only a schema, dictionaries and one batch are allowed."""
     reader = pa.ipc.MessageReader.open_stream(stream)
     kinds = []
     while True:
@@ -300,12 +301,12 @@ def _check_messages(stream: bytes) -> bool:
         if message.type != "schema":
             _check_batch(message.metadata.to_pybytes(), message.type == "dictionary")
     if kinds[:1] != ["schema"] or set(kinds[1:-1]) - {"dictionary"} or kinds[1:][-1:] not in ([], ["record batch"]):
-        raise EmbeddedSchemaUnreadable("the embedded schema is no stream of one schema and its dictionaries")
+        raise EmbeddedSchemaUnreadable("the embedded schema is not a stream of one schema and its dictionaries")
     return len(kinds) > 1
 
 
 def _check_batch(metadata: bytes, is_dictionary: bool) -> None:
-    """Refuse compressed buffers, whose size is anything, and deltas, which Arrow joins before they can be validated."""
+    """Refuse compressed buffers, whose size is unlimited, and deltas, which Arrow joins unvalidated."""
     (root,) = struct.unpack_from("<I", metadata)
     table = _table(metadata, root, 2)  # Message.header
     if is_dictionary:
@@ -317,15 +318,15 @@ def _check_batch(metadata: bytes, is_dictionary: bool) -> None:
 
 
 def _slot(buffer: bytes, table: int, number: int) -> int:
-    """Where a flatbuffer table holds a field, 0 where it has none."""
+    """The offset of a field of a flatbuffer table, 0 if it is missing."""
     vtable = table - struct.unpack_from("<i", buffer, table)[0]
     size = struct.unpack_from("<H", buffer, vtable)[0]
-    at = 4 + 2 * number
-    found = struct.unpack_from("<H", buffer, vtable + at)[0] if at < size else 0
-    return table + found if found else 0
+    entry = 4 + 2 * number
+    offset = struct.unpack_from("<H", buffer, vtable + entry)[0] if entry < size else 0
+    return table + offset if offset else 0
 
 
 def _table(buffer: bytes, table: int, number: int) -> int:
-    """Where the table begins that a field refers to."""
-    at = _slot(buffer, table, number)
-    return int(at + struct.unpack_from("<I", buffer, at)[0])
+    """The offset of the table that a field refers to."""
+    slot = _slot(buffer, table, number)
+    return int(slot + struct.unpack_from("<I", buffer, slot)[0])

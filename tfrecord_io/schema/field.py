@@ -52,16 +52,16 @@ class Field:
     feature : str, optional
         Name of the feature in the records; the column's name if not given.
     encoding : {"list", "raw", "wire", "tensor_proto"}
-        "list": the values themselves; "raw": the bytes of an array; "wire": raw where a record has bytes, values where it has
-        numbers; "tensor_proto": a serialized TensorProto.
+        "list": the values themselves; "raw": the bytes of an array; "wire": raw where a record has bytes, values where
+        it has numbers; "tensor_proto": a serialized TensorProto.
     required : bool
         A record without the feature is an error. In Arrow: a field that is not nullable.
     default : object, optional
-        The value where the feature is absent or has no values. None: null. For a fixed number of values either all of them
-        (nested as the shape is, or flat) or one for every element.
+        The value where the feature is absent or has no values. None: null. For a fixed number of values either all of
+        them (nested as the shape is, or flat) or one for every element.
     shape : tuple of int or None, optional
-        Of a value, or of one step of a feature list; None (or −1) is an unknown dimension. Types of fixed size imply it.
-        For lists the number of values is checked; for text and binary it describes what the bytes decode to.
+        Of a value, or of one step of a feature list; None (or −1) is an unknown dimension. Types of fixed size imply
+        it. For lists the number of values is checked; for text and binary it describes what the bytes decode to.
     part : {"context", "feature_list"}, optional
         Where a SequenceExample has it; an Example is all context. By default lists of lists and lists of tensors are
         feature lists.

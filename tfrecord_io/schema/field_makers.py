@@ -118,7 +118,7 @@ def image(
     required: bool = False,
     feature: str | None = None,
 ) -> Field:
-    """A column of encoded images (JPEG, PNG, WebP): `read_arrays` and `iter_arrays` decode them, all else returns their bytes.
+    """A column of encoded images (JPEG, PNG, WebP): decoded by `read_arrays` and `iter_arrays`, else read as bytes.
 
     Parameters
     ----------
@@ -126,9 +126,10 @@ def image(
         (height, width, channels) of the decoded image; None where it varies. Images of another shape are a DecodeError;
         with `resize` it is not checked.
     mode : {"RGB", "L", "RGBA", "unchanged"}, optional
-        What pixels are converted to: colours, grey, colours and opacity; of 16 bits the upper 8 are used, as by TensorFlow's
-        ``decode_png``. "unchanged" keeps what the image has, including the 16 bits of a grey PNG; 16 bits of several channels
-        are a DecodeError then. By default it follows from the channels of the shape (3, 1, 4), without one it is "RGB".
+        What pixels are converted to: colours, grey, colours and opacity; of 16 bits the upper 8 are used, as by
+        TensorFlow's ``decode_png``. "unchanged" keeps what the image has, including the 16 bits of a grey PNG; 16 bits
+        of several channels are a DecodeError then. By default it follows from the channels of the shape (3, 1, 4),
+        without one it is "RGB".
     resize : (int, int), optional
         (height, width) to which each image is resized, by bilinear interpolation.
     default, required, feature
@@ -163,18 +164,19 @@ def tensor(
     Parameters
     ----------
     dtype : pa.DataType, str or dtype
-        Of one value: a number, bool, "complex64", "bfloat16", "S10", "U10", "datetime64[D]", "timedelta64[ms]"; or bytes or
-        text, of which a record has as many values.
+        Of one value: a number, bool, "complex64", "bfloat16", "S10", "U10", "datetime64[D]", "timedelta64[ms]"; or
+        bytes or text, of which a record has as many values.
     shape : sequence of int or None
-        None or −1 is an unknown dimension. Without one the column is a fixed_shape_tensor, else a variable_shape_tensor. The
-        size of one unknown dimension follows from the number of values; several need the companion feature ``x/shape``.
+        None or −1 is an unknown dimension. Without one the column is a fixed_shape_tensor, else a
+        variable_shape_tensor. The size of one unknown dimension follows from the number of values; several need the
+        companion feature ``x/shape``.
     default : object, optional
         An array of that shape; if all dimensions are known also one value for every element.
     required, feature
         As in `scalar`.
     encoding : {"wire", "raw", "list", "tensor_proto"}
-        "wire": bytes are decoded raw (C order, little-endian) and number lists are reshaped, as a record has it; "raw" and
-        "list" accept one of the two only; "tensor_proto": what ``tf.io.serialize_tensor`` writes.
+        "wire": bytes are decoded raw (C order, little-endian) and number lists are reshaped, as a record has it; "raw"
+        and "list" accept one of the two only; "tensor_proto": what ``tf.io.serialize_tensor`` writes.
 
     Examples
     --------

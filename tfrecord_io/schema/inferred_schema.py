@@ -1,4 +1,4 @@
-"""An inferred schema that says why: what was seen of each feature."""
+"""An inferred schema with the evidence for it: what the records show of each feature."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Evidence:
     Attributes
     ----------
     kind : str
-        "int64", "float", "bytes", or "none" where no record has values.
+        "int64", "float", "bytes", or "none" if no record has values.
     records : int
-        Records that have the feature with a kind (a feature list: that have it).
+        The number of records that have the feature with values (or the feature list).
     least, most : int or None
-        Fewest and most values (steps) in one of them; None where there are none.
+        The lowest and highest number of values (steps) in one of them; None if there are none.
     text : bool
         All bytes values are text.
     part : str
         "context" or "feature_list".
-    listed, binary : Where or None
-        The first record that made it a list, and that made it binary.
+    listed, binary : RecordRef or None
+        The first record because of which it is a list, and because of which it is binary.
     """
 
     kind: str = "none"
@@ -55,7 +55,7 @@ class InferredSchema(Schema):
     evidence : mapping of str to Evidence
         By feature.
     records : int
-        That were looked at.
+        The number of records that were examined.
     """
 
     __slots__ = ("evidence", "records")
@@ -70,15 +70,15 @@ class InferredSchema(Schema):
         object.__setattr__(self, "records", records)
 
     def strict(self, schema: Schema | None = None) -> Schema:
-        """The schema that requires each feature which all records had: what TensorFlow's fixed-length features ask.
+        """This schema, or `schema` of the same records, with every feature required that all records have.
 
-        With `schema`, that one, which is known of the same records.
+        TensorFlow's fixed-length features are required in this sense.
         """
         schema = self if schema is None else schema
         return Schema([replace(f, required=self._always_has(f.feature)) for f in schema], schema.metadata)
 
     def with_companions(self, schema: Schema) -> Schema:
-        """`schema`, and behind each tensor of raw bytes the features that say its shape and its dtype, where the records have them."""
+        """`schema`, with the companion features after each tensor of raw bytes whose records have them."""
         fields = []
         for f in schema:
             fields.append(f)
@@ -90,10 +90,9 @@ class InferredSchema(Schema):
             rank = len(element_and_shape(f.tensor)[1])
             seen = self.evidence[shape]
             fixed = rank > 0 and (f.part == FEATURE_LIST or (f.required and seen.least == seen.most == rank))
-            made = {shape: list_("int64", rank if fixed else None), dtype: bytes_()}
-            for name, of in made.items():
-                whole = of if f.part != FEATURE_LIST else sequence(of)
-                fields.append(replace(whole.named(name), required=self._always_has(name)))
+            for name, companion in {shape: list_("int64", rank if fixed else None), dtype: bytes_()}.items():
+                field = sequence(companion) if f.part == FEATURE_LIST else companion
+                fields.append(replace(field.named(name), required=self._always_has(name)))
         return Schema(fields, schema.metadata)
 
     def _always_has(self, feature: str) -> bool:
@@ -104,17 +103,12 @@ class InferredSchema(Schema):
         rows = []
         for f in self:
             seen = self.evidence.get(f.feature, Evidence())
-            values = (
-                ""
-                if seen.least is None
-                else str(seen.least)
-                if seen.least == seen.most
-                else f"{seen.least}–{seen.most}"
-            )
+            values = "" if seen.least is None else str(seen.least)
+            values += "" if seen.least == seen.most else f"–{seen.most}"
             why = [f"list: {seen.listed}"] if seen.listed else []
             is_folded = encoding_rules(f.encoding).companions
-            why += [f"no text: {seen.binary}"] if seen.binary and not is_folded else []
-            why += [" and ".join(printable(each) for each in companions(f.feature))] if is_folded else []
+            why += [f"not text: {seen.binary}"] if seen.binary and not is_folded else []
+            why += [" and ".join(map(printable, companions(f.feature)))] if is_folded else []
             name = f.type_name if is_any_tensor(f.type) else str(f.type)
             text = "yes" if seen.text and not is_folded else ""
             rows.append((printable(f.column), name, seen.kind, str(seen.records), values, text, "; ".join(why)))

@@ -1,7 +1,7 @@
 """The type map: which features a column is written as, each of which feature type and with how many values.
 
-This is the only place that decides it. A column is written as its *leaves*: itself, or the children of a struct, whose names
-are joined by "/". The writer, the embedded schema and the reader that restores a column all use the same leaves.
+This is the only place that decides it. A column is written as its *leaves*: itself, or the children of a struct, whose
+names are joined by "/". The writer, the embedded schema and the reader that restores a column all use the same leaves.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Leaf:
     type : pyarrow.DataType
         Logical type, without run-ends. Inside a list of structs it is a list of the child's type.
     kind, layout
-        Of the feature in a record: NONE and NULL where nothing is written, BYTES and SCALAR where a cell is one bytes value.
+        Of the feature in a record: NONE and NULL where nothing is written, BYTES and SCALAR where a cell is one bytes
+        value.
     encoding : str
         Name of a tensor encoding.
     element, shape : optional
@@ -98,7 +99,7 @@ def with_encoding(field: pa.Field, encoding: str | None) -> pa.Field:
 
 
 def step_field(field: pa.Field) -> pa.Field | None:
-    """The field of one step, if the column is a feature list of a SequenceExample: lists of lists, or lists marked as such.
+    """The field of one step, if the column is a feature list: lists of lists, or lists marked as a feature list.
 
     Raises
     ------

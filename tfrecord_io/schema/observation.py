@@ -1,8 +1,8 @@
-"""What records show about a column, and how two such observations become one.
+"""What records show about a column, and how two such observations are joined.
 
-The observations of a column form a lattice: null < scalar < list, text < binary, one step value < many.
-`join` is associative, commutative and idempotent, and `Observation()` (never seen) is its identity, so threads,
-block sizes and the order of files cannot change an inferred type. Two kinds in one column have no join.
+The observations of a column form a lattice: null < scalar < list, text < binary, one step value < many. `join` is
+associative, commutative and idempotent, and `Observation()` (never seen) is its identity, so threads, block sizes and
+the order of files cannot change an inferred type. Two feature types in one column have no join.
 """
 
 from __future__ import annotations
@@ -18,10 +18,7 @@ from tfrecord_io.format.kinds import Kind, Layout
 
 @dataclass(frozen=True, slots=True)
 class RecordRef:
-    """A record of a dataset: the evidence for what an observation says.
-
-    `file` is the file's number in the order of reading; it puts records of several files in order.
-    """
+    """A record of a dataset, as evidence for an observation; `file` is the file's number in the order of reading."""
 
     path: str | None
     record: int
@@ -41,17 +38,17 @@ class Observation:
     Parameters
     ----------
     kind : Kind
-        NONE where no value kind was seen.
+        NONE if no values were seen.
     layout : Layout
-        NULL (no record has it), SCALAR (one value wherever it is) or LIST.
+        NULL (no record has it), SCALAR (one value in each record that has it) or LIST.
     text : bool
-        No bytes value that is not text was seen.
+        All bytes values are text.
     nulls : bool
-        Only about the steps of a feature list: some step has no kind.
-    first, listed, binary : Where, optional
-        The first record that has the column, has other than one value, has bytes that are no text.
-    steps : Observed, optional
-        The column is a feature list, and this is what its steps show.
+        For the steps of a feature list: some step has no values.
+    first, listed, binary : RecordRef, optional
+        The first record that has the column, whose number of values is not one, that has bytes that are not text.
+    steps : Observation, optional
+        For a feature list: what its steps show.
     """
 
     kind: Kind = Kind.NONE
@@ -89,9 +86,9 @@ def join(name: str, a: Observation, b: Observation) -> Observation:
 
 
 def join_columns(a: Mapping[str, Observation], b: Mapping[str, Observation]) -> dict[str, Observation]:
-    """Join column by column; a column that one side lacks is null there.
+    """Join column by column, where a missing column is null.
 
-    By name, so that of several that contradict each other in one record the same is told, whichever thread met which column first.
+    Columns are joined by name, so that of several contradictions in one record always the same one is reported.
     """
     joined = dict(a)
     for name, seen in sorted(b.items(), key=lambda item: item[0]):
@@ -100,7 +97,7 @@ def join_columns(a: Mapping[str, Observation], b: Mapping[str, Observation]) -> 
 
 
 def earliest(a: RecordRef | None, b: RecordRef | None) -> RecordRef | None:
-    """The one that comes first in the order of reading; None is never."""
+    """The first record in the order of reading; None if both are None."""
     if a is None or b is None:
         return a or b
     return min(a, b, key=RecordRef.order)
@@ -109,7 +106,7 @@ def earliest(a: RecordRef | None, b: RecordRef | None) -> RecordRef | None:
 def arrow_type(
     seen: Observation, *, infer_text: bool = True, stable_types: bool = False, large_offsets: bool = False
 ) -> pa.DataType:
-    """The Arrow type of a column of which `seen` is all that is known.
+    """The Arrow type of a column for which `seen` was observed.
 
     Parameters
     ----------
@@ -139,18 +136,9 @@ def arrow_schema(
     stable_types: bool = False,
     large_offsets: bool = False,
 ) -> pa.Schema:
-    """The schema of inferred columns, sorted by name: their order on the wire means nothing."""
-    return pa.schema(
-        [
-            pa.field(
-                name,
-                arrow_type(
-                    columns[name], infer_text=infer_text, stable_types=stable_types, large_offsets=large_offsets
-                ),
-            )
-            for name in sorted(columns)
-        ]
-    )
+    """The schema of inferred columns, sorted by name: their order in records has no meaning."""
+    options = {"infer_text": infer_text, "stable_types": stable_types, "large_offsets": large_offsets}
+    return pa.schema([(name, arrow_type(columns[name], **options)) for name in sorted(columns)])
 
 
 def _join_kind(name: str, a: Observation, b: Observation) -> Kind:
@@ -182,7 +170,7 @@ def _conflict(name: str, a: Observation, b: Observation, is_a: str, is_b: str) -
 
 
 def contradiction(name: str, before: RecordRef, expected: str, after: RecordRef, got: str) -> SchemaError:
-    """The error for a column that is one thing in one record and another in a later one; both are named."""
+    """The error for a column that differs between two records; both are named."""
     return SchemaError(
         f"it is {expected} in {before} and {got} in {after}",
         path=after.path,

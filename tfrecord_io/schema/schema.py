@@ -21,8 +21,8 @@ class Schema:
     Parameters
     ----------
     fields : Schema, pa.Schema, mapping, or iterable of Field
-        A mapping has names of columns as keys and, as values, any mix of what the field makers return, Arrow types, dtypes
-        and type names.
+        A mapping has names of columns as keys and, as values, any mix of what the field makers return, Arrow types,
+        dtypes and type names.
     metadata : mapping of bytes to bytes, optional
         Metadata of the Arrow schema (pandas stores its index there); not compared.
 
@@ -150,7 +150,8 @@ class Schema:
         Parameters
         ----------
         source : str, PathLike or bytes
-            A file, local or behind a URL, in text (``schema.pbtxt``) or binary form; or its content. A str with a "{" is content.
+            A file, local or behind a URL, in text (``schema.pbtxt``) or binary form; or its content. A str with a "{"
+            is content.
         tensor_representation_group : str
             The group of tensors to use, if there are several.
         storage_options, filesystem
@@ -239,8 +240,8 @@ class Schema:
         path : str or PathLike
             The directory of the record files, which has a ``features.json``, or that file; local or a URL.
         class_labels : {"codes", "names"}
-            How a ClassLabel is read: as its int64 code, or as a dictionary column of the names in ``<feature>.labels.txt``, in
-            which −1 (TFDS's "no label") is null. Without such a file it is the code.
+            How a ClassLabel is read: as its int64 code, or as a dictionary column of the names in
+            ``<feature>.labels.txt``, in which −1 (TFDS's "no label") is null. Without such a file it is the code.
         storage_options, filesystem
             For fsspec.
 
@@ -249,14 +250,15 @@ class Schema:
         Schema
             A column for each leaf, with nested keys joined by "/", of these types:
 
-            - a Tensor of shape ``()`` is a value, ``(n,)`` a fixed_size_list, of more dimensions a fixed_shape_tensor; an unknown
-              dimension makes lists of the dimensions after it
-            - a Sequence, Dataset or Video is a list of its items (fixed_size_list if its length is known), in which tensors
-              are fixed_size_lists
+            - a Tensor of shape ``()`` is a value, ``(n,)`` a fixed_size_list, of more axes a fixed_shape_tensor; an
+              unknown dimension makes lists of the dimensions after it
+            - a Sequence, Dataset or Video is a list of its items (fixed_size_list if its length is known);
+              tensors in it are fixed_size_lists
             - Text is string; other strings, images and lazily decoded audio are binary
             - float64 is double, although a record stores float32 unless the tensor is encoded as bytes
 
-            A missing tensor is null; an optional one also where it has TFDS's value for None, the least of a signed number type.
+            A missing tensor is null; an optional one also where it has TFDS's value for None, the least of a signed
+            number type.
 
         Raises
         ------
@@ -273,7 +275,7 @@ class Schema:
         ...   "pythonClassName": "tensorflow_datasets.core.features.features_dict.FeaturesDict",
         ...   "featuresDict": {"features": {
         ...     "image": {"pythonClassName": "tensorflow_datasets.core.features.image_feature.Image",
-        ...               "image": {"shape": {"dimensions": ["28", "28", "1"]}, "dtype": "uint8", "encodingFormat": "png"}},
+        ...               "image": {"shape": {"dimensions": ["28", "28", "1"]}, "dtype": "uint8"}},
         ...     "label": {"pythonClassName": "tensorflow_datasets.core.features.class_label_feature.ClassLabel",
         ...               "classLabel": {"numClasses": "10"}}}}}''')
         >>> Schema.from_tfds("mnist")
@@ -305,7 +307,8 @@ class Schema:
         Examples
         --------
         >>> from tfrecord_io.schema.formats.tf_features import FixedLenFeature, VarLenFeature
-        >>> Schema.from_feature_description({"label": FixedLenFeature([], "int64", 0), "words": VarLenFeature("string")})
+        >>> description = {"label": FixedLenFeature([], "int64", 0), "words": VarLenFeature("string")}
+        >>> Schema.from_feature_description(description)
         Schema of 2 columns
           label  int64               default 0
           words  list<item: binary>

@@ -61,7 +61,7 @@ def size_of(shape: Shape) -> int | None:
 
 
 def shape_of(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None = None) -> Shape | None:
-    """The shape that a type of tensors or of fixed size implies; `metadata` is that of the field, for the dtype of tensors.
+    """The shape that a type of tensors or of fixed size implies; the field's `metadata` has the dtype of tensors.
 
     Raises
     ------

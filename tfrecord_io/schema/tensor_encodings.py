@@ -1,8 +1,8 @@
 """The table of tensor encodings, and what a schema needs to know of one.
 
 An encoding says how a cell of a column (one number, a list or a tensor) is stored in a feature. Each is a class in
-`tfrecord_io.arrow.encodings`, loaded when it is first needed: code on this level asks it only for `EncodingRules`, and an encoding's
-own dependencies (protobuf) cost nothing where it is not used.
+`tfrecord_io.arrow.encodings`, loaded when it is first needed: code on this level asks it only for `EncodingRules`, and
+an encoding's own dependencies (protobuf) cost nothing where it is not used.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Arrow's types of tensor columns: of one shape throughout, and of shapes that vary.
 
-Both are canonical extension types (https://arrow.apache.org/docs/format/CanonicalExtensions.html). pyarrow has no class for
-the second: Arrow's C++ has the type from version 26 on, so it is built through a schema message; older versions get the
-class below.
+Both are canonical extension types (https://arrow.apache.org/docs/format/CanonicalExtensions.html). pyarrow has no class
+for the second: Arrow's C++ has the type from version 26 on, so it is built through a schema message; older versions get
+the class below.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def tensor_value_type(type_: pa.DataType) -> pa.DataType:
 
 @lru_cache(maxsize=256)
 def axes_of(type_: pa.DataType) -> Shape:
-    """The size of each dimension of a type of tensors in logical order (a permutation is applied), None where it varies.
+    """The size of each dimension of tensors in logical order (a permutation is applied), None where it varies.
 
     Raises
     ------
@@ -230,7 +230,8 @@ def element_and_shape(field: pa.Field) -> tuple[Element, Shape]:
 def tensor_type_from_metadata(name: str, storage: pa.DataType, text: bytes) -> pa.DataType:
     """The extension type `name` over `storage`, from its metadata in an untrusted file.
 
-    Only what this package's writers produce is accepted: no permutation, no unknown keys, no axis that a record could not hold.
+    Only what this package's writers produce is accepted: no permutation, no unknown keys, no axis that a record could
+    not hold.
 
     Raises
     ------

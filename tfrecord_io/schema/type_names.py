@@ -1,4 +1,4 @@
-"""Names of types, and types by name: ``"int32"``, ``"list<string>"``, ``"timestamp[us, tz=UTC]"``; the output of ``str(pa.DataType)`` is parsed."""
+"""Names of types and their parsing: ``"int32"``, ``"timestamp[us, tz=UTC]"``, the output of ``str(pa.DataType)``."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def schema_summary(schema: pa.Schema, limit: int = 6) -> str:
 
 
 def marked_tensor(name: str) -> tuple[pa.DataType, dict[bytes, bytes]] | None:
-    """Type and metadata for a name like ``"tensor<complex64>[2,3]"``, whose dtype is in the metadata; None for other names."""
+    """Type and metadata for names like ``"tensor<complex64>[2,3]"``, whose dtype is in the metadata; else None."""
     match = _TENSOR.fullmatch(name.strip())
     dtype = None if match is None else _known_element(match[1])
     if match is None or dtype is None or not dtype.marked:

@@ -1,4 +1,4 @@
-"""Questions about Arrow types: the feature type of their values, the type of one value, the type a column is restored with."""
+"""Arrow types: the feature type of their values, the type of one value, the type a column is restored with."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def restored_type(type: pa.DataType) -> pa.DataType:
 
 
 def restored_field(field: pa.Field) -> pa.Field:
-    """The field a column is read back with: of `restored_type`, its tensors in C order and with the metadata for their dtype.
+    """The field a column is read back with: of `restored_type`, tensors in C order, their dtype in the metadata.
 
     The dtype of the tensors of a feature list is in the metadata of the column.
 

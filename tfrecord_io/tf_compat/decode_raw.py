@@ -8,8 +8,7 @@ import numpy as np
 
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, SchemaError
-from tfrecord_io.format.dtype_names import STRING, declared_name
-from tfrecord_io.format.dtypes import dtype_name, element
+from tfrecord_io.format.dtypes import STRING, declared_name, dtype_name, element
 
 _BY_SIZE = {
     16: ("complex128",),

@@ -53,7 +53,7 @@ def _bits(rows: list[Any], type_: pa.DataType) -> list[Any]:
 @pytest.mark.parametrize(
     ("cell", "type_", "said"),
     [
-        (b"\xff", pa.int16(), "no TensorProto"),
+        (b"\xff", pa.int16(), "not a TensorProto"),
         (tfr.serialize_tensor(np.int32(1)), pa.int16(), "of int32"),
         (tfr.serialize_tensor(np.zeros(2, "i2")), pa.int16(), "the shape"),
         (tfr.serialize_tensor(np.int16(1)), pa.list_(pa.int16()), "the shape"),

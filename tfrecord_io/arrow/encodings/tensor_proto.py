@@ -23,9 +23,8 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, cells_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.format.dtype_names import STRING
-from tfrecord_io.format.dtypes import Element
-from tfrecord_io.format.tensor_proto import MOST_BYTES, Parsed, parsed
+from tfrecord_io.format.dtypes import STRING, Element
+from tfrecord_io.format.tensor_proto import MOST_BYTES, ParsedTensor, parse_tensor_proto
 from tfrecord_io.format.tensor_proto_writer import proto_prefix, serialize_tensor
 from tfrecord_io.schema.tensor_types import Shape
 
@@ -90,22 +89,22 @@ def _of_strings(values: Array, offsets: Array, element: Element) -> tuple[Decode
     return _joined(tensors, lambda row, tensor: _of_one_width(row, tensor.values.tolist(), element.dtype))
 
 
-def _joined(tensors: list[Parsed], convert: Callable[[int, Parsed], Array]) -> tuple[DecodedCells, Shapes]:
+def _joined(tensors: list[ParsedTensor], convert: Callable[[int, ParsedTensor], Array]) -> tuple[DecodedCells, Shapes]:
     pieces = [convert(row, tensor).view(np.uint8) for row, tensor in enumerate(tensors)]
     sizes = np.fromiter((piece.nbytes for piece in pieces), np.int64, len(pieces))
     return DecodedCells(np.concatenate([np.empty(0, np.uint8), *pieces]), sizes), [each.shape for each in tensors]
 
 
-def _number_tensor(row: int, offsets: Array, values: Array, name: str | None) -> Parsed:
+def _number_tensor(row: int, offsets: Array, values: Array, name: str | None) -> ParsedTensor:
     tensor = _parsed(row, offsets, values, name)
     if tensor.name == STRING:
         raise RowFault(row, "the tensor is of strings, which have no raw values", expected="numbers", got=STRING)
     return tensor
 
 
-def _parsed(row: int, offsets: Array, values: Array, name: str | None) -> Parsed:
+def _parsed(row: int, offsets: Array, values: Array, name: str | None) -> ParsedTensor:
     try:
-        return parsed(values[int(offsets[row]) : int(offsets[row + 1])].tobytes(), name)
+        return parse_tensor_proto(values[int(offsets[row]) : int(offsets[row + 1])].tobytes(), name)
     except DecodeError as error:
         raise RowFault(row, error.reason, expected=error.expected, got=error.got) from error
 

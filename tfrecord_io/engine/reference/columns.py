@@ -1,4 +1,4 @@
-"""The rows that a decoder holds, one column each: judged against the plan, appended, handed over as buffers."""
+"""The columns of a decoder: rows are checked against the plan, appended, and returned as buffers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfrecord_io.engine.reference.record_parser import Cell, Steps
 from tfrecord_io.format.kinds import Kind, Layout, Text
 
 _DTYPES = {Kind.BYTES: np.uint8, Kind.FLOAT: np.float32, Kind.INT64: np.int64}
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # Unicode's category Cc but \t \n \r
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # Unicode's category Cc except \t \n \r
 
 
 class Misfit(NamedTuple):
@@ -33,7 +33,7 @@ def is_utf8(value: bytes) -> bool:
 
 
 def is_text(value: bytes) -> bool:
-    """Whether `value` is UTF-8 without control characters but tab, line feed and carriage return."""
+    """Whether `value` is UTF-8 without control characters other than tab, line feed and carriage return."""
     return is_utf8(value) and _CONTROL.search(value.decode()) is None
 
 
@@ -45,19 +45,19 @@ class Column:
         self.rows: list[Any] = []  # Cell, or Steps where plan.steps; None for null
         self.kind = plan.kind
 
-    def judge(self, row: Cell | Steps | None) -> Misfit | None:
-        """Say what is wrong with `row`, if anything: kind first, then number of values, then text; steps one after the other."""
+    def check(self, row: Cell | Steps | None) -> Misfit | None:
+        """Return the first misfit of `row`, if any: type, then number of values, then text; steps one after another."""
         if row is None:
             return Misfit(FaultCode.MISSING_FEATURE) if self.plan.required else None
         kind = self.kind
         for cell in _cells(row):
-            misfit = self._judge_cell(cell, kind)
+            misfit = self._check_cell(cell, kind)
             if misfit is not None:
                 return misfit
             kind = cell.kind
         return None
 
-    def _judge_cell(self, cell: Cell, kind: Kind) -> Misfit | None:
+    def _check_cell(self, cell: Cell, kind: Kind) -> Misfit | None:
         plan = self.plan
         if plan.layout == Layout.NULL or kind not in (Kind.NONE, cell.kind):
             return Misfit(FaultCode.KIND, kind, cell.kind)
@@ -75,7 +75,7 @@ class Column:
             self.kind = next((cell.kind for cell in _cells(row)), Kind.NONE)
 
     def take(self) -> ColumnBuffers:
-        """Hand over the rows and forget them, and with them the kind that they showed."""
+        """Return the rows and reset the column, including the kind found in them."""
         rows, self.rows, self.kind = self.rows, [], self.plan.kind
         return _steps_buffers(self.plan, rows) if self.plan.steps else _buffers(self.plan, rows)
 
@@ -120,7 +120,7 @@ def _buffers(plan: PlanColumn, rows: Sequence[Cell | None]) -> ColumnBuffers:
     out.list_row = _first(rows, lambda cell: len(cell.values) != 1)
     if plan.layout == Layout.ANY:
         out.layout = Layout.NULL if out.first_row < 0 else Layout.SCALAR if out.list_row < 0 else Layout.LIST
-    if out.layout == Layout.NULL:  # all null, which the layout says without a bitmap
+    if out.layout == Layout.NULL:  # all null, so there is no bitmap
         out.kind = Kind.NONE
         return out
     out.validity = _validity(rows)
@@ -136,9 +136,9 @@ def _fill_values(out: ColumnBuffers, rows: Sequence[Cell | None]) -> None:
         out.offsets = _offsets([0 if cell is None else len(cell.values) for cell in rows])
     if out.kind == Kind.NONE:
         return
-    null: Any = (
-        () if out.layout == Layout.LIST else (b"",) if out.kind == Kind.BYTES else (0,)
-    )  # a null scalar has a slot
+    null: Any = (b"",) if out.kind == Kind.BYTES else (0,)  # a null scalar has a slot
+    if out.layout == Layout.LIST:
+        null = ()
     parts = [null if cell is None else cell.values for cell in rows]
     if out.kind == Kind.BYTES:
         values = [value for part in parts for value in part]

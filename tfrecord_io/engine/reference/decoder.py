@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 
 from tfrecord_io.engine.contract import ColumnBuffers, Fault, FaultCode, Plan, PlanColumn, Progress
 from tfrecord_io.engine.reference.columns import Column
-from tfrecord_io.engine.reference.framing import byte_view, check_payload, check_whole, is_cut, read_header
+from tfrecord_io.engine.reference.framing import byte_view, check_payload, check_whole, is_truncated, read_header
 from tfrecord_io.engine.reference.record_parser import Record, read_embedded, read_record
 from tfrecord_io.format.kinds import RecordType
 
@@ -60,7 +60,7 @@ class ReferenceDecoder:
                 break
             at = framed.end
             records += 1
-        if fault is not None and is_cut(fault) and not final:
+        if fault is not None and is_truncated(fault) and not final:
             fault = None
         return Progress(records, at - begin, fault, embedded)
 
@@ -106,7 +106,7 @@ class ReferenceDecoder:
     def _discovered(self, record: Record) -> dict[_Key, Column]:
         return {
             (name, is_list): Column(PlanColumn(name, text=self._plan.text, steps=is_list))
-            for name, is_list in record.met
+            for name, is_list in record.entries
             if self._plan.unknown == "discover"
             and (name, is_list) not in self._columns
             and name in (record.lists if is_list else record.features)
@@ -114,7 +114,7 @@ class ReferenceDecoder:
 
     def _judge_columns(self, columns: dict[_Key, Column], record: Record) -> Fault | None:
         for (name, _), column in columns.items():
-            misfit = column.judge(_row(column, record))
+            misfit = column.check(_row(column, record))
             if misfit is not None:
                 return Fault(misfit.code, 0, 0, feature=name, expected=misfit.expected, got=misfit.got)
         return None
@@ -138,7 +138,7 @@ class ReferenceDecoder:
         if self._plan.unknown == "skip":
             return []
         known = {*self._columns, *self._left_out}
-        return [key for key in dict.fromkeys(record.met) if key not in known and key[0] not in self._plan.ignored]
+        return [key for key in dict.fromkeys(record.entries) if key not in known and key[0] not in self._plan.ignored]
 
     def _commit(self, record: Record, columns: dict[_Key, Column], payload_bytes: int) -> None:
         for column in columns.values():

@@ -1,4 +1,4 @@
-"""Columns to framed records."""
+"""Encoding of columns as framed records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def encode(
 ) -> tuple[bytes, int]:
     """Encode rows [begin, end) as framed records; see `contract.Engine.encode`.
 
-    As TensorFlow's programs do, `features` is written even where it is empty; `feature_lists` where any column is one.
+    As in TensorFlow, `features` is written even if empty, and `feature_lists` if any column is one.
     """
     if not sequence and any(column.steps is not None for column in columns):
         raise ValueError("a feature list needs sequence=True")
@@ -43,18 +43,16 @@ def feature_of(kind: Kind, values: Any) -> Any:
         feature.int64_list.SetInParent()
     elif kind == Kind.FLOAT:
         raw = np.asarray(values, dtype="<f4").tobytes()
-        feature.float_list.MergeFromString(
-            b"\x0a" + varint(len(raw)) + raw
-        )  # as Python floats, signalling NaNs would turn quiet
+        packed = b"\x0a" + varint(len(raw)) + raw  # Python floats would quiet signalling NaNs
+        feature.float_list.MergeFromString(packed)
         feature.float_list.SetInParent()
     return feature
 
 
 def entries(named: Sequence[tuple[str, bytes]]) -> bytes:
-    """A Features or FeatureLists message with its entries in the order given; a protobuf map would have one of its own."""
-    return messages.MapShell(
-        entry=[messages.EntryShell(key=[name], value=[value]) for name, value in named]
-    ).SerializeToString()
+    """A Features or FeatureLists message with its entries in the given order, which a protobuf map does not keep."""
+    shells = [messages.EntryShell(key=[name], value=[value]) for name, value in named]
+    return messages.MapShell(entry=shells).SerializeToString()
 
 
 def encode_example_features(features: Sequence[tuple[str, Any]]) -> bytes:

@@ -30,7 +30,7 @@ def crc32c(data: Any, value: int = 0) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """One record's place: its header, its payload and its end."""
+    """The extent of one record: offset of its header, start and length of its payload."""
 
     offset: int
     start: int
@@ -42,7 +42,7 @@ class Framed:
 
 
 def read_header(data: memoryview, offset: int, record: int, max_record_bytes: int) -> Framed | Fault:
-    """Read the header at `offset`; a fault says TRUNCATED_HEADER, LENGTH_CRC or LENGTH_TOO_LARGE."""
+    """Read the header at `offset`; the fault is TRUNCATED_HEADER, LENGTH_CRC or LENGTH_TOO_LARGE."""
     if len(data) - offset < HEADER_BYTES:
         return Fault(FaultCode.TRUNCATED_HEADER, record, offset, expected=HEADER_BYTES, got=len(data) - offset)
     length, stored = struct.unpack_from("<QI", data, offset)
@@ -55,7 +55,7 @@ def read_header(data: memoryview, offset: int, record: int, max_record_bytes: in
 
 
 def check_whole(data: memoryview, framed: Framed, record: int) -> Fault | None:
-    """Judge whether all of the record is there; a fault says TRUNCATED_PAYLOAD or TRUNCATED_FOOTER."""
+    """Check that the whole record is in the data; the fault is TRUNCATED_PAYLOAD or TRUNCATED_FOOTER."""
     left = len(data) - framed.start
     if left < framed.length:
         return Fault(FaultCode.TRUNCATED_PAYLOAD, record, framed.offset, expected=framed.length, got=left)
@@ -66,7 +66,7 @@ def check_whole(data: memoryview, framed: Framed, record: int) -> Fault | None:
 
 
 def check_payload(data: memoryview, framed: Framed, record: int) -> Fault | None:
-    """Judge the payload of a record that is whole; a fault says PAYLOAD_CRC."""
+    """Check the payload of a complete record; the fault is PAYLOAD_CRC."""
     (stored,) = struct.unpack_from("<I", data, framed.end - FOOTER_BYTES)
     computed = masked_crc32c(data[framed.start : framed.end - FOOTER_BYTES])
     if stored == computed:
@@ -74,8 +74,8 @@ def check_payload(data: memoryview, framed: Framed, record: int) -> Fault | None
     return Fault(FaultCode.PAYLOAD_CRC, record, framed.offset, framed.length, expected=computed, got=stored)
 
 
-def is_cut(fault: Fault) -> bool:
-    """Whether the data ends inside the record: no fault where more data may come."""
+def is_truncated(fault: Fault) -> bool:
+    """Whether the data ends inside the record, which is not a fault where more data may follow."""
     return fault.code <= FaultCode.TRUNCATED_FOOTER
 
 
@@ -90,30 +90,30 @@ def scan(
 ) -> tuple[Frames, Fault | None]:
     """Find the records of `data` from byte `begin` on; see `contract.Engine.scan`."""
     view = byte_view(data)
-    found: list[Framed] = []
+    records: list[Framed] = []
     fault: Fault | None = None
     at = begin
-    while at < len(view) and len(found) != max_records:
-        framed = read_header(view, at, len(found), max_record_bytes)
+    while at < len(view) and len(records) != max_records:
+        framed = read_header(view, at, len(records), max_record_bytes)
         if isinstance(framed, Fault):
             fault = framed
             break
-        fault = check_whole(view, framed, len(found))
+        fault = check_whole(view, framed, len(records))
         if fault is None and check_crc:
-            fault = check_payload(view, framed, len(found))
+            fault = check_payload(view, framed, len(records))
         if fault is not None:
             break
-        found.append(framed)
+        records.append(framed)
         at = framed.end
-    if fault is not None and is_cut(fault) and not final:
+    if fault is not None and is_truncated(fault) and not final:
         fault = None
-    starts = np.array([f.start for f in found], dtype=np.int64)
-    lengths = np.array([f.length for f in found], dtype=np.int64)
+    starts = np.array([f.start for f in records], dtype=np.int64)
+    lengths = np.array([f.length for f in records], dtype=np.int64)
     return Frames(starts, lengths, at - begin), fault
 
 
-def find_header(data: Any, begin: int, max_record_bytes: int) -> int:
-    """The first byte from `begin` on at which a record's header stands, or −1."""
+def find_header(data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD_BYTES) -> int:
+    """The offset of the first record header from `begin` on, or −1; see `contract.Engine.find_header`."""
     view = byte_view(data)
     at = begin
     while at + HEADER_BYTES <= len(view) and isinstance(read_header(view, at, 0, max_record_bytes), Fault):
@@ -132,7 +132,7 @@ def payloads(data: Any, frames: Frames) -> Array:
 
 
 def frame(payloads: Sequence[Any]) -> bytes:
-    """Put payloads into frames, one after the other."""
+    """Put a frame around each payload and join them."""
     return b"".join(_framed_parts(payloads))
 
 

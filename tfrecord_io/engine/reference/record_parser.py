@@ -1,4 +1,4 @@
-"""From a payload to the cells of one record, by the rules of C++ protobuf (golden/wire.json)."""
+"""Parsing of a payload into the cells of one record, by the rules of C++ protobuf (golden/wire.json)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LIST_FIELDS = {"bytes_list": Kind.BYTES, "float_list": Kind.FLOAT, "int64_list"
 
 
 class Cell(NamedTuple):
-    """A Feature that has a kind."""
+    """A Feature with values of a type."""
 
     kind: Kind
     values: Any  # BYTES: list of bytes; FLOAT: float32 array; INT64: int64 array
@@ -32,16 +32,14 @@ Wanted = Callable[[str, bool], bool]  # name, is a feature list
 
 @dataclass(slots=True)
 class Record:
-    """What a payload holds."""
+    """The content of a payload."""
 
     features: dict[str, Cell | None] = field(default_factory=dict)  # None: no kind
     lists: dict[str, Steps] = field(default_factory=dict)
-    met: list[tuple[str, bool]] = field(
-        default_factory=list
-    )  # (name, is a feature list) of each entry, in the order of the wire
-    has_feature: bool = False  # a map entry holds a key or a value
+    entries: list[tuple[str, bool]] = field(default_factory=list)  # (name, is a feature list) in the order of the wire
+    has_feature: bool = False  # a map entry has a key or a value
     has_unknown: bool = False  # at the top, in a map or in an entry
-    is_sequence: bool = False  # a feature list entry holds a key or a value
+    is_sequence: bool = False  # a feature list's entry has a key or a value
 
 
 def read_embedded(payload: bytes) -> list[bytes]:
@@ -56,7 +54,7 @@ def read_embedded(payload: bytes) -> list[bytes]:
 
 
 def read_record(payload: bytes, record_type: RecordType, wanted: Wanted) -> Record:
-    """Parse `payload`; features whose name is not `wanted` are walked over.
+    """Parse `payload`; features whose name is not `wanted` are skipped.
 
     Raises
     ------
@@ -70,10 +68,10 @@ def read_record(payload: bytes, record_type: RecordType, wanted: Wanted) -> Reco
     try:
         record = _read_sequence(payload, wanted)
     except DecodeError:
-        return _read_example(payload, wanted)  # field 2 is no feature list, so an unknown field of an Example
+        return _read_example(payload, wanted)  # field 2 is not a feature list, so it is an unknown field of an Example
     if not record.is_sequence:
         record.lists = {}
-        record.met = [entry for entry in record.met if not entry[1]]
+        record.entries = [entry for entry in record.entries if not entry[1]]
     return record
 
 
@@ -98,7 +96,7 @@ def _read_sequence(payload: bytes, wanted: Wanted) -> Record:
 
 
 def _top_level(payload: bytes) -> list[tuple[int, bytes]]:
-    """The length-delimited fields of `payload` in the order of the wire, which a parsed message does not tell."""
+    """The length-delimited fields of `payload` in the order of the wire, which a parsed message does not keep."""
     return [
         (number, content)
         for number, wire_type, groups, content in tags.fields(payload)
@@ -112,28 +110,28 @@ def _entries(shell: Any, record: Record, wanted: Wanted, is_list: bool) -> Itera
         record.has_feature |= present
         record.is_sequence |= present and is_list
         name = entry.key[-1] if entry.key else ""
-        record.met.append((name, is_list))
+        record.entries.append((name, is_list))
         if wanted(name, is_list):
             yield name, list(entry.value)
 
 
 def _read_features(shell: Any, wanted: Wanted, record: Record) -> None:
     for name, values in _entries(shell, record, wanted, is_list=False):
-        with _blamed_on(name):
+        with _named_in_error(name):
             top, _ = tags.parse(messages.FeatureDepth0, _at_depth(values), tags.FEATURE_AT_DEPTH)
         record.features[name] = _cell(top.inner.inner.value)
 
 
 def _read_lists(shell: Any, wanted: Wanted, record: Record) -> None:
     for name, values in _entries(shell, record, wanted, is_list=True):
-        with _blamed_on(name):
+        with _named_in_error(name):
             top, _ = tags.parse(messages.FeatureListDepth0, _at_depth(values), tags.FEATURE_LIST_AT_DEPTH)
         record.lists[name] = [_cell(step) for step in top.inner.inner.value.feature]
 
 
 @contextmanager
-def _blamed_on(name: str) -> Iterator[None]:
-    """Note in protobuf's error which feature it is about."""
+def _named_in_error(name: str) -> Iterator[None]:
+    """Add the name of the feature to protobuf's error."""
     try:
         yield
     except DecodeError as error:
@@ -142,7 +140,7 @@ def _blamed_on(name: str) -> Iterator[None]:
 
 
 def _at_depth(values: list[bytes]) -> bytes:
-    """Wrap each value of an entry in the three messages of `FeatureDepth0`; several merge, as protobuf has it."""
+    """Wrap each value of an entry in the three messages of `FeatureDepth0`; several are merged by protobuf."""
     return b"".join(_wrapped(_wrapped(_wrapped(value))) for value in values)
 
 
@@ -164,7 +162,7 @@ def _cell(feature: Any) -> Cell | None:
 
 
 def _float_bits(float_list: Any) -> Any:
-    """The floats of a FloatList, bit for bit: as Python floats signalling NaNs would become quiet."""
+    """The floats of a FloatList, bit for bit: Python floats would quiet signalling NaNs."""
     count = len(float_list.value)
-    packed = float_list.SerializeToString()  # one packed run: tag, length, values; unknown fields are gone
+    packed = float_list.SerializeToString()  # one packed run: tag, length, values; unknown fields were dropped
     return np.frombuffer(packed, dtype="<f4", offset=len(packed) - 4 * count).astype(np.float32, copy=False)

@@ -1,9 +1,10 @@
-"""Field tags: two points in which Python's protobuf (upb) differs from C++ protobuf, mended; and a walk over the top level.
+"""Field tags: corrections for two differences of Python's protobuf (upb) from C++ protobuf, and a walk over fields.
 
 - A tag of five bytes whose last one overflows 32 bits: C++ drops the overflow, upb refuses the message.
 - Field number 0 inside a group: C++ refuses the message, upb skips the field.
 
-The first is looked for only in what upb refused, the second only in what holds unknown fields, so good data costs nothing.
+The first is searched for only in messages that upb refused, the second only in those with unknown fields, so good data
+costs nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from google.protobuf.message import DecodeError
 from tfrecord_io.format.protobuf import varint
 
 Nested = dict[int, Any]
-"""Which length-delimited fields of a message are messages, by number, and which of theirs."""
+"""The length-delimited fields of a message that are messages, by number, with those of each."""
 
 VARINT, LEN, GROUP_BEGIN, GROUP_END = 0, 2, 3, 4  # wire types
 _FIXED_BYTES = {1: 8, 5: 4}
@@ -25,27 +26,27 @@ _LIST: Nested = {}
 FEATURE: Nested = {1: _LIST, 2: _LIST, 3: _LIST}
 FEATURE_AT_DEPTH: Nested = {1: {1: {1: FEATURE}}}
 FEATURE_LIST_AT_DEPTH: Nested = {1: {1: {1: {1: FEATURE}}}}
-MAP: Nested = {1: {}}  # an entry's value is parsed for itself
+MAP: Nested = {1: {}}  # an entry's value is parsed separately
 EXAMPLE: Nested = {1: MAP}
 SEQUENCE: Nested = {1: MAP, 2: MAP}
 
 
 def parse(message_class: Any, data: bytes, nested: Nested) -> tuple[Any, bool]:
-    """Parse `data` as C++ protobuf would; give the message and whether it holds unknown fields, which are dropped.
+    """Parse `data` as C++ protobuf would: the message, and whether it had unknown fields, which are dropped.
 
     Raises
     ------
     google.protobuf.message.DecodeError
-        `data` is no such message.
+        `data` is not such a message.
     """
     try:
         message = message_class.FromString(data)
     except DecodeError:
         data = _rewritten(data, nested)
         message = message_class.FromString(data)
-    whole = message.ByteSize()
+    size = message.ByteSize()
     message.DiscardUnknownFields()
-    has_unknown = message.ByteSize() < whole
+    has_unknown = message.ByteSize() < size
     if has_unknown:
         _rewritten(data, nested)
     return message, has_unknown
@@ -57,11 +58,11 @@ def _read_varint(data: bytes, at: int, most: int = 10) -> tuple[int, int]:
         value |= (byte & 0x7F) << 7 * i
         if byte < 0x80:
             return value, at + i + 1
-    raise DecodeError("no varint")
+    raise DecodeError("expected a varint")
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int, int, bytes]]:
-    """Walk over a message: (number, wire type, groups open around it, content) of each field; a group's tags are such too.
+    """Yield (number, wire type, number of open groups, content) of each field of a message, and of each tag of a group.
 
     Raises
     ------
@@ -85,21 +86,21 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int, bytes]]:
             end = at + _FIXED_BYTES[wire_type]
         elif wire_type == GROUP_END:
             if not open_groups or open_groups.pop() != number:
-                raise DecodeError("a group's end without its begin")
+                raise DecodeError("the end of a group that is not open")
         elif wire_type != GROUP_BEGIN:
-            raise DecodeError("no wire type")
+            raise DecodeError("unknown wire type")
         if end > len(data):
-            raise DecodeError("cut inside a field")
+            raise DecodeError("truncated inside a field")
         yield number, wire_type, len(open_groups), data[begin:end]
         if wire_type == GROUP_BEGIN:
             open_groups.append(number)
         at = end
     if open_groups:
-        raise DecodeError("a group without its end")
+        raise DecodeError("a group is not closed")
 
 
 def _rewritten(data: bytes, nested: Nested) -> bytes:
-    """`data` with every tag written anew, in all its messages."""
+    """`data` with all tags re-encoded, in nested messages too."""
     out = bytearray()
     for number, wire_type, groups, content in fields(data):
         body = content

@@ -1,7 +1,7 @@
 """TensorFlow's feature descriptions as schemas, and back.
 
-A column holds what ``tf.io.parse_example`` returns for a feature, as far as a column can: a sparse or ragged tensor is a column
-of lists, and a record without the feature is null instead of empty.
+A column holds what ``tf.io.parse_example`` returns for a feature, as far as a column can: a sparse or ragged tensor is
+a column of lists, and a record without the feature is null instead of empty.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _dtype(f: Field, type_: pa.DataType) -> str | None:
 
 
 def _is_bytes(f: Field) -> bool:
-    """Whether each value, or array, is stored as bytes, as it is with dtypes that cannot be stored as lists of numbers."""
+    """Whether each value, or array, is stored as bytes, which includes dtypes that have no lists of numbers."""
     if encoding_rules(f.encoding).one_value_per_cell:
         return True
     if not is_any_tensor(f.value):

@@ -77,7 +77,7 @@ def _field(entry: dict[str, Any]) -> Field:
 
 
 def _type_entry(type_: pa.DataType) -> Any:
-    """A type's name; where parsing it gives another type (names of a struct's children may be any text), Arrow's own bytes."""
+    """A type's name; Arrow's own bytes if it is parsed as another type (names of struct children may be any text)."""
     name = type_name(type_)
     try:
         if type_from_name(name) == type_:

@@ -1,4 +1,4 @@
-"""TensorFlow's feature descriptions without TensorFlow: classes with the interface of ``tf.io.FixedLenFeature`` and the like.
+"""TensorFlow's feature descriptions without TensorFlow: classes like ``tf.io.FixedLenFeature``.
 
 TensorFlow's own objects are accepted wherever these are, and read by their attributes.
 """

@@ -86,7 +86,8 @@ def leaves_of(document: Any) -> list[TfdsLeaf]:
 
     Examples
     --------
-    >>> leaves_of({"type": "x.FeaturesDict", "content": {"n": {"type": "x.Tensor", "content": {"shape": [2], "dtype": "int8"}}}})
+    >>> tensor = {"type": "x.Tensor", "content": {"shape": [2], "dtype": "int8"}}
+    >>> leaves_of({"type": "x.FeaturesDict", "content": {"n": tensor}})
     [TfdsLeaf(name='n', dtype='int8', shape=(2,), ...)]
     """
     try:

@@ -2,25 +2,25 @@
 
 How TFX's descriptions are converted:
 
-========================================  ==================================================================================
+========================================  ==============================================================================
 TFX                                       this package
-========================================  ==================================================================================
+========================================  ==============================================================================
 type INT, FLOAT, BYTES, none              int64, float, binary, null
 bool_domain, of INT                       bool
 int_domain                                an integer type where the range is exactly that type's, else int64
 time_domain with integer_format           timestamp of that unit, date32 for UNIX_DAYS
-string, natural language, URL, MID …      string; a string_domain with ``is_categorical: CATEGORICAL_YES`` a dictionary of strings.
+string, natural language, URL, MID …      string; a categorical string_domain (CATEGORICAL_YES) a dictionary of strings
 domains                                   the values of a domain are not enforced: TFX only reports other values
 shape                                     ``{}`` a value, one axis a fixed_size_list, more a tensor
 value_count, value_counts                 min = max = 1 a value, min = max a fixed_size_list, else a list
 presence                                  required where min_fraction is 1
-STRUCT ``##SEQUENCE##``                   its features are feature lists: list<list<T>>, list<T> if the second of value_counts is 1
+STRUCT ``##SEQUENCE##``                   feature lists: list<list<T>>, or list<T> if the second value_count is 1
 STRUCT of another name                    a struct column, read from ``outer/inner``
 deprecated, lifecycle stages not in use   left out, as tfx_bsl does
-tensor_representation_group               dense: shape, default, or required; varlen: list; ragged: lists in lists; columns get the
-                                          names of the tensors
+tensor_representation_group               dense: shape, default, or required; varlen: list; ragged: nested lists;
+                                          columns are named after the tensors
 sparse_feature, sparse tensors            the features of indices and values, as lists
-========================================  ==================================================================================
+========================================  ==============================================================================
 
 Writing is the reverse. What TFX cannot describe (text that is not categorical, int16 in a tensor, …) is written to an
 annotation's tag, which is used as long as the feature is as it was written; other programs ignore it.

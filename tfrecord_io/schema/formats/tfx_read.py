@@ -177,7 +177,7 @@ class TfxSchemaReader:
 
     @staticmethod
     def _sparse(fields: _Fields, name: str, indices: list[str], values: str, shape: Any, is_sorted: bool) -> None:
-        """Make lists of indices and values; the description of the sparse tensor goes into the metadata of the values."""
+        """Make lists of indices and values, and add the description of the sparse tensor to the values' metadata."""
         for feature_name in (*indices, values):
             field = fields.get((CONTEXT, feature_name))
             if field is None:
@@ -229,7 +229,7 @@ def _counted(value: pa.DataType, count: int | None) -> pa.DataType:
 
 
 def _step_type(feature: Any, value: pa.DataType) -> pa.DataType:
-    """Steps are described by the second of value_counts only: TFX's tools do not agree on what a value_count alone is about."""
+    """Steps are described by the second of value_counts: TFX's tools do not agree on what a value_count alone means."""
     counts = list(feature.value_counts.value_count)
     return _counted(value, _fixed_count(counts[1])) if len(counts) == 2 else pa.list_(value)
 

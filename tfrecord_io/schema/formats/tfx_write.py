@@ -1,4 +1,4 @@
-"""A field as TFX describes it: type, domain, presence and number of values of a feature, and its tensor representation."""
+"""A field as TFX describes it: a feature's type, domain, presence and number of values, and its tensor."""
 
 from __future__ import annotations
 
@@ -124,8 +124,7 @@ def _set_domain(message: Any, value: pa.DataType, field: Field) -> None:
 
 
 def representation_of(field: Field) -> tuple[str, Any] | None:
-    """Name and message of the tensor, where one is needed: for a default, the shape of an optional feature, nested rows and
-    sparse tensors."""
+    """Name and message of the tensor, if needed: for defaults, optional shapes, nested rows, sparse tensors."""
     message = RepresentationMessage()
     composite = composite_of(field)
     if composite is not None:

@@ -1,4 +1,4 @@
-"""A dtype is declared in the words of NumPy or of TensorFlow."""
+"""Dtypes declared by NumPy's or TensorFlow's names and objects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from protos import BFLOAT16
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.format.dtype_names import declared_name
+from tfrecord_io.format.dtypes import declared_name
 
 
 class DType:
@@ -20,7 +20,7 @@ class DType:
 
 
 @pytest.mark.parametrize(
-    ("said", "name"),
+    ("dtype", "name"),
     [
         ("float32", "float32"),
         ("half", "float16"),
@@ -43,13 +43,13 @@ class DType:
         (np.dtype("M8[ns]"), "datetime64[ns]"),
     ],
 )
-def test_words_for_a_dtype(said: Any, name: str) -> None:
-    assert declared_name(said) == name
+def test_name_of_a_declared_dtype(dtype: Any, name: str) -> None:
+    assert declared_name(dtype) == name
 
 
 @pytest.mark.parametrize(
-    "said", [int, float, complex, None, "int", "i4", 7, [], np.dtype("i4,f4"), np.dtype("V4"), np.longdouble]
+    "dtype", [int, float, complex, None, "int", "i4", 7, [], np.dtype("i4,f4"), np.dtype("V4"), np.longdouble]
 )
-def test_no_words_for_a_dtype(said: Any) -> None:
+def test_unsupported_dtype_is_a_schema_error(dtype: Any) -> None:
     with pytest.raises(SchemaError):
-        declared_name(said)
+        declared_name(dtype)
