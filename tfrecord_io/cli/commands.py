@@ -213,12 +213,12 @@ def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
     help="none, gzip, zlib or zstd; by default from the name or content of the TFRecord file.",
 )
 @click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of TFRecord files to write.")
-@click.option("--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Largest size of a TFRecord file.")
+@click.option("--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Maximum bytes of a TFRecord file.")
 @json_flag
 def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
     """Convert other files to TFRecord, or TFRecord to other files.
 
-    The format of SOURCE and TARGET is known by the name: .npy, .npz, IDX (train-images-idx3-ubyte.gz), .parquet,
+    The format of SOURCE and TARGET is detected from the name: .npy, .npz, IDX (train-images-idx3-ubyte.gz), .parquet,
     .arrow; anything else is TFRecord. Several .npy or IDX files are zipped by their leading axis; each file of a
     directory of .npy or .npz files becomes one record.
     """
