@@ -1,4 +1,4 @@
-"""FAULTS 26–33 at the level of files: from damaged compressed files come first the records before the damage, then an error."""
+"""FAULTS 26–33 for whole files: a damaged compressed file returns the records before the damage, then an error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PACK: dict[str, Any] = {
     "zlib": zlib.compress,
     "zstd": lambda data: zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1}),
 }
-CUT: dict[str, Any] = {  # what can be had of a file that was cut
+DECODABLE: dict[str, Any] = {  # the decodable bytes of a truncated file
     "gzip": lambda data: zlib.decompressobj(31).decompress(data),
     "zlib": lambda data: zlib.decompressobj().decompress(data),
     "zstd": lambda data: zstd.ZstdDecompressor().decompress(data),
@@ -41,7 +41,7 @@ VALUES = [(i * 7919) % 2503 for i in range(250)]
 
 @cache
 def framed_records() -> list[bytes]:
-    """Large records, so that there are several blocks and few rows."""
+    """Large records, which give several blocks with few rows."""
     texts = (bytes(range(256)) * 100 + bytes([i % 251]) * (100 * i) for i in range(len(VALUES)))
     return [framed(example(n=int64s(value), s=blobs(text))) for value, text in zip(VALUES, texts, strict=True)]
 
@@ -58,7 +58,7 @@ def compressed(codec: str) -> bytes:
 
 @cache
 def bomb(codec: str, head: bytes) -> bytes:
-    """A small file that holds `head` and zeros, 1 GiB in the complete run."""
+    """A small file of `head` and zeros, 1 GiB in the complete run."""
     made: bytes = write(get_codec(codec), [head] + [bytes(1 << 20)] * rounds(1024))
     assert len(made) < 4 << 20
     return made
@@ -80,7 +80,7 @@ def written(path: Path, content: bytes) -> Path:
 
 
 def intact(length: int) -> tuple[int, int]:
-    """How many records the first `length` bytes have, and how many bytes these are."""
+    """The number of complete records in the first `length` bytes, and their size."""
     end = count = 0
     while count < len(VALUES) and end + len(framed_records()[count]) <= length:
         end += len(framed_records()[count])
@@ -96,16 +96,16 @@ def read_until_error(path: Path, threads: int) -> tuple[list[int], tfr.Compressi
 
 
 def check(path: Path, threads: int, length: int, reason: str) -> None:
-    """`length` bytes can be had of the file: their records come, then an error of this reason with both offsets."""
+    """The records in the `length` decodable bytes are returned, then an error with this reason and both offsets."""
     count, _ = intact(length)
     rows, error = read_until_error(path, threads)
     assert rows == VALUES[:count]
     assert (error.path, error.offset, error.record, error.records_intact) == (str(path), length, count, count)
-    said = str(error)
-    assert reason in said
-    assert f"byte {length}:" in said
-    assert "of the compressed file" in said
-    assert f"the {count} records before it are intact" in said
+    message = str(error)
+    assert reason in message
+    assert f"byte {length}:" in message
+    assert "of the compressed file" in message
+    assert f"the {count} records before it are intact" in message
     with pytest.raises(tfr.CompressionError) as caught:
         tfr.read_table(path, threads=threads)
     assert caught.value.records_intact == count
@@ -119,9 +119,9 @@ def check(path: Path, threads: int, length: int, reason: str) -> None:
 
 @pytest.mark.fault(26)
 @pytest.mark.parametrize("part", [0.5, 0.99])
-def test_a_cut_file(engine: str, tmp_path: Path, codec: str, threads: int, part: float) -> None:
+def test_truncated_file(engine: str, tmp_path: Path, codec: str, threads: int, part: float) -> None:
     made = compressed(codec)[: int(len(compressed(codec)) * part)]
-    check(written(tmp_path / "a", made), threads, len(CUT[codec](made)), "the file is truncated or incomplete")
+    check(written(tmp_path / "a", made), threads, len(DECODABLE[codec](made)), "the file is truncated or incomplete")
 
 
 @pytest.mark.fault(27)
@@ -135,8 +135,8 @@ def test_a_bad_checksum_or_length_in_the_trailer(
 ) -> None:
     made = bytearray(compressed(codec))
     made[-at] ^= 0x10
-    said = "length mismatch" if codec == "gzip" and at <= 4 else "mismatch (stored"
-    check(written(tmp_path / "a", bytes(made)), threads, len(plain()), said)
+    message = "length mismatch" if codec == "gzip" and at <= 4 else "mismatch (stored"
+    check(written(tmp_path / "a", bytes(made)), threads, len(plain()), message)
 
 
 @pytest.mark.fault(29)
@@ -147,14 +147,12 @@ def test_members_and_members_without_bytes(engine: str, tmp_path: Path, codec: s
 
 
 @pytest.mark.fault(30)
-def test_junk_behind_the_last_member(engine: str, tmp_path: Path, codec: str, threads: int) -> None:
+def test_other_data_after_the_last_member(engine: str, tmp_path: Path, codec: str, threads: int) -> None:
     check(written(tmp_path / "a", compressed(codec) + b"junk"), threads, len(plain()), "other data after")
 
 
 @pytest.mark.fault(31)
-def test_a_bomb_says_what_its_records_say_in_bounded_memory(
-    engine: str, tmp_path: Path, codec: str, threads: int
-) -> None:
+def test_decompression_bomb_is_read_in_bounded_memory(engine: str, tmp_path: Path, codec: str, threads: int) -> None:
     zeros, record = bomb(codec, b""), bomb(codec, header(1 << 30))
     tracemalloc.start()
     try:
@@ -169,7 +167,7 @@ def test_a_bomb_says_what_its_records_say_in_bounded_memory(
 
 @pytest.mark.fault(33)
 @pytest.mark.parametrize("compression", ["infer", None, "gzip", "zlib", "zstd"])
-def test_a_file_of_no_bytes_has_no_rows(engine: str, tmp_path: Path, compression: str | None, threads: int) -> None:
+def test_empty_file_has_no_rows(engine: str, tmp_path: Path, compression: str | None, threads: int) -> None:
     for suffix in ("", ".gz", ".zlib", ".zst"):
         path = written(tmp_path / f"a.tfrecord{suffix}", b"")
         assert tfr.read_table(path, compression=compression, threads=threads).num_rows == 0
@@ -204,7 +202,7 @@ def test_a_compressor_that_fails_at_the_end_publishes_nothing(
 
 
 @pytest.mark.fault(66)
-def test_a_full_disk_is_told_and_ends_the_threads(codec: str, threads: int) -> None:
+def test_full_disk_is_an_error_and_stops_the_threads(codec: str, threads: int) -> None:
     noise = {"noise": [random.Random(i).randbytes(1 << 20) for i in range(8)]}
     with pytest.raises(OSError, match="No space left"):
         tfr.write_tfrecord(noise, "/dev/full", compression=codec, threads=threads)
@@ -231,5 +229,5 @@ def test_another_thread_decompresses_ahead_of_the_decoder(
 
     monkeypatch.setattr(DecompressedStream, "readinto", readinto)
     assert tfr.read_table(path, threads=2).num_rows == len(VALUES)
-    assert names[0] == threading.current_thread().name  # small files need no other
+    assert names[0] == threading.current_thread().name  # small files need no thread
     assert names[-1] == "tfrecord_io read ahead"

@@ -1,4 +1,4 @@
-"""Compressions: each does what `CodecSuite` says, and is found by name, suffix and content."""
+"""Each compression passes `CodecSuite` and is detected by name, suffix and content."""
 
 import errno
 import gzip
@@ -57,12 +57,12 @@ class TestGzip(CodecSuite):
         assert out == b""
         assert "over 1 MiB" in str(error)
 
-    def test_zeros_behind_and_between_members_are_padding_as_for_gzip(self):
+    def test_zeros_after_and_between_members_are_padding(self):
         made = gzip.compress(b"one") + bytes(700_000) + gzip.compress(b"two") + bytes(3)
         assert read(made, self.codec)[:2] == (b"onetwo", None)
         assert gzip.decompress(made) == b"onetwo"
 
-    def test_zeros_and_then_junk_are_an_error(self):
+    def test_zeros_followed_by_other_data_are_an_error(self):
         out, error, _ = read(gzip.compress(b"one") + bytes(700_000) + b"junk", self.codec)
         assert out == b"one"
         assert "other data after" in str(error)
@@ -98,7 +98,7 @@ class TestZlib(CodecSuite):
 
 
 class Stdlib:
-    """The same without isal, for which the processor may have no wheel."""
+    """The same without isal, which has no wheel for some platforms."""
 
     @pytest.fixture(autouse=True, scope="class")
     @classmethod
@@ -123,7 +123,7 @@ class TestZlibByStdlib(Stdlib, TestZlib):
     st.integers(0, 10_000),
     st.one_of(st.none(), st.integers(0, 1 << 20)),
 )
-def test_isal_and_zlib_give_the_same_bytes_and_the_same_errors(name, level, cut, flip):
+def test_isal_and_zlib_return_the_same_bytes_and_errors(name, level, cut, flip):
     made = bytearray(write(get_codec(name), [records(200)], level))
     del made[len(made) - cut % len(made) :]
     if flip is not None:
@@ -138,7 +138,7 @@ def test_isal_and_zlib_give_the_same_bytes_and_the_same_errors(name, level, cut,
     (out, error), (other, other_error) = results
     if flip is None:
         assert (out, error) == (other, other_error)
-    else:  # of a damaged code isal may read on where zlib does not; the checksum finds it, or the record's own
+    else:  # isal may read on after an invalid code, unlike zlib; a checksum detects it
         assert (error is None) == (other_error is None)
         assert out.startswith(other) or other.startswith(out)
         assert error is not None or out == other
@@ -180,8 +180,8 @@ class TestZstd(CodecSuite):
         trained = zstd.train_dict([records(3, seed) for seed in range(200)], 1000)
         assert "ictionary" in str(read(zstd.compress(records(3), zstd_dict=trained), self.codec)[1])
 
-    def test_the_extra_is_named_where_it_is_missing(self, tmp_path):
-        """In a process of its own, where it cannot be imported."""
+    def test_missing_extra_is_named(self, tmp_path):
+        """In a separate process, where it cannot be imported."""
         code = (
             "import os, sys; sys.modules['backports.zstd'] = sys.modules['compression.zstd'] = None\n"
             "import tfrecord_io as tfr\n"
@@ -202,7 +202,7 @@ class TestZstd(CodecSuite):
 
 class TestStdlibInPlaceOfIsal:
     def test_everything_works_without_isal(self):
-        """In a process of its own, where isal cannot be imported."""
+        """In a separate process, where isal cannot be imported."""
         code = (
             "import sys; sys.modules['isal'] = None\n"
             "import io, gzip, zlib\n"
@@ -253,7 +253,7 @@ def test_sniffing_takes_any_bytes(head):
     infer(head, "a.gz")
 
 
-def test_content_goes_before_the_suffix():
+def test_content_takes_precedence_over_the_suffix():
     assert infer(gzip.compress(b"x"), "a.zlib") is get_codec("gzip")
     assert infer(record_header(5), "a.gz") is None
     assert infer(b"nothing of the kind", "a.gz") is None
@@ -261,7 +261,7 @@ def test_content_goes_before_the_suffix():
 
 @pytest.mark.fault(26)
 @pytest.mark.fault(33)
-def test_the_suffix_decides_where_there_is_too_little_content():
+def test_suffix_is_used_for_short_content():
     assert infer(b"\x1f", "a.tfrecord.gz") is get_codec("gzip")
     assert infer(b"\x78", "a.tfrecord.zlib") is get_codec("zlib")
     assert infer(b"", "a.tfrecord.gz") is get_codec("gzip")

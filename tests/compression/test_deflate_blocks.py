@@ -1,4 +1,4 @@
-"""Deflate in blocks: one stream whatever the pieces and threads; errors and Ctrl-C come through; no thread stays."""
+"""Deflate in blocks: one stream for any pieces and threads; errors and Ctrl-C are raised; no thread remains."""
 
 from __future__ import annotations
 
@@ -37,13 +37,11 @@ def no_thread_stays() -> Iterator[None]:
 
 
 @given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 3)), max_size=12), st.sampled_from([None, 0, 1, 6]))
-def test_any_pieces_are_one_member_and_threads_make_no_difference(
-    sizes: list[tuple[int, int]], level: int | None
-) -> None:
+def test_any_pieces_give_one_member_independent_of_threads(sizes: list[tuple[int, int]], level: int | None) -> None:
     parts = [bytes(range(256)) * (n // 4) + bytes([n]) * (n << 4 * k) for n, k in sizes]
     codec = get_codec("gzip")
     assert codec is not None
-    with pytest.MonkeyPatch.context() as patch:  # small blocks, so that there are many
+    with pytest.MonkeyPatch.context() as patch:  # small blocks, to have many
         patch.setattr(deflate_blocks, "BLOCK_BYTES", 2000)
         patch.setattr(deflate_blocks, "_SMALL", 500)
         made = []
@@ -58,7 +56,7 @@ def test_any_pieces_are_one_member_and_threads_make_no_difference(
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("late", [False, True])
-def test_an_error_of_a_thread_is_raised_and_ends_the_stream(threads: int, late: bool) -> None:
+def test_error_of_a_thread_is_raised_and_ends_the_stream(threads: int, late: bool) -> None:
     calls = []
 
     def deflate(block: memoryview, window: Any) -> bytes:
@@ -79,7 +77,7 @@ def test_an_error_of_a_thread_is_raised_and_ends_the_stream(threads: int, late: 
 
 
 @pytest.mark.fault(64)
-def test_ctrl_c_is_heard_while_threads_compress() -> None:
+def test_ctrl_c_works_while_threads_compress() -> None:
     go_on = threading.Event()
     heard: list[float] = []
 
@@ -99,7 +97,7 @@ def test_ctrl_c_is_heard_while_threads_compress() -> None:
         with pytest.raises(KeyboardInterrupt):
             list(compressor.compress(data))
         assert time.monotonic() - heard[0] < 0.1
-        with pytest.raises(ValueError, match="the data is incomplete"):  # the stream has a hole
+        with pytest.raises(ValueError, match="the data is incomplete"):  # the stream has a gap
             list(compressor.flush())
     finally:
         go_on.set()
@@ -108,7 +106,7 @@ def test_ctrl_c_is_heard_while_threads_compress() -> None:
         signal.signal(signal.SIGUSR1, before)
 
 
-def test_the_caller_waits_where_the_threads_fall_behind() -> None:
+def test_caller_waits_for_slow_threads() -> None:
     allowed = threading.Semaphore(0)
     begun: list[int] = []
 
@@ -124,14 +122,14 @@ def test_the_caller_waits_where_the_threads_fall_behind() -> None:
     compressor = new(deflate, 2)
     writer = threading.Thread(target=write)
     writer.start()
-    writer.join(0.2)  # it can go no further
+    writer.join(0.2)  # it is blocked
     assert len(begun) == 3
     allowed.release(20)
     writer.join()
     assert b"".join(compressor.flush()).startswith(b"x")
 
 
-def test_closing_in_the_middle_ends_the_threads() -> None:
+def test_closing_early_stops_the_threads() -> None:
     compressor = new(lambda block, window: b"x", 4)
     list(compressor.compress(bytes(10 * BLOCK_BYTES)))
     compressor.close()
@@ -140,7 +138,7 @@ def test_closing_in_the_middle_ends_the_threads() -> None:
     assert compressing() == []
 
 
-def test_what_is_small_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_data_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "Thread", None)
     compressor = new(lambda block, window: bytes(block), 4)
     made = b"".join([*compressor.compress(b"abc"), *compressor.compress(b"def"), *compressor.flush()])

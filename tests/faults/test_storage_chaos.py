@@ -95,7 +95,7 @@ def test_what_is_read_in_a_storm_is_right_or_an_oserror(s3: Bucket, chaos: Chaos
     came_to = each_seed(chaos, run)
     assert came_to["right"] >= SCHEDULES * 9 // 10
     assert came_to["error"] > 0
-    assert {happened.split()[0] for s in chaos.schedules.values() for happened in s.happened} == {
+    assert {fault.split()[0] for s in chaos.schedules.values() for fault in s.injected} == {
         "reset",
         "cut",
         "lost",

@@ -1,4 +1,4 @@
-"""An index is written along with its file."""
+"""Indexes are written with their files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def names(folder: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("rows", [0, 1, 1000])
-def test_the_index_is_that_of_the_headers(engine: str, tmp_path: Path, rows: int) -> None:
+def test_written_index_equals_the_scanned_one(engine: str, tmp_path: Path, rows: int) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": np.arange(rows) ** 5}, path, write_index=True)
     (found,) = check_indexes(path)
@@ -42,12 +42,12 @@ def test_several_writes_and_payloads(tmp_path: Path) -> None:
     assert (found.error, found.records) == (None, 6)
 
 
-def test_without_the_keyword_there_is_none(tmp_path: Path) -> None:
+def test_no_index_without_the_keyword(tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
     assert names(tmp_path) == ["a.tfrecord"]
 
 
-def test_a_writer_that_gives_up_leaves_none(tmp_path: Path) -> None:
+def test_discarded_writer_leaves_no_index(tmp_path: Path) -> None:
     writer = tfr.open_writer(tmp_path / "a.tfrecord", write_index=True)
     writer.write({"x": [1]})
     writer.discard()
@@ -55,18 +55,18 @@ def test_a_writer_that_gives_up_leaves_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["a.tfrecord.gz", "a.tfrecord.zlib"])
-def test_compressed_files_get_none(tmp_path: Path, path: str) -> None:
+def test_compressed_files_are_refused(tmp_path: Path, path: str) -> None:
     with pytest.raises(ValueError, match="write_index: a compressed file"):
         tfr.write_tfrecord({"x": [1]}, tmp_path / path, write_index=True)
     assert names(tmp_path) == []
 
 
-def test_file_objects_get_none() -> None:
+def test_file_objects_are_refused() -> None:
     with pytest.raises(ValueError, match="write_index: a file object can have no index file"):
         tfr.write_tfrecord({"x": [1]}, io.BytesIO(), write_index=True)
 
 
-def test_an_index_that_cannot_be_written_is_an_error_and_the_file_is_there(tmp_path: Path) -> None:
+def test_failure_to_write_the_index_keeps_the_file(tmp_path: Path) -> None:
     (tmp_path / "a.tfrecord.index").mkdir()
     with pytest.raises(IsADirectoryError):
         tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord", write_index=True)

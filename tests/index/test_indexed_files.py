@@ -1,4 +1,4 @@
-"""Places in files of a bucket."""
+"""Random access to files of a bucket."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def path(request: pytest.FixtureRequest, bucket: str, options: dict[str, Any]) -
 
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """The ranges that are asked for."""
+    """The ranges requested."""
     seen: list[tuple[int, int]] = []
     read_range = S3Object.read_range
 
@@ -63,13 +63,13 @@ def test_records_by_number(path: str, options: dict[str, Any], requests: list[tu
         assert records[45]["blob"] == bytes([45]) * 40_000
         requests.clear()
         assert records[[59, 0, 21, 0, 20]]["id"].to_pylist() == [59, 0, 21, 0, 20]
-        assert len(requests) == 3  # one for each file: near ones are joined, what is asked twice is read once
+        assert len(requests) == 3  # one per file: near records are joined, duplicates are read once
         requests.clear()
         assert records[10:30]["id"].to_pylist() == list(range(10, 30))
         assert len(requests) == 2
 
 
-def test_far_records_are_ranges_of_their_own(
+def test_distant_records_are_separate_requests(
     bucket: str, options: dict[str, Any], requests: list[tuple[int, int]]
 ) -> None:
     path = f"{bucket}/large.tfrecord"
@@ -115,7 +115,7 @@ def test_pieces(path: str, options: dict[str, Any]) -> None:
     assert all(table.num_rows for table in tables)
 
 
-def test_another_process_opens_it_anew(path: str, options: dict[str, Any]) -> None:
+def test_another_process_opens_the_files_again(path: str, options: dict[str, Any]) -> None:
     with tfr.open_random(path, storage_options=options) as records:
         pickled = pickle.dumps(records)
     with multiprocessing.get_context("spawn").Pool(1) as pool:
@@ -127,7 +127,7 @@ def _in_fork(records: Any, answers: Any) -> None:
 
 
 @pytest.mark.fault(65)
-def test_a_fork_goes_on_with_connections_of_its_own(path: str, options: dict[str, Any]) -> None:
+def test_forked_process_uses_new_connections(path: str, options: dict[str, Any]) -> None:
     context = multiprocessing.get_context("fork")
     answers = context.SimpleQueue()
     with tfr.open_random(path, storage_options=options) as records:
@@ -140,7 +140,7 @@ def test_a_fork_goes_on_with_connections_of_its_own(path: str, options: dict[str
 
 
 @pytest.mark.fault(62)
-def test_a_short_answer_is_an_error(path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_short_response_is_an_error(path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     with tfr.open_random(path, storage_options=options) as records:
         read_range = S3Object.read_range
 
@@ -154,9 +154,7 @@ def test_a_short_answer_is_an_error(path: str, options: dict[str, Any], monkeypa
 
 
 @pytest.mark.fault(62)
-def test_a_request_that_fails_is_made_again(
-    path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_request_is_retried(path: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     read_range, failed = S3Object.read_range, []
 
     async def reset(self: S3Object, begin: int, end: int) -> bytes:
@@ -172,7 +170,7 @@ def test_a_request_that_fails_is_made_again(
     assert failed
 
 
-def test_a_file_that_is_replaced_meanwhile_is_an_error(bucket: str, options: dict[str, Any]) -> None:
+def test_file_replaced_meanwhile_is_an_error(bucket: str, options: dict[str, Any]) -> None:
     name = f"{bucket}/one.tfrecord"
     tfr.write_tfrecord({"x": [1000] * 100}, name, storage_options=options)
     with tfr.open_random(name, storage_options=options) as records:

@@ -1,4 +1,4 @@
-"""An index beside a file is believed only where it fits."""
+"""An index file is used only if it matches its data file."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ def path(tmp_path: Path) -> Path:
 
 def read(path: Path) -> RecordIndex:
     (source,) = resolve_inputs(path)
-    (beside,) = find_indexes([source])
-    assert beside is not None
+    (index_source,) = find_indexes([source])
+    assert index_source is not None
     with open_random_access(source) as ranges:
-        return read_index(beside, source, ranges)
+        return read_index(index_source, source, ranges)
 
 
 @pytest.mark.parametrize("suffix", [".index", ".idx"])
 def test_both_suffixes_are_found(engine: str, path: Path, suffix: str) -> None:
-    beside = path.with_name("a.tfrecord.index")
-    beside.rename(path.with_name("a.tfrecord" + suffix))
+    index_source = path.with_name("a.tfrecord.index")
+    index_source.rename(path.with_name("a.tfrecord" + suffix))
     assert read(path).bounds.tolist() == [0, 19, 35, 56]
 
 
-def test_of_two_the_first_is_taken(path: Path) -> None:
+def test_first_suffix_wins(path: Path) -> None:
     path.with_name("a.tfrecord.idx").write_text("nonsense")
     assert len(read(path)) == 3
 
 
-def test_a_folder_of_that_name_is_none(tmp_path: Path) -> None:
+def test_folder_of_that_name_is_ignored(tmp_path: Path) -> None:
     written(tmp_path / "a.tfrecord", [b"one"])
     (tmp_path / "a.tfrecord.index").mkdir()
     assert find_indexes(resolve_inputs(tmp_path / "a.tfrecord")) == [None]
 
 
-def test_indexes_are_no_data(path: Path) -> None:
+def test_indexes_are_not_read_as_data(path: Path) -> None:
     assert [source.path for source in resolve_inputs(path.parent)] == [str(path)]
 
 
 @pytest.mark.fault(56)
 @pytest.mark.parametrize(
-    ("content", "text", "says"),
+    ("content", "text", "reason"),
     [
         (framed(b"one", b"", b"three", b"four"), None, "its last record ends at byte 56, the file has 76"),
         (framed(b"one", b""), None, "its last record ends at byte 56, the file has 35"),
@@ -67,18 +67,18 @@ def test_indexes_are_no_data(path: Path) -> None:
         (bytes(56), None, "there is no record header at byte 0"),
     ],
 )
-def test_an_index_that_does_not_fit_names_both_files(
-    engine: str, path: Path, content: bytes | None, text: str | None, says: str
+def test_mismatch_names_both_files(
+    engine: str, path: Path, content: bytes | None, text: str | None, reason: str
 ) -> None:
-    beside = path.with_name("a.tfrecord.index")
+    index_source = path.with_name("a.tfrecord.index")
     if content is not None:
         path.write_bytes(content)
     if text is not None:
-        beside.write_text(text)
-    beside.touch()
-    with pytest.raises(tfr.CorruptRecordError, match=says) as caught:
+        index_source.write_text(text)
+    index_source.touch()
+    with pytest.raises(tfr.CorruptRecordError, match=reason) as caught:
         read(path)
-    assert caught.value.path == str(beside)
+    assert caught.value.path == str(index_source)
     assert f"does not match {path}" in str(caught.value)
     assert "tfr index" in str(caught.value)
 
@@ -94,8 +94,8 @@ def test_an_index_older_than_its_file_is_refused(path: Path) -> None:
 
 
 @pytest.mark.fault(22)
-def test_places_beyond_four_gib(tmp_path: Path) -> None:
-    """Sparse: three records of two GiB of zeros, whose checksums nobody looks at, and a sound one behind them."""
+def test_offsets_beyond_four_gib(tmp_path: Path) -> None:
+    """A sparse file: three records of 2 GiB of zeros, whose checksums are not read, and a valid record after them."""
     path = tmp_path / "a.tfrecord"
     large = 2**31 - 1
     with path.open("wb") as file:

@@ -1,4 +1,4 @@
-"""The text of an index: written and read as the others that use it do."""
+"""The text format of indexes is that of the other tools that use it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ sizes = st.lists(st.integers(16, 2**31 + 15), max_size=50)
 
 
 def dali_creates(data: bytes) -> str:
-    """NVIDIA DALI's ``tfrecord2idx``, its loop."""
+    """The loop of NVIDIA DALI's ``tfrecord2idx``."""
     source, out = io.BytesIO(data), []
     while True:
         current = source.tell()
@@ -46,7 +46,7 @@ def vahidk_reads(path: Path) -> list[int]:
 
 
 @given(sizes)
-def test_text_comes_back(records: list[int]) -> None:
+def test_text_round_trip(records: list[int]) -> None:
     index = RecordIndex.of_sizes(records)
     again = RecordIndex.parse(index.to_text(), "a.index")
     np.testing.assert_array_equal(again.bounds, index.bounds)
@@ -71,13 +71,13 @@ def test_the_tfrecord_package_reads_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", [b"0 20\n20 16", b"0 20\r\n20 16\r\n", b"00 020\n20 16\n"])
-def test_other_ways_to_write_it_are_read(text: bytes) -> None:
+def test_other_number_formats_and_line_ends_are_read(text: bytes) -> None:
     assert RecordIndex.parse(text, "a.index").sizes.tolist() == [20, 16]
 
 
 @pytest.mark.fault(56)
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "reason"),
     [
         (b"0 20\n20\n", "line 2"),
         (b"0 20 1\n", "line 1"),
@@ -99,8 +99,8 @@ def test_other_ways_to_write_it_are_read(text: bytes) -> None:
     ],
     ids=str,
 )
-def test_what_is_no_index_is_refused_with_its_line(text: bytes, says: str) -> None:
-    with pytest.raises(CorruptRecordError, match=says) as caught:
+def test_invalid_text_is_refused_with_its_line(text: bytes, reason: str) -> None:
+    with pytest.raises(CorruptRecordError, match=reason) as caught:
         RecordIndex.parse(text, "a.index")
     assert caught.value.path == "a.index"
 

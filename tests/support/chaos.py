@@ -1,4 +1,4 @@
-"""A proxy in front of a server that does to some requests what networks and busy servers do."""
+"""A proxy that injects faults of networks and busy servers into some requests."""
 
 from __future__ import annotations
 
@@ -18,47 +18,47 @@ FAULTS = ("reset", "cut", "lost", "busy", "slow")
 
 @dataclass
 class Schedule:
-    """What happens to the requests of one run, from a seed.
+    """The faults in the requests of one run, chosen by a seed.
 
     Parameters
     ----------
     seed : int
     faults : int
-        Requests that something happens to, at most; after that the weather is fine.
+        Maximum number of faults; later requests succeed.
     odds : float
-        That something happens to a request.
+        Probability of a fault in a request.
     """
 
     seed: int
     faults: int
     odds: float = 0.5
-    happened: list[str] = field(default_factory=list)
+    injected: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._random = random.Random(self.seed)
         self._lock = Lock()
 
     def next(self, method: str, target: str) -> tuple[str | None, float]:
-        """What happens to this request, and a number from 0 to 1 that says where."""
+        """The fault in this request, and a number from 0 to 1 for its position."""
         with self._lock:
-            if len(self.happened) >= self.faults or self._random.random() > self.odds:
+            if len(self.injected) >= self.faults or self._random.random() > self.odds:
                 return None, 0.0
             fault = self._random.choice(FAULTS)
             if fault in ("lost", "cut") and method == "POST" and target.endswith("?uploads"):
-                fault = "reset"  # an upload whose id nobody was told cannot be ended by who began it
-            self.happened.append(f"{fault} {method}")
+                fault = "reset"  # an upload whose id is lost cannot be aborted by its writer
+            self.injected.append(f"{fault} {method}")
             return fault, self._random.random()
 
 
 class Chaos:
-    """The proxy. Requests for an object go by the schedule of its name, all others pass.
+    """The proxy. Requests for an object follow the schedule of its name; all others pass.
 
     Attributes
     ----------
     schedules : dict of Schedule
         By the last part of a key.
     full : bool
-        Whether the store refuses to take any more.
+        Whether the store refuses further data.
     stalled : str
         A method whose requests are never answered.
     """
@@ -133,7 +133,7 @@ class Chaos:
                     self.wfile.flush()
 
             def _reset(self) -> None:
-                """Break the connection off, not end it."""
+                """Reset the connection instead of closing it."""
                 self.wfile.flush()
                 self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 self.close_connection = True

@@ -1,4 +1,4 @@
-"""What every compression must do; a new one inherits `CodecSuite` and says how a file of it is made elsewhere."""
+"""The test suite that each compression inherits, with another implementation of its format to compare with."""
 
 import io
 import itertools
@@ -18,7 +18,7 @@ from tfrecord_io.errors import CompressionError
 
 @cache
 def records(n=2000, seed=0):
-    """Bytes that compress somewhat."""
+    """Moderately compressible bytes."""
     rng = random.Random(seed)
     return b"".join(rng.randbytes(rng.randrange(20)) + b"feature" * rng.randrange(20) for _ in range(n))
 
@@ -29,7 +29,7 @@ def write(codec, parts, level=None, threads=1):
 
 
 def read(raw, codec, step=10_000, **kwargs):
-    """Read a stream to its end or error; the bytes, the error or None, the stream."""
+    """Read a stream to its end or error; return the bytes, the error or None, and the stream."""
     stream = open_decompressed(io.BytesIO(raw) if isinstance(raw, bytes) else raw, codec, "file.tfrecord", **kwargs)
     out, buffer = bytearray(), memoryview(bytearray(step))
     try:
@@ -59,13 +59,13 @@ class CodecSuite(ABC):
 
     @abstractmethod
     def elsewhere(self, data: bytes) -> bytes:
-        """Compress `data` by another implementation."""
+        """Compress `data` with another implementation."""
 
     @abstractmethod
     def decodable(self, data: bytes) -> bytes:
-        """What another implementation gets out of a cut member."""
+        """The bytes that another implementation decompresses from a truncated member."""
 
-    trailer = 0  # bytes of checksums behind the data
+    trailer = 0  # bytes of checksums after the data
 
     @property
     def codec(self):
@@ -74,7 +74,7 @@ class CodecSuite(ABC):
     def test_names_of_tensorflow_are_known(self):
         assert get_codec(self.name.upper()) is self.codec
 
-    def test_its_suffixes_name_it(self):
+    def test_its_suffixes_are_detected(self):
         for suffix in self.codec.suffixes:
             assert codec_for_path("dir.x/train.tfrecord" + suffix) is self.codec
 
@@ -86,13 +86,13 @@ class CodecSuite(ABC):
             out, error, stream = read(made, self.codec)
             assert (out, error, stream.raw_offset) == (data, None, len(made))
 
-    def test_a_level_that_is_none_is_refused(self):
+    def test_invalid_level_is_refused(self):
         levels = self.codec.levels
         with pytest.raises(ValueError, match=f"{levels[0]} to {levels[-1]}"):
             self.codec.compressor(levels[-1] + 1)
 
     @pytest.mark.parametrize("sizes", [[20_000_000], [300_000, 7, 0, 3_000_000, 100_000], [100_000]])
-    def test_others_read_what_it_writes_and_threads_make_no_difference(self, sizes):
+    def test_output_is_read_by_others_and_independent_of_threads(self, sizes):
         data = records(80_000)
         parts, at = [], 0
         for size in itertools.cycle(sizes):
@@ -107,13 +107,13 @@ class CodecSuite(ABC):
             assert write(self.codec, parts, threads=threads) == made
 
     @pytest.mark.parametrize("threads", [1, 2])
-    def test_nothing_written_is_a_member_without_bytes(self, threads):
+    def test_writing_nothing_gives_an_empty_member(self, threads):
         made = write(self.codec, [], threads=threads)
         assert self.decodable(made) == b""
         assert sniff(made) is self.codec
         assert read(made, self.codec)[:2] == (b"", None)
 
-    def test_it_is_no_larger_than_what_others_write_by_a_tenth(self):
+    def test_output_is_at_most_a_tenth_larger_than_that_of_others(self):
         data = records(40_000)
         assert len(write(self.codec, [data], threads=2)) < 1.1 * len(self.elsewhere(data))
 
@@ -138,7 +138,7 @@ class CodecSuite(ABC):
         assert read(made, self.codec, step)[:2] == (b"".join(parts), None)
 
     @pytest.mark.fault(26)
-    def test_cut_anywhere_gives_all_that_can_be_decoded_and_then_an_error_with_both_offsets(self):
+    def test_truncation_anywhere_returns_all_decodable_bytes_then_an_error_with_both_offsets(self):
         data = records(40)
         made = self.elsewhere(data)
         for cut in range(1, len(made)):
@@ -154,7 +154,7 @@ class CodecSuite(ABC):
 
     @pytest.mark.fault(27)
     @pytest.mark.fault(28)
-    def test_every_bad_bit_of_the_trailer_is_found_after_all_bytes_were_given(self):
+    def test_every_flipped_bit_of_the_trailer_is_detected_after_all_bytes(self):
         data = records(40)
         made = self.elsewhere(data)
         for bit in range(8 * self.trailer):
@@ -165,7 +165,7 @@ class CodecSuite(ABC):
             assert error is not None
             assert "mismatch (stored" in str(error)
 
-    def test_a_bad_trailer_in_the_middle_ends_the_file_there(self):
+    def test_damaged_trailer_in_the_middle_ends_the_file_there(self):
         first, second = records(40), records(40, seed=1)
         for byte in range(self.trailer):
             bad = bytearray(self.elsewhere(first))
@@ -175,7 +175,7 @@ class CodecSuite(ABC):
             assert error is not None
 
     @pytest.mark.parametrize("seekable", [True, False])
-    def test_damaged_data_gives_the_bytes_before_the_damage(self, seekable):
+    def test_damaged_data_returns_the_bytes_before_the_damage(self, seekable):
         data = records(4000)
         made = self.elsewhere(data)
         rng = random.Random(5)
@@ -192,7 +192,7 @@ class CodecSuite(ABC):
 
     @pytest.mark.fault(30)
     @pytest.mark.parametrize("junk", [b"junk", b"\1", b"PK\3\4" * 1000])
-    def test_junk_after_the_last_member_is_an_error_after_all_bytes(self, junk):
+    def test_other_data_after_the_last_member_is_an_error_after_all_bytes(self, junk):
         data = records(40)
         made = self.elsewhere(data)
         out, error, stream = read(made + junk, self.codec)
@@ -201,7 +201,7 @@ class CodecSuite(ABC):
         assert stream.raw_offset == len(made)
 
     @pytest.mark.fault(31)
-    def test_a_bomb_is_streamed_in_bounded_memory(self):
+    def test_decompression_bomb_is_streamed_in_bounded_memory(self):
         size = rounds(1024) << 20
         made = write(self.codec, [bytes(1 << 20)] * (size >> 20))
         assert len(made) < 4 << 20

@@ -1,4 +1,4 @@
-"""Servers on loopback that tests read from and write to: S3, Google Cloud Storage and a web server."""
+"""Servers on the loopback interface for tests: S3, Google Cloud Storage and a web server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from chaos import Chaos
 
 @dataclass(frozen=True)
 class Bucket:
-    """An empty bucket of its own for a test."""
+    """An empty bucket for one test."""
 
     protocol: str
     name: str
@@ -36,19 +36,19 @@ class Bucket:
         return fsspec.filesystem(self.protocol, **self.storage_options)
 
     def names(self) -> list[str]:
-        """What is in it, for all to see."""
+        """Names of the visible objects."""
         self.fs.invalidate_cache()
         return sorted(name.removeprefix(f"{self.name}/") for name in self.fs.find(self.name))
 
     def uploads(self) -> list[dict[str, Any]]:
-        """Multipart uploads that nobody ended; of S3 only."""
+        """Unfinished multipart uploads; only for S3."""
         found: list[dict[str, Any]] = self.fs.call_s3("list_multipart_uploads", Bucket=self.name).get("Uploads", [])
         return found
 
 
 @pytest.fixture(scope="session")
 def s3_endpoint() -> Iterator[str]:
-    """moto's S3 application in a thread, without moto's dispatcher, which lists a folder for each request."""
+    """moto's S3 application in a thread, without moto's dispatcher, which lists a folder on each request."""
     moto = pytest.importorskip("moto.moto_server.werkzeug_app")
     serving = pytest.importorskip("werkzeug.serving")
 
@@ -64,7 +64,7 @@ def s3_endpoint() -> Iterator[str]:
 
 @pytest.fixture
 def s3(s3_endpoint: str) -> Bucket:
-    """A bucket of an S3 server. Parts of uploads are small only where a test makes them so."""
+    """A bucket of an S3 server. Parts of uploads have the usual size unless a test changes it."""
     pytest.importorskip("s3fs")
     bucket = Bucket("s3", f"bucket-{uuid.uuid4().hex[:8]}", {"key": "k", "secret": "s", "endpoint_url": s3_endpoint})
     bucket.fs.mkdir(bucket.name)
@@ -82,9 +82,7 @@ def chaos(s3_endpoint: str) -> Iterator[Chaos]:
 
 @pytest.fixture(scope="session")
 def gcs_endpoint() -> Iterator[str]:
-    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = (
-        "false"  # gcsfs asks a second API, which no emulator has, for 40 s
-    )
+    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"  # gcsfs waits 40 s for a second API, which emulators lack
     server = pytest.importorskip("gcp_storage_emulator.server").create_server("127.0.0.1", 0, in_memory=True)
     server.start()
     host, port = server._api._httpd.socket.getsockname()
@@ -94,7 +92,7 @@ def gcs_endpoint() -> Iterator[str]:
 
 @pytest.fixture
 def gcs(gcs_endpoint: str) -> Bucket:
-    """A bucket of a GCS server. It ignores conditions on generations, and cannot end an upload."""
+    """A bucket of a GCS server, which ignores conditions on generations and cannot abort an upload."""
     pytest.importorskip("gcsfs")
     bucket = Bucket(
         "gs", f"bucket-{uuid.uuid4().hex[:8]}", {"token": "anon", "endpoint_url": gcs_endpoint, "project": "test"}
@@ -113,16 +111,16 @@ def bucket(request: pytest.FixtureRequest) -> Bucket:
 
 @dataclass
 class Web:
-    """A web server and what it serves.
+    """A web server and its files.
 
     Attributes
     ----------
     files : dict
         Content by path.
     ranges : bool
-        Whether it gives ranges.
+        Whether it supports range requests.
     refused : int
-        Status for every name that it does not have.
+        Status for missing files.
     requests : list of str
         Method, path and range of each request.
     """
@@ -139,7 +137,7 @@ class Web:
 
 @pytest.fixture
 def web() -> Iterator[Web]:
-    """A web server with ranges and without listings."""
+    """A web server with range requests and without listings."""
     pytest.importorskip("aiohttp")
     served = Web()
 
@@ -147,7 +145,7 @@ def web() -> Iterator[Web]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
-            name = urlsplit(self.path).path.lstrip("/")  # of a proxied request the path is a whole URL
+            name = urlsplit(self.path).path.lstrip("/")  # the path of a proxied request is a whole URL
             asked = self.headers.get("Range")
             served.requests.append(f"{self.command} {name} {asked}")
             data = served.files.get(name)
@@ -178,7 +176,7 @@ def web() -> Iterator[Web]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a reader that has enough goes away
+    server.handle_error = lambda *_: None  # type: ignore[method-assign]  # a reader may disconnect early
     Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     served.endpoint = f"http://127.0.0.1:{server.server_port}"
     yield served
@@ -188,7 +186,7 @@ def web() -> Iterator[Web]:
 
 @pytest.fixture
 def example_buckets(s3: Bucket, gcs: Bucket, web: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the documents call ``s3://my-bucket``, ``gs://my-bucket`` and ``http://example.com``, found as in real life."""
+    """The ``s3://my-bucket``, ``gs://my-bucket`` and ``http://example.com`` of the documentation, on local servers."""
     import fsspec
 
     import tfrecord_io as tfr

@@ -1,4 +1,4 @@
-"""What is tried again, and what people are told."""
+"""Which errors are retried, and how they are reported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tfrecord_io.storage.filesystem.errors import (
 
 
 class OfALibrary(Exception):
-    """As aiohttp's and gcsfs', which are no OSErrors."""
+    """Like those of aiohttp and gcsfs, which are not OSErrors."""
 
     def __init__(self, status: Any = None) -> None:
         super().__init__("of a library")
@@ -38,14 +38,14 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
         ConnectionResetError(),
         TimeoutError(),
         OSError(errno.EBUSY, "SlowDown"),
-        OSError("nobody knows"),
+        OSError("unknown reason"),
         EOFError(),
         OfALibrary(),
         OfALibrary(503),
         OfALibrary("429"),
     ],
 )
-def test_what_may_pass_is_tried_again(error: Exception) -> None:
+def test_transient_errors_are_retried(error: Exception) -> None:
     assert is_transient(error)
     calls = iter([error, error, None])
     seen = []
@@ -71,7 +71,7 @@ def test_what_may_pass_is_tried_again(error: Exception) -> None:
         OfALibrary(403),
     ],
 )
-def test_what_will_not_pass_is_not(error: Exception) -> None:
+def test_permanent_errors_are_not_retried(error: Exception) -> None:
     assert not is_transient(error)
     seen = []
 
@@ -84,7 +84,7 @@ def test_what_will_not_pass_is_not(error: Exception) -> None:
     assert len(seen) == 1
 
 
-def test_tries_are_few_and_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_number_of_tries_is_limited_and_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     waits = list(pauses())
     assert len(waits) == failures.TRIES
@@ -105,20 +105,18 @@ def test_tries_are_few_and_pauses_grow(monkeypatch: pytest.MonkeyPatch) -> None:
         (OfALibrary(403), PermissionError, "of a library"),
     ],
 )
-def test_what_libraries_raise_is_told_as_an_oserror_with_the_path(
-    error: Exception, kind: type[OSError], text: str
-) -> None:
-    told = to_os_error(error, "s3://bucket/key")
-    assert isinstance(told, kind)
-    assert told.filename == "s3://bucket/key"
-    assert told.errno is not None
-    assert text in str(told)
-    assert told.__cause__ is error
-    assert to_os_error(told, "other") is told
+def test_errors_of_libraries_become_oserror_with_the_path(error: Exception, kind: type[OSError], text: str) -> None:
+    converted = to_os_error(error, "s3://bucket/key")
+    assert isinstance(converted, kind)
+    assert converted.filename == "s3://bucket/key"
+    assert converted.errno is not None
+    assert text in str(converted)
+    assert converted.__cause__ is error
+    assert to_os_error(converted, "other") is converted
     with pytest.raises(kind, match=text), raise_os_errors("s3://bucket/key"):
         raise error
 
 
-def test_mistakes_in_a_program_are_not_worded_anew() -> None:
+def test_programming_errors_are_raised_unchanged() -> None:
     with pytest.raises(TypeError, match="as it was"), raise_os_errors("p"):
         raise TypeError("as it was")

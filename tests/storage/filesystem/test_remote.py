@@ -1,4 +1,4 @@
-"""Looking for files in buckets."""
+"""Looking up files in buckets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_path_forms(bucket: Bucket) -> None:
     assert caught.value.filename == bucket.url("e*")
 
 
-def test_many_names_are_found_by_a_listing_and_few_without(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_names_are_looked_up_by_a_listing_and_few_one_by_one(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     s3.fs.pipe({f"{s3.name}/{i:03d}": b"x" for i in range(100)})
     listed: list[str] = []
     real = s3.fs._lsdir
@@ -50,7 +50,7 @@ def test_many_names_are_found_by_a_listing_and_few_without(s3: Bucket, monkeypat
     assert len(found(s3, "{098..101}", allow_missing_shards=True)) == 2
 
 
-def test_files_that_came_after_a_listing_are_found(bucket: Bucket) -> None:
+def test_files_created_after_a_listing_are_found(bucket: Bucket) -> None:
     bucket.fs.pipe_file(f"{bucket.name}/d/a.tfrecord", b"x")
     other = type(bucket.fs)(**bucket.storage_options, skip_instance_cache=True)
     for path in ("d", "d/*"):
@@ -75,7 +75,7 @@ def test_missing_buckets(bucket: Bucket) -> None:
             out.write(b"x")
 
 
-def test_no_server_is_an_oserror(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_server_is_an_oserror(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("s3fs")
     monkeypatch.setattr("tfrecord_io.storage.filesystem.errors.TRIES", 1)
     monkeypatch.setattr("s3fs.S3FileSystem.retries", 1)
@@ -94,7 +94,7 @@ def test_no_server_is_an_oserror(monkeypatch: pytest.MonkeyPatch) -> None:
         ("https://host/a", "fsspec.implementations.http", "aiohttp"),
     ],
 )
-def test_what_to_install_is_said(monkeypatch: pytest.MonkeyPatch, url: str, module: str, package: str) -> None:
+def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, url: str, module: str, package: str) -> None:
     monkeypatch.setitem(sys.modules, module, None)
     protocol = url.rpartition("::")[2].partition(":")[0]
     monkeypatch.delitem(sys.modules["fsspec.registry"]._registry, protocol, raising=False)

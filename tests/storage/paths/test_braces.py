@@ -1,4 +1,4 @@
-"""Brace expansion is that of shells."""
+"""Braces expand as in shells."""
 
 import pytest
 from hypothesis import given
@@ -47,6 +47,6 @@ def test_braces_as_in_a_shell(pattern, expanded):
 
 
 @pytest.mark.parametrize("pattern", ["{0..99999999999}", "{0..999}" * 3])
-def test_braces_without_end_are_refused(pattern):
+def test_too_large_braces_are_refused(pattern):
     with pytest.raises(ValueError, match="more than 1,000,000"):
         expand_braces(pattern)

@@ -1,4 +1,4 @@
-"""The manifest's text: what is written is read, and nothing else is."""
+"""The format of manifests: valid ones round-trip, and all others are refused."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def manifests(draw: st.DrawFn) -> Manifest:
 
 
 @given(manifests())
-def test_what_is_written_is_read(manifest: Manifest) -> None:
+def test_written_manifest_is_read_back(manifest: Manifest) -> None:
     assert parse_manifest(format_manifest(manifest), PATH) == manifest
 
 
@@ -60,7 +60,7 @@ def test_what_is_written_is_read(manifest: Manifest) -> None:
     st.binary(max_size=50)
     | st.recursive(st.none() | st.text() | st.integers(), st.lists).map(lambda v: json.dumps(v).encode())
 )
-def test_any_other_text_is_refused_or_passed_over(text: bytes) -> None:
+def test_any_other_text_is_refused_or_ignored(text: bytes) -> None:
     with contextlib.suppress(CorruptRecordError):
         assert parse_manifest(text, PATH) is None
 
@@ -96,7 +96,7 @@ def entry(**changes: Any) -> dict[str, Any]:
         ["train-00000-of-00001"],
     ],
 )
-def test_names_that_lead_elsewhere_are_refused(name: Any) -> None:
+def test_names_outside_the_directory_are_refused(name: Any) -> None:
     for bad in (entry(path=name), document(replaces=[name])):
         with pytest.raises(CorruptRecordError, match="the manifest cannot be used") as caught:
             parse_manifest(json.dumps(bad).encode(), PATH)
@@ -107,7 +107,7 @@ def test_names_that_lead_elsewhere_are_refused(name: Any) -> None:
 @pytest.mark.parametrize(
     "name", ["../x", "/etc/passwd", "_0000000000000000-00000.staged/../../x", "train-00000-of-00001", "", 5, None]
 )
-def test_a_file_waits_under_a_name_of_ours_only(name: Any) -> None:
+def test_other_staged_names_are_refused(name: Any) -> None:
     with pytest.raises(CorruptRecordError, match="staged"):
         parse_manifest(json.dumps(entry(staged=name)).encode(), PATH)
 
@@ -143,12 +143,12 @@ def test_a_file_waits_under_a_name_of_ours_only(name: Any) -> None:
     ],
     ids=lambda d: json.dumps(d)[-60:],
 )
-def test_what_is_of_a_wrong_type_is_refused(bad: Any) -> None:
+def test_values_of_a_wrong_type_are_refused(bad: Any) -> None:
     with pytest.raises(CorruptRecordError, match="delete the manifest"):
         parse_manifest(json.dumps(bad).encode(), PATH)
 
 
-def test_what_is_cut_nested_too_deep_or_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_truncated_deeply_nested_or_too_large_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     text = json.dumps(document()).encode()
     for bad in (text[:-1], b"", b"[" * 100_000, b"\xff"):
         with pytest.raises(CorruptRecordError, match="not JSON"):
@@ -159,11 +159,11 @@ def test_what_is_cut_nested_too_deep_or_too_large_is_refused(monkeypatch: pytest
         parse_manifest(text + b" ", PATH)
 
 
-def test_a_file_of_this_name_by_another_tool_is_passed_over() -> None:
+def test_manifest_of_another_tool_is_ignored() -> None:
     assert parse_manifest(b'{"manifest_version": 2, "name": "extension"}', "_MANIFEST.json") is None
 
 
-def test_each_dataset_of_a_directory_has_a_manifest_of_its_own() -> None:
+def test_each_dataset_of_a_directory_has_its_own_manifest() -> None:
     for stem in ("part", "train", "a.b-c"):
         assert stem_of(manifest_name(stem)) == stem
     assert stem_of("manifest.json") is None

@@ -1,4 +1,4 @@
-"""What a manifest says is held against the files."""
+"""Files are validated against the manifests of their datasets."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def edit(dataset: Path, **changes: Any) -> None:
 
 
 def edit_files(dataset: Path, **changes: Any) -> None:
-    """Change the entry of shard 2, and the sums."""
+    """Change the entry of shard 2 and the sums in a manifest."""
     files = json.loads(manifest(dataset).read_text())["files"]
     files[2].update(changes)
     edit(dataset, files=files, records=sum(f["records"] for f in files), bytes=sum(f["bytes"] for f in files))
@@ -70,7 +70,7 @@ def test_counts_are_taken_from_the_manifest(dataset: Path) -> None:
 
 @pytest.mark.fault(56)
 @pytest.mark.parametrize("read", READS)
-def test_a_file_that_is_missing_is_named_on_every_read(dataset: Path, read: Any) -> None:
+def test_missing_file_is_named_on_every_read(dataset: Path, read: Any) -> None:
     (dataset / SHARDS[2]).unlink()
     for path in forms(dataset):
         with pytest.raises(FileNotFoundError, match=r"_MANIFEST-train\.json") as caught:
@@ -82,7 +82,7 @@ def test_a_file_that_is_missing_is_named_on_every_read(dataset: Path, read: Any)
 
 
 @pytest.mark.fault(56)
-def test_the_last_files_of_a_family_without_a_count_are_missed(tmp_path: Path) -> None:
+def test_missing_last_files_of_a_family_without_a_count_are_detected(tmp_path: Path) -> None:
     report = tfr.write_tfrecord(TABLE, tmp_path, max_shard_bytes=200)
     for file in report.files[::-1]:
         os.unlink(file.path)
@@ -93,7 +93,7 @@ def test_the_last_files_of_a_family_without_a_count_are_missed(tmp_path: Path) -
 
 @pytest.mark.fault(56)
 @pytest.mark.parametrize("read", READS)
-def test_a_file_of_another_size_is_named_on_every_read(dataset: Path, read: Any) -> None:
+def test_file_of_wrong_size_is_named_on_every_read(dataset: Path, read: Any) -> None:
     (dataset / SHARDS[2]).write_bytes(framed(b""))
     for path in forms(dataset):
         with pytest.raises(tfr.CorruptRecordError, match="the file has 16 bytes, but") as caught:
@@ -103,7 +103,7 @@ def test_a_file_of_another_size_is_named_on_every_read(dataset: Path, read: Any)
 
 
 @pytest.mark.fault(56)
-def test_a_file_of_other_bytes_is_found_by_verify(dataset: Path) -> None:
+def test_file_with_changed_bytes_is_detected_by_verify(dataset: Path) -> None:
     assert tfr.verify(dataset).ok
     table = pa.table({"n": [100 + i for i in range(12)]})
     other = Path(tfr.write_tfrecord(table, dataset / "other/train@4").files[2].path)
@@ -119,7 +119,7 @@ def test_a_file_of_other_bytes_is_found_by_verify(dataset: Path) -> None:
 
 @pytest.mark.fault(56)
 @pytest.mark.parametrize("threads", [1, 3])
-def test_a_file_of_another_count_is_found_when_it_is_read(dataset: Path, threads: int) -> None:
+def test_file_with_wrong_record_count_is_detected_when_read(dataset: Path, threads: int) -> None:
     edit_files(dataset, records=4)
     with pytest.raises(tfr.CorruptRecordError, match=r"the file has 3 records, but .* states 4 records") as caught:
         tfr.read_table(dataset, threads=threads)
@@ -156,7 +156,7 @@ def test_a_damaged_manifest_is_an_error_that_names_it(dataset: Path) -> None:
 
 
 @pytest.mark.fault(55)
-def test_a_manifest_that_climbs_out_is_refused_before_anything_is_opened(dataset: Path) -> None:
+def test_manifest_naming_other_directories_is_refused_before_anything_is_opened(dataset: Path) -> None:
     for name in ("../train-00002-of-00004", "/etc/train-00000-of-00001", "memory://x/train-00002-of-00004"):
         edit_files(dataset, path=name)
         for path in forms(dataset):
@@ -174,8 +174,8 @@ def test_an_incomplete_dataset_is_refused(dataset: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])
-def test_shards_that_wait_for_their_names_are_read(tmp_path: Path, scheme: str) -> None:
-    """A writer was killed behind the moment: some shards have their names, an old one is still there."""
+def test_staged_shards_are_read(tmp_path: Path, scheme: str) -> None:
+    """A writer was killed after publishing: some shards are renamed, and an old one still exists."""
     directory = tmp_path / "d"
     tfr.write_tfrecord(TABLE, directory / "train@4")
     files = json.loads(manifest(directory).read_text())["files"]
@@ -196,7 +196,7 @@ def test_shards_that_wait_for_their_names_are_read(tmp_path: Path, scheme: str) 
 
 
 @pytest.mark.fault(56)
-def test_a_dataset_that_is_replaced_while_it_is_read_is_an_error(dataset: Path) -> None:
+def test_dataset_replaced_while_it_is_read_is_an_error(dataset: Path) -> None:
     with tfr.open_reader(dataset, batch_size=1, threads=1) as reader:
         assert reader.read_next_batch()["n"].to_pylist() == [0]
         tfr.write_tfrecord(pa.table({"n": [100 + i for i in range(12)]}), dataset / "train@4", overwrite=True)
@@ -211,7 +211,7 @@ def test_a_dataset_that_is_replaced_while_it_is_read_is_an_error(dataset: Path) 
 
 
 @pytest.mark.parametrize("schema", [b"", b"TFRA\1\0" + bytes(50), None])
-def test_a_schema_in_the_manifest_that_cannot_be_used_does_no_harm(tmp_path: Path, schema: bytes | None) -> None:
+def test_unusable_schema_in_the_manifest_is_ignored(tmp_path: Path, schema: bytes | None) -> None:
     tfr.write_tfrecord(TABLE.slice(0, 0), tmp_path / "train@2")
     assert tfr.read_table(tmp_path).schema == TABLE.schema
     edit(tmp_path, schema=None if schema is None else base64.b64encode(schema).decode())
@@ -221,14 +221,14 @@ def test_a_schema_in_the_manifest_that_cannot_be_used_does_no_harm(tmp_path: Pat
     assert [w.category for w in warned] == ([] if schema is None else [tfr.SchemaWarning])
 
 
-def test_sources_of_a_dataset_pickle(dataset: Path) -> None:
+def test_sources_of_a_dataset_can_be_pickled(dataset: Path) -> None:
     sources = resolve_inputs(dataset)
     again = pickle.loads(pickle.dumps(sources))
     assert [s.shard.crc32c for s in again] == [s.shard.crc32c for s in sources]
     assert again[3].open().readinto(bytearray(1)) == 1
 
 
-def test_a_damaged_manifest_is_of_no_account_to_another_dataset(dataset: Path) -> None:
+def test_damaged_manifest_does_not_affect_other_datasets(dataset: Path) -> None:
     tfr.write_tfrecord(TABLE, dataset / "test@2")
     manifest(dataset).write_bytes(b"{")
     assert tfr.read_table(dataset / "test@2") == tfr.read_table(dataset / "te*") == TABLE
@@ -237,7 +237,7 @@ def test_a_damaged_manifest_is_of_no_account_to_another_dataset(dataset: Path) -
             tfr.read_table(path)
 
 
-def test_other_datasets_and_other_files_are_no_business_of_a_manifest(dataset: Path) -> None:
+def test_manifest_does_not_affect_other_datasets_and_files(dataset: Path) -> None:
     tfr.write_tfrecord(TABLE, dataset / "lone.tfrecord")
     (dataset / "train-extra-00000-of-00001").write_bytes(framed(b""))
     assert tfr.read_table(dataset / "lone.tfrecord") == TABLE

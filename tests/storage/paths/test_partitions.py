@@ -1,4 +1,4 @@
-"""Folders that stand for a column's value: which are read, and what they say."""
+"""Partition folders: which ones are read, and their values."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def names(path: object, folder: str) -> list[str]:
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
-def test_a_directory_is_searched_in_such_folders_only(folder: str, slash: str) -> None:
+def test_directory_is_searched_in_partition_folders_only(folder: str, slash: str) -> None:
     assert names(folder + slash, folder) == sorted(FILES[:4])
     partitions = {s.path.removeprefix(f"{folder}/"): s.partitions for s in resolve_inputs(folder + slash)}
     assert partitions[FILES[0]] == (("label", "cat"),)
     assert partitions[FILES[1]] == (("label", "cat"), ("year", "2020"))
 
 
-def test_a_glob_says_itself_where_values_begin(folder: str) -> None:
+def test_partition_folders_of_a_glob_start_at_its_first_wildcard(folder: str) -> None:
     for pattern in ("label=*/*.tfrecord", "label=[cd]*/part-*", "*/part-?.tfrecord", "label={cat,dog}/part-*"):
         assert [dict(s.partitions) for s in resolve_inputs(f"{folder}/{pattern}")] == [
             {"label": v} for v in ("cat", "dog", "dog")
@@ -68,7 +68,7 @@ def test_a_glob_says_itself_where_values_begin(folder: str) -> None:
     assert everywhere["label=dog/notes/x.tfrecord"] == {"label": "dog"}
 
 
-def test_each_folder_is_a_dataset_of_its_own(folder: str, tmp_path: Path) -> None:
+def test_each_folder_is_a_separate_dataset(folder: str, tmp_path: Path) -> None:
     root = tmp_path / "more"
     for name in ("k=1/a-00000-of-00002", "k=1/a-00001-of-00002", "k=2/a-00000-of-00001"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""From a path to the files it means."""
+"""Paths are resolved to the files to read."""
 
 import io
 import os
@@ -19,7 +19,7 @@ from tfrecord_io.storage.paths.shard_names import is_record_file, natural_key, p
 
 
 class FileSystem:
-    """A folder on disk or in memory, with the same paths."""
+    """A folder on disk or in memory, for the same relative paths."""
 
     def __init__(self, root, fs):
         self.root, self.fs = root, fs
@@ -67,19 +67,19 @@ def test_a_file(tree):
 @pytest.mark.parametrize(
     "name", ["a*.tfrecord", "a[1].tfrecord", "{a,b}.tfrecord", "name@8", "{1..3}", "train@*", "what?"]
 )
-def test_a_file_of_that_very_name_wins_over_a_pattern(tree, name):
+def test_file_of_exactly_this_name_wins_over_a_pattern(tree, name):
     tree.make(name, "a1.tfrecord", "a.tfrecord", "b.tfrecord", *shards("name", 8), "1", "2", "3", "whatx")
     assert tree.found(name) == [name]
 
 
-def test_a_directory_of_special_name_is_taken_literally_in_a_pattern(tree):
+def test_existing_directory_is_taken_literally_in_a_pattern(tree):
     tree.make("run[1]/a.tfrecord", "run1/b.tfrecord", "{x,y}/c.tfrecord")
     assert tree.found("run[1]") == ["run[1]/a.tfrecord"]
     assert tree.found("run[1]/*.tfrecord") == ["run[1]/a.tfrecord"]
     assert tree.found("run?/*") == ["run1/b.tfrecord"]
 
 
-def test_a_directory_is_its_tfrecord_files(tree):
+def test_directory_means_its_tfrecord_files(tree):
     good = [
         *("a.tfrecord", "a.tfrecords", "a.tfrec", "a.tf_record", "a.record", "a.records", "a_tfrecord", "a.TFRecord"),
         *("b.tfrecord.gz", "b.tfrecord.zlib", "b.tfrecord.zz", "b.tfrec.gzip"),
@@ -155,7 +155,7 @@ def test_a_glob_may_join_families(tree):
     assert tree.found("mnist-*") == [*shards("mnist-test", 1), *shards("mnist-train", 2)]
 
 
-def test_one_family_in_two_counts_is_refused(tree):
+def test_one_family_with_two_counts_is_refused(tree):
     tree.make(*shards("train", 2), *shards("train", 3))
     with pytest.raises(ValueError, match=r"train-\*-of-00002.*train-\*-of-00003"):
         tree.found("")
@@ -193,14 +193,14 @@ def test_a_missing_shard_is_named(tree):
         assert len(tree.found(path, allow_missing_shards=True)) == 10
 
 
-def test_a_shard_that_is_there_twice_is_named(tree):
+def test_duplicate_shard_is_named(tree):
     tree.make(*shards("train", 2), "train-00001-of-00002.gz")
     with pytest.raises(FileNotFoundError, match="shard 1 exists twice"):
         tree.found("")
     assert len(tree.found("", allow_missing_shards=True)) == 3
 
 
-def test_an_explicit_list_is_in_its_order_and_not_checked(tree):
+def test_explicit_list_keeps_its_order_and_is_not_checked(tree):
     names = shards("train", 4)
     tree.make(*names, "x.tfrecord")
     listed = [f"{tree.root}/{n}" for n in (names[2], "x.tfrecord", names[0], names[0])]
@@ -209,7 +209,7 @@ def test_an_explicit_list_is_in_its_order_and_not_checked(tree):
     assert tree.found([f"{tree.root}/train-0000[12]*"]) == names[1:3]
 
 
-def test_an_element_of_a_list_that_is_missing_is_named(tree):
+def test_missing_element_of_a_list_is_named(tree):
     tree.make("a.tfrecord")
     with pytest.raises(FileNotFoundError, match=r"no such file.*b\.tfrecord"):
         tree.found([f"{tree.root}/a.tfrecord", f"{tree.root}/b.tfrecord"])
@@ -233,7 +233,7 @@ def test_shard_specs_find_every_form(tree, spec, files):
     assert tree.found(f"sub/{spec}") == [f"sub/{f}" for f in files]
 
 
-def test_the_form_that_has_the_stem_exactly_wins(tree):
+def test_form_that_matches_the_stem_exactly_wins(tree):
     tree.make(*shards("train", 2), *shards("train.tfrecord", 2))
     assert tree.found("train@2") == shards("train", 2)
     assert tree.found("train.tfrecord@2") == shards("train.tfrecord", 2)
@@ -245,7 +245,7 @@ def test_a_spec_that_fits_several_forms_is_refused(tree):
         tree.found("train@2")
 
 
-def test_a_spec_of_another_count_says_which_there_is(tree):
+def test_spec_with_wrong_count_names_the_existing_one(tree):
     tree.make(*shards("train", 2))
     with pytest.raises(FileNotFoundError, match="no shards such as 'train-00000-of-00008'; there is train@2"):
         tree.found("train@8")
@@ -253,7 +253,7 @@ def test_a_spec_of_another_count_says_which_there_is(tree):
         tree.found("nowhere/train@8")
 
 
-def test_an_at_sign_elsewhere_is_no_spec():
+def test_at_sign_elsewhere_is_not_a_spec():
     for name in ("a@b", "a@8b", "@8", "a/@8", "a@", "a@-1"):
         assert parse_spec(name) is None
     assert parse_spec("s3://user@2/x@8") == ("s3://user@2/x", 8)
@@ -267,7 +267,7 @@ def test_braces(tree):
     assert tree.found("{a,a*}.tfrecord") == ["a.tfrecord"]
 
 
-def test_a_file_named_by_braces_that_is_missing_is_named(tree):
+def test_missing_file_of_braces_is_named(tree):
     tree.make("f0.tfrec", "f2.tfrec")
     with pytest.raises(FileNotFoundError, match=r"f1\.tfrec"):
         tree.found("f{0..2}.tfrec")
@@ -285,7 +285,7 @@ def test_shards_named_by_braces_are_a_list(tree):
 
 @pytest.mark.fault(24)
 @pytest.mark.parametrize("path", ["a.tfrecord", "a*.tfrecord", "{a,b}.tfrecord", "a@8", "no/where/*", ""])
-def test_nothing_matched_names_what_was_looked_for(tree, path):
+def test_no_match_names_the_path(tree, path):
     tree.make("z.parquet")
     with pytest.raises(FileNotFoundError) as caught:
         tree.found(path)
@@ -294,7 +294,7 @@ def test_nothing_matched_names_what_was_looked_for(tree, path):
 
 
 @pytest.mark.fault(24)
-def test_a_directory_without_tfrecord_files_says_what_they_are_called(tree):
+def test_directory_without_tfrecord_files_lists_the_suffixes(tree):
     tree.make("z.parquet", "sub/a.tfrecord")
     with pytest.raises(FileNotFoundError, match=r"end in \.tfrecord .*; it has 2 other entries"):
         tree.found("")
@@ -302,7 +302,7 @@ def test_a_directory_without_tfrecord_files_says_what_they_are_called(tree):
 
 @pytest.mark.fault(24)
 @pytest.mark.skipif(os.geteuid() != 0 and sys.platform != "linux", reason="needs to become another user")
-def test_no_permission_is_said_with_the_path(tmp_path):
+def test_permission_error_has_the_path(tmp_path):
     for name in ("locked/a.tfrecord", "secret.tfrecord"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(b"")
@@ -351,7 +351,7 @@ def test_relative_paths(tmp_path, monkeypatch):
     assert [s.path for s in resolve_inputs("x/*")] == ["x/u.tfrecord"]
 
 
-def test_filesystems_of_fsspec_and_pyarrow(tree, tmp_path):
+def test_fsspec_and_pyarrow_filesystems(tree, tmp_path):
     from pyarrow import fs
 
     (tmp_path / "a.tfrecord").write_bytes(b"abc")
@@ -366,7 +366,7 @@ def test_filesystems_of_fsspec_and_pyarrow(tree, tmp_path):
         resolve_inputs("x", StorageOptions(filesystem=3))
 
 
-def test_file_objects_are_read_from_where_they_stand_and_left_open(tmp_path):
+def test_file_objects_are_read_from_their_position_and_left_open(tmp_path):
     file = io.BytesIO(b"abcdef")
     file.seek(2)
     (source,) = resolve_inputs(file)
@@ -379,7 +379,7 @@ def test_file_objects_are_read_from_where_they_stand_and_left_open(tmp_path):
     assert not file.closed
 
 
-def test_a_file_object_that_can_only_read():
+def test_file_object_with_read_only():
     class Reader:
         def __init__(self):
             self.parts = [b"abc", b"de"]
@@ -426,7 +426,7 @@ def test_natural_order_is_total():
 @pytest.mark.parametrize(
     "read", [tfr.read_arrays, tfr.read_table, tfr.open_reader, tfr.count_records], ids=lambda read: read.__name__
 )
-def test_data_is_no_path(tmp_path, read):
+def test_data_instead_of_a_path_is_refused(tmp_path, read):
     np.save(tmp_path / "x.npy", np.arange(3))
     with tfr.from_npy(tmp_path / "x.npy") as stream:
         for data in (stream, pa.table({"x": [1]})):

@@ -1,4 +1,4 @@
-"""From a path to the file or the shards to write."""
+"""Paths are resolved to the file or the shards to write."""
 
 import io
 import os
@@ -33,7 +33,7 @@ def test_written_shards_are_named_as_reading_finds_them(tmp_path, compression):
 
 @pytest.mark.parametrize("compression", ["infer", "gzip"])
 @pytest.mark.parametrize("name", ["", "train@*", "train.tfrecord@*", "train.tfrec.gz@*", "a_tfrecord@*", "b.c@*"])
-def test_shards_of_a_size_are_found_without_a_count(tmp_path, name, compression):
+def test_shards_of_limited_size_are_found_without_a_count(tmp_path, name, compression):
     output = resolve_output(f"{tmp_path}/{name}", max_shard_bytes=100, compression=compression)
     assert (output.sharded, output.count) == (True, None)
     names = [output.shard(i) for i in range(3)]
@@ -59,7 +59,7 @@ def test_shards_of_a_size_are_found_without_a_count(tmp_path, name, compression)
         ("memory://d/", {}, "memory://d/part-00000-of-00001.tfrecord", 1),
     ],
 )
-def test_where_is_written(path, kwargs, first, count, tmp_path, monkeypatch):
+def test_output_names(path, kwargs, first, count, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     output = resolve_output(path, **kwargs)
     names = targets(output)
@@ -88,14 +88,14 @@ def test_contradicting_arguments_for_writing_are_refused(path, kwargs):
         resolve_output(io.BytesIO(), shards=2)
 
 
-def test_there_is_no_name_for_more_shards_than_five_digits_sort():
+def test_more_shards_than_five_digits_are_refused():
     assert resolve_output("a", max_shard_bytes=1).shard(99_999) == "a-99999.tfrecord"
     with pytest.raises(ValueError, match="larger max_shard_bytes"):
         resolve_output("a", max_shard_bytes=1).shard(100_000)
 
 
 @pytest.mark.parametrize("path", ["d/a\\b@2", os.fsdecode(b"d/a\xff@2")])
-def test_what_a_manifest_cannot_name_is_refused_before_anything_is_written(path):
+def test_names_invalid_in_a_manifest_are_refused_before_anything_is_written(path):
     with pytest.raises(ValueError, match="choose another name"):
         resolve_output(path)
     assert not resolve_output(path.removesuffix("@2")).sharded

@@ -1,4 +1,4 @@
-"""Blocks: whatever the sizes of reads and blocks, the bytes are the file's."""
+"""Blocks join to the file, for any sizes of reads and blocks."""
 
 import io
 import threading
@@ -12,7 +12,7 @@ from tfrecord_io.storage.read.block_reader import SPARE, BlockReader, BufferPool
 
 
 class Dribble:
-    """A stream that gives a few bytes at a time, and an error at the end if it has one."""
+    """A stream that returns a few bytes at a time, and optionally raises an error at the end."""
 
     def __init__(self, data, sizes=(1,), error=None):
         self.data, self.sizes, self.error, self.at, self.calls = data, sizes, error, 0, 0
@@ -28,7 +28,7 @@ class Dribble:
 
 
 def whole(reader, consume, method="next_block"):
-    """Read all blocks, consuming what `consume` says of each, at least one byte; give the bytes consumed."""
+    """Read all blocks, consuming `consume(size)` bytes of each but at least one; return the bytes consumed."""
     out = bytearray()
     while (block := getattr(reader, method)()) is not None:
         assert block.start == len(out) == reader.offset
@@ -47,13 +47,13 @@ def whole(reader, consume, method="next_block"):
     st.lists(st.integers(1, 60), min_size=1),
     st.sampled_from(["next_block", "fresh_block"]),
 )
-def test_blocks_are_the_file_whatever_the_cuts(data, block_bytes, reads, steps, method):
+def test_blocks_join_to_the_file_for_any_sizes(data, block_bytes, reads, steps, method):
     reader = BlockReader(Dribble(data, reads), block_bytes)
     turns = iter(steps * 400)
     assert whole(reader, lambda n: next(turns), method) == data
 
 
-def test_short_reads_are_read_on_and_only_zero_is_the_end():
+def test_short_reads_are_continued_and_only_zero_is_the_end():
     reader = BlockReader(Dribble(b"x" * 100, sizes=(1, 3)), 50)
     block = reader.next_block()
     assert (len(block.data), block.final) == (50, False)
@@ -78,7 +78,7 @@ def test_unconsumed_bytes_at_the_end_come_as_the_final_block():
     assert (bytes(block.data), block.start, block.final) == (b"ef", 4, True)
 
 
-def test_a_block_that_nothing_was_consumed_of_grows():
+def test_block_grows_if_nothing_is_consumed():
     reader = BlockReader(io.BytesIO(bytes(range(40))), 4)
     sizes = [len(reader.next_block().data) for _ in range(4)]
     assert sizes == [4, 8, 16, 32]
@@ -98,7 +98,7 @@ def test_a_large_record_doubles_the_block_only_as_bytes_arrive_and_blocks_are_sm
     assert len(block.data.base) <= 2 * 1000 + SPARE
 
 
-def test_bytes_behind_a_block_may_be_read():
+def test_bytes_after_a_block_can_be_read():
     block = BlockReader(io.BytesIO(bytes(100)), 64).next_block()
     assert len(block.data.base) >= len(block.data) + SPARE
 
@@ -123,7 +123,7 @@ def test_an_error_in_a_growing_block_comes_after_the_bytes_before_it():
         reader.next_block()
 
 
-def test_consuming_more_than_there_is_is_refused():
+def test_consuming_more_than_the_block_is_refused():
     reader = BlockReader(io.BytesIO(b"abc"))
     reader.next_block()
     with pytest.raises(ValueError, match="4 bytes consumed of a block with 3"):
@@ -166,7 +166,7 @@ def test_released_buffers_are_used_again():
     assert len(seen) <= 3
 
 
-def test_a_buffer_released_twice_is_given_out_once():
+def test_buffer_released_twice_is_reused_once():
     pool = BufferPool(64)
     buffer = pool.get(64)
     pool.put(buffer)
@@ -175,7 +175,7 @@ def test_a_buffer_released_twice_is_given_out_once():
 
 
 @pytest.mark.fault(65)
-def test_blocks_released_by_other_threads_stay_whole():
+def test_blocks_released_by_other_threads_are_intact():
     data = np.random.default_rng(1).integers(0, 256, 1 << 20, dtype=np.uint8).tobytes()
     reader = BlockReader(io.BytesIO(data), 4096)
     parts, threads = {}, []

@@ -1,4 +1,4 @@
-"""Opening a file: its compression is found, or checked; what is no TFRecord file is named."""
+"""Opening a file: its compression is detected or checked, and files of other formats are named."""
 
 import gzip
 import io
@@ -56,7 +56,7 @@ MADE = {None: PLAIN, "gzip": gzip.compress(PLAIN), "zlib": zlib.compress(PLAIN),
 
 @pytest.mark.parametrize("codec", MADE)
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zlib", ".zst"])
-def test_content_decides_whatever_the_suffix(tmp_path, codec, suffix):
+def test_compression_is_detected_by_content_not_suffix(tmp_path, codec, suffix):
     path = tmp_path / f"a.tfrecord{suffix}"
     path.write_bytes(MADE[codec])
     assert read(path) == PLAIN
@@ -69,7 +69,7 @@ def test_content_decides_whatever_the_suffix(tmp_path, codec, suffix):
 @pytest.mark.fault(32)
 @pytest.mark.parametrize("codec", MADE)
 @pytest.mark.parametrize("said", MADE)
-def test_a_wrong_compression_says_what_the_file_looks_like(tmp_path, codec, said):
+def test_wrong_compression_names_the_detected_content(tmp_path, codec, said):
     path = tmp_path / "a.tfrecord"
     path.write_bytes(MADE[codec])
     if codec == said:
@@ -84,7 +84,7 @@ def test_a_wrong_compression_says_what_the_file_looks_like(tmp_path, codec, said
 
 
 @pytest.mark.fault(32)
-def test_a_wrong_compression_of_a_foreign_file_says_what_it_is(tmp_path):
+def test_wrong_compression_of_another_format_names_it(tmp_path):
     (tmp_path / "a").write_bytes(b"PAR1" + bytes(100))
     with pytest.raises(CompressionError, match="looks like a Parquet file"):
         read(tmp_path / "a", "gzip")
@@ -103,7 +103,7 @@ def test_a_plain_file_whose_first_length_is_gzip_magic_is_plain(tmp_path):
 @pytest.mark.fault(33)
 @pytest.mark.parametrize("compression", ["infer", None, "gzip", "zlib", "zstd"])
 @pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz"])
-def test_an_empty_file_is_empty_by_any_compression(tmp_path, compression, name):
+def test_empty_file_is_empty_with_any_compression(tmp_path, compression, name):
     (tmp_path / name).write_bytes(b"")
     assert read(tmp_path / name, compression) == b""
 
@@ -128,7 +128,7 @@ def test_a_file_that_shrinks_is_an_error(tmp_path):
             pass
 
 
-def test_a_file_object_is_read_from_where_it_stands():
+def test_file_object_is_read_from_its_position():
     for made in MADE.values():
         file = io.BytesIO(b"header" + made)
         file.seek(6)
@@ -137,7 +137,7 @@ def test_a_file_object_is_read_from_where_it_stands():
 
 
 def files(folder):
-    """(what it is, first bytes) of files by those who know how to write them."""
+    """(name of the format, first bytes) of files written by other libraries."""
     table = pa.table({"x": [1, 2]})
     made = {}
 
@@ -219,11 +219,11 @@ RIEGELI = bytes.fromhex(
         (b"\x01\x02\x03\x04", None),
     ],
 )
-def test_what_heads_look_like(head, name):
+def test_formats_detected_by_head(head, name):
     assert looks_like(head) == name
 
 
-def test_damaged_tfrecord_files_look_like_nothing_else():
+def test_damaged_tfrecord_files_are_not_taken_for_other_formats():
     for seed in range(200):
         rng = np.random.default_rng(seed)
         head = bytearray(frame(b"\n\x10\n\x0e\n\x05label\x12\x05\x1a\x03\n\x01" + rng.bytes(int(rng.integers(1, 400)))))
@@ -232,5 +232,5 @@ def test_damaged_tfrecord_files_look_like_nothing_else():
 
 
 @given(st.binary(max_size=600))
-def test_any_bytes_have_an_answer(head):
+def test_any_head_is_handled(head):
     assert looks_like(head) in {None, *(name for name, _ in FORMATS)}

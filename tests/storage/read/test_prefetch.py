@@ -1,4 +1,4 @@
-"""Files come in order, whatever was asked for ahead of them."""
+"""Files are read in order, whatever is prefetched."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def content(source: Source) -> bytes:
 
 @pytest.fixture
 def mixed(web: Web, tmp_path: Path) -> list[Any]:
-    """Local files, files of a web server, empty ones and file objects, in turn."""
+    """Local files, files of a web server, empty files and file objects, alternating."""
     paths: list[Any] = []
     for i in range(20):
         data = bytes([i]) * (i * 37 % 11 * 1000)
@@ -57,7 +57,7 @@ def test_files_may_be_left_unread(mixed: list[Any]) -> None:
                 assert content(source) == bytes([i]) * (i * 37 % 11 * 1000)
 
 
-def test_beginning_anew_with_the_first_file_asks_for_nothing_twice(web: Web) -> None:
+def test_rewinding_the_first_file_repeats_no_request(web: Web) -> None:
     web.files.update((name, name.encode() * 10_000) for name in "ab")
     sources = resolve_inputs([web.url("a"), web.url("b")])
     with SourcePrefetcher(sources) as upcoming:

@@ -1,4 +1,4 @@
-"""A remote file read by ranges is the file, whatever is asked of it; and no more is asked for than may be."""
+"""A remote file read by range requests has the bytes of the file, and requests stay within their limits."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MIB = 1 << 20
 class MemoryObject(RemoteObject):
     """Bytes in memory, served by requests, which are recorded; `script` has the outcomes of the next ones."""
 
-    together = 0  # requests, at most
+    most_concurrent = 0  # requests
 
     def __init__(self, data: bytes, script: list[Any] | None = None) -> None:
         import fsspec.asyn
@@ -44,7 +44,7 @@ class MemoryObject(RemoteObject):
     async def read_range(self, begin: int, end: int) -> bytes:
         self.requests.append((begin, end))
         self._now += 1
-        self.together = max(self.together, self._now)
+        self.most_concurrent = max(self.most_concurrent, self._now)
         try:
             await asyncio.sleep(0)
             step = self.script.pop(0) if self.script else None
@@ -125,7 +125,7 @@ def test_reads_and_seeks_give_the_bytes_of_the_file(
 
 
 @pytest.mark.fault(62)
-def test_a_short_body_is_gone_on_with_where_it_ended(small: None) -> None:
+def test_short_body_is_continued_where_it_ended(small: None) -> None:
     reader, remote = reader_of(bytes(range(10)), [4, ConnectionResetError(), 3])
     assert read(reader, 20) == bytes(range(10))
     assert remote.requests == [(0, 10), (4, 10), (4, 10), (7, 10)]
@@ -136,7 +136,7 @@ def test_a_short_body_is_gone_on_with_where_it_ended(small: None) -> None:
 @pytest.mark.parametrize(
     "error", [OSError(5, "Input/output error"), ConnectionResetError(), RuntimeError("of some library"), 0]
 )
-def test_what_does_not_pass_is_an_oserror_behind_the_bytes_before_it_and_never_the_end(small: None, error: Any) -> None:
+def test_lasting_error_is_raised_after_the_bytes_before_it(small: None, error: Any) -> None:
     reader, remote = reader_of(bytes(100), [10, None, 4, *([error] * 1000)], window=None)
     got = bytearray()
     with pytest.raises(OSError, match="tried 5 times") as caught:  # noqa: PT012
@@ -152,7 +152,7 @@ def test_what_does_not_pass_is_an_oserror_behind_the_bytes_before_it_and_never_t
     reader.close()
 
 
-def test_what_will_not_pass_is_not_tried_again(small: None) -> None:
+def test_permanent_errors_are_not_retried(small: None) -> None:
     for error in (PermissionError("Forbidden"), FileNotFoundError("gone"), OSError(22, "Invalid range")):
         reader, remote = reader_of(bytes(5), [error])
         with pytest.raises(OSError, match=str(error.args[-1])) as caught:
@@ -161,7 +161,7 @@ def test_what_will_not_pass_is_not_tried_again(small: None) -> None:
         assert len(remote.requests) == 1
 
 
-def test_a_look_at_the_start_asks_for_one_range(small: None) -> None:
+def test_reading_the_start_takes_one_request(small: None) -> None:
     reader, remote = reader_of(bytes(1000))
     read(reader, 3)
     read(reader, 7)
@@ -170,29 +170,29 @@ def test_a_look_at_the_start_asks_for_one_range(small: None) -> None:
     read(reader, 3)
     assert remote.requests == [(0, 10), (500, 510)]
     reader.seek(700)
-    read(reader, 30)  # as much as the buffer takes, in one request
+    read(reader, 30)  # a large buffer is filled by one request
     assert remote.requests[2:] == [(700, 730)]
     reader.close()
 
 
-def test_reading_on_asks_for_more_and_larger_ranges_at_a_time_within_bounds(small: None) -> None:
+def test_reading_on_requests_more_and_larger_ranges_within_limits(small: None) -> None:
     reader, remote = reader_of(bytes(5000))
     assert read(reader, 5000) == bytes(5000)
     assert max(end - begin for begin, end in remote.requests) == 40
-    assert remote.together > 2
+    assert remote.most_concurrent > 2
     assert reader._window._ranges == reader._window._bytes == 0
 
 
-def test_what_is_asked_for_ahead_is_bounded(small: None) -> None:
+def test_bytes_requested_ahead_are_limited(small: None) -> None:
     reader, remote = reader_of(bytes(5000))
     asked = 0
     for at in range(5000):
         assert read(reader, 1) == b"\0"
         asked = max(asked, max(end for _, end in list(remote.requests)) - at)
-    assert asked <= 200 + 40  # the most, and a range that is being used up
+    assert asked <= 200 + 40  # the limit, and a range in use
 
 
-def test_going_back_to_the_start_asks_for_nothing_anew(small: None) -> None:
+def test_seeking_to_the_start_repeats_no_request(small: None) -> None:
     data = bytes(range(200))
     reader, remote = reader_of(data)
     read(reader, 35)
@@ -205,9 +205,9 @@ def test_going_back_to_the_start_asks_for_nothing_anew(small: None) -> None:
     assert read(reader, 200) == data
 
 
-def test_closing_ends_the_waiting_of_another_thread() -> None:
+def test_closing_wakes_a_waiting_thread() -> None:
     reader, _ = reader_of(bytes(10), [asyncio.Event()])
-    told: list[Exception] = []
+    errors: list[Exception] = []
     begun = threading.Event()
 
     def wait() -> None:
@@ -215,7 +215,7 @@ def test_closing_ends_the_waiting_of_another_thread() -> None:
         try:
             read(reader, 10)
         except ValueError as error:
-            told.append(error)
+            errors.append(error)
 
     thread = threading.Thread(target=wait)
     thread.start()
@@ -225,10 +225,10 @@ def test_closing_ends_the_waiting_of_another_thread() -> None:
     reader.close()
     thread.join(5)
     assert not thread.is_alive()
-    assert "closed" in str(told[0])
+    assert "closed" in str(errors[0])
 
 
-def test_files_read_one_after_the_other_are_asked_for_side_by_side(small: None) -> None:
+def test_consecutive_files_are_requested_concurrently(small: None) -> None:
     remotes = [MemoryObject(bytes([i]) * (i % 30)) for i in range(60)]
     window: Any = None
 
@@ -258,7 +258,7 @@ def test_a_head_of_a_few_records_is_one_small_range(web: Web, tmp_path: Any) -> 
     assert [r for r in web.requests if r.startswith("GET")] == ["GET a.tfrecord bytes=0-262143"]
 
 
-def test_small_files_are_asked_for_once_each(web: Web, tmp_path: Any) -> None:
+def test_small_files_take_one_request_each(web: Web, tmp_path: Any) -> None:
     import tfrecord_io as tfr
 
     tfr.write_tfrecord({"x": [1, 2, 3]}, tmp_path / "a")
@@ -325,7 +325,7 @@ def test_requests_to_gcs_name_the_generation(gcs: Bucket, monkeypatch: pytest.Mo
     async def cat_file(name: str, start: int, end: int, generation: Any) -> bytes:
         asked.append(generation)
         if len(asked) > 1:
-            raise FileNotFoundError(name)  # what the real one says of a generation that is no more
+            raise FileNotFoundError(name)  # as gcsfs raises for a deleted generation
         return bytes(end - start)
 
     monkeypatch.setattr(source._fsspec, "_cat_file", cat_file)
@@ -338,7 +338,7 @@ def test_requests_to_gcs_name_the_generation(gcs: Bucket, monkeypatch: pytest.Mo
 
 
 @pytest.mark.fault(23)
-def test_a_filesystem_without_versions_is_asked_again_at_the_end(s3: Bucket, small: None) -> None:
+def test_filesystem_without_conditional_requests_is_checked_at_the_end(s3: Bucket, small: None) -> None:
     s3.fs.pipe_file(s3.url("a"), b"x" * 100)
     (source,) = resolve_inputs(s3.url("a"), StorageOptions(s3.storage_options))
     remote = RemoteObject(s3.fs, f"{s3.name}/a", source._info or {}, source.path)

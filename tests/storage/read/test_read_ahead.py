@@ -1,4 +1,4 @@
-"""Reading ahead gives the same bytes, ends and errors as reading block by block."""
+"""Reading ahead returns the same bytes, ends and errors as reading block by block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tfrecord_io.storage.read.read_ahead import ReadAhead
 
 
 class Stream:
-    """Gives `data` in pieces of at most `most` bytes, then ends or fails."""
+    """Returns `data` in pieces of at most `most` bytes, then ends or fails."""
 
     def __init__(self, data: bytes, most: int, error: Exception | None = None) -> None:
         self._file = io.BytesIO(data)
@@ -32,7 +32,7 @@ class Stream:
 
 
 def read_all(reader: ReadAhead, wishes: list[int]) -> bytes:
-    """Consume as `wishes` say, over and over; all of a final block."""
+    """Consume the amounts in `wishes`, repeatedly, and all of the final block."""
     found = bytearray()
     turn = 0
     while (block := reader.next_block()) is not None:
@@ -95,7 +95,7 @@ def threads() -> list[Any]:
     return [t for t in threading.enumerate() if t.name == "tfrecord_io read ahead" and t.is_alive()]
 
 
-def test_no_thread_is_left_behind() -> None:
+def test_no_thread_remains() -> None:
     closed = ReadAhead(Stream(bytes(1000), 100), 10)
     dropped = ReadAhead(Stream(bytes(1000), 100), 10)
     for reader in (closed, dropped):

@@ -1,4 +1,4 @@
-"""A written file is whole or absent, whatever happens."""
+"""Files are written atomically, whatever fails."""
 
 import errno
 import io
@@ -38,7 +38,7 @@ def target(tmp_path):
     return path
 
 
-def test_written_whole(tmp_path):
+def test_all_bytes_are_written(tmp_path):
     data = np.random.default_rng(0).integers(0, 256, 20 << 20, dtype=np.uint8)
     with open_output(tmp_path / "a") as out:
         out.write(data[: 9 << 20])
@@ -56,7 +56,7 @@ def test_arrays_of_any_type_are_their_bytes(tmp_path):
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes() == np.arange(3, dtype="<i4").tobytes()
 
 
-def test_the_target_is_old_until_commit(target):
+def test_target_is_unchanged_until_commit(target):
     out = open_output(target)
     out.write(b"new")
     assert target.read_bytes() == b"old"
@@ -81,7 +81,7 @@ def test_an_exception_in_the_block_publishes_nothing(target, error):
     assert names(target.parent) == ["a.tfrecord"]
 
 
-def test_an_output_that_is_forgotten_is_discarded(target):
+def test_unreferenced_output_is_discarded(target):
     out = open_output(target)
     out.write(b"half")
     del out
@@ -100,14 +100,14 @@ def test_a_forked_child_does_not_discard_its_parents_file(target):
     assert target.read_bytes() == b"new"
 
 
-def test_temporary_files_are_no_part_of_a_directory(target):
+def test_temporary_files_are_ignored_when_a_directory_is_read(target):
     with open_output(target.parent / "b.tfrecord"):
         assert len(names(target.parent)) == 2
         assert [s.path for s in resolve_inputs(target.parent)] == [str(target)]
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
-def test_a_new_file_has_the_mode_that_open_gives(tmp_path, mask):
+def test_new_file_has_the_mode_of_open(tmp_path, mask):
     before = os.umask(mask)
     try:
         write(tmp_path / "a", b"x")
@@ -131,7 +131,7 @@ def test_a_replaced_file_keeps_its_owner(target):
     assert (target.stat().st_uid, target.stat().st_gid) == (65534, 65534)
 
 
-def test_what_a_link_points_to_is_replaced(tmp_path):
+def test_link_target_is_replaced(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "link").symlink_to("data/a")
     for text in (b"one", b"two"):
@@ -162,7 +162,7 @@ def test_special_characters_are_taken_literally(tmp_path):
     assert names(tmp_path) == sorted(["a*", "{a,b}", "a@8", "[x]"])
 
 
-def test_overwrite_false_refuses_a_file_that_is_there(target):
+def test_overwrite_false_refuses_an_existing_file(target):
     with pytest.raises(FileExistsError, match="overwrite=True replaces it") as caught:
         open_output(target, overwrite=False)
     assert caught.value.filename == str(target)
@@ -171,7 +171,7 @@ def test_overwrite_false_refuses_a_file_that_is_there(target):
 
 
 @pytest.mark.parametrize("links", [True, False])
-def test_overwrite_false_refuses_a_file_that_came_meanwhile(tmp_path, links, monkeypatch):
+def test_overwrite_false_refuses_a_file_created_meanwhile(tmp_path, links, monkeypatch):
     if not links:
         monkeypatch.setattr(
             commit_local.os, "link", lambda *a: (_ for _ in ()).throw(OSError(errno.EPERM, "no links here"))
@@ -189,7 +189,7 @@ def test_overwrite_false_refuses_a_file_that_came_meanwhile(tmp_path, links, mon
 
 @pytest.mark.fault(68)
 @pytest.mark.parametrize("overwrite", [None, False])
-def test_of_many_writers_one_wins_whole(tmp_path, overwrite):
+def test_one_of_many_writers_wins_completely(tmp_path, overwrite):
     wins, barrier = [], threading.Barrier(8)
 
     def work(i):
@@ -232,7 +232,7 @@ def test_errors_of_opening_name_the_path(tmp_path):
 
 @pytest.mark.fault(24)
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user")
-def test_a_file_that_may_not_be_written_is_not_replaced():
+def test_read_only_file_is_not_replaced():
     code = """
         import os, tempfile, pytest
         from tfrecord_io.storage import open_output
@@ -273,7 +273,7 @@ def test_a_full_disk_or_a_size_limit_leaves_the_target(target):
 
 
 @pytest.mark.fault(66)
-def test_after_a_failed_write_nothing_can_be_published(target, monkeypatch):
+def test_failed_write_prevents_publishing(target, monkeypatch):
     out = open_output(target)
     out.write(b"half")
     monkeypatch.setattr(
@@ -289,7 +289,7 @@ def test_after_a_failed_write_nothing_can_be_published(target, monkeypatch):
 
 
 @pytest.mark.fault(61)
-def test_short_writes_are_gone_on_with(tmp_path, monkeypatch):
+def test_short_writes_are_continued(tmp_path, monkeypatch):
     real = os.write
     monkeypatch.setattr(commit_local.os, "write", lambda fd, data: real(fd, data[:3]))
     write(tmp_path / "a", b"abcdefghij")
@@ -355,7 +355,7 @@ def test_ctrl_c_during_a_long_write_leaves_the_target(target):
     assert names(target.parent) == ["a.tfrecord"]
 
 
-def test_devices_and_pipes_are_written_as_they_are(tmp_path):
+def test_devices_and_pipes_are_written_directly(tmp_path):
     write("/dev/null", b"x")
     with pytest.raises(OSError, match=r"No space left on device, at byte 0.*/dev/full"):
         write("/dev/full", b"x")
@@ -369,7 +369,7 @@ def test_devices_and_pipes_are_written_as_they_are(tmp_path):
     assert names(tmp_path) == ["pipe"]
 
 
-def test_standard_output_is_written_as_it_is(tmp_path):
+def test_standard_output_is_written_directly(tmp_path):
     code = "from tfrecord_io.storage import open_output\nwith open_output('/dev/stdout') as out: out.write(b'data')"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == b"data"
     with open(tmp_path / "out", "wb") as file:
@@ -377,7 +377,7 @@ def test_standard_output_is_written_as_it_is(tmp_path):
         assert os.fstat(file.fileno()).st_size == 4
 
 
-def test_file_objects_are_written_as_they_are_and_left_open(tmp_path):
+def test_file_objects_are_written_directly_and_left_open(tmp_path):
     file = io.BytesIO(b"before")
     file.seek(6)
     write(file, b"data")

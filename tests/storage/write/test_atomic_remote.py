@@ -1,4 +1,4 @@
-"""A file written to a bucket is whole or absent, and no part of an upload is left that somebody pays for."""
+"""Files are written to a bucket atomically, and no part of an upload stays stored."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ CONTENTS = pytest.mark.parametrize("data", [b"", b"small", BIG], ids=["empty", "
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commit_s3, "_PART_BYTES", 5 << 20)  # the least that S3 takes
+    monkeypatch.setattr(commit_s3, "_PART_BYTES", 5 << 20)  # the minimum of S3
     monkeypatch.setattr(commit_remote, "_GCS_BLOCK_BYTES", 1 << 20)
     monkeypatch.setattr(failures, "_BACKOFF", 0.001)
 
 
 def wait_for(condition: Callable[[], bool]) -> bool:
-    """Whether it comes true, asked again and again."""
+    """Whether the condition becomes true within 500 checks."""
     return any(condition() for _ in range(500))
 
 
@@ -44,7 +44,7 @@ def write(url: str, data: bytes, **kwargs: Any) -> None:
 
 @CONTENTS
 @pytest.mark.parametrize("overwrite", [None, False])
-def test_what_is_written_is_there_at_the_end(bucket: Bucket, data: bytes, overwrite: bool | None) -> None:
+def test_written_file_appears_at_commit(bucket: Bucket, data: bytes, overwrite: bool | None) -> None:
     url = bucket.url("dir/a.tfrecord")
     with open_output(url, StorageOptions(bucket.storage_options), overwrite=overwrite) as out:
         for i in range(0, len(data), 1 << 20):
@@ -75,12 +75,12 @@ def test_an_exception_in_the_block_publishes_nothing_and_leaves_no_upload(
 
 
 @pytest.mark.fault(69)
-def test_an_exception_in_the_block_ends_the_upload_to_gcs(gcs: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exception_in_the_block_aborts_the_upload_to_gcs(gcs: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[str] = []
     real = gcs.fs.call
 
     def call(method: str, path: str, *arguments: Any, **kwargs: Any) -> Any:
-        if method == "DELETE" and "upload_id" in path:  # the emulator cannot
+        if method == "DELETE" and "upload_id" in path:  # not supported by the emulator
             ended.append(path)
             return {}, b""
         return real(method, path, *arguments, **kwargs)
@@ -95,7 +95,7 @@ def test_an_exception_in_the_block_ends_the_upload_to_gcs(gcs: Bucket, monkeypat
 
 
 @pytest.mark.fault(69)
-def test_an_output_that_is_forgotten_leaves_no_upload(s3: Bucket) -> None:
+def test_unreferenced_output_leaves_no_upload(s3: Bucket) -> None:
     out = open_output(s3.url("a"), StorageOptions(s3.storage_options))
     out.write(BIG)
     assert len(s3.uploads()) == 1
@@ -108,7 +108,7 @@ def test_an_output_that_is_forgotten_leaves_no_upload(s3: Bucket) -> None:
 @pytest.mark.fault(64)
 @pytest.mark.fault(69)
 @pytest.mark.parametrize("late", [False, True])
-def test_an_upload_that_is_interrupted_before_its_id_came_is_ended(
+def test_upload_interrupted_before_its_id_arrives_is_aborted(
     s3: Bucket, monkeypatch: pytest.MonkeyPatch, late: bool
 ) -> None:
     monkeypatch.setattr(commit_s3, "_ID_TIMEOUT", 0.0 if late else 10.0)
@@ -146,7 +146,7 @@ def test_an_upload_that_is_interrupted_before_its_id_came_is_ended(
 
 @pytest.mark.fault(68)
 @CONTENTS
-def test_overwrite_false_refuses_a_file_that_came_meanwhile(s3: Bucket, data: bytes) -> None:
+def test_overwrite_false_refuses_a_file_created_meanwhile(s3: Bucket, data: bytes) -> None:
     url = s3.url("a")
     out = open_output(url, StorageOptions(s3.storage_options), overwrite=False)
     out.write(data)
@@ -164,7 +164,7 @@ def test_overwrite_false_refuses_a_file_that_came_meanwhile(s3: Bucket, data: by
 
 @pytest.mark.fault(68)
 @CONTENTS
-def test_overwrite_false_refuses_where_the_server_knows_no_conditions(
+def test_overwrite_false_works_on_servers_without_conditional_requests(
     s3: Bucket, data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = s3.fs._call_s3
@@ -184,8 +184,8 @@ def test_overwrite_false_refuses_where_the_server_knows_no_conditions(
 
 @pytest.mark.fault(68)
 @CONTENTS
-def test_overwrite_false_asks_gcs_for_generation_0(gcs: Bucket, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The emulator ignores the condition, so what is sent is looked at, and what a server says to it is made up."""
+def test_overwrite_false_sends_generation_0_to_gcs(gcs: Bucket, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The emulator ignores the condition, so the request is checked, and the server's response is simulated."""
     asked: list[Any] = []
     real = gcs.fs._call
 
@@ -199,7 +199,7 @@ def test_overwrite_false_asks_gcs_for_generation_0(gcs: Bucket, data: bytes, mon
 
     async def refuse(method: str, path: str, *arguments: Any, **kwargs: Any) -> Any:
         if method == "POST":
-            raise FileExistsError(path)  # gcsfs' word for 412
+            raise FileExistsError(path)  # gcsfs raises this for status 412
         return await real(method, path, *arguments, **kwargs)
 
     with pytest.raises(FileExistsError, match="overwrite=True") as caught:  # noqa: PT012
@@ -214,7 +214,7 @@ def test_overwrite_false_asks_gcs_for_generation_0(gcs: Bucket, data: bytes, mon
 @pytest.mark.fault(68)
 @pytest.mark.parametrize("overwrite", [None, False])
 @pytest.mark.parametrize("size", [1000, 6 << 20])
-def test_of_many_writers_one_wins_whole(s3: Bucket, overwrite: bool | None, size: int) -> None:
+def test_one_of_many_writers_wins_completely(s3: Bucket, overwrite: bool | None, size: int) -> None:
     wins: list[int] = []
     barrier = threading.Barrier(4)
 
@@ -257,10 +257,10 @@ def test_a_full_store_leaves_the_target_and_no_upload(s3: Bucket, chaos: Chaos, 
 
 @pytest.mark.parametrize("data", [b"small", BIG], ids=["small", "big"])
 @pytest.mark.parametrize("overwrite", [None, False])
-def test_an_answer_that_was_lost_is_no_failure(
+def test_lost_response_is_not_a_failure(
     s3: Bucket, data: bytes, overwrite: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The object is there after the first try; the second is refused for its sake."""
+    """The first try stores the object; the second is refused because it exists."""
     real = s3.fs._call_s3
     lost: list[str] = []
 
@@ -278,7 +278,7 @@ def test_an_answer_that_was_lost_is_no_failure(
     assert s3.fs.cat_file(s3.url("a")) == data
 
 
-def test_parts_travel_side_by_side_and_few_enough(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parts_are_uploaded_concurrently_within_a_limit(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_s3, "_MOST_BYTES", 20 << 20)
     now: list[int] = []
     most: list[int] = []

@@ -1,4 +1,4 @@
-"""A sharded dataset is published as a whole: failures, and writers and readers at the same time."""
+"""Sharded datasets are published atomically, despite failures and concurrent writers and readers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_full_disk_leaves_the_old_dataset(dataset: Path, target: str) -> None:
 def test_a_failing_commit_leaves_the_old_dataset_or_the_new(
     dataset: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
-    """Each call of its kind fails once, and all behind it."""
+    """One call of this kind fails, and all calls after it."""
     before = content(dataset)
     real = getattr(os, call)
     outcomes = set()
@@ -102,7 +102,7 @@ def test_a_failing_commit_leaves_the_old_dataset_or_the_new(
 
 
 @pytest.mark.fault(68)
-def test_of_many_writers_that_replace_one_wins_whole(dataset: Path) -> None:
+def test_one_of_many_replacing_writers_wins_completely(dataset: Path) -> None:
     barrier = threading.Barrier(6)
 
     def work(i: int) -> None:
@@ -118,10 +118,8 @@ def test_of_many_writers_that_replace_one_wins_whole(dataset: Path) -> None:
 
 @pytest.mark.fault(68)
 @pytest.mark.parametrize("step", range(3))
-def test_a_filesystem_without_locks_says_that_there_was_another_writer(
-    dataset: Path, monkeypatch: pytest.MonkeyPatch, step: int
-) -> None:
-    """The other one comes in while the shards get their names."""
+def test_concurrent_writer_is_detected_without_locks(dataset: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """The other writer publishes while the shards are being renamed."""
     monkeypatch.setattr(
         publish_local.fcntl, "flock", lambda *a: (_ for _ in ()).throw(OSError(errno.ENOLCK, "no locks here"))
     )
@@ -156,7 +154,7 @@ def run_all(threads: list[threading.Thread]) -> list[BaseException]:
 
 
 @pytest.mark.fault(68)
-def test_of_many_writers_of_a_new_dataset_one_wins(tmp_path: Path) -> None:
+def test_one_of_many_writers_of_a_new_dataset_wins(tmp_path: Path) -> None:
     wins: list[int] = []
     barrier = threading.Barrier(6)
 
@@ -174,7 +172,7 @@ def test_of_many_writers_of_a_new_dataset_one_wins(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(68)
-def test_a_reader_beside_a_writer_finds_the_old_or_the_new_or_an_error(dataset: Path) -> None:
+def test_reader_during_writing_gets_the_old_or_new_dataset_or_an_error(dataset: Path) -> None:
     stop = threading.Event()
 
     def work() -> None:
@@ -206,7 +204,7 @@ def test_a_replaced_shard_keeps_its_mode(dataset: Path) -> None:
     assert stat.S_IMODE((dataset / "train-00001-of-00003").stat().st_mode) == 0o600
 
 
-def test_temporary_names_are_those_that_reading_passes_over(tmp_path: Path) -> None:
+def test_temporary_names_are_ignored_by_readers(tmp_path: Path) -> None:
     with tfr.open_writer(tmp_path / "train@3") as writer:
         writer.write(table(0))
         names = os.listdir(tmp_path)
@@ -217,7 +215,7 @@ def test_temporary_names_are_those_that_reading_passes_over(tmp_path: Path) -> N
     assert values(tmp_path) == {0}
 
 
-def test_what_another_writer_left_does_no_harm(dataset: Path) -> None:
+def test_leftovers_of_another_writer_are_ignored(dataset: Path) -> None:
     for name in ("_0123456789abcdef-00000.staged", "._0123456789abcdef-00001.staged.0123456789abcdef.tmp"):
         (dataset / name).write_bytes(b"half")
     assert values(dataset) == {0}
@@ -225,7 +223,7 @@ def test_what_another_writer_left_does_no_harm(dataset: Path) -> None:
     assert values(dataset) == values(dataset / "**") == {1}
 
 
-def test_a_link_that_leads_nowhere_hides_no_dataset(dataset: Path) -> None:
+def test_dangling_link_does_not_hide_a_dataset(dataset: Path) -> None:
     (dataset / "latest").symlink_to("gone")
     (dataset / "loop").symlink_to("loop")
     for path in (dataset, dataset / "train@3", dataset / "train@*", dataset / "train-*"):
@@ -236,7 +234,7 @@ def test_a_link_that_leads_nowhere_hides_no_dataset(dataset: Path) -> None:
     assert len(list(dataset.glob("train-*"))) == 2
 
 
-def test_a_shard_that_is_a_link_that_leads_nowhere_is_missing(dataset: Path) -> None:
+def test_shard_that_is_a_dangling_link_is_missing(dataset: Path) -> None:
     (dataset / "train-00001-of-00003").unlink()
     (dataset / "train-00001-of-00003").symlink_to("gone")
     for read in (tfr.read_table, tfr.count_records):
@@ -247,7 +245,7 @@ def test_a_shard_that_is_a_link_that_leads_nowhere_is_missing(dataset: Path) -> 
         tfr.read_table(dataset)
 
 
-def test_a_folder_of_links_is_replaced_and_what_they_lead_to_is_not(dataset: Path, tmp_path: Path) -> None:
+def test_folder_of_links_is_replaced_but_not_their_targets(dataset: Path, tmp_path: Path) -> None:
     links = tmp_path / "links"
     links.mkdir()
     for path in dataset.iterdir():
@@ -260,9 +258,7 @@ def test_a_folder_of_links_is_replaced_and_what_they_lead_to_is_not(dataset: Pat
 
 @pytest.mark.fault(67)
 @pytest.mark.parametrize("target", ["train@3", "train@2"])
-def test_random_access_finds_the_dataset_of_a_writer_that_was_killed_before_it_gave_names(
-    dataset: Path, target: str
-) -> None:
+def test_random_access_reads_the_staged_shards_of_a_killed_writer(dataset: Path, target: str) -> None:
     code = f"""
         import os, pyarrow as pa, tfrecord_io as tfr
         from tfrecord_io.storage.write.sharded_dataset_local import LocalShardedDatasetWriter

@@ -12,7 +12,7 @@ import tfrecord_io as tfr
 from servers import Bucket
 from tfrecord_io.storage.write.output_file import OutputFile
 
-BIG = 6 << 20  # with small parts an upload of several
+BIG = 6 << 20  # a multipart upload, with small parts
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ SHARDS = [f"train-{i:05d}-of-00003" for i in range(3)]
 @pytest.mark.parametrize(
     "keywords", [{"shards": 3}, {"max_shard_bytes": BIG}, {"shards": 2, "compression": "gzip"}], ids=str
 )
-def test_what_is_written_is_read(fs: Any, folder: str, size: int, keywords: dict[str, Any]) -> None:
+def test_written_manifest_is_read_back(fs: Any, folder: str, size: int, keywords: dict[str, Any]) -> None:
     data = table(1, 3, size)
     with tfr.open_writer(f"{folder}/", filesystem=fs, **keywords) as writer:
         writer.write(data)
@@ -86,7 +86,7 @@ def test_an_exception_publishes_nothing_and_leaves_no_upload(
 @pytest.mark.fault(69)
 @pytest.mark.parametrize("failing", [0, 1, 2])
 @pytest.mark.parametrize("old", [False, True])
-def test_a_completion_that_fails_leaves_nothing_new(
+def test_failed_completion_leaves_nothing_new(
     fs: Any, folder: str, monkeypatch: pytest.MonkeyPatch, failing: int, old: bool
 ) -> None:
     if old:
@@ -118,10 +118,10 @@ def test_a_completion_that_fails_leaves_nothing_new(
 
 @pytest.mark.fault(67)
 @pytest.mark.parametrize("last", range(5))
-def test_a_writer_that_dies_leaves_the_old_the_new_or_what_is_refused(
+def test_killed_writer_leaves_the_old_or_new_dataset_or_one_that_is_refused(
     fs: Any, folder: str, monkeypatch: pytest.MonkeyPatch, last: int
 ) -> None:
-    """So many completions are done (the first one is of the manifest), then there is nobody to clean up."""
+    """The writer dies after this many completions (the first is that of the manifest), without cleaning up."""
     tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
     left = [last]
     real = OutputFile.commit
@@ -153,8 +153,8 @@ def test_a_writer_that_dies_leaves_the_old_the_new_or_what_is_refused(
 
 
 @pytest.mark.fault(68)
-def test_of_two_writers_one_wins_or_says_so(fs: Any, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second one comes in between two completions of the first."""
+def test_one_of_two_writers_wins_or_raises(fs: Any, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second writer publishes between two completions of the first."""
     real = OutputFile.commit
     inner: list[str] = []
 
@@ -172,7 +172,7 @@ def test_of_two_writers_one_wins_or_says_so(fs: Any, folder: str, monkeypatch: p
 
 
 @pytest.mark.fault(68)
-def test_a_dataset_that_came_meanwhile_is_not_replaced_unasked(fs: Any, folder: str) -> None:
+def test_dataset_created_meanwhile_is_not_replaced(fs: Any, folder: str) -> None:
     with pytest.raises(FileExistsError), tfr.open_writer(f"{folder}/train@3", filesystem=fs) as writer:  # noqa: PT012
         writer.write(table(1))
         tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs)
@@ -180,7 +180,7 @@ def test_a_dataset_that_came_meanwhile_is_not_replaced_unasked(fs: Any, folder: 
     assert uploads(fs, folder) == []
 
 
-def test_a_dataset_that_is_replaced_while_it_is_read_is_an_error(fs: Any, folder: str) -> None:
+def test_dataset_replaced_while_it_is_read_is_an_error(fs: Any, folder: str) -> None:
     tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
     with tfr.open_reader(folder, filesystem=fs, batch_size=1, threads=1) as reader:
         reader.read_next_batch()
