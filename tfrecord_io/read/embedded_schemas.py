@@ -144,7 +144,7 @@ def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
     except EmbeddedSchemaUnreadable as error:
         warn(f"the schema in the manifest cannot be used ({error.reason})", SchemaWarning)
         return None
-    return EmbeddedSchema(embedded.schema, embedded.dictionaries, shards[0].dataset.shown)
+    return EmbeddedSchema(embedded.schema, embedded.dictionaries, shards[0].manifest.path)
 
 
 def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
