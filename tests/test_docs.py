@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 from pathlib import Path
@@ -50,6 +51,52 @@ def test_links_lead_somewhere(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", text):
         assert (ROOT / page).parent.joinpath(target).exists(), f"{page} links to {target}"
+
+
+@pytest.mark.parametrize("index", ["docs/index.md", "docs/decisions/index.md"])
+def test_index_links_every_page_of_its_folder(index: str) -> None:
+    folder = (ROOT / index).parent
+    pages = {path.relative_to(folder).as_posix() for path in folder.rglob("*.md")} - {"index.md"}
+    if index == "docs/index.md":
+        pages = {page for page in pages if not page.startswith("decisions/") or page.endswith("index.md")}
+    linked = set(re.findall(r"\]\(([^)#\s]+)", (ROOT / index).read_text(encoding="utf-8")))
+    assert pages <= linked, f"{index} does not link {', '.join(sorted(pages - linked))}"
+
+
+PACKAGE = Path(importlib.util.find_spec("tfrecord_io").origin).parent
+INTERNALS = [page for page in PAGES if page.startswith(("docs/architecture", "docs/decisions", "docs/howto/add"))]
+SOURCES = (ROOT / "tfrecord_io" / "_native").is_dir()  # the kernel's C++ files are not installed
+
+
+def named_files(page: str) -> set[str]:
+    """The files and folders of the repository that a page names in backticks."""
+    names = set(re.findall(r"`([\w./*]+(?:/|\.py|\.cc|\.h|\.json))`", (ROOT / page).read_text(encoding="utf-8")))
+    return {name for name in names if "/" in name or name.endswith(".py")}
+
+
+def locate(name: str) -> Path:
+    top, _, rest = name.partition("/")
+    if top == "tfrecord_io":
+        return PACKAGE / rest
+    return ROOT / name if top in ("tests", "docs", "benchmarks") else PACKAGE / name
+
+
+@pytest.mark.parametrize("page", INTERNALS)
+def test_named_files_exist(page: str) -> None:
+    missing = {name for name in named_files(page) if not locate(name).exists()}
+    if not SOURCES:
+        missing = {name for name in missing if not name.endswith((".cc", ".h")) and not name.startswith("benchmarks")}
+    assert not missing, f"{page} names files that do not exist: {', '.join(sorted(missing))}"
+
+
+def test_the_path_of_a_record_is_that_of_the_code() -> None:
+    """Each row `file` | `name` of the architecture's tables is a class or a function of that file."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w/]+\.py)` \| `(\w+)` \|", text, re.MULTILINE)
+    assert len(rows) > 20
+    for file, name in rows:
+        code = locate(file).read_text(encoding="utf-8")
+        assert re.search(rf"^\s*(?:class|def) {name}\b", code, re.MULTILINE), f"{file} has no {name}"
 
 
 def test_demo_runs(capsys: pytest.CaptureFixture[str]) -> None:
