@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from in_processes import in_spawned_process, table_of_scan
-from records import blobs, example, int64s, written
+from in_processes import batches_of, in_spawned_process, record_of, table_of_scan
+from records import blobs, example, framed, int64s, written
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
@@ -149,3 +150,18 @@ def test_over_other_columns_keeps_the_types(tmp_path: Path) -> None:
         assert reader.read_all() == pa.table({"b": pa.array([b"x"], pa.binary())})
     with pytest.raises(tfr.FeatureNotFoundError, match="'c'"):
         scan.over(columns=("c",))
+
+
+def test_random_access_and_iterators_infer_nothing_in_a_spawned_process(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(n), b=blobs(b"x")) for n in range(20)])
+    with tfr.open_random(path) as records:
+        assert in_spawned_process(record_of, pickle.dumps(records), 7) == {"b": "x", "x": 7}
+    batches = tfr.iter_arrays(path, batch_size=6, shuffle_buffer=8, seed=3)
+    pickled = pickle.dumps(batches)
+    assert in_spawned_process(batches_of, pickled) == [batch["x"].tolist() for batch in batches]
+
+
+def test_a_read_of_a_file_object_does_not_pickle() -> None:
+    scan = scan_of(io.BytesIO(framed(example(x=int64s(1)))))
+    with pytest.raises(TypeError, match="cannot be pickled: pass a path"):
+        pickle.dumps(scan)

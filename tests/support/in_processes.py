@@ -14,6 +14,29 @@ def in_spawned_process(function: Callable[..., Any], *arguments: Any) -> Any:
         return pool.apply(function, arguments)
 
 
+def _without_planning() -> None:
+    """Fail if a schema is inferred or resolved in this process."""
+    from tfrecord_io.read import resolve_schema
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("the schema was planned again")
+
+    resolve_schema._Planner.plan = refuse  # type: ignore[assignment,method-assign]
+
+
+def record_of(pickled: bytes, number: int) -> dict[str, Any]:
+    """A record of a pickled RandomAccess."""
+    _without_planning()
+    record: dict[str, Any] = pickle.loads(pickled)[number]
+    return record
+
+
+def batches_of(pickled: bytes) -> list[list[int]]:
+    """The column ``x`` of the batches of a pickled ArrayIterator."""
+    _without_planning()
+    return [batch["x"].tolist() for batch in pickle.loads(pickled)]
+
+
 def table_of_scan(pickled: bytes) -> list[dict[str, Any]]:
     """The rows that a pickled scan reads."""
     rows: list[dict[str, Any]] = pickle.loads(pickled).open().read_all().to_pylist()

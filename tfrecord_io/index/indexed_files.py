@@ -14,6 +14,7 @@ from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.index.header_scan import scan_index
 from tfrecord_io.index.lookup import find_indexes, read_index
 from tfrecord_io.index.record_index import RecordIndex
+from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.random_access import RandomAccessFile, open_plain, open_random_access
 from tfrecord_io.storage.read.source import Source
@@ -155,11 +156,12 @@ class IndexedFiles:
         while self._open_files:
             self._open_files.popitem()[1].close()
 
-    def __getstate__(self) -> tuple[list[Source], list[RecordIndex]]:
-        return self.sources, self.indexes
+    def __getstate__(self) -> tuple[PackedSources, list[RecordIndex]]:
+        return PackedSources.of(self.sources), self.indexes
 
-    def __setstate__(self, state: tuple[list[Source], list[RecordIndex]]) -> None:
-        self.sources, self.indexes = state
+    def __setstate__(self, state: tuple[PackedSources, list[RecordIndex]]) -> None:
+        sources, self.indexes = state
+        self.sources = list(sources.unpack())
         self._open_files = {}
         self._number()
         if self._keeps_open:
