@@ -169,8 +169,8 @@ def test_sparse_features_are_sorted() -> None:
     [
         (example(v=int64s(1), x=int64s(4)), "index 4 is out of range for size 4"),
         (example(v=int64s(1), x=int64s(-1)), "index -1 is out of range for size 4"),
-        (example(v=int64s(1, 2), x=int64s(1)), "1 indices for 2 values"),
-        (example(v=int64s(1)), "0 indices for 1 values"),
+        (example(v=int64s(1, 2), x=int64s(1)), "expected 2 indices, one per value, got 1"),
+        (example(v=int64s(1)), "expected 1 indices, one per value, got 0"),
     ],
 )
 def test_sparse_indices_that_do_not_fit_are_refused(record: bytes, message: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +14,7 @@ from tfrecord_io.arrow.decode.layout import widen
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan, PlanColumn
 from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import TFRecordError
+from tfrecord_io.errors import DecodeError, TFRecordError
 from tfrecord_io.format.kinds import Kind, Layout, Text
 from tfrecord_io.schema.formats.tf_features import KINDS
 
@@ -50,6 +51,16 @@ class FeatureValues:
     def records(self) -> Array:
         """The record of each value."""
         return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    def refuse_records(
+        self, bad: Array, expected: Any, got: Array | None = None, reason: str = "expected {} values, got {}"
+    ) -> None:
+        """Raise DecodeError for the first bad record; `reason` is a format string for what it expected and got."""
+        if np.any(bad):
+            record = int(bad.argmax())
+            want = int(expected[record]) if isinstance(expected, np.ndarray) else expected
+            have = int((self.counts if got is None else got)[record])
+            raise DecodeError(reason.format(want, have), record=record, feature=self.name, expected=want, got=have)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from tfrecord_io.schema.formats.tf_features import (
 )
 from tfrecord_io.schema.shapes import fixed_part
 from tfrecord_io.tf_compat.composite import RaggedTensor, SparseTensor
-from tfrecord_io.tf_compat.feature_batch import Batch, FeatureValues, decode
+from tfrecord_io.tf_compat.feature_batch import Batch, decode
 from tfrecord_io.tf_compat.row_partitions import row_lengths
 
 Parsed = Any
@@ -197,7 +197,7 @@ def _fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Ba
     if default is None and not present.all():
         reason = "the record has no value for it, and it has no default"
         raise FeatureNotFoundError(reason, record=int((~present).argmax()), feature=name)
-    _refuse_counts(column, present & (column.counts != size), size)
+    column.refuse_records(present & (column.counts != size), size)
     rows = column.values
     if default is not None and not present.all():
         rows = np.empty((records, size), column.values.dtype)
@@ -210,7 +210,7 @@ def _fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Ba
 def _sequence(name: str, feature: FixedLenSequenceFeature, default: Array, batch: Batch, single: bool) -> Parsed:
     column = batch.columns[name]
     size = fixed_part(feature.shape)
-    _refuse_counts(column, column.counts % size != 0, f"a multiple of {size}")
+    column.refuse_records(column.counts % size != 0, f"a multiple of {size}")
     if single:
         return column.values.reshape(len(column.values) // size, *feature.shape)
     records, longest = len(column.counts), int(column.counts.max(initial=0))
@@ -237,10 +237,9 @@ def _sparse(feature: SparseFeature, batch: Batch, single: bool) -> SparseTensor:
     axes = [] if single else [column.records]
     for key, size in zip(feature.index_keys, feature.dense_shape, strict=True):
         index = batch.columns[key]
-        if np.any(bad := index.counts != column.counts):
-            record = int(bad.argmax())
-            want, got = int(column.counts[record]), int(index.counts[record])
-            raise DecodeError(f"{got} indices for {want} values", record=record, feature=key, expected=want, got=got)
+        index.refuse_records(
+            index.counts != column.counts, column.counts, reason="expected {} indices, one per value, got {}"
+        )
         if np.any(bad := (index.values < 0) | (index.values >= size)):
             first = int(bad.argmax())
             record, got = int(index.records[first]), int(index.values[first])
@@ -262,7 +261,7 @@ def _ragged(name: str, feature: RaggedFeature, batch: Batch, single: bool) -> Ar
     for partition in reversed(feature.partitions):
         if isinstance(partition, UniformRowLength):
             size = partition.length
-            _refuse_counts(column, counts % size != 0, f"rows of {size}")
+            column.refuse_records(counts % size != 0, f"rows of {size}")
             counts = counts // size
             if levels:
                 levels.insert(0, np.full(int(counts.sum()), size))
@@ -283,11 +282,3 @@ def _splits(name: str, feature: RaggedFeature, lengths: Array) -> Array:
         reason = f"{splits[-1]} values are too many for {dtype}"
         raise SchemaError(reason, feature=name, advice='pass row_splits_dtype="int64"')
     return splits.astype(dtype)
-
-
-def _refuse_counts(column: FeatureValues, bad: Array, expected: object) -> None:
-    if np.any(bad):
-        record = int(bad.argmax())
-        got = int(column.counts[record])
-        reason = f"expected {expected} values, got {got}"
-        raise DecodeError(reason, record=record, feature=column.name, expected=expected, got=got)

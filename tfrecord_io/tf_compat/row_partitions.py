@@ -54,11 +54,7 @@ def row_lengths(partition: Partition, splits: FeatureValues, items: Array, *, ba
     bad = total != items
     if isinstance(partition, RowSplits) and not batched:
         bad = bad | (splits.counts == 0)
-    if np.any(bad):
-        record = int(bad.argmax())
-        got, expected = int(total[record]), int(items[record])
-        reason = f"its rows have {got} values, but there are {expected}"
-        raise DecodeError(reason, record=record, feature=splits.name, expected=expected, got=got)
+    splits.refuse_records(bad, items, total, "there are {} values, but the rows have {}")
     return lengths, rows
 
 
@@ -88,11 +84,7 @@ def _by_starts(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
 
 
 def _by_row_ids(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
-    if np.any(bad := splits.counts != items):
-        record = int(bad.argmax())
-        got, expected = int(splits.counts[record]), int(items[record])
-        reason = f"expected {expected} row numbers, one per value, got {got}"
-        raise DecodeError(reason, record=record, feature=splits.name, expected=expected, got=got)
+    splits.refuse_records(splits.counts != items, items, reason="expected {} row numbers, one per value, got {}")
     _refuse(splits, (splits.values < 0) | (splits.values > items.sum() + _MAX_EMPTY_ROWS), items, "is not a row number")
     before = np.roll(splits.values, 1)
     before[splits.starts[splits.counts > 0]] = 0
