@@ -57,14 +57,10 @@ class Format:
     compressed: bool = False
 
 
-def _from_npy(paths: Paths, storage: StorageOptions) -> AbstractContextManager[Any]:
-    return from_npy(paths[0] if len(paths) == 1 else paths, **storage.keywords)
-
-
 FORMATS = (  # a new format is a row here
-    Format(".npy", (".npy",), _from_npy, to_npy, compressed=True),
+    Format(".npy", (".npy",), lambda paths, storage: from_npy(_unwrapped(paths), **storage.keywords), to_npy, True),
     Format(".npz", (".npz",), lambda paths, storage: from_npz(_single(paths), **storage.keywords), to_npz),
-    Format("IDX", (), lambda paths, storage: from_idx(paths, **storage.keywords), compressed=True),
+    Format("IDX", (), lambda paths, storage: from_idx(paths, **storage.keywords), None, True),
     Format("Parquet", PARQUET, lambda paths, storage: open_parquet(paths, storage), write_parquet),
     Format("Arrow IPC", FEATHER, lambda paths, storage: open_feather(_single(paths), storage), write_feather),
 )
@@ -150,9 +146,7 @@ def convert(
             raise ValueError(f"'{printable(name)}': {target_format.name} files cannot be written; {_ADVICE}")
         if source_format is not None:
             raise ValueError(f"{source_format.name} to {target_format.name}: source or target must be TFRecord")
-        return target_format.write(
-            paths[0] if len(paths) == 1 else paths, target, **storage.keywords, **chosen, **keywords
-        )
+        return target_format.write(_unwrapped(paths), target, **storage.keywords, **chosen, **keywords)
     suffix = os.path.splitext(_without_compression(name).rstrip("/").partition("@")[0])[1]
     if suffix in _OTHER_SUFFIXES:
         raise ValueError(f"'{printable(name)}': {suffix} files cannot be written; {_ADVICE}")
@@ -160,7 +154,7 @@ def convert(
     if source_format is not None:
         stream = source_format.open(paths, storage)
     else:
-        stream = open_scan(paths[0] if len(paths) == 1 else paths, ReadOptions.of({**storage.keywords, **chosen}))
+        stream = open_scan(_unwrapped(paths), ReadOptions.of({**storage.keywords, **chosen}))
     with stream as batches:
         return write(batches, target, options)
 
@@ -233,6 +227,11 @@ def _format_of_folder(folder: str, names: Sequence[str]) -> Format | None:
         suffixes = ", ".join(suffix for format in FORMATS for suffix in format.suffixes)
         raise FileNotFoundError(errno.ENOENT, f"this folder has no TFRecord files, and no {suffixes} files", folder)
     return format
+
+
+def _unwrapped(paths: Paths) -> str | Paths:
+    """One path alone: only then can it be a directory or a shard spec."""
+    return paths[0] if len(paths) == 1 else paths
 
 
 def _single(paths: Paths) -> str:

@@ -72,8 +72,7 @@ def to_npy(
     names = [field.name for field in leaf_fields(scan.schema)]
     if column is None and len(names) != 1:
         advice = "the files have no column: they hold no records and no schema"
-        if names:
-            advice = f"pass one of: {', '.join(names)}"
+        advice = f"pass one of: {', '.join(names)}" if names else advice
         raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=advice)
     column = names[0] if column is None else column
     storage = StorageOptions(keywords.get("storage_options"), keywords.get("filesystem"))
