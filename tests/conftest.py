@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from damage import flipped  # noqa: F401
 from rounds import COMPLETE, rounds
 from servers import bucket, chaos, example_buckets, gcs, gcs_endpoint, s3, s3_endpoint, web  # noqa: F401
 
@@ -49,3 +49,17 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         request.getfixturevalue("native_engine")
     monkeypatch.setenv("TFRECORD_IO_ENGINE", request.param)
     return str(request.param)
+
+
+@pytest.fixture
+def flipped(data: Path, tmp_path: Path) -> Callable[..., Path]:
+    """``flipped(name, byte, bit)``: a copy of a golden file with one bit flipped; a negative byte counts from the end."""
+
+    def make(name: str, byte: int, bit: int = 0) -> Path:
+        content = bytearray((data / name).read_bytes())
+        content[byte] ^= 1 << bit
+        path = tmp_path / "flipped.tfrecord"
+        path.write_bytes(content)
+        return path
+
+    return make

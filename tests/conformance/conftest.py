@@ -40,6 +40,16 @@ def tfx_decode(conformance: None) -> Any:
     return _required("tfx_bsl.coders.example_coder").ExamplesToRecordBatchDecoder().DecodeBatch
 
 
+@pytest.fixture(scope="session")
+def tfx_decode_sequences(tf: Any) -> Any:
+    """tfx_bsl's function from serialized SequenceExamples to a record batch."""
+    return (
+        importlib.import_module("tfx_bsl.coders.sequence_example_coder")
+        .SequenceExamplesToRecordBatchDecoder("##SEQUENCE##")
+        .DecodeBatch
+    )
+
+
 @pytest.fixture
 def write_records(tf: Any) -> Any:
     """Write payloads by TensorFlow's TFRecordWriter."""

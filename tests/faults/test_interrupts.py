@@ -67,10 +67,10 @@ def best(run: Callable[[], float]) -> float:
     return least
 
 
-@pytest.fixture
-def large(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """400 MiB of small records."""
-    path = tmp_path / "large.tfrecord"
+    path = tmp_path_factory.mktemp("large") / "large.tfrecord"
     piece = framed(*[example(n=int64s(i, i), m=int64s(i)) for i in range(20_000)])
     with path.open("wb") as file:
         for _ in range(400 * (1 << 20) // len(piece)):

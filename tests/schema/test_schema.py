@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from arrow_types import TYPES
+from arrow_tables import TYPES
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema

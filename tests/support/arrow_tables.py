@@ -1,4 +1,4 @@
-"""Random Arrow columns of every type and physical form that a writer takes, for Hypothesis."""
+"""Random Arrow types, and columns of every type and physical form that a writer takes, for Hypothesis."""
 
 from __future__ import annotations
 
@@ -149,3 +149,38 @@ def batches(draw: st.DrawFn, max_rows: int = 6, max_columns: int = 3) -> pa.Reco
     rows = draw(st.integers(0, max_rows))
     arrays = draw(st.lists(columns(rows), min_size=1, max_size=max_columns))
     return pa.RecordBatch.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
+
+
+# ---- types alone
+
+_VALUE_TYPES = st.sampled_from(
+    [
+        pa.int8(),
+        pa.uint64(),
+        pa.float16(),
+        pa.float64(),
+        pa.bool_(),
+        pa.string(),
+        pa.large_binary(),
+        pa.binary(7),
+        pa.date32(),
+        pa.time64("ns"),
+        pa.duration("s"),
+        pa.timestamp("ms", "Europe/Paris"),
+        pa.decimal128(12, 3),
+        pa.dictionary(pa.int8(), pa.string(), ordered=True),
+        pa.null(),
+    ]
+)
+TYPES = st.recursive(
+    _VALUE_TYPES,
+    lambda inner: st.one_of(
+        inner.map(pa.list_),
+        inner.map(pa.large_list),
+        inner.map(lambda value: pa.list_(value, 2)),
+        st.lists(inner, min_size=1, max_size=3).map(
+            lambda values: pa.struct([(f"f{i}", v) for i, v in enumerate(values)])
+        ),
+    ),
+    max_leaves=5,
+)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plain_shuffle import plain_buffer
 from rounds import rounds
 from tfrecord_io.training.shuffle import Draws, drain, exchange, permutation
+from training_batches import plain_buffer
 
 law = settings(max_examples=rounds(200))
 

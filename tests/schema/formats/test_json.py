@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arrow_types import TYPES
+from arrow_tables import TYPES
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema import field_makers as makers
 from tfrecord_io.schema.field import CONTEXT, Field

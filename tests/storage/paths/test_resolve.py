@@ -6,50 +6,16 @@ import pickle
 import subprocess
 import sys
 
-import fsspec
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from folder_trees import shards
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.paths.shard_names import is_record_file, natural_key, parse_shard, parse_spec
-
-
-class FileSystem:
-    """A folder on disk or in memory, for the same relative paths."""
-
-    def __init__(self, root, fs):
-        self.root, self.fs = root, fs
-
-    def make(self, *names):
-        for name in names:
-            path = f"{self.root}/{name}"
-            self.fs.makedirs(path.rpartition("/")[0], exist_ok=True)
-            self.fs.pipe_file(path, name.encode())
-
-    def found(self, path, **kwargs):
-        sources = resolve_inputs(f"{self.root}/{path}" if isinstance(path, str) else path, **kwargs)
-        return [s.path.removeprefix(f"{self.root}/") for s in sources]
-
-
-@pytest.fixture(params=["local", "memory"])
-def tree(request, tmp_path):
-    if request.param == "local":
-        yield FileSystem(str(tmp_path), fsspec.filesystem("file"))
-    else:
-        fs = fsspec.filesystem("memory")
-        fs.store.clear()
-        fs.pseudo_dirs[:] = [""]
-        yield FileSystem("memory:///top", fs)
-        fs.store.clear()
-        fs.pseudo_dirs[:] = [""]
-
-
-def shards(base, count, suffix=""):
-    return [f"{base}-{i:05d}-of-{count:05d}{suffix}" for i in range(count)]
+from tfrecord_io.storage.paths.shard_names import natural_key
 
 
 def test_a_file(tree):
@@ -107,180 +73,6 @@ def test_directory_means_its_tfrecord_files(tree):
     ]
     tree.make(*good, *bad)
     assert sorted(tree.found("")) == sorted(good)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "t-00000-of-00001",
-        "t.tfrecord-00000-of-00001",
-        "t-00000-of-00001.tfrecord",
-        "t-00000-of-00001.tfrecord.gz",
-        "t.tfrecord-00000-of-00001.gz",
-        "t.tfrecord.gz-00000-of-00001",
-        "t-0-of-1.tfrec",
-        "v1.0-t-00000-of-00001",
-    ],
-)
-def test_shards_of_every_form_are_record_files(name):
-    assert is_record_file(name)
-    assert parse_shard(name) is not None
-
-
-def test_files_come_in_natural_order(tree):
-    names = [f"part{i}.tfrecord" for i in range(12)]
-    tree.make(*names, "sub10/x.tfrecord", "sub9/x.tfrecord")
-    assert tree.found("") == names
-    assert tree.found("part*.tfrecord") == names
-    assert tree.found("sub*/*") == ["sub9/x.tfrecord", "sub10/x.tfrecord"]
-
-
-def test_several_families_in_a_directory_are_refused_with_a_glob_for_each_that_works(tree):
-    tree.make(
-        *shards("mnist-train.tfrecord", 3),
-        *shards("mnist-test.tfrecord", 1),
-        *shards("x[1]", 2, ".tfrec"),
-        "x1-00000-of-00002.tfrec",
-    )
-    with pytest.raises(ValueError, match="families of shards; name one") as caught:
-        tree.found("")
-    globs = [g for g in str(caught.value).split("'") if "-*-of-" in g]
-    assert len(globs) == 4
-    sizes = [len(resolve_inputs(g, allow_missing_shards=True)) for g in globs]
-    assert sorted(sizes) == [1, 1, 2, 3]
-
-
-def test_a_glob_may_join_families(tree):
-    tree.make(*shards("mnist-train", 2), *shards("mnist-test", 1))
-    assert tree.found("mnist-*") == [*shards("mnist-test", 1), *shards("mnist-train", 2)]
-
-
-def test_one_family_with_two_counts_is_refused(tree):
-    tree.make(*shards("train", 2), *shards("train", 3))
-    with pytest.raises(ValueError, match=r"train-\*-of-00002.*train-\*-of-00003"):
-        tree.found("")
-    with pytest.raises(FileNotFoundError, match="exists twice"):
-        tree.found("train-*")
-    assert tree.found("train@3") == shards("train", 3)
-    with pytest.raises(ValueError, match="2 families"):
-        tree.found("train@*")
-
-
-def test_sidecars_and_directories_never_match_a_glob(tree):
-    tree.make("a.tfrecord", "a.tfrecord.index", "a.json", "_a.tfrecord", "asub/b.tfrecord")
-    assert tree.found("*") == ["a.tfrecord"]
-    assert tree.found("a*") == ["a.tfrecord"]
-    assert tree.found("_a*") == ["_a.tfrecord"]
-    with pytest.raises(FileNotFoundError, match="directories or not data"):
-        tree.found("*.index")
-    assert tree.found("a.tfrecord.index") == ["a.tfrecord.index"]
-
-
-def test_recursive_globs(tree):
-    tree.make("x/a.tfrecord", "x/y/b.tfrecord", "c.tfrecord")
-    assert sorted(tree.found("**/*.tfrecord")) == ["c.tfrecord", "x/a.tfrecord", "x/y/b.tfrecord"]
-
-
-def test_a_missing_shard_is_named(tree):
-    names = shards("train.tfrecord", 12)
-    tree.make(*[n for n in names if "00007" not in n and "00009" not in n])
-    for path in ("", "train*", "train@12", "train.tfrecord@*"):
-        with pytest.raises(
-            FileNotFoundError, match=r"shard 7 of 12 is missing \(and 1 more\); allow_missing_shards=True"
-        ) as caught:
-            tree.found(path)
-        assert caught.value.filename == f"{tree.root}/{names[7]}"
-        assert len(tree.found(path, allow_missing_shards=True)) == 10
-
-
-def test_duplicate_shard_is_named(tree):
-    tree.make(*shards("train", 2), "train-00001-of-00002.gz")
-    with pytest.raises(FileNotFoundError, match="shard 1 exists twice"):
-        tree.found("")
-    assert len(tree.found("", allow_missing_shards=True)) == 3
-
-
-def test_explicit_list_keeps_its_order_and_is_not_checked(tree):
-    names = shards("train", 4)
-    tree.make(*names, "x.tfrecord")
-    listed = [f"{tree.root}/{n}" for n in (names[2], "x.tfrecord", names[0], names[0])]
-    assert tree.found(listed) == [names[2], "x.tfrecord", names[0], names[0]]
-    assert tree.found(iter(listed)) == tree.found(tuple(listed))
-    assert tree.found([f"{tree.root}/train-0000[12]*"]) == names[1:3]
-
-
-def test_missing_element_of_a_list_is_named(tree):
-    tree.make("a.tfrecord")
-    with pytest.raises(FileNotFoundError, match=r"no such file.*b\.tfrecord"):
-        tree.found([f"{tree.root}/a.tfrecord", f"{tree.root}/b.tfrecord"])
-
-
-@pytest.mark.parametrize(
-    ("spec", "files"),
-    [
-        ("name@3", shards("name", 3)),
-        ("name@*", shards("name", 3)),
-        ("mnist-train@3", shards("mnist-train.tfrecord", 3)),
-        ("mnist-train.tfrecord@3", shards("mnist-train.tfrecord", 3)),
-        ("name.tfrecord@3", shards("name", 3, ".tfrecord")),
-        ("name@3", shards("name", 3, ".tfrecord.gz")),
-        ("name.tfrecord.gz@3", shards("name", 3, ".tfrecord.gz")),
-        ("name.tfrecord@3", shards("name.tfrecord", 3, ".gz")),
-    ],
-)
-def test_shard_specs_find_every_form(tree, spec, files):
-    tree.make("sub/other-00000-of-00003", *(f"sub/{f}" for f in files))
-    assert tree.found(f"sub/{spec}") == [f"sub/{f}" for f in files]
-
-
-def test_form_that_matches_the_stem_exactly_wins(tree):
-    tree.make(*shards("train", 2), *shards("train.tfrecord", 2))
-    assert tree.found("train@2") == shards("train", 2)
-    assert tree.found("train.tfrecord@2") == shards("train.tfrecord", 2)
-
-
-def test_a_spec_that_fits_several_forms_is_refused(tree):
-    tree.make(*shards("train.tfrecord", 2), *shards("train.tfrec", 2))
-    with pytest.raises(ValueError, match=r"train\.tfrec-\*-of-00002.*train\.tfrecord-\*-of-00002"):
-        tree.found("train@2")
-
-
-def test_spec_with_wrong_count_names_the_existing_one(tree):
-    tree.make(*shards("train", 2))
-    with pytest.raises(FileNotFoundError, match="no shards such as 'train-00000-of-00008'; there is train@2"):
-        tree.found("train@8")
-    with pytest.raises(FileNotFoundError, match="no shards such as"):
-        tree.found("nowhere/train@8")
-
-
-def test_at_sign_elsewhere_is_not_a_spec():
-    for name in ("a@b", "a@8b", "@8", "a/@8", "a@", "a@-1"):
-        assert parse_spec(name) is None
-    assert parse_spec("s3://user@2/x@8") == ("s3://user@2/x", 8)
-
-
-def test_braces(tree):
-    tree.make("a.tfrecord", "b.tfrecord", *(f"f{i:04d}.tfrec" for i in range(20)))
-    assert tree.found("{b,a}.tfrecord") == ["a.tfrecord", "b.tfrecord"]
-    assert tree.found("f{0000..0019}.tfrec") == [f"f{i:04d}.tfrec" for i in range(20)]
-    assert tree.found("{a,f000[12]}.*") == ["a.tfrecord", "f0001.tfrec", "f0002.tfrec"]
-    assert tree.found("{a,a*}.tfrecord") == ["a.tfrecord"]
-
-
-def test_missing_file_of_braces_is_named(tree):
-    tree.make("f0.tfrec", "f2.tfrec")
-    with pytest.raises(FileNotFoundError, match=r"f1\.tfrec"):
-        tree.found("f{0..2}.tfrec")
-    assert tree.found("f{0..2}.tfrec", allow_missing_shards=True) == ["f0.tfrec", "f2.tfrec"]
-    with pytest.raises(FileNotFoundError, match="no file matches"):
-        tree.found("g{0..2}.tfrec", allow_missing_shards=True)
-
-
-def test_shards_named_by_braces_are_a_list(tree):
-    tree.make(*shards("train", 8))
-    assert tree.found("train-{00002..00004}-of-00008") == shards("train", 8)[2:5]
-    with pytest.raises(FileNotFoundError, match="shard 0 of 8 is missing"):
-        tree.found("train-0000[2-4]-of-00008")
 
 
 @pytest.mark.fault(24)

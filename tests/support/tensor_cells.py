@@ -1,0 +1,78 @@
+"""Tensors of each dtype in a column, and a fixture that reads them back from records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from records import written
+from tfrecord_io.arrow.tensor_values import to_cells
+from tfrecord_io.format.dtypes import dtype_name
+
+DTYPES = [
+    *(
+        "bool",
+        "int8",
+        "uint16",
+        "int32",
+        "int64",
+        "uint64",
+        "float16",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+        "bfloat16",
+    ),
+    *("S1", "S10", "U3", "datetime64[D]", "datetime64[us]", "timedelta64[ms]", "datetime64[as]"),
+]
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+
+
+def cells(table: pa.Table, name: str = "x") -> list[np.ndarray | None]:
+    field = table.schema.field(name)
+    return [cell for chunk in table[name].chunks for cell in to_cells(chunk, field)]
+
+
+def assert_same(found: list[Any], expected: list[np.ndarray | None]) -> None:
+    """Dtype, shape and bits."""
+    assert all(cell is None or type(cell) is np.ndarray for cell in found)
+    assert [None if cell is None else (dtype_name(cell.dtype), cell.shape) for cell in found] == [
+        None if array is None else (dtype_name(array.dtype), array.shape) for array in expected
+    ]
+    assert [None if cell is None else cell.tobytes() for cell in found] == [
+        None if array is None else array.tobytes() for array in expected
+    ]
+
+
+# ---- folding
+
+
+@pytest.fixture
+def read(tmp_path: Path, engine: str) -> Iterator[Any]:
+    """Read payloads, whole or as a stream by a sample of so many records."""
+
+    def read(payloads: list[bytes], sample: int | None = None, **keywords: Any) -> pa.Table:
+        path = written(tmp_path / "x.tfrecord", payloads)
+        if sample is None:
+            table = tfr.read_table(path, **keywords)
+        else:
+            with tfr.open_reader(path, sample=sample, **keywords) as reader:
+                table = reader.read_all()
+        table.validate(full=True)
+        return table
+
+    return read
+
+
+MATRIX = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -1,0 +1,44 @@
+"""Batches of numbered records, and a plain shuffle buffer that the fast one must equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.training import iterator
+
+
+@contextmanager
+def units_of(rows: int) -> Iterator[None]:
+    """Files read in small pieces."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(iterator, "_CHUNK_ROWS", rows)
+        yield
+
+
+def values(paths: Any, **keywords: Any) -> list[list[int]]:
+    with tfr.iter_arrays(paths, **{"schema": {"x": "int64"}, **keywords}) as batches:
+        return [batch["x"].tolist() for batch in batches]
+
+
+def plain_buffer(numbers: list[float], records: int, size: int) -> list[int]:
+    """A shuffle buffer as a person would write it down."""
+    buffer: list[int] = []
+    given, draws = [], iter(numbers)
+    for record in range(records):
+        if len(buffer) < size:
+            buffer.append(record)
+            continue
+        place = int(next(draws) * size)
+        given.append(buffer[place])
+        buffer[place] = record
+    while buffer:
+        place = int(next(draws) * len(buffer))
+        given.append(buffer[place])
+        buffer[place] = buffer[-1]
+        buffer.pop()
+    return given
