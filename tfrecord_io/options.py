@@ -65,8 +65,8 @@ class _Options:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what differs from the defaults."""
-        values = {f.name: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
-        changed = {f.name: values[f.name] for f in fields(self) if values[f.name] is not f.default}  # type: ignore[arg-type]
+        values = [(f.name, getattr(self, f.name), f.default) for f in fields(self)]  # type: ignore[arg-type]
+        changed = {name: value for name, value, default in values if value is not default}
         return _unpickle, (type(self), changed)
 
     @property

@@ -13,9 +13,8 @@ from tfrecord_io.errors import EncodeError
 from tfrecord_io.file_formats.array_file import ArrayFile
 from tfrecord_io.file_formats.array_stream import ArrayStream, stream_of
 from tfrecord_io.file_formats.idx import idx_name, open_idx
-from tfrecord_io.file_formats.npy import open_npy
 from tfrecord_io.file_formats.object_folder import stream_of_objects
-from tfrecord_io.file_formats.open_array import Archive, Opener, array_name, open_array
+from tfrecord_io.file_formats.open_array import Archive, Opener, array_name, open_array, open_npy
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.source import Source

@@ -16,7 +16,7 @@ from typing import Any
 from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.array_file import ArrayFile
-from tfrecord_io.file_formats.npy import open_npy
+from tfrecord_io.format.npy_header import read_header
 from tfrecord_io.storage.read.file_object import RawFile
 from tfrecord_io.storage.read.open_stream import open_file, open_source
 from tfrecord_io.storage.read.source import Source
@@ -46,6 +46,22 @@ def open_array(source: Source, opener: Opener) -> ArrayFile:
     except BaseException:
         file.close()
         raise
+
+
+def open_npy(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
+    """Read the header; `file` is then positioned at the first value.
+
+    Raises
+    ------
+    DecodeError
+        Not a ``.npy`` file, its header is damaged or too long, or it holds objects.
+    """
+    try:
+        dtype, fortran_order, shape = read_header(file)
+    except DecodeError as error:
+        error.path = path
+        raise
+    return ArrayFile(path, dtype, shape, fortran_order, file, seekable)
 
 
 class Archive:

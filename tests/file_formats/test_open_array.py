@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.file_formats.npy import open_npy
+from tfrecord_io.file_formats.open_array import open_npy
 from tfrecord_io.format.npy_header import MAGIC, header
 
 arrays = nps.arrays(
