@@ -1,8 +1,8 @@
-"""What an engine takes and gives: the nouns that carry the data across the floors.
+"""The interface of an engine, and the types it takes and returns.
 
-An engine turns bytes into columns and back. It knows no path and words no message: trouble is a
-`Fault`, a value with a code and a position. Two engines fulfil this contract, ``native`` (C++) and
-``reference`` (protobuf); every test runs on both.
+An engine decodes bytes into columns and encodes columns as bytes. It has no paths and no error messages: a problem is a
+`Fault`, a value with a code and a position. There are two engines, ``native`` (C++) and ``reference`` (protobuf); the
+tests run on both.
 """
 
 from __future__ import annotations
@@ -41,26 +41,26 @@ class FaultCode(IntEnum):
     FIXED_TRUNCATED = 26
     TAG_TOO_LONG = 27
 
-    WIRE = 31  # the reference engine's: protobuf refused, it does not say why
+    WIRE = 31  # of the reference engine: protobuf refuses without a reason
 
     KIND = 32  # expected, got = Kind
-    VALUE_COUNT = 33  # a scalar column met `got` values
-    NOT_TEXT = 34  # a STRICT column met bytes that are no text
-    NOT_UTF8 = 35  # a UTF8 column met bytes that are not UTF-8
+    VALUE_COUNT = 33  # `got` values for a scalar column
+    NOT_TEXT = 34  # bytes that are not text for a STRICT column
+    NOT_UTF8 = 35  # bytes that are not UTF-8 for a UTF8 column
     UNKNOWN_FEATURE = 36  # a feature that the plan does not name
-    MISSING_FEATURE = 37  # a required feature is absent or has no kind
+    MISSING_FEATURE = 37  # a required feature is absent or has no values
     TOO_MANY_FEATURES = 38  # expected = limit
     NAME_IN_BOTH = 39  # one name in the context and in the feature lists
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What went wrong, in which record, at which byte. Numbers count from the start of the call's data."""
+    """A problem with its record and byte; numbers are relative to the start of the call's data."""
 
     code: FaultCode
     record: int  # index among the records of this call
     offset: int  # first byte of the record's header, in this call's data
-    byte: int = -1  # byte inside the payload where it shows, −1 where unknown
+    byte: int = -1  # byte inside the payload, −1 if unknown
     feature: str | None = None
     expected: int = 0
     got: int = 0
@@ -72,31 +72,31 @@ class Frames:
 
     starts: Array  # first byte of each payload
     lengths: Array  # bytes of each payload
-    consumed: int  # bytes of the block that are whole, good records
+    consumed: int  # bytes of the complete and valid records of the block
 
 
 @dataclass(frozen=True, slots=True)
 class PlanColumn:
-    """One column that a decoder fills, and what it refuses.
+    """One column that a decoder fills, and the checks of its values.
 
-    A column of ``layout`` NULL has no value in any row: a kind in a record is a KIND fault.
+    A column of ``layout`` NULL has no value in any row: values in a record are a KIND fault.
     """
 
     name: str
-    kind: Kind = Kind.NONE  # NONE: the first record that has one decides
+    kind: Kind = Kind.NONE  # NONE: that of the first record with values
     layout: Layout = Layout.ANY
     text: Text = Text.TRACK
     required: bool = False
-    steps: bool = False  # a feature list of a SequenceExample; kind, layout and text are its steps'
+    steps: bool = False  # a feature list; kind, layout and text are those of its steps
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A schema compiled for a decoder.
 
-    ``unknown`` says what a feature outside ``columns`` and ``ignored`` gets: "skip" leaves it out; where
-    ``select(name)`` is true "discover" makes it a column of layout ANY and "fault" makes it a fault, else it is left
-    out. A feature that is left out is walked over by its length: its values are not parsed.
+    ``unknown`` applies to features outside ``columns`` and ``ignored``: "skip" leaves them out; where ``select(name)``
+    is true, "discover" makes them columns of layout ANY and "fault" makes them a fault, else they are left out. A
+    feature that is left out is skipped by its length: its values are not parsed.
     """
 
     columns: tuple[PlanColumn, ...] = ()
@@ -113,11 +113,11 @@ class Plan:
 
 @dataclass(slots=True)
 class ColumnBuffers:
-    """One column in Arrow's layout; what a decoder gives and an encoder takes.
+    """One column in Arrow's layout: the output of a decoder and the input of an encoder.
 
     ``layout`` SCALAR: `values` (BYTES: `value_offsets`) has a zeroed (empty) slot for a null row.
-    ``layout`` LIST: `offsets` cut the values into rows, null rows are empty.
-    A feature list has ``steps``: `offsets` count its steps, and `steps` is a column with one row a step.
+    ``layout`` LIST: `offsets` split the values into rows, null rows are empty.
+    A feature list has ``steps``: `offsets` count its steps, and `steps` is a column with one row per step.
     """
 
     name: str
@@ -125,23 +125,23 @@ class ColumnBuffers:
     layout: Layout
     rows: int
     null_count: int = 0
-    validity: Array | None = None  # uint8 bitmap, least significant bit first; None: no nulls, or nothing else (NULL)
+    validity: Array | None = None  # uint8 bitmap, least significant bit first; None: no nulls, or only nulls (NULL)
     offsets: Array | None = None  # int32 (or int64 into an encoder), rows + 1
     value_offsets: Array | None = None  # BYTES: the same, values + 1
     values: Array | None = None  # int64, float32, or uint8 (BYTES)
     text: bool = False  # every value is text (Text.TRACK)
-    first_row: int = -1  # first row that has a kind
-    list_row: int = -1  # first row that has other than one value
-    binary_row: int = -1  # first row that has bytes that are no text
+    first_row: int = -1  # first row with values
+    list_row: int = -1  # first row whose number of values is not one
+    binary_row: int = -1  # first row with bytes that are not text
     steps: ColumnBuffers | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What one `Decoder.feed` did."""
+    """The result of one `Decoder.feed`."""
 
     records: int  # records decoded by this call
-    consumed: int  # bytes of the data they took
+    consumed: int  # their bytes in the data
     fault: Fault | None = None
     embedded: tuple[bytes, ...] = ()  # the embedded schemas of the next record, which waits for `accept_embedded`
 
@@ -151,55 +151,46 @@ class Decoder(Protocol):
 
     @property
     def rows(self) -> int:
-        """Rows held."""
-        ...
+        """Number of rows held."""
 
     @property
     def value_bytes(self) -> int:
         """Payload bytes of the rows held."""
-        ...
 
     @property
     def seen(self) -> int:
-        """Non-empty records met since the decoder was made."""
-        ...
+        """Number of non-empty records since the decoder was made."""
 
     @property
     def foreign(self) -> int:
-        """Those of them that hold unknown fields and no feature."""
-        ...
+        """Number of those that have unknown fields and no feature."""
 
     @property
     def sequence(self) -> bool:
-        """A feature list was met (RecordType.DETECT), or the plan says so."""
-        ...
+        """Whether records are SequenceExamples: by the plan, or because one has a feature list (RecordType.DETECT)."""
 
     def expect(self, payload_bytes: int) -> None:
-        """Say how many payload bytes the rows until the next `take` will have, as far as one knows: a hint for memory."""
-        ...
+        """Announce the payload bytes of the rows until the next `take`: a hint for the allocation of memory."""
 
     def feed(
         self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True
     ) -> Progress:
         """Decode the records of `data` from byte `begin` on.
 
-        Stops after `max_records` rows or before the record that would bring `value_bytes` over `max_bytes`
-        (a first record is always taken), at the first fault (the rows before it are held, the faulty record
-        left no trace), or at the end of the data. A record that is cut by the end of `data` is a fault only
-        where `final`; else it is left for the next call.
+        Stops after `max_records` rows, before the record with which `value_bytes` would exceed `max_bytes` (a first
+        record is always decoded), at the first fault (the rows before it are held, nothing of the faulty record is), or
+        at the end of the data. A record that is truncated by the end of `data` is a fault only if `final`; else it is
+        left for the next call.
 
-        Where the plan says `stop_at_embedded` it also stops before a record that carries embedded schemas, whose
-        contents are in `Progress.embedded`; `accept_embedded` lets the next call go on with that record.
+        With `stop_at_embedded` in the plan it also stops before a record with embedded schemas, whose contents are in
+        `Progress.embedded`; after `accept_embedded` the next call continues with that record.
         """
-        ...
 
     def accept_embedded(self) -> None:
-        """Decode the record before which the last call of `feed` stopped, although it carries an embedded schema."""
-        ...
+        """Let the next `feed` decode the record with an embedded schema before which the last one stopped."""
 
     def take(self) -> list[ColumnBuffers]:
-        """Hand over the rows as columns, in the plan's order and then in that of discovery, and start anew."""
-        ...
+        """Return the rows as columns, in the plan's order and then in that of discovery, and reset the decoder."""
 
 
 class Engine(Protocol):
@@ -208,8 +199,7 @@ class Engine(Protocol):
     name: str
 
     def crc32c(self, data: Any, value: int = 0) -> int:
-        """CRC32C (Castagnoli), unmasked, of `data` appended to what gave `value`."""
-        ...
+        """CRC32C (Castagnoli), unmasked, of `data`; `value` is the CRC of the bytes before it."""
 
     def scan(
         self,
@@ -221,32 +211,27 @@ class Engine(Protocol):
         max_record_bytes: int = MAX_RECORD_BYTES,
         final: bool = True,
     ) -> tuple[Frames, Fault | None]:
-        """Find the records of `data`; `check_crc` is about payloads, lengths are always checked."""
-        ...
+        """Find the records of `data`; `check_crc` applies to payloads, lengths are always checked."""
 
     def find_header(self, data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD_BYTES) -> int:
-        """The first byte of `data` from `begin` on at which a record's header stands: a length and its right CRC.
+        """The offset of the first record header in `data` from `begin` on: a length and its CRC; −1 if there is none.
 
-        −1: none of which all 12 bytes are there. One header says little: look whether a chain of records follows.
+        A single header proves little: check whether a chain of records follows.
         """
-        ...
 
     def payloads(self, data: Any, frames: Frames) -> Array:
-        """The payloads of `data`, one behind the other, without their frames: a uint8 array."""
-        ...
+        """The payloads of `data` without their frames, one after another: a uint8 array."""
 
     def frame(self, payloads: Sequence[Any]) -> bytes:
-        """Put payloads into frames, one after the other."""
-        ...
+        """Put a frame around each payload and join them."""
 
     def decoder(self, plan: Plan) -> Decoder: ...
 
     def encode(
         self, columns: Sequence[ColumnBuffers], begin: int, end: int, *, prefix: bytes = b"", sequence: bool = False
     ) -> tuple[Any, int]:
-        """Encode rows [begin, end) as framed records, feature order = column order.
+        """Encode rows [begin, end) as framed records, with features in the order of the columns.
 
-        `prefix` is put in front of the first record's payload. Gives (buffer, rows encoded): fewer rows
-        than asked only where the next record would be over MAX_RECORD_BYTES.
+        `prefix` is put in front of the first record's payload. Returns (buffer, rows encoded), with fewer rows only if
+        the next record would exceed MAX_RECORD_BYTES.
         """
-        ...

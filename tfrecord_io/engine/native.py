@@ -1,4 +1,4 @@
-"""The compiled engine behind the contract: arrays of the kernel as `ColumnBuffers`, its stops answered."""
+"""The compiled engine: the kernel's arrays as `ColumnBuffers`, and answers to its questions about names."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class NativeDecoder:
                 self._kernel.accept_embedded()
 
     def _add_names(self) -> str | None:
-        """Answer for the names the kernel asks about; the first one that the plan refuses, if any."""
+        """Tell the kernel which new names are selected; return the first one that the plan refuses, if any."""
         for raw, steps in self._kernel.new_names():
             name = raw.decode()
             wanted = self._select is None or self._select(name)

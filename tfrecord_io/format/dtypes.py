@@ -82,8 +82,6 @@ def element(name: str) -> Element:
     MissingDependencyError
         It is bfloat16, and ml_dtypes is not installed.
 
-    Examples
-    --------
     >>> element("complex64").arrow, element("complex64").inner
     (DataType(float), (2,))
     >>> element("object")
@@ -118,8 +116,6 @@ def dtype_name(dtype: Any) -> str:
     ValueError
         The dtype is not in the table: objects, records, void, dates without a unit.
 
-    Examples
-    --------
     >>> dtype_name(np.dtype(">f4")), dtype_name(np.dtype("U3")), dtype_name(np.dtype("M8[D]"))
     ('float32', 'U3', 'datetime64[D]')
     """
@@ -176,8 +172,6 @@ def declared_name(dtype: Any) -> str:
     SchemaError
         A tensor cannot have this dtype.
 
-    Examples
-    --------
     >>> declared_name(np.float32), declared_name("half"), declared_name(object)
     ('float32', 'float16', 'string')
     """

@@ -35,8 +35,6 @@ def frame_size(header: Any) -> int:
 def is_record_header(head: bytes) -> bool:
     """Whether `head` begins with a length and its checksum: with a probability of 2**-32 that other data does.
 
-    Examples
-    --------
     >>> is_record_header(bytes.fromhex("0000000000000000 29039807")), is_record_header(b"twelve bytes")
     (True, False)
     """

@@ -59,8 +59,6 @@ def proto_prefix(name: str, shape: tuple[int, ...]) -> bytes:
     ValueError
         The dtype `name` has no raw values in a TensorProto.
 
-    Examples
-    --------
     >>> proto_prefix("float32", (2,)) + np.array([1, 2], "<f4").tobytes() == serialize_tensor(np.array([1, 2], "f4"))
     True
     """

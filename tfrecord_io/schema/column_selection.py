@@ -59,8 +59,6 @@ class Projection:
     def leaves_out(self, name: str) -> bool:
         """Whether an entry with ``!`` excludes the column.
 
-        Examples
-        --------
         >>> Projection(["a", "!b*"]).leaves_out("bc"), Projection(["a"]).leaves_out("bc")
         (True, False)
         """

@@ -53,15 +53,8 @@ def json_text(value: Any, indent: int | None = None) -> str:
 
 
 def to_json_value(value: Any) -> Any:
-    """A value as what JSON has.
+    """A value as what JSON has; TypeError if its class is not supported.
 
-    Raises
-    ------
-    TypeError
-        Its class is not supported.
-
-    Examples
-    --------
     >>> to_json_value([1, b"ab"])
     [1, {'bytes': 'YWI='}]
     """
@@ -102,8 +95,6 @@ def normalized_tensor_default(default: Any, field: pa.Field) -> Any:
     ValueError, TypeError
         It does not have the shape, or the dtype.
 
-    Examples
-    --------
     >>> from tfrecord_io.format.dtypes import element
     >>> from tfrecord_io.schema.tensor_types import tensor_field
     >>> normalized_tensor_default([[1 + 2j], [0]], tensor_field("x", element("complex64"), (2, 1)))

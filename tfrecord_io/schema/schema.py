@@ -13,6 +13,7 @@ from tfrecord_io.errors import FeatureNotFoundError, printable
 from tfrecord_io.schema.field import CONTEXT, Field, check_unique
 from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.formats import feature_description, json, python_source, tfds
+from tfrecord_io.schema.formats.tf_features import FEATURES
 
 
 class Schema:
@@ -95,13 +96,7 @@ class Schema:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Schema:
-        """Read the output of `to_json`.
-
-        Raises
-        ------
-        SchemaError
-            The text is not the JSON of a schema.
-        """
+        """Read the output of `to_json`; SchemaError if the text is something else."""
         return cls(*json.from_json(text))
 
     def to_json(self, indent: int | None = 2) -> str:
@@ -145,7 +140,7 @@ class Schema:
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
     ) -> Schema:
-        """The schema that a TFX schema describes.
+        """Convert a TFX schema; the module `tfrecord_io.schema.formats.tfx` lists the conversions.
 
         Parameters
         ----------
@@ -156,11 +151,6 @@ class Schema:
             The group of tensors to use, if there are several.
         storage_options, filesystem
             For fsspec.
-
-        Returns
-        -------
-        Schema
-            The module `tfrecord_io.schema.formats.tfx` lists the conversions.
 
         Raises
         ------
@@ -181,21 +171,12 @@ class Schema:
         """
         from tfrecord_io.schema.formats import tfx  # loads protobuf
 
-        fields = tfx.from_tfx(
-            source,
-            tensor_representation_group=tensor_representation_group,
-            storage_options=storage_options,
-            filesystem=filesystem,
-        )
-        return cls(fields)
+        return cls(tfx.from_tfx(source, tensor_representation_group, storage_options, filesystem))
 
     def to_tfx(self) -> str:
         """Convert to a TFX schema, as the text of a ``schema.pbtxt``.
 
-        Returns
-        -------
-        str
-            `from_tfx` reads the same schema, except for struct columns: they become the features they are written as.
+        `from_tfx` reads the same schema, except that a struct column becomes the features it is written as.
 
         Raises
         ------
@@ -271,20 +252,15 @@ class Schema:
         --------
         >>> import os
         >>> os.makedirs("mnist")
-        >>> _ = open("mnist/features.json", "w").write('''{
-        ...   "pythonClassName": "tensorflow_datasets.core.features.features_dict.FeaturesDict",
-        ...   "featuresDict": {"features": {
-        ...     "image": {"pythonClassName": "tensorflow_datasets.core.features.image_feature.Image",
-        ...               "image": {"shape": {"dimensions": ["28", "28", "1"]}, "dtype": "uint8"}},
-        ...     "label": {"pythonClassName": "tensorflow_datasets.core.features.class_label_feature.ClassLabel",
-        ...               "classLabel": {"numClasses": "10"}}}}}''')
+        >>> _ = open("mnist/features.json", "w").write('''{"type": "tfds.FeaturesDict", "content": {
+        ...   "image": {"type": "tfds.Image", "content": {"shape": [28, 28, 1], "dtype": "uint8"}},
+        ...   "label": {"type": "tfds.ClassLabel", "content": {"num_classes": 10}}}}''')
         >>> Schema.from_tfds("mnist")
         Schema of 2 columns
           image  binary
           label  int64
         """
-        fields = tfds.from_tfds(path, class_labels=class_labels, storage_options=storage_options, filesystem=filesystem)
-        return cls(fields)
+        return cls(tfds.from_tfds(path, class_labels, storage_options, filesystem))
 
     @classmethod
     def from_feature_description(
@@ -345,7 +321,7 @@ class Schema:
         return [f.type for f in self.fields]
 
     def field(self, name: str) -> Field:
-        """The field of a column; the same as ``schema[name]``."""
+        """The same as ``schema[name]``."""
         return self[name]
 
     def select(self, names: Any) -> Schema:
@@ -383,21 +359,14 @@ class Schema:
         return "\n".join([f"Schema of {len(self)} column{'' if len(self) == 1 else 's'}", *rows])
 
 
-_FEATURE_CLASSES = {  # TensorFlow's, or those of formats.tf_features
-    "FixedLenFeature",
-    "VarLenFeature",
-    "FixedLenSequenceFeature",
-    "SparseFeature",
-    "RaggedFeature",
-}
-
-
 def _fields_and_metadata(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes, bytes]]:
     """Fields and metadata of any accepted source of a Schema."""
     if isinstance(source, Schema):
         return source.fields, source.metadata
     if isinstance(source, Mapping):
-        if source and all(type(value).__name__ in _FEATURE_CLASSES for value in source.values()):
+        if source and all(
+            type(value).__name__ in FEATURES for value in source.values()
+        ):  # TensorFlow's or this package's
             return Schema.from_feature_description(source).fields, {}
         return tuple(as_field(name, value) for name, value in source.items()), {}
     if not isinstance(source, pa.Schema) and hasattr(source, "__arrow_c_schema__"):

@@ -24,8 +24,6 @@ def as_shape(source: Any) -> Shape:
     ValueError
         `source` is not a shape, or has more values than a record can hold.
 
-    Examples
-    --------
     >>> as_shape([28, -1])
     (28, None)
     """

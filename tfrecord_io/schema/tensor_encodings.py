@@ -61,13 +61,7 @@ class EncodingRules(ABC):
         return Layout.SCALAR if self.one_value_per_cell else Layout.LIST
 
     def kind(self, element: Element) -> Kind:
-        """The feature type that tensors of this dtype are read from.
-
-        Raises
-        ------
-        ValueError
-            They cannot be stored so.
-        """
+        """The feature type that tensors of this dtype are read from; ValueError if they cannot be stored so."""
         if not self.stores(element):
             raise ValueError(f'the encoding "{self.name}" does not store {element.name}')
         return Kind.BYTES
@@ -91,15 +85,8 @@ class EncodingRules(ABC):
 
 
 def encoding_rules(name: str) -> EncodingRules:
-    """Find an encoding by its name.
+    """Find an encoding by its name; ValueError if there is no such encoding; the message lists the valid names.
 
-    Raises
-    ------
-    ValueError
-        There is no such encoding; the message lists the valid names.
-
-    Examples
-    --------
     >>> encoding_rules("raw").companions
     True
     >>> encoding_rules("base64")

@@ -177,8 +177,6 @@ def _extension_metadata(type_: pa.BaseExtensionType) -> dict[str, Any]:
 def tensor_type(element: Element, shape: Shape, dim_names: tuple[str, ...] | None = None) -> pa.DataType:
     """The type of a column of tensors of this shape; None is an unknown dimension.
 
-    Examples
-    --------
     >>> from tfrecord_io.format.dtypes import element
     >>> tensor_type(element("complex64"), (4,)).shape
     [4, 2]
@@ -208,8 +206,6 @@ def element_and_shape(field: pa.Field) -> tuple[Element, Shape]:
     ValueError
         The type is not one of tensors, or the dtype in its metadata does not fit it.
 
-    Examples
-    --------
     >>> from tfrecord_io.format.dtypes import element
     >>> dtype, shape = element_and_shape(tensor_field("x", element("complex64"), (None, 4)))
     >>> dtype.name, shape
@@ -238,8 +234,6 @@ def tensor_type_from_metadata(name: str, storage: pa.DataType, text: bytes) -> p
     ValueError
         The metadata is damaged, does not fit the storage, or is never written.
 
-    Examples
-    --------
     >>> tensor_type_from_metadata("arrow.fixed_shape_tensor", pa.list_(pa.int8(), 6), b'{"shape": [2, 3]}').shape
     [2, 3]
     >>> tensor_type_from_metadata("arrow.fixed_shape_tensor", pa.list_(pa.int8(), 6), b'{"shape": [-2, -3]}')

@@ -56,15 +56,8 @@ _NESTED = re.compile(r"(list|large_list|fixed_size_list|struct)<(.*)>(?:\[(\d+)\
 
 
 def type_from_name(name: str) -> pa.DataType:
-    """Parse the name of an Arrow type.
+    """Parse the name of an Arrow type; SchemaError if `name` is not a type.
 
-    Raises
-    ------
-    SchemaError
-        `name` is not a type.
-
-    Examples
-    --------
     >>> type_from_name("list<int64>")
     ListType(list<item: int64>)
     >>> type_from_name("timestamp[us, tz=UTC]")

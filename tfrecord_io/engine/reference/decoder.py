@@ -1,4 +1,4 @@
-"""Records to columns."""
+"""Decoding of records into columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfrecord_io.format.kinds import RecordType
 
 _OFFSET_LIMIT = 2**31 - 1  # a column has fewer values than its records have bytes, so its int32 offsets fit below this
 
-_Key = tuple[str, bool]  # name, is a feature list: the two maps of a SequenceExample have names of their own
+_Key = tuple[str, bool]  # name, is a feature list: the two maps of a SequenceExample have separate names
 
 
 class ReferenceDecoder:
@@ -33,7 +33,7 @@ class ReferenceDecoder:
         self.sequence = plan.record_type == RecordType.SEQUENCE_EXAMPLE
 
     def expect(self, payload_bytes: int) -> None:
-        """Python's memory grows as it must; see `contract.Decoder.expect`."""
+        """Ignore the hint; see `contract.Decoder.expect`."""
 
     def feed(
         self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True
@@ -69,7 +69,7 @@ class ReferenceDecoder:
         self._embedded_accepted = True
 
     def take(self) -> list[ColumnBuffers]:
-        """Hand over the rows as columns, in the plan's order and then in that of discovery, and start anew.
+        """Return the rows as columns, in the plan's order and then in that of discovery, and reset the decoder.
 
         Columns once discovered stay: null until their feature is met again.
         """
@@ -142,7 +142,7 @@ class ReferenceDecoder:
 
     def _commit(self, record: Record, columns: dict[_Key, Column], payload_bytes: int) -> None:
         for column in columns.values():
-            if len(column.rows) < self.rows:  # found just now: null in the rows before
+            if len(column.rows) < self.rows:  # discovered in this record: null in the rows before
                 column.rows = [None] * self.rows
             column.append(_row(column, record))
         self._left_out.update(key for key in self._new_names(record) if key not in columns)

@@ -28,13 +28,7 @@ def to_json(fields: Iterable[Field], metadata: Mapping[bytes, bytes] | None = No
 
 
 def from_json(text: str | bytes) -> tuple[list[Field], dict[bytes, bytes]]:
-    """Fields and metadata of the schema in a document.
-
-    Raises
-    ------
-    SchemaError
-        It is damaged, or of another version.
-    """
+    """Fields and metadata of the schema in a document; SchemaError if it is damaged, or of another version."""
     try:
         document = json.loads(text)
         if document["version"] != VERSION:

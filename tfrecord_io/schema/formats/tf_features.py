@@ -248,7 +248,7 @@ class RaggedFeature:
 
 
 Feature = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature | SparseFeature | RaggedFeature
-_FEATURES: dict[str, type[Any]] = {
+FEATURES: dict[str, type[Any]] = {
     class_.__name__: class_
     for class_ in (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, SparseFeature, RaggedFeature)
 }
@@ -269,7 +269,7 @@ def as_description(source: Mapping[str, Any]) -> dict[str, Feature]:
     description = {}
     for name, feature in source.items():
         try:
-            description[name] = as_instance(feature, _FEATURES)
+            description[name] = as_instance(feature, FEATURES)
         except SchemaError as error:
             error.feature = name
             raise

@@ -26,11 +26,7 @@ _FILE_NAME = "{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}"  # where dataset_in
 
 
 def from_tfds(
-    path: str | os.PathLike[str],
-    *,
-    class_labels: str = "codes",
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    path: str | os.PathLike[str], class_labels: str, storage_options: Mapping[str, Any] | None, filesystem: Any
 ) -> list[Field]:
     """The fields of a dataset that TFDS wrote; see `Schema.from_tfds`."""
     if class_labels not in CLASS_LABELS:
@@ -56,13 +52,7 @@ def from_tfds(
 
 
 def shard_lengths(path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> dict[str, int]:
-    """The number of records of each file of a TFDS dataset by name, from ``dataset_info.json``; empty if there is none.
-
-    Raises
-    ------
-    SchemaError
-        The file is damaged.
-    """
+    """The number of records of each file by name, from ``dataset_info.json``; empty without one, SchemaError if damaged."""
     folder = Directory(_directory(path), storage)
     text = folder.read(INFO)
     if text is None:
@@ -83,19 +73,12 @@ def shard_lengths(path: str | os.PathLike[str], storage: StorageOptions = DEFAUL
 def check_shards(
     path: str | os.PathLike[str], counts: Mapping[str, int], storage: StorageOptions = DEFAULT_STORAGE
 ) -> None:
-    """Compare numbers of records with those of ``dataset_info.json``; files that it does not name are ignored.
-
-    Parameters
-    ----------
-    path : str or PathLike
-        The directory of the dataset.
-    counts : mapping of str to int
-        Numbers of records, by path or name of the file.
+    """Compare numbers of records, by path or name of the file, with ``dataset_info.json``; other files are ignored.
 
     Raises
     ------
     CorruptRecordError
-        A file has more or fewer.
+        A file has more or fewer records.
     SchemaError
         ``dataset_info.json`` is damaged.
     """

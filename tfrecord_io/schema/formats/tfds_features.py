@@ -84,8 +84,6 @@ def leaves_of(document: Any) -> list[TfdsLeaf]:
     SchemaError
         It is not a features.json, or has a feature of an unsupported class.
 
-    Examples
-    --------
     >>> tensor = {"type": "x.Tensor", "content": {"shape": [2], "dtype": "int8"}}
     >>> leaves_of({"type": "x.FeaturesDict", "content": {"n": tensor}})
     [TfdsLeaf(name='n', dtype='int8', shape=(2,), ...)]

@@ -52,10 +52,9 @@ _BINARY_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r"))  # in a message's tag
 
 def from_tfx(
     source: str | bytes | os.PathLike[str],
-    *,
-    tensor_representation_group: str = "",
-    storage_options: Mapping[str, Any] | None = None,
-    filesystem: Any = None,
+    tensor_representation_group: str,
+    storage_options: Mapping[str, Any] | None,
+    filesystem: Any,
 ) -> list[Field]:
     """The fields that a TFX schema describes; see `Schema.from_tfx`."""
     path = None
