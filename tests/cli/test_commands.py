@@ -10,7 +10,7 @@ import pytest
 
 import tfrecord_io as tfr
 from records import written
-from tensor_records import record
+from tensor_cells import record
 from tensors_of_arrays import NAMES, values_of
 
 COMMANDS = ["head", "schema", "count", "verify", "describe"]

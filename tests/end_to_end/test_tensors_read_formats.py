@@ -12,8 +12,7 @@ import pytest
 import tfrecord_io as tfr
 from records import blobs, example, floats, int64s, written
 from strategies import sequence_example
-from tensor_cells import DTYPES, MATRIX, assert_same, cells, dtype_of
-from tensor_records import companions, record
+from tensor_cells import DTYPES, MATRIX, assert_same, cells, companions, dtype_of, record
 from tfrecord_io.arrow.tensor_values import to_cells
 from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
 

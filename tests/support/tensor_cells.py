@@ -1,8 +1,8 @@
-"""Tensors of each dtype in a column, and a fixture that reads them back from records."""
+"""Arrays of each dtype as records made by hand (raw bytes, shape and dtype), and a fixture that reads them back."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from records import written
+from records import blobs, example, int64s, written
 from tfrecord_io.arrow.tensor_values import to_cells
 from tfrecord_io.format.dtypes import dtype_name
 
@@ -76,3 +76,20 @@ def read(tmp_path: Path, engine: str) -> Iterator[Any]:
 
 
 MATRIX = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def companions(array: np.ndarray) -> dict[str, bytes]:
+    """The three features of an array by their suffixes, put together by hand."""
+    shape = int64s(*array.shape) if array.ndim else b"\x1a\x00"  # an Int64List without values
+    return {"": blobs(array.tobytes()), "/shape": shape, "/dtype": blobs(dtype_name(array.dtype).encode())}
+
+
+def record(arrays: Mapping[str, np.ndarray | None], **features: bytes) -> bytes:
+    """An Example of arrays; None is left out."""
+    found = {
+        name + suffix: value
+        for name, array in arrays.items()
+        if array is not None
+        for suffix, value in companions(array).items()
+    }
+    return example(**found, **features)
