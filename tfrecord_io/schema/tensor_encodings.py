@@ -22,6 +22,7 @@ TENSOR_ENCODINGS = {
     "list": "values.Values",
     "raw": "raw.Raw",
     "tensor_proto": "tensor_proto.TensorProtos",
+    "npy": "npy.Npy",
     "wire": "wire.Wire",
 }
 

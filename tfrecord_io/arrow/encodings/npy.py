@@ -1,0 +1,99 @@
+"""The encoding "npy": the bytes that ``numpy.save`` writes, a header with dtype, order and shape in front of the values.
+
+Written in format version 1.0 (2.0 for long headers), read in 1.0 to 3.0. Pickled objects are never read.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.arrow.encodings.base import (
+    DecodedCells,
+    TensorEncoding,
+    check_shapes,
+    check_values,
+    with_headers,
+    without_header,
+)
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.arrow.tensor_values import TensorValues
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import DecodeError
+from tfrecord_io.format.dtypes import Element, dtype_name
+from tfrecord_io.format.npy_header import header, read_header
+from tfrecord_io.schema.shapes import Shape
+
+_MAX_AXIS = 2**31 - 1  # Arrow's shapes are int32
+_header = lru_cache(maxsize=256)(header)
+
+
+class Npy(TensorEncoding):
+    """Arrays as ``.npy`` data; NumPy's headers have no bfloat16."""
+
+    name = "npy"
+    self_describing = True
+    dtype_kinds = "biufcmMSU"
+
+    def encode(self, cells: TensorValues) -> tuple[Array, Array]:
+        return with_headers(cells, lambda shape: _header(cells.element.dtype, shape))
+
+    def decode(self, values: Array, offsets: Array, element: Element, shape: Shape) -> DecodedCells:
+        count = len(offsets) - 1
+        same = self._of_one_header(values, offsets, element, shape) if count else None
+        if same is None:
+            cells = [_cell(values[offsets[row] : offsets[row + 1]], row, element, shape) for row in range(count)]
+            data = np.concatenate([np.empty(0, np.uint8), *(cell.reshape(-1).view(np.uint8) for cell in cells)])
+            sizes = np.fromiter((cell.nbytes for cell in cells), np.int64, count)
+            shapes = np.array([cell.shape for cell in cells], np.int64).reshape(count, len(shape))
+            same = DecodedCells(data, sizes, shapes)
+        return check_values(element, same)
+
+    def _of_one_header(self, values: Array, offsets: Array, element: Element, shape: Shape) -> DecodedCells | None:
+        """The cells, if all have the header that numpy.save writes for the first: a comparison and a copy."""
+        first = _cell(values[offsets[0] : offsets[1]], 0, element, shape)
+        data = without_header(values, offsets, _header(element.dtype, first.shape), first.nbytes)
+        if data is None:
+            return None
+        count = len(offsets) - 1
+        shapes = np.tile(np.array(first.shape, np.int64), (count, 1))
+        return DecodedCells(data, np.full(count, first.nbytes, np.int64), shapes)
+
+
+def _cell(value: Array, row: int, element: Element, shape: Shape) -> Array:
+    """The array of one cell, C order and little-endian."""
+    file = io.BytesIO(value)
+    try:
+        dtype, fortran_order, axes = read_header(file)
+    except DecodeError as error:
+        raise RowFault(row, error.reason, expected=error.expected, got=error.got) from error
+    if not _fits(dtype, element):
+        reason = f"the .npy array is of {dtype}, the column of {element.name}"
+        raise RowFault(row, reason, expected=element.name, got=str(dtype))
+    if axes and max(axes) > _MAX_AXIS:
+        raise RowFault(row, f"the .npy array has an axis of {max(axes)}", expected=_MAX_AXIS, got=max(axes))
+    try:
+        check_shapes([axes], shape, "the .npy array")
+    except RowFault as fault:
+        fault.row = row
+        raise
+    begin, expected = file.tell(), math.prod(axes) * dtype.itemsize
+    if len(value) - begin != expected:
+        reason = f"{len(value) - begin} bytes behind the header, the shape {axes} of {dtype} has {expected}"
+        raise RowFault(row, reason, expected=expected, got=len(value) - begin)
+    array = np.frombuffer(value[begin:].tobytes(), dtype).reshape(axes, order="F" if fortran_order else "C")
+    return np.ascontiguousarray(array, element.dtype).reshape(axes)
+
+
+def _fits(dtype: np.dtype[Any], element: Element) -> bool:
+    """Whether values of the dtype, of either byte order, are of the column's; text and bytes may be narrower."""
+    if dtype.kind in "SU":
+        return dtype.kind == element.dtype.kind and dtype.itemsize <= element.itemsize
+    try:
+        return dtype_name(dtype) == element.name
+    except ValueError:
+        return False
