@@ -26,7 +26,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.dtypes import Element, dtype_name
 from tfrecord_io.format.npy_header import header, read_header
-from tfrecord_io.schema.shapes import Shape
+from tfrecord_io.schema.tensor_types import Shape
 
 _MAX_AXIS = 2**31 - 1  # Arrow's shapes are int32
 _header = lru_cache(maxsize=256)(header)
@@ -66,7 +66,7 @@ class Npy(TensorEncoding):
 
 def _cell(value: Array, row: int, element: Element, shape: Shape) -> Array:
     """The array of one cell, C order and little-endian."""
-    file = io.BytesIO(value)
+    file = io.BytesIO(value.data)
     try:
         dtype, fortran_order, axes = read_header(file)
     except DecodeError as error:
