@@ -1,4 +1,4 @@
-"""What every tensor encoding must do: a new one subclasses `TensorEncodingSuite` and says how a cell of it is made elsewhere."""
+"""What every tensor encoding must do; a new one subclasses a suite and states how other code makes a cell of it."""
 
 from abc import ABC, abstractmethod
 from contextlib import suppress
@@ -169,18 +169,6 @@ class TensorEncodingSuite(ABC):
         assert back.equals(table)
         back["b"].combine_chunks().validate(full=True)
 
-    def test_lists_of_tensors_are_feature_lists(self, engine, tmp_path):
-        if self.encoding.companions or not self.encoding.one_value_per_cell:
-            pytest.skip("covered by the tests of feature lists")
-        step, of = tensor_column([np.full((2, 2), n, "i4") for n in range(3)])
-        lists = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), step)
-        field = pa.field("x", pa.list_(tensor_field("item", of, (2, 2))))
-        table = pa.Table.from_arrays([lists.cast(field.type)], schema=pa.schema([field]))
-        path = self.written(tmp_path / "a", table, record_type="sequence_example")
-        back = tfr.read_table(path)["x"].combine_chunks()
-        assert back.type.value_type == step.type
-        assert back.values.storage.equals(step.storage)
-
     # ---- damaged values
 
     def test_bytes_that_are_no_such_tensor_name_their_record(self, engine, tmp_path):
@@ -199,28 +187,6 @@ class TensorEncodingSuite(ABC):
             with pytest.raises(tfr.DecodeError, match="record 1") as caught:
                 tfr.read_table(path, schema=self.declared("int32", (3,)))
             assert caught.value.feature == "x"
-
-    def test_a_truncated_value_is_an_error_or_another_tensor(self):
-        if not self.encoding.one_value_per_cell:
-            pytest.skip("cells are numbers")
-        column, of = tensor_column([np.arange(3, dtype="i4")])
-        values, _ = self.encoding.encode(tensors_of_column(column, tensor_field("x", of, (3,))))
-        for size in range(len(values)):
-            offsets = np.array([0, size])
-            with suppress(RowFault):
-                cells = self.encoding.decode(values[:size], offsets, element("int32"), (3,))
-                assert cells.data.tobytes() != np.arange(3, dtype="i4").tobytes()
-
-    def test_a_bool_is_0_or_1(self):
-        if not self.encoding.one_value_per_cell:
-            pytest.skip("cells are numbers")
-        column, of = tensor_column([np.array([True, True])] * 2)
-        values, offsets = self.encoding.encode(tensors_of_column(column, tensor_field("x", of, (2,))))
-        bad = values.copy()
-        bad[-1] = 2
-        with pytest.raises(RowFault) as caught:
-            self.encoding.decode(bad, offsets, element("bool"), (2,))
-        assert caught.value.row == 1
 
     # ---- schemas
 
@@ -243,3 +209,35 @@ class TensorEncodingSuite(ABC):
         with pytest.raises(tfr.SchemaError, match=f"'rot13' is not a tensor encoding; valid names: .*{self.name}"):
             tfr.tensor("int32", (3,), encoding="rot13")
         assert not (tmp_path / "a").exists()
+
+
+class BytesEncodingSuite(TensorEncodingSuite):
+    """For encodings that store a cell as one bytes value."""
+
+    def test_lists_of_tensors_are_feature_lists(self, engine, tmp_path):
+        step, of = tensor_column([np.full((2, 2), n, "i4") for n in range(3)])
+        lists = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), step)
+        field = pa.field("x", pa.list_(tensor_field("item", of, (2, 2))))
+        table = pa.Table.from_arrays([lists.cast(field.type)], schema=pa.schema([field]))
+        path = self.written(tmp_path / "a", table, record_type="sequence_example")
+        back = tfr.read_table(path)["x"].combine_chunks()
+        assert back.type.value_type == step.type
+        assert back.values.storage.equals(step.storage)
+
+    def test_a_truncated_value_is_an_error_or_another_tensor(self):
+        column, of = tensor_column([np.arange(3, dtype="i4")])
+        values, _ = self.encoding.encode(tensors_of_column(column, tensor_field("x", of, (3,))))
+        for size in range(len(values)):
+            offsets = np.array([0, size])
+            with suppress(RowFault):
+                cells = self.encoding.decode(values[:size], offsets, element("int32"), (3,))
+                assert cells.data.tobytes() != np.arange(3, dtype="i4").tobytes()
+
+    def test_a_bool_is_0_or_1(self):
+        column, of = tensor_column([np.array([True, True])] * 2)
+        values, offsets = self.encoding.encode(tensors_of_column(column, tensor_field("x", of, (2,))))
+        bad = values.copy()
+        bad[-1] = 2
+        with pytest.raises(RowFault) as caught:
+            self.encoding.decode(bad, offsets, element("bool"), (2,))
+        assert caught.value.row == 1

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tensor_encoding_suite import TensorEncodingSuite
+from tensor_encoding_suite import BytesEncodingSuite
 from tensors_of_arrays import NAMES
 from tfrecord_io.arrow.encodings.base import tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
@@ -28,7 +28,7 @@ def decoded(cells: list[bytes], dtype: str, shape: tuple[int | None, ...]) -> An
 GOOD = saved(np.arange(3, dtype="i4"))
 
 
-class TestNpy(TensorEncodingSuite):
+class TestNpy(BytesEncodingSuite):
     name = "npy"
     dtypes: ClassVar = [name for name in NAMES if name != "bfloat16"]
     hostile: ClassVar = [

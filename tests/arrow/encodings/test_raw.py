@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tensor_encoding_suite import TensorEncodingSuite
+from tensor_encoding_suite import BytesEncodingSuite
 
 
-class TestRaw(TensorEncodingSuite):
+class TestRaw(BytesEncodingSuite):
     name = "raw"
     hostile: ClassVar = [b"", b"junk!", bytes(11), bytes(13)]
 

@@ -17,7 +17,7 @@ from arrow_tables import LEAVES
 from protos import NUMBERS, arrays, bits, content, dtype, proto
 from records import field, varint
 from rounds import rounds
-from tensor_encoding_suite import TensorEncodingSuite
+from tensor_encoding_suite import BytesEncodingSuite
 from tensors_of_arrays import NAMES
 from tfrecord_io.arrow.encodings import tensor_proto
 from tfrecord_io.arrow.encodings.base import DecodedCells, tensor_encoding
@@ -87,7 +87,7 @@ def test_what_is_no_such_tensor_names_its_record(
     assert (caught.value.record, caught.value.feature) == (2, "x")
 
 
-class TestTensorProtos(TensorEncodingSuite):
+class TestTensorProtos(BytesEncodingSuite):
     name = "tensor_proto"
     dtypes: ClassVar = [name for name in NAMES if "64[" not in name]
     hostile: ClassVar = [
