@@ -15,12 +15,7 @@ from typing import Any, ClassVar, Protocol
 class Damage(Exception):
     """A member is damaged where its decompressor has arrived.
 
-    Parameters
-    ----------
-    reason : str
-        What is wrong.
-    lossy : bool
-        Whether bytes before the damage may be lost; ``decompressor(exact=True)`` returns them.
+    If it is `lossy`, bytes before the damage may be lost; ``decompressor(exact=True)`` returns them.
     """
 
     def __init__(self, reason: str, *, lossy: bool = False) -> None:

@@ -31,16 +31,8 @@ class DeflateBlocks:
 
     A thread ends with its block, so that of a thousand open files those that wait have no threads.
 
-    Parameters
-    ----------
-    deflate : callable
-        Compresses a block with a window before it to raw deflate data that ends at a byte boundary.
-    header : bytes
-        Written before the data.
-    trailer : Trailer
-        Written after it.
-    threads : int
-        With 1 the caller compresses.
+    `deflate` compresses a block, with a window before it, to raw deflate data that ends at a byte boundary. With one of
+    `threads`, the caller compresses.
     """
 
     def __init__(

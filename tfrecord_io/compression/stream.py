@@ -1,8 +1,8 @@
 """Streams of the uncompressed bytes of a file, of any compression.
 
 A stream has ``readinto(buffer) -> int`` (0 only at the end; fewer bytes than requested are usual), ``offset``
-(uncompressed bytes returned), ``raw_offset`` (bytes of the file used for them) and ``close()``. An error is raised by a
-separate call, after all bytes before it were returned, and again by each later call.
+(uncompressed bytes returned) and ``close()``. An error is raised by a separate call, after all bytes before it were
+returned, and again by each later call.
 """
 
 from __future__ import annotations
@@ -31,10 +31,9 @@ class Stream(Protocol):
     offset: int
 
     @property
-    def compression(self) -> str | None: ...
-
-    @property
-    def raw_offset(self) -> int: ...
+    def compression(self) -> str | None:
+        """Name of the codec; None for a plain file."""
+        ...
 
     def readinto(self, buffer: memoryview, /) -> int: ...
 
@@ -132,18 +131,11 @@ class _Input:
 class PlainStream:
     """The bytes of a plain file."""
 
+    compression: str | None = None
+
     def __init__(self, source: _Input) -> None:
         self._source = source
         self.offset = 0
-
-    @property
-    def compression(self) -> str | None:
-        """Name of the codec, None for plain."""
-        return None
-
-    @property
-    def raw_offset(self) -> int:
-        return self.offset
 
     def readinto(self, buffer: memoryview) -> int:
         n = self._source.readinto(buffer)
@@ -169,11 +161,11 @@ class DecompressedStream:
 
     @property
     def compression(self) -> str | None:
-        """Name of the codec."""
         return self._codec.name
 
     @property
     def raw_offset(self) -> int:
+        """Bytes of the file used for the bytes returned."""
         held = 0 if self._member is None else self._member.held
         return self._source.offset - len(self._data) - held
 

@@ -20,19 +20,9 @@ _HEAD_BYTES = 4096  # enough to recognize a file format
 
 
 class HeaderScanner:
-    """Scans the headers of a file.
+    """Scans the headers of a file, from that at `begin` to the end of the last record at `end`.
 
-    Parameters
-    ----------
-    file : RandomAccessFile
-    engine : Engine
-    begin : int
-        Offset of a record's header.
-    end : int
-        Where the last record ends.
-    max_record_bytes : int
-    check_crc : bool
-        Check the payloads that are read anyway.
+    With `check_crc`, the payloads that are read anyway are checked.
 
     Attributes
     ----------

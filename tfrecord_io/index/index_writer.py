@@ -18,14 +18,6 @@ from tfrecord_io.storage.write.atomic import open_output
 class IndexWriter:
     """Collects the sizes of the records written to a file, and writes its index to a sidecar file.
 
-    Parameters
-    ----------
-    path : str or PathLike
-        Of the file.
-    compression : str or None
-        Name of its compression.
-    storage : StorageOptions
-
     Raises
     ------
     ValueError

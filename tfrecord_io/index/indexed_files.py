@@ -28,12 +28,6 @@ class IndexedFiles:
 
     Threads and forked processes may share it. It can be pickled; unpickling opens the files again.
 
-    Parameters
-    ----------
-    sources : list of Source
-    max_record_bytes : int
-        A longer record is an error where an index is computed.
-
     Attributes
     ----------
     indexes : list of RecordIndex

@@ -27,17 +27,10 @@ def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> 
     It matches if its text is valid, it ends where the data file ends, the first and the last record have a header of
     the right size at their offset, and it is not older than the data file.
 
-    Parameters
-    ----------
-    index_source, source : Source
-        The index file and the data file.
-    file : RandomAccessFile
-        Of `source`.
-
     Raises
     ------
     CorruptRecordError
-        It does not match; the message names both files.
+        It does not match the data file `source`, opened as `file`; the message names both files.
     """
 
     def mismatch(reason: str, expected: Any = None, got: Any = None, advice: str = _ADVICE) -> CorruptRecordError:

@@ -49,7 +49,7 @@ def pieces(source: Source, n: int, *, max_record_bytes: int = MAX_RECORD_BYTES) 
     Examples
     --------
     >>> import tfrecord_io as tfr
-    >>> from tfrecord_io.storage import resolve_inputs
+    >>> from tfrecord_io.storage.paths.resolve import resolve_inputs
     >>> _ = tfr.write_tfrecord({"x": list(range(100))}, "hundred.tfrecord", embed_schema=False)
     >>> (source,) = resolve_inputs("hundred.tfrecord")
     >>> [piece.span for piece in pieces(source, 3)]

@@ -102,7 +102,7 @@ def test_permission_error_has_the_path(tmp_path):
     (tmp_path / "secret.tfrecord").chmod(0)
     code = (
         "import os, sys\n"
-        "from tfrecord_io.storage import resolve_inputs, open_source\n"
+        "from tfrecord_io.storage.paths.resolve import resolve_inputs\n"
         "root = sys.argv[1]\n"
         "os.geteuid() or os.seteuid(65534)\n"
         "for path in ('locked', 'locked/a.tfrecord', 'secret.tfrecord'):\n"

@@ -220,7 +220,7 @@ def test_one_of_many_writers_wins_completely(tmp_path, overwrite):
 def test_a_full_disk_or_a_size_limit_leaves_the_target(target):
     code = f"""
         import resource
-        from tfrecord_io.storage import open_output
+        from tfrecord_io.storage.write.atomic import open_output
         resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
         try:
             with open_output({str(target)!r}) as out:
@@ -278,7 +278,7 @@ def test_a_failing_commit_leaves_the_target(target, monkeypatch, call):
 def test_killed_at_any_moment_the_target_is_old_or_new(target):
     code = f"""
         import sys
-        from tfrecord_io.storage import open_output
+        from tfrecord_io.storage.write.atomic import open_output
         print("ready", flush=True)
         for i in range(100_000):
             with open_output({str(target)!r}) as out:
@@ -302,7 +302,7 @@ def test_killed_at_any_moment_the_target_is_old_or_new(target):
 def test_ctrl_c_during_a_long_write_leaves_the_target(target):
     code = f"""
         import signal
-        from tfrecord_io.storage import open_output
+        from tfrecord_io.storage.write.atomic import open_output
         signal.signal(signal.SIGINT, signal.default_int_handler)
         data = bytes(1 << 20)
         with open_output({str(target)!r}) as out:

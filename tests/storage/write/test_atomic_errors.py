@@ -29,7 +29,7 @@ def test_errors_of_opening_name_the_path(tmp_path):
 def test_read_only_file_is_not_replaced():
     code = """
         import os, tempfile, pytest
-        from tfrecord_io.storage import open_output
+        from tfrecord_io.storage.write.atomic import open_output
         os.umask(0)
         folder = tempfile.mkdtemp()
         os.chmod(folder, 0o777)
@@ -46,7 +46,8 @@ def test_read_only_file_is_not_replaced():
 
 
 def test_standard_output_is_written_directly(tmp_path):
-    code = "from tfrecord_io.storage import open_output\nwith open_output('/dev/stdout') as out: out.write(b'data')"
+    code = "from tfrecord_io.storage.write.atomic import open_output\n"
+    code += "with open_output('/dev/stdout') as out: out.write(b'data')"
     assert subprocess.run([sys.executable, "-c", code], check=True, capture_output=True).stdout == b"data"
     with open(tmp_path / "out", "wb") as file:
         subprocess.run([sys.executable, "-c", code], check=True, stdout=file)

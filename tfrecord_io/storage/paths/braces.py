@@ -15,15 +15,6 @@ def expand_braces(text: str) -> list[str]:
 
     Braces nest. A pair with neither a comma nor a range, and a single brace, are literal text.
 
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    list of str
-        In the order of the alternatives; ``[text]`` if there is nothing to expand.
-
     Raises
     ------
     ValueError

@@ -158,10 +158,10 @@ class _Parser:
         self._path = path
 
     def manifest(self, document: dict[str, Any]) -> Manifest:
-        dataset = self._text(document, "dataset")
+        dataset = self._is(document, "dataset", str)
         if stem_of(os.path.basename(self._path)) not in (dataset, None):
             _refuse(self._path, f"it describes '{printable(dataset)}', which does not match its file name")
-        files = tuple(self._file(entry, dataset) for entry in self._list(document, "files"))
+        files = tuple(self._file(entry, dataset) for entry in self._is(document, "files", list))
         names = {file.path for file in files}
         if len(names) < len(files):
             _refuse(self._path, "it names a file twice")
@@ -173,7 +173,9 @@ class _Parser:
             compression=compression if isinstance(compression, str) else None,
             schema=self._schema(document.get("schema")),
             complete=self._is(document, "complete", bool),
-            replaces=tuple(self._shard(name, dataset) for name in self._list(document, "replaces", [])),
+            replaces=tuple(
+                self._shard(name, dataset) for name in self._is({"replaces": [], **document}, "replaces", list)
+            ),
         )
         for name in ("records", "bytes"):
             if self._number(document, name) != getattr(manifest, name):
@@ -214,16 +216,8 @@ class _Parser:
     def _number(self, document: dict[str, Any], name: str) -> int:
         return int(self._is(document, name, int, lambda n: 0 <= n <= _MOST))
 
-    def _text(self, document: dict[str, Any], name: str) -> str:
-        return str(self._is(document, name, str))
-
     def _matching(self, document: dict[str, Any], name: str, pattern: re.Pattern[str]) -> str:
         return str(self._is(document, name, str, lambda text: pattern.fullmatch(text) is not None))
-
-    def _list(self, document: dict[str, Any], name: str, default: list[Any] | None = None) -> list[Any]:
-        if default is not None and name not in document:
-            return default
-        return list(self._is(document, name, list))
 
     def _is(
         self, document: dict[str, Any], name: str, type_: type, holds: Callable[[Any], bool] = lambda value: True

@@ -151,16 +151,9 @@ def _shards(
             front, record = front + record, _SUFFIX
         base, added = front, record + (packed or added)
     output = Output(path, True, count, max_bytes, None if codec is None else codec.name, base=base, suffix=added)
-    _check_nameable(output)
+    if any(c == "\\" or "\ud800" <= c <= "\udfff" for c in output.stem):  # not valid in a manifest
+        raise ValueError(f"'{printable(path)}': names of shards must be UTF-8 without backslashes; choose another name")
     return output
-
-
-def _check_nameable(output: Output) -> None:
-    """Raise ValueError if a manifest cannot contain the names of the shards."""
-    if any(c == "\\" or "\ud800" <= c <= "\udfff" for c in output.stem):
-        raise ValueError(
-            f"'{printable(output.path)}': names of shards must be UTF-8 without backslashes; choose another name"
-        )
 
 
 def _base(fs: FileSystem, name: str, text: str) -> str:

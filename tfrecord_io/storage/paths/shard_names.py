@@ -140,14 +140,12 @@ def natural_key(path: str) -> list[list[str | int]]:
 
 
 def _without_compression_suffix(name: str) -> str:
-    for suffix in compression_suffixes():
-        if name.lower().endswith(suffix):
-            return name[: -len(suffix)]
-    return name
+    return _without_suffix(name, compression_suffixes())
 
 
 def _without_record_suffix(name: str) -> str:
-    for suffix in RECORD_SUFFIXES:
-        if name.lower().endswith(suffix):
-            return name[: -len(suffix)]
-    return name
+    return _without_suffix(name, RECORD_SUFFIXES)
+
+
+def _without_suffix(name: str, suffixes: tuple[str, ...]) -> str:
+    return next((name[: -len(suffix)] for suffix in suffixes if name.lower().endswith(suffix)), name)

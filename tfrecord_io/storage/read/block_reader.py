@@ -38,15 +38,7 @@ class Block:
 
 
 class BufferPool:
-    """Buffers for reuse; thread-safe.
-
-    Parameters
-    ----------
-    block_bytes : int
-        Size of the blocks.
-    keep : int
-        Maximum number of free buffers kept.
-    """
+    """Buffers for reuse; thread-safe. At most `keep` free buffers for blocks of `block_bytes` are kept."""
 
     def __init__(self, block_bytes: int = BLOCK_BYTES, keep: int = 8) -> None:
         if block_bytes < 1:
@@ -112,11 +104,6 @@ class BlockReader:
         self._lock = Lock()  # of the two below
         self._buffer = self._pool.get(0)
         self._in_use = False  # a block of this buffer has not been released
-
-    @property
-    def offset(self) -> int:
-        """Offset in the uncompressed file of the first unconsumed byte."""
-        return self._offset
 
     def next_block(self) -> Block | None:
         """The rest of the last block and new bytes; None at the end. Invalidates the last block."""

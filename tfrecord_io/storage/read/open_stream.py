@@ -83,16 +83,7 @@ def _check_codec(codec: Codec | None, name: str | None, head: bytes, path: str) 
 
 
 class SpanStream:
-    """The bytes [begin, end) of a plain file; a `tfrecord_io.compression.Stream`.
-
-    Parameters
-    ----------
-    raw : binary file
-        Must be seekable; closed with the stream.
-    path : str
-        For messages.
-    begin, end : int
-    """
+    """The bytes [begin, end) of a plain, seekable raw file, closed with it; a `tfrecord_io.compression.Stream`."""
 
     compression: str | None = None
 
@@ -100,10 +91,6 @@ class SpanStream:
         self._raw, self._path, self._end = raw, path, end
         self.offset = begin  # of the next byte in the file
         raw.seek(begin)
-
-    @property
-    def raw_offset(self) -> int:
-        return self.offset
 
     def readinto(self, buffer: memoryview, /) -> int:
         room = buffer[: max(0, self._end - self.offset)]

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -85,9 +84,7 @@ class RandomAccessFile(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

@@ -41,14 +41,8 @@ Answer = tuple[bytes, OSError | None]  # the bytes received, and the error that 
 class Window:
     """Limits and adapts how much is requested ahead, over one file or several that are read one after the other.
 
-    Parameters
-    ----------
-    readers : iterator of RangeReader
-        The files, in order.
-    stream : bool
-        All will be read: several ranges are requested at once from the start.
-    heads : bool
-        Only the first bytes of each file will be read: those of many files are requested at once.
+    With `stream`, all files will be read, so several ranges are requested at once from the start. With `heads`, only
+    the first bytes of each file will be read, so those of many files are requested at once.
     """
 
     def __init__(self, readers: Iterator[RangeReader], *, stream: bool = False, heads: bool = False) -> None:
@@ -132,13 +126,8 @@ class RangeReader:
 
     Parameters
     ----------
-    remote : RemoteObject
-    size : int
-        Bytes of the file.
-    path : str
-        For messages.
     window : Window, optional
-        Shared with the files read before and after; default: one of its own.
+        Shared with the files read before and after; by default each reader has its own.
     open_sequential : callable, optional
         Opens the file for reading it from its start, if the server does not support range requests.
     begin : int
@@ -190,9 +179,6 @@ class RangeReader:
                 self._keep(self._drop_first())
                 self._window.fill()
         return n
-
-    def readable(self) -> bool:
-        return True
 
     def seekable(self) -> bool:
         return self._sequential is None

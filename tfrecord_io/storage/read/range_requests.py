@@ -33,15 +33,7 @@ class RangesUnsupported(Exception):
 class RemoteObject:
     """Range requests to one object of any asynchronous fsspec filesystem.
 
-    Parameters
-    ----------
-    fs : fsspec.asyn.AsyncFileSystem
-    name : str
-        Of the object, in the filesystem.
-    info : mapping
-        fsspec's description of the object, which identifies the version that is read.
-    path : str
-        For messages.
+    `info` is fsspec's description of the object, which identifies the version that is read; `path` is for messages.
     """
 
     def __init__(self, fs: Any, name: str, info: Mapping[str, Any], path: str) -> None:

@@ -60,14 +60,7 @@ class ReadAhead:
 
     A block is valid until the next call. The thread starts with the second block, so small files need none.
 
-    Parameters
-    ----------
-    stream : Stream
-        Has ``readinto(buffer) -> int``, which returns 0 only at the end. Used by the thread until `close`.
-    block_bytes : int
-        Size of what is read at a time; a block may have the rest of the last one before it.
-    start : int
-        Offset in the uncompressed file of the stream's first byte.
+    The thread uses the stream until `close`. A block has up to `block_bytes` new bytes after the rest of the last one.
     """
 
     def __init__(self, stream: Stream | Any, block_bytes: int = BLOCK_BYTES, start: int = 0) -> None:

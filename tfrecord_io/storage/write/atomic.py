@@ -32,7 +32,7 @@ def open_output(path: Any, storage: StorageOptions = DEFAULT_STORAGE, *, overwri
     Returns
     -------
     OutputFile
-        A context manager: publishes the file at the end of its block, unless an exception ends it.
+        As a context manager, it publishes the file unless an exception ends its block.
 
     Raises
     ------

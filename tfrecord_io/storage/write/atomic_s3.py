@@ -36,17 +36,9 @@ _ID_TIMEOUT = 0.05  # seconds to wait for the id of an upload that is to be abor
 
 
 class S3Output(OutputFile):
-    """A multipart upload with several parts under way at a time.
+    """A multipart upload by s3fs, with several parts under way at a time.
 
-    Parameters
-    ----------
-    fs : s3fs.S3FileSystem
-    name : str
-        Bucket and key.
-    path : str
-        For messages.
-    exclusive : bool
-        The server must refuse to replace an object, even one created during the upload.
+    If it is `exclusive`, the server must refuse to replace an object, even one created during the upload.
     """
 
     def __init__(self, fs: Any, name: str, path: str, exclusive: bool) -> None:

@@ -43,19 +43,8 @@ class WrittenShard:
 class ShardedDatasetWriter(ABC):
     """A sharded dataset being written.
 
-    Parameters
-    ----------
-    fs : FileSystem
-    base : str
-        `output`'s base, in `fs`.
-    output : Output
-    overwrite : bool, optional
-        True replaces a dataset of this name; otherwise any existing file of it is an error.
-
-    Raises
-    ------
-    FileExistsError
-        Here or by `publish`.
+    `base` is `output.base` in `fs`. Unless `overwrite` is True, an existing file of a dataset of this name is a
+    FileExistsError, here or by `publish`.
     """
 
     def __init__(self, fs: FileSystem, base: str, output: Output, overwrite: bool | None) -> None:
