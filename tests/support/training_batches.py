@@ -13,7 +13,7 @@ from tfrecord_io.training import iterator
 
 
 @contextmanager
-def units_of(rows: int) -> Iterator[None]:
+def chunks_of(rows: int) -> Iterator[None]:
     """Files read in small pieces."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(iterator, "_CHUNK_ROWS", rows)

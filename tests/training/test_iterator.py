@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import example, framed, int64s, written
-from tfrecord_io.training.shuffle import Draws, permutation
-from training_batches import plain_buffer, units_of, values
+from tfrecord_io.training.shuffle import permutation, random_numbers
+from training_batches import chunks_of, plain_buffer, values
 
 sizes = st.lists(st.integers(0, 23), min_size=1, max_size=4)
 buffers = st.sampled_from([0, 1, 3, 10, 50])
@@ -45,7 +45,7 @@ def test_each_record_comes_once_an_epoch(
     counts: list[int], batch_size: int, buffer: int, seed: int, drop_last: bool
 ) -> None:
     total = sum(counts)
-    with numbered(counts) as paths, units_of(5):
+    with numbered(counts) as paths, chunks_of(5):
         epochs = values(
             paths, batch_size=batch_size, shuffle_buffer=buffer, seed=seed, drop_last=drop_last, epochs=2, threads=1
         )
@@ -68,12 +68,12 @@ def test_order_is_that_of_a_plain_buffer_over_permuted_files(
 ) -> None:
     total = sum(counts)
     ends = np.cumsum(counts)
-    with numbered(counts) as paths, units_of(4):
+    with numbered(counts) as paths, chunks_of(4):
         got = values(paths, batch_size=batch_size, shuffle_buffer=buffer, seed=seed, epochs=2, threads=1)
     expected = []
     for epoch in range(2):
         come = [n for i in permutation(len(counts), seed, epoch) for n in range(ends[i] - counts[i], ends[i])]
-        order = plain_buffer(Draws(seed, epoch, 0).take(total).tolist(), total, buffer)
+        order = plain_buffer(random_numbers(seed, epoch, 0).random(total).tolist(), total, buffer)
         expected += [[come[at] for at in order[i : i + batch_size]] for i in range(0, total, batch_size)]
     assert got == expected
 
@@ -86,14 +86,14 @@ def test_threads_and_pieces_do_not_change_the_order(
     with numbered(counts) as paths:
         expected = values(paths, threads=1, **asked)
         for threads in (1, 2, 4):
-            with units_of(unit):
+            with chunks_of(unit):
                 assert values(paths, threads=threads, **asked) == expected
 
 
 @given(counts=sizes, workers=st.integers(1, 5), buffer=buffers, data=st.data())
 def test_workers_part_the_records(counts: list[int], workers: int, buffer: int, data: st.DataObject) -> None:
     window = data.draw(st.fixed_dictionaries({}, optional={"offset": st.integers(0, 9), "limit": st.integers(0, 30)}))
-    with numbered(counts) as paths, units_of(7):
+    with numbered(counts) as paths, chunks_of(7):
         parts = [
             joined(values(paths, batch_size=3, shuffle_buffer=buffer, worker=(i, workers), threads=1, **window))
             for i in range(workers)
@@ -128,7 +128,7 @@ def test_a_state_goes_on_with_the_very_batches(
         **window,
     }
     asked |= {"epochs": 3, "schema": {"x": "int64"}, "threads": 1}
-    with numbered(counts) as paths, units_of(6):
+    with numbered(counts) as paths, chunks_of(6):
         batches = tfr.iter_arrays(paths, seed=4, **asked)
         states, given_ = [batches.state()], []
         for batch in batches:
@@ -242,7 +242,7 @@ def test_damage_comes_behind_the_records_before_it(tmp_path: Path, threads: int,
     path = tmp_path / "a.tfrecord"
     path.write_bytes(content)
     asked = {"batch_size": 6, "shuffle_buffer": buffer, "seed": 0, "threads": threads, "epochs": 3}
-    with units_of(16), tfr.iter_arrays(path, **asked) as batches:
+    with chunks_of(16), tfr.iter_arrays(path, **asked) as batches:
         got = []
         with pytest.raises(tfr.CorruptRecordError) as caught:
             got.extend(batch["x"].tolist() for batch in batches)

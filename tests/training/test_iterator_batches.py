@@ -18,7 +18,7 @@ import pytest
 
 import tfrecord_io as tfr
 from records import blobs, example, floats, int64s, written
-from training_batches import units_of, values
+from training_batches import chunks_of, values
 
 
 def test_batches_are_those_of_read_arrays(tmp_path: Path, engine: str) -> None:
@@ -43,7 +43,7 @@ def test_batches_are_those_of_read_arrays(tmp_path: Path, engine: str) -> None:
     tfr.write_tfrecord(table, path, float64="round")
     whole = tfr.read_arrays(path)
     for keywords in ({"threads": 1}, {"shuffle_buffer": 16, "seed": 3}, {"shuffle_buffer": 100, "seed": 3}):
-        with units_of(9):
+        with chunks_of(9):
             batches = list(tfr.iter_arrays(path, batch_size=7, **keywords))
         assert [list(batch) for batch in batches] == [list(whole)] * 6
         order = np.concatenate([batch["i"] for batch in batches])
@@ -115,7 +115,7 @@ def test_a_missing_value_is_named_behind_the_records_before_it(tmp_path: Path) -
 def test_close_and_the_garbage_collector_end_the_thread(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(3000)])
     for end in ("close", "drop", "with"):
-        with units_of(50):
+        with chunks_of(50):
             batches = tfr.iter_arrays(path, batch_size=10, epochs=None, threads=2)
             next(batches)
         mine = [thread for thread in threading.enumerate() if thread.name == "tfrecord_io batches"]

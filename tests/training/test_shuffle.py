@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rounds import rounds
-from tfrecord_io.training.shuffle import Draws, drain, exchange, permutation
+from tfrecord_io.training.shuffle import drain, exchange, permutation, random_numbers
 from training_batches import plain_buffer
 
 law = settings(max_examples=rounds(200))
@@ -17,7 +17,7 @@ law = settings(max_examples=rounds(200))
 @law
 @given(records=st.integers(0, 60), size=st.integers(1, 20), seed=st.integers(0, 99))
 def test_order_is_that_of_a_plain_buffer(records: int, size: int, seed: int) -> None:
-    numbers = Draws(seed, 0, 0).take(records)
+    numbers = random_numbers(seed, 0, 0).random(records)
     full = max(0, records - size)
     places, buffer = exchange(numbers[:full], min(size, max(records, 1)))
     rest = [int(buffer[at]) for at in drain(numbers[full:], min(size, records))[0]]
@@ -28,7 +28,7 @@ def test_order_is_that_of_a_plain_buffer(records: int, size: int, seed: int) -> 
 @given(size=st.integers(1, 12), count=st.integers(0, 40), cut=st.integers(0, 40), seed=st.integers(0, 99))
 def test_draws_in_two_parts_are_the_draws_in_one(size: int, count: int, cut: int, seed: int) -> None:
     cut = min(cut, count)
-    numbers = Draws(seed, 1, 2).take(count)
+    numbers = random_numbers(seed, 1, 2).random(count)
     whole, buffer = exchange(numbers, size)
     first, between = exchange(numbers[:cut], size)
     second, after = exchange(numbers[cut:], size)
@@ -40,7 +40,7 @@ def test_draws_in_two_parts_are_the_draws_in_one(size: int, count: int, cut: int
 @law
 @given(size=st.integers(0, 30), taken=st.integers(0, 30), seed=st.integers(0, 99))
 def test_what_is_drained_and_what_is_left_are_all(size: int, taken: int, seed: int) -> None:
-    numbers = Draws(seed, 0, 0).take(size)
+    numbers = random_numbers(seed, 0, 0).random(size)
     taken = min(taken, size)
     given_, left = drain(numbers[:taken], size)
     assert sorted([*given_, *left]) == list(range(size))
@@ -48,18 +48,26 @@ def test_what_is_drained_and_what_is_left_are_all(size: int, taken: int, seed: i
 
 
 def test_large_buffers_are_drawn_from_the_same_way() -> None:
-    numbers = Draws(0, 0, 0).take(3000)
+    numbers = random_numbers(0, 0, 0).random(3000)
     size = 2**16 + 5
     assert exchange(numbers, size)[0].tolist() == plain_buffer([*numbers, *[0.0] * size], size + 3000, size)[:3000]
 
 
 @given(begin=st.integers(0, 50), seed=st.integers(0, 2**64))
 def test_numbers_can_be_taken_from_anywhere(begin: int, seed: int) -> None:
-    assert Draws(seed, 3, 1, begin).take(5).tolist() == Draws(seed, 3, 1).take(begin + 5)[begin:].tolist()
+    assert (
+        random_numbers(seed, 3, 1, begin).random(5).tolist()
+        == random_numbers(seed, 3, 1).random(begin + 5)[begin:].tolist()
+    )
 
 
 def test_epochs_and_workers_draw_differently() -> None:
-    firsts = {Draws(seed, epoch, worker).take(1)[0] for seed in range(3) for epoch in range(3) for worker in range(3)}
+    firsts = {
+        random_numbers(seed, epoch, worker).random(1)[0]
+        for seed in range(3)
+        for epoch in range(3)
+        for worker in range(3)
+    }
     assert len(firsts) == 27
     assert permutation(100, 0, 0) != permutation(100, 0, 1) != list(range(100))
     assert sorted(permutation(100, 7, 3)) == list(range(100))
@@ -71,7 +79,7 @@ def test_draws_are_uniform(records: int, size: int) -> None:
     trials = 6000
     counts = np.zeros((records, size), np.int64)
     for seed in range(trials):
-        numbers = Draws(seed, 0, 0).take(records)
+        numbers = random_numbers(seed, 0, 0).random(records)
         sizes = [size] * (records - size) + list(range(size, 0, -1))
         for draw, (number, left) in enumerate(zip(numbers.tolist(), sizes, strict=True)):
             counts[draw, int(number * left)] += 1
@@ -84,7 +92,7 @@ def test_draws_are_uniform(records: int, size: int) -> None:
 def test_every_order_of_few_records_comes_as_often() -> None:
     counts: dict[tuple[int, ...], int] = {}
     for seed in range(6000):
-        order = tuple(drain(Draws(seed, 0, 0).take(3), 3)[0])
+        order = tuple(drain(random_numbers(seed, 0, 0).random(3), 3)[0])
         counts[order] = counts.get(order, 0) + 1
     assert len(counts) == 6
     assert (

@@ -1,13 +1,12 @@
-"""From the records of epochs to rows in the order they are given in: straight, or through a shuffle buffer.
+"""From the rows of epochs to chunks of many batches: in the order of the files, or through a shuffle buffer.
 
-Work is done on chunks of many batches; where a chunk ends changes nothing about the batches.
+Where a chunk ends does not change the batches.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -15,56 +14,79 @@ from tfrecord_io.arrays.representation import ColumnArrays, TableRepresentation
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.options import IterOptions
-from tfrecord_io.training.checkpoint import Position
-from tfrecord_io.training.epochs import Epochs, Numbered, Stream
-from tfrecord_io.training.row_pool import Pool
-from tfrecord_io.training.shuffle import Draws, drain, exchange
+from tfrecord_io.training.checkpoint import IteratorPosition
+from tfrecord_io.training.epochs import EpochRows, Epochs
+from tfrecord_io.training.row_pool import RowPool
+from tfrecord_io.training.shuffle import drain, exchange, random_numbers
 
-_SHARE = 4  # of a large buffer, what is read before it is drawn from again: each time the whole buffer is copied
-_IMAGES = 64  # rows that are decoded at a time
+_REFILL = 4  # a large buffer is drawn from again once 1/4 of its size has been read: each time it is copied
+_IMAGES = 64  # rows decoded at a time
 
 
 @dataclass(slots=True)
-class Moment:
-    """A pool before a chunk was drawn from it, and the draws: what any position in the chunk follows from."""
+class PoolState:
+    """A pool before rows were drawn from it, and the random numbers drawn: they determine any position in between.
+
+    Attributes
+    ----------
+    delivered : int
+        Records of the epoch that were delivered before.
+    numbers : int64 ndarray
+        Of the rows of the pool: first those of the shuffle buffer, then the next ones.
+    next : int
+        Number of the record after the pool.
+    buffer_size : int
+        0 without a shuffle buffer.
+    exchange_draws, drain_draws : float64 ndarray
+        Random numbers for `exchange` and `drain`.
+    """
 
     epoch: int
-    given: int  # records of the epoch before the chunk
-    numbers: Array  # of the pool: the shuffle buffer, then what comes next
-    next: int  # number of the record behind the pool
-    size: int = 0  # of the shuffle buffer; 0: none
-    exchanged: Array = field(default_factory=lambda: np.empty(0))
-    drained: Array = field(default_factory=lambda: np.empty(0))
+    delivered: int
+    numbers: Array
+    next: int
+    buffer_size: int = 0
+    exchange_draws: Array = field(default_factory=lambda: np.empty(0))
+    drain_draws: Array = field(default_factory=lambda: np.empty(0))
 
-    def after(self, rows: int) -> Position:
-        """The position when so many rows of the chunk have been given."""
-        taken = min(rows, len(self.exchanged)) if self.size else rows
-        buffer = self.numbers[: self.size]
-        if taken and self.size:
-            buffer = self.numbers[exchange(self.exchanged[:taken], self.size)[1]]
-        if rows > taken:
-            buffer = buffer[drain(self.drained[: rows - taken], len(buffer))[1]]
-        come = self.size + taken
-        following = int(self.numbers[come]) if come < len(self.numbers) else self.next
-        return Position(self.epoch, self.given + rows, following, buffer.tolist())
+    def position(self, rows: int) -> IteratorPosition:
+        """The position after `rows` of the rows drawn have been delivered."""
+        size = self.buffer_size
+        exchanged = min(rows, len(self.exchange_draws)) if size else rows
+        buffer = self.numbers[:size]
+        if exchanged and size:
+            buffer = self.numbers[exchange(self.exchange_draws[:exchanged], size)[1]]
+        if rows > exchanged:
+            buffer = buffer[drain(self.drain_draws[: rows - exchanged], len(buffer))[1]]
+        read = size + exchanged
+        following = int(self.numbers[read]) if read < len(self.numbers) else self.next
+        return IteratorPosition(self.epoch, self.delivered + rows, following, buffer.tolist())
 
 
 @dataclass(slots=True)
-class Chunk:
-    """Rows of many batches, in the order they are given in."""
+class ArrayChunk:
+    """Rows of many batches as arrays, in the order of delivery.
+
+    Attributes
+    ----------
+    begin : int
+        Index of the first row among the rows drawn from the pool.
+    error : Exception or None
+        To be raised after these rows.
+    """
 
     rows: int
     columns: list[ColumnArrays]
-    moment: Moment
-    before: int = 0  # rows of the moment's draws that earlier chunks gave
-    error: Exception | None = None  # to be told behind these rows
+    state: PoolState
+    begin: int = 0
+    error: Exception | None = None
     ends_epoch: bool = False
 
-    def position(self, rows: int) -> Position:
-        """Where one stands when so many of the rows have been given."""
+    def position(self, rows: int) -> IteratorPosition:
+        """The position after `rows` rows of the chunk have been delivered."""
         if self.ends_epoch and rows == self.rows:
-            return Position(self.moment.epoch + 1, 0, 0)
-        return self.moment.after(self.before + rows)
+            return IteratorPosition(self.state.epoch + 1, 0, 0)
+        return self.state.position(self.begin + rows)
 
 
 class Batching:
@@ -73,181 +95,115 @@ class Batching:
     Parameters
     ----------
     epochs : Epochs
-    forms : TableRepresentation
+    representation : TableRepresentation
     options : IterOptions
     seed : int
     """
 
-    def __init__(self, epochs: Epochs, forms: TableRepresentation, options: IterOptions, seed: int) -> None:
+    def __init__(self, epochs: Epochs, representation: TableRepresentation, options: IterOptions, seed: int) -> None:
         self._epochs = epochs
-        self._forms = forms
-        self._size = options.shuffle_buffer
-        self._batch = options.batch_size
+        self._representation = representation
+        self._buffer_size = options.shuffle_buffer
+        self._batch_size = options.batch_size
         self._drop_last = options.drop_last
-        self._last = options.epochs
+        self._epoch_count = options.epochs
         self._seed, self._worker = seed, (options.worker or (0, 1))[0]
 
-    def chunks(self, position: Position) -> Generator[Chunk]:
+    def chunks(self, position: IteratorPosition) -> Generator[ArrayChunk]:
         """All chunks from a position on."""
-        while self._last is None or position.epoch < self._last:
-            rows = 0
-            stream = self._epochs.open(position.epoch, max(self._epochs.first, min([position.next, *position.buffer])))
+        while self._epoch_count is None or position.epoch < self._epoch_count:
+            count = 0
+            rows = self._epochs.open(position)
             try:
-                for pool, moment, ends in self._drawn(stream, position):
-                    for chunk in self._settled(stream, pool, moment, ends):
-                        rows += chunk.rows
+                for pool, state, ends_epoch in self._drawn(rows, position):
+                    for chunk in self._represented(rows, pool, state, ends_epoch):
+                        count += chunk.rows
                         yield chunk
                         if chunk.error is not None:
                             return
             finally:
-                stream.close()
-            if stream.reader.report.stopped is not None or (not rows and not position.given):
+                rows.close()
+            if rows.failed or (not count and not position.delivered):
                 return
-            position = Position(position.epoch + 1, 0, 0)
+            position = IteratorPosition(position.epoch + 1, 0, 0)
 
-    def _drawn(self, stream: Stream, position: Position) -> Iterator[tuple[Pool, Moment, bool]]:
-        """Rows in the order they are given in, whole batches except at the end, and whether the epoch ends with them."""
-        source = _Source(stream)
-        buffer = source.resume(position)
-        yield from self._shuffled(source, position, buffer) if self._size else self._straight(source, position)
-        source.check()
+    def _drawn(self, rows: EpochRows, position: IteratorPosition) -> Iterator[tuple[RowPool, PoolState, bool]]:
+        """Rows in the order of delivery, whole batches except at the end, and whether the epoch ends with them."""
+        held = rows.resume(position)
+        yield from self._shuffled(rows, position, held) if self._buffer_size else self._in_order(rows, position)
+        rows.raise_error()
 
-    def _straight(self, source: _Source, position: Position) -> Iterator[tuple[Pool, Moment, bool]]:
-        given = position.given
-        held: list[Numbered] = []
-        for part in source:
-            held.append(part)
-            rows = sum(len(numbers) for numbers, _ in held)
-            if rows < self._batch:
+    def _in_order(self, rows: EpochRows, position: IteratorPosition) -> Iterator[tuple[RowPool, PoolState, bool]]:
+        epoch, delivered = position.epoch, position.delivered
+        held: list[RowPool] = []
+        for pool in rows:
+            missing = self._batch_size - sum(map(len, held))
+            if len(pool) < missing:
+                held.append(pool)
                 continue
-            if len(held) > 1:  # complete one batch, so that the rest need not be copied
-                numbers, batch = held.pop()
-                missing = self._batch - (rows - len(numbers))
-                pool = Pool.of([*held, (numbers[:missing], batch.slice(0, missing))])
-                following = int(numbers[missing]) if missing < len(numbers) else source.next
-                yield pool, Moment(position.epoch, given, pool.numbers, following), False
-                given += len(pool)
-                held = [(numbers[missing:], batch.slice(missing))]
-                rows = len(numbers) - missing
-            pool, whole = Pool(*held.pop()), rows // self._batch * self._batch
+            if held:  # complete one batch, so that the remaining rows need not be copied
+                first = RowPool.concat([*held, pool.slice(0, missing)])
+                pool = pool.slice(missing)
+                following = int(pool.numbers[0]) if len(pool) else rows.next
+                yield first, PoolState(epoch, delivered, first.numbers, following), False
+                delivered += len(first)
+            whole = len(pool) // self._batch_size * self._batch_size
             if whole:
-                yield pool.cut(0, whole), Moment(position.epoch, given, pool.numbers, source.next), False
-                given += whole
-            if whole < rows:
-                rest = pool.cut(whole, rows)
-                held.append((rest.numbers, rest.rows))
+                yield pool.slice(0, whole), PoolState(epoch, delivered, pool.numbers, rows.next), False
+                delivered += whole
+            held = [pool.slice(whole)] if whole < len(pool) else []
         if held and not self._drop_last:
-            pool = Pool.of(held)
-            yield pool, Moment(position.epoch, given, pool.numbers, source.next), not source.failed
+            pool = RowPool.concat(held)
+            yield pool, PoolState(epoch, delivered, pool.numbers, rows.next), not rows.failed
 
     def _shuffled(
-        self, source: _Source, position: Position, buffer: list[Numbered]
-    ) -> Iterator[tuple[Pool, Moment, bool]]:
-        size, given = self._size, position.given
-        draws = Draws(self._seed, position.epoch, self._worker, given)
-        held = buffer
-        rows = sum(len(numbers) for numbers, _ in held)
-        for part in source:
+        self, rows: EpochRows, position: IteratorPosition, held: list[RowPool]
+    ) -> Iterator[tuple[RowPool, PoolState, bool]]:
+        size, delivered = self._buffer_size, position.delivered
+        random = random_numbers(self._seed, position.epoch, self._worker, delivered)
+        count = sum(map(len, held))
+        for part in rows:
             held.append(part)
-            rows += len(part[0])
-            if rows - size < max(self._batch, size // _SHARE):
+            count += len(part)
+            if count - size < max(self._batch_size, size // _REFILL):
                 continue
-            pool = Pool.of(held)
+            pool = RowPool.concat(held)
             held.clear()
-            count = (rows - size) // self._batch * self._batch
-            numbers = draws.take(count)
-            places, left = exchange(numbers, size)
-            yield pool.take(places), Moment(position.epoch, given, pool.numbers, source.next, size, numbers), False
-            rest = pool.take(np.concatenate([left, np.arange(size + count, rows)]))
+            ready = (count - size) // self._batch_size * self._batch_size
+            draws = random.random(ready)
+            drawn, buffer = exchange(draws, size)
+            yield pool.take(drawn), PoolState(position.epoch, delivered, pool.numbers, rows.next, size, draws), False
+            held.append(pool.take(np.concatenate([buffer, np.arange(size + ready, count)])))
             del pool
-            held.append((rest.numbers, rest.rows))
-            given, rows = given + count, rows - count
-        if rows:
-            pool, moment = self._rest(
-                Pool.of(held), draws, Moment(position.epoch, given, np.empty(0, np.int64), source.next)
-            )
-            yield pool, moment, not source.failed
+            delivered, count = delivered + ready, count - ready
+        if count:
+            pool = RowPool.concat(held)
+            size = min(size, count)
+            draws, drain_draws = random.random(count - size), random.random(size)
+            drawn, buffer = exchange(draws, size)
+            drawn = np.concatenate([drawn, buffer[drain(drain_draws, size)[0]]])
+            if self._drop_last:
+                drawn = drawn[: count // self._batch_size * self._batch_size]
+            state = PoolState(position.epoch, delivered, pool.numbers, rows.next, size, draws, drain_draws)
+            yield pool.take(drawn), state, not rows.failed
 
-    def _rest(self, pool: Pool, draws: Draws, moment: Moment) -> tuple[Pool, Moment]:
-        """What is left when no record comes any more."""
-        size = min(self._size, len(pool))
-        moment.numbers, moment.size = pool.numbers, size
-        moment.exchanged = draws.take(len(pool) - size)
-        places, buffer = exchange(moment.exchanged, size)
-        moment.drained = draws.take(size)
-        places = np.concatenate([places, buffer[drain(moment.drained, size)[0]]])
-        if self._drop_last:
-            places = places[: len(places) // self._batch * self._batch]
-        return pool.take(places), moment
-
-    def _settled(self, stream: Stream, pool: Pool, moment: Moment, ends: bool) -> Iterator[Chunk]:
-        """The rows in their form; of images, which grow when they are decoded, few at a time."""
-        piece = max(1, _IMAGES // self._batch) * self._batch if self._forms.has_images else max(len(pool), 1)
-        for begin in range(0, len(pool), piece):
-            part = pool.cut(begin, min(begin + piece, len(pool)))
-            rows, error = len(part), None
+    def _represented(self, rows: EpochRows, pool: RowPool, state: PoolState, ends_epoch: bool) -> Iterator[ArrayChunk]:
+        """The rows as arrays; those with images, which grow when decoded, a few at a time."""
+        step = max(len(pool), 1)
+        if self._representation.has_images:
+            step = max(1, _IMAGES // self._batch_size) * self._batch_size
+        for begin in range(0, len(pool), step):
+            part = pool.slice(begin, begin + step)
+            error = None
             while True:
                 try:
-                    columns = self._forms.represent([part.cut(0, rows).rows])
+                    columns = self._representation.represent([part.rows])
                     break
-                except RowFault as fault:  # once more, without the rows from there on
-                    origin = stream.origin(int(part.numbers[fault.row]))
-                    rows, error = fault.row, fault.to_error(*stream.reader.origins.of(origin))
+                except RowFault as fault:  # again, with the rows before the fault
+                    error = fault.to_error(*rows.origin(int(part.numbers[fault.row])))
                     error.__cause__ = fault.__cause__
-            last = begin + rows == len(pool)
-            yield Chunk(rows, columns, moment, begin, error, ends and last and error is None)
+                    part = part.slice(0, fault.row)
+            is_last = begin + len(part) == len(pool)
+            yield ArrayChunk(len(part), columns, state, begin, error, ends_epoch and is_last and error is None)
             if error is not None:
                 return
-
-
-class _Source:
-    """The rows of a stream; an error waits until the rows before it have been given."""
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-        self._rows: Iterator[Any] = iter(stream)
-        self._error: Exception | None = None
-        self._begun: list[Numbered] = []
-
-    @property
-    def next(self) -> int:
-        """Number of the record behind those given."""
-        return self._stream.next
-
-    @property
-    def failed(self) -> bool:
-        """Whether an error waits, or ended the reading early."""
-        return self._error is not None or self._stream.reader.report.stopped is not None
-
-    def __iter__(self) -> Iterator[Numbered]:
-        yield from self._begun
-        try:
-            yield from self._rows
-        except Exception as error:
-            self._error = error
-
-    def check(self) -> None:
-        """Raise the error that waits."""
-        if self._error is not None:
-            raise self._error
-
-    def resume(self, position: Position) -> list[Numbered]:
-        """Pass over the records that have been given; those in the buffer come back, in its order."""
-        if not position.buffer:
-            return []
-        buffer = np.array(position.buffer, np.int64)
-        found: list[Numbered] = []
-        for numbers, batch in self._rows:
-            early = int(np.searchsorted(numbers, position.next))
-            wanted = np.flatnonzero(np.isin(numbers[:early], buffer))
-            if len(wanted):
-                part = Pool(numbers, batch).take(wanted)
-                found.append((part.numbers, part.rows))
-            if early < len(numbers):
-                self._begun = [(numbers[early:], batch.slice(early))]
-                break
-        pool = Pool.of(found) if found else None
-        if pool is None or len(pool) != len(buffer):
-            raise ValueError("the state does not fit the files: they have fewer records than it says")
-        ordered = pool.take(np.argsort(np.argsort(buffer, kind="stable"), kind="stable"))
-        return [(ordered.numbers, ordered.rows)]

@@ -1,4 +1,4 @@
-"""Where an iterator stands, as what can be saved: everything that decides the batches to come."""
+"""The state of an iterator, in a form that can be saved: all that determines the batches to come."""
 
 from __future__ import annotations
 
@@ -13,105 +13,94 @@ from tfrecord_io.options import INT64_MAX, IterOptions
 from tfrecord_io.storage.read.source import Source
 
 _VERSION = 1
-_DECIDING = (
-    "batch_size",
-    "shuffle_buffer",
-    "drop_last",
-    "worker",
-    "offset",
-    "limit",
-)  # options that decide which record comes when
+_OPTIONS = ("batch_size", "shuffle_buffer", "drop_last", "worker", "offset", "limit")  # they determine the order
 _KEYS = {"version", "seed", "epoch", "given", "next", "buffer", "files", "options"}
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
-    """A place between two batches.
+class IteratorPosition:
+    """A position between two batches.
 
     Attributes
     ----------
     epoch : int
-    given : int
-        Records given in this epoch.
+    delivered : int
+        Number of records of this epoch that were delivered.
     next : int
         Where reading goes on: number of a record in the order of the epoch's files.
     buffer : sequence of int
-        The numbers of the records in the shuffle buffer, in its order.
+        Numbers of the records in the shuffle buffer, in its order.
     """
 
     epoch: int
-    given: int
+    delivered: int
     next: int
     buffer: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
-    """What an iterator's batches depend on besides the position."""
+class ReadIdentity:
+    """The files and options that an iterator's batches depend on."""
 
     files: dict[str, Any]
     options: dict[str, Any]
 
     @classmethod
-    def of(cls, sources: list[Source], options: IterOptions) -> Self:
-        """Files count by name and size, so that a folder may be moved."""
+    def of(cls, sources: Sequence[Source], options: IterOptions) -> Self:
+        """The identity of a read; files count by name and size, so that a folder may be moved."""
         digest = hashlib.sha256()
         for source in sources:
             digest.update(f"{os.path.basename(source.path)}\0{source.size}\0".encode("utf-8", "surrogateescape"))
-        files = {
-            "count": len(sources),
-            "bytes": sum(source.size or 0 for source in sources),
-            "digest": digest.hexdigest(),
-        }
-        chosen = {name: getattr(options, name) for name in _DECIDING}
-        return cls(files, json.loads(json.dumps(chosen, default=int)))
+        size = sum(source.size or 0 for source in sources)
+        files = {"count": len(sources), "bytes": size, "digest": digest.hexdigest()}
+        return cls(files, json.loads(json.dumps({name: getattr(options, name) for name in _OPTIONS}, default=int)))
 
-    def state(self, seed: int, position: Position) -> dict[str, Any]:
-        """What `restored` understands: dicts, lists, numbers and text."""
+    def state(self, seed: int, position: IteratorPosition) -> dict[str, Any]:
+        """A position as dicts, lists, numbers and text, for `restored`."""
         return {
             "version": _VERSION,
             "seed": seed,
             "epoch": position.epoch,
-            "given": position.given,
+            "given": position.delivered,
             "next": position.next,
             "buffer": [int(record) for record in position.buffer],
             "files": dict(self.files),
             "options": dict(self.options),
         }
 
-    def restored(self, state: Mapping[str, Any], seed: int | None) -> tuple[int, Position]:
-        """The seed and the position that a state says.
+    def restored(self, state: Mapping[str, Any], seed: int | None) -> tuple[int, IteratorPosition]:
+        """The seed and the position in a state.
 
         Raises
         ------
         ValueError
-            It is none, or that of other files, options or another seed.
+            It is not a state, or one of other files, other options or another seed.
         """
-        _check_form(state)
-        theirs = state["files"]
-        if theirs != self.files:
-            had, have = (f"{files['count']} files of {files['bytes']} bytes in all" for files in (theirs, self.files))
-            how = "others of the same size" if have == had else f"those were {had}, these are {have}"
-            raise ValueError(f"the state is that of other files: {how}; pass the files that it was made with")
-        for name in _DECIDING:
-            if state["options"].get(name) != self.options[name]:
-                had, have = state["options"].get(name), self.options[name]
-                raise ValueError(f"the state was made with {name}={had!r}, and this is {name}={have!r}; pass the same")
-        if seed is not None and seed != state["seed"]:
-            raise ValueError(
-                f"the state was made with seed={state['seed']}, and this is seed={seed}; pass the same, or none"
+        _check_state(state)
+        if state["files"] != self.files:
+            before, now = (
+                f"{files['count']} files of {files['bytes']} bytes in all" for files in (state["files"], self.files)
             )
-        return state["seed"], Position(state["epoch"], state["given"], state["next"], state["buffer"])
+            difference = "others of the same size" if before == now else f"those were {before}, these are {now}"
+            raise ValueError(f"the state is that of other files: {difference}; pass the files that it was made with")
+        changes = [(name, state["options"].get(name), self.options[name], "the same") for name in _OPTIONS]
+        changes.append(("seed", state["seed"], state["seed"] if seed is None else seed, "the same, or none"))
+        for name, before, now, advice in changes:
+            if before != now:
+                raise ValueError(
+                    f"the state was made with {name}={before!r}, and this is {name}={now!r}; pass {advice}"
+                )
+        return state["seed"], IteratorPosition(state["epoch"], state["given"], state["next"], state["buffer"])
 
 
-def _check_form(state: Mapping[str, Any]) -> None:
+def _check_state(state: Mapping[str, Any]) -> None:
     if not isinstance(state, Mapping) or set(state) != _KEYS or state["version"] != _VERSION:
-        raise ValueError("this is no state of an iterator of this version: pass what state() gave")
+        raise ValueError("this is not a state of an iterator of this version: pass the result of state()")
     numbers = [state[name] for name in ("seed", "epoch", "given", "next")]
     buffer, files, options = state["buffer"], state["files"], state["options"]
-    sound = all(type(n) is int and n >= 0 for n in numbers) and max(numbers[1:]) <= INT64_MAX
-    sound &= isinstance(buffer, list) and all(type(n) is int and n >= 0 for n in buffer)
-    if not (sound and len(set(buffer)) == len(buffer) and isinstance(files, dict) and isinstance(options, dict)):
-        raise ValueError("the state is damaged: pass what state() gave")
-    if set(files) != {"count", "bytes", "digest"} or any(n >= state["next"] for n in buffer):
-        raise ValueError("the state is damaged: pass what state() gave")
+    valid = all(type(n) is int and n >= 0 for n in numbers) and max(numbers[1:]) <= INT64_MAX
+    valid &= isinstance(buffer, list) and all(type(n) is int and n >= 0 for n in buffer)
+    valid &= isinstance(files, dict) and isinstance(options, dict)
+    valid = valid and len(set(buffer)) == len(buffer) and set(files) == {"count", "bytes", "digest"}
+    if not valid or any(n >= state["next"] for n in buffer):
+        raise ValueError("the state is damaged: pass the result of state()")

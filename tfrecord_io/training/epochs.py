@@ -1,4 +1,4 @@
-"""The records of an epoch: which files in which order, and which of their records are this worker's."""
+"""The records of an epoch: the order of the files, and the records that one worker reads."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.engine.contract import Array
 from tfrecord_io.options import IterOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.source import Source
+from tfrecord_io.training.checkpoint import IteratorPosition
+from tfrecord_io.training.row_pool import RowPool
 from tfrecord_io.training.shuffle import permutation
-
-Numbered = tuple[Array, pa.RecordBatch]
-"""Rows and their numbers in the order of the epoch's files."""
 
 
 class Epochs:
@@ -39,52 +37,89 @@ class Epochs:
         self._residue, self._modulus = (0, 1) if by_file else (worker, workers)
         self._permuted = options.shuffle_buffer > 0 and not window and self._modulus == 1
 
-    @property
-    def first(self) -> int:
-        """The number of the first record."""
-        return self._scan.options.offset
+    def open(self, position: IteratorPosition) -> EpochRows:
+        """The rows of an epoch from `position` on; before it, those that are in the shuffle buffer."""
+        options = self._scan.options
+        begin = max(options.offset, min([position.next, *position.buffer]))
+        limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
+        reader = self._scan.over(self._ordered_sources(position.epoch), offset=begin, limit=limit).open()
+        return EpochRows(reader, begin, (self._residue + options.offset) % self._modulus, self._modulus)
 
-    def open(self, epoch: int, begin: int) -> Stream:
-        """The records of an epoch, from number `begin` on."""
-        limit = self._scan.options.limit
-        left = None if limit is None else max(0, limit - (begin - self.first))
-        reader = self._scan.over(self._in_order(epoch), offset=begin, limit=left).open()
-        return Stream(reader, begin, (self._residue + self.first) % self._modulus, self._modulus)
-
-    def _in_order(self, epoch: int) -> Sequence[Source]:
+    def _ordered_sources(self, epoch: int) -> Sequence[Source]:
         if not self._permuted:
             return self._sources
-        return [self._sources[at] for at in permutation(len(self._sources), self._seed, epoch)]
+        return [self._sources[i] for i in permutation(len(self._sources), self._seed, epoch)]
 
 
-class Stream:
-    """The rows of one reader that are this worker's, with their numbers.
+class EpochRows:
+    """The numbered rows of one reader that belong to this worker.
+
+    An error ends the iteration; `raise_error` raises it, once the rows before it have been delivered.
 
     Attributes
     ----------
     next : int
-        The number of the row that comes next.
+        Number of the row after those read.
     """
 
     def __init__(self, reader: Reader, begin: int, residue: int, modulus: int) -> None:
-        self.reader = reader
         self.next = begin
+        self._reader = reader
         self._begin = begin
         self._residue, self._modulus = residue, modulus
+        self._pools = self._read()
+        self._resumed: list[RowPool] = []  # rows that `resume` read beyond the buffer
+        self._error: Exception | None = None
 
-    def __iter__(self) -> Iterator[Numbered]:
-        for batch in self.reader:
+    def _read(self) -> Iterator[RowPool]:
+        for batch in self._reader:
             numbers = np.arange(self.next, self.next + len(batch))
             self.next += len(batch)
             if self._modulus > 1:
-                mine = np.flatnonzero(numbers % self._modulus == self._residue)
-                numbers, batch = numbers[mine], batch.take(pa.array(mine))
+                selected = np.flatnonzero(numbers % self._modulus == self._residue)
+                numbers, batch = numbers[selected], batch.take(pa.array(selected))
             if len(batch):
-                yield numbers, batch
+                yield RowPool(numbers, batch)
 
-    def origin(self, number: int) -> int:
-        """The row of the reader's `origins` that has a number."""
-        return number - self._begin
+    def __iter__(self) -> Iterator[RowPool]:
+        yield from self._resumed
+        try:
+            yield from self._pools
+        except Exception as error:
+            self._error = error
+
+    def resume(self, position: IteratorPosition) -> list[RowPool]:
+        """Skip the records before `position`; return those of its shuffle buffer, in the order of the buffer."""
+        if not position.buffer:
+            return []
+        buffer = np.array(position.buffer, np.int64)
+        pools: list[RowPool] = []
+        for pool in self._pools:
+            count = int(np.searchsorted(pool.numbers, position.next))
+            buffered = np.flatnonzero(np.isin(pool.numbers[:count], buffer))
+            if len(buffered):
+                pools.append(pool.take(buffered))
+            if count < len(pool):
+                self._resumed = [pool.slice(count)]
+                break
+        if sum(map(len, pools)) != len(buffer):
+            raise ValueError("the state does not fit the files: they have fewer records than it states")
+        ranks = np.argsort(np.argsort(buffer, kind="stable"), kind="stable")
+        return [RowPool.concat(pools).take(ranks)]
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error ended the rows, or ended them early under ``on_error="stop"``."""
+        return self._error is not None or self._reader.report.stopped is not None
+
+    def raise_error(self) -> None:
+        """Raise the error that ended the rows, if any."""
+        if self._error is not None:
+            raise self._error
+
+    def origin(self, number: int) -> tuple[str, int]:
+        """Path and record index of the row with this number."""
+        return self._reader.origins.of(number - self._begin)
 
     def close(self) -> None:
-        self.reader.close()
+        self._reader.close()

@@ -1,4 +1,4 @@
-"""Which columns of lists have one length, as far as a sample shows: these are stacked."""
+"""The list columns whose lists all have one length in a sample: these are stacked."""
 
 from __future__ import annotations
 
@@ -17,33 +17,31 @@ _SAMPLE_BYTES = 16 * MIB
 
 
 def sample_lengths(scan: Scan, options: IterOptions) -> dict[str, int]:
-    """By name the number of values of each list, of the columns where it is the same throughout the sample.
+    """The length of the lists of each column, by name, where it is the same throughout the sample.
 
-    Nothing where the options name a form for them all.
+    Empty where the options choose one representation for all list columns.
     """
     fields = leaf_fields(scan.schema)
-    lists = [at for at, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
-    lists = [at for at in lists if not is_list_like(fields[at].type.value_type)]
+    lists = [i for i, f in enumerate(fields) if is_list_like(f.type) and not t.is_fixed_size_list(f.type)]
+    lists = [i for i in lists if not is_list_like(fields[i].type.value_type)]
     if options.ragged is not None or not lists:
         return {}
-    parts: dict[int, list[Ragged]] = {at: [] for at in lists}
-    rows = (
-        None
-        if options.sample == "all"
-        else min(options.sample, options.limit if options.limit is not None else options.sample)
-    )
+    parts: dict[int, list[Ragged]] = {i: [] for i in lists}
+    limit = None
+    if options.sample != "all":
+        limit = options.sample if options.limit is None else min(options.sample, options.limit)
     size = 0
-    with scan.over(limit=rows).open() as reader, suppress(TFRecordError, OSError):
-        # An error ends the sample, and is told when it is met again, behind the records before it.
+    with scan.over(limit=limit).open() as reader, suppress(TFRecordError, OSError):
+        # An error ends the sample; the read itself raises it again, after the records before it.
         for batch in reader:
             arrays = leaf_arrays(batch)
-            for at in lists:
-                found = to_rows(arrays[at], fields[at])
-                assert isinstance(found, Ragged)
-                found.values = found.values[:0]  # only the lengths count
-                parts[at].append(found)
+            for i in lists:
+                rows = to_rows(arrays[i], fields[i])
+                assert isinstance(rows, Ragged)
+                rows.values = rows.values[:0]  # only the lengths count
+                parts[i].append(rows)
             size += batch.nbytes
             if options.sample != "all" and size >= _SAMPLE_BYTES:
                 break
-    shapes = {fields[at].name: joined(list(found)).common_shape() for at, found in parts.items() if found}  # type: ignore[union-attr]
+    shapes = {fields[i].name: joined(list(rows)).common_shape() for i, rows in parts.items() if rows}  # type: ignore[union-attr]
     return {name: shape[0] for name, shape in shapes.items() if shape is not None}

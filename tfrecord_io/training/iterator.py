@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import pyarrow as pa
 
@@ -20,8 +20,8 @@ from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.read.on_error import end_read
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
-from tfrecord_io.training.batching import Batching, Chunk
-from tfrecord_io.training.checkpoint import Identity, Position
+from tfrecord_io.training.batching import ArrayChunk, Batching
+from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
 from tfrecord_io.training.epochs import Epochs
 from tfrecord_io.training.fixed_lengths import sample_lengths
 from tfrecord_io.training.prefetch import BackgroundGenerator
@@ -29,13 +29,14 @@ from tfrecord_io.training.prefetch import BackgroundGenerator
 _CHUNK_ROWS = 65_536
 _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
 _SEED_BITS = 48
-_READY = 2  # chunks that are made ahead
+_READY = 2  # chunks made ahead by the thread
 
 
 class ArrayIterator:
     """Batches of arrays; made by `tfrecord_io.iter_arrays`.
 
-    An iterator and a context manager. Its batches are dicts of arrays as `read_arrays` gives them; each belongs to who got it.
+    An iterator and a context manager. Its batches are dicts of arrays, as from `read_arrays`; each belongs to the
+    caller.
 
     Attributes
     ----------
@@ -46,62 +47,62 @@ class ArrayIterator:
 
     Notes
     -----
-    It may be pickled, and used in a forked process, until the first batch was asked for.
+    It may be pickled, and used in a forked process, until the first batch was requested.
     """
 
-    def __init__(self, scan: Scan, options: IterOptions, lengths: Mapping[str, int], damage: Exception | None) -> None:
+    def __init__(self, scan: Scan, options: IterOptions, lengths: dict[str, int], damage: Exception | None) -> None:
         """See `iter_arrays`.
 
         Parameters
         ----------
         scan : Scan
         options : IterOptions
-        lengths : mapping of str to int
+        lengths : dict of str to int
             Lists that have one length, see `sample_lengths`.
         damage : Exception or None
-            What kept the schema from having any column.
+            The error that ended the sample before any column was found.
         """
         self._scan, self._options, self._lengths, self._damage = scan, options, lengths, damage
-        self._forms = TableRepresentation(scan.schema, options, complete=False, lengths=lengths)
+        self._representation = TableRepresentation(scan.schema, options, complete=False, lengths=lengths)
         self.schema: pa.Schema = scan.schema
-        self._identity = Identity.of(scan.sources, options)
+        self._identity = ReadIdentity.of(scan.sources, options)
         self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
-        self._lock = threading.RLock()  # threads may take batches from one iterator: each gets others
-        self._source: Generator[Chunk] | BackgroundGenerator[Chunk] | None = None
+        self._lock = threading.RLock()  # several threads may take batches from one iterator
+        self._chunks: Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk] | None = None
         self._started_in: int | None = None
-        self._begin(Position(0, 0, 0))
+        self._begin(IteratorPosition(0, 0, 0))
         if options.state is not None:
             self.restore(options.state)
 
     def __repr__(self) -> str:
         return f"<ArrayIterator of {self._scan}>"
 
-    def _begin(self, position: Position) -> None:
-        self._end()
-        self._position = position
-        self._chunk: Chunk | None = None
-        self._given = 0  # rows of the chunk
+    def _begin(self, position: IteratorPosition) -> None:
+        self._stop()
+        self._position = position  # before the current chunk
+        self._chunk: ArrayChunk | None = None
+        self._delivered = 0  # rows of the chunk
         self._error: Exception | None = None
         self._closed = False
 
-    def _end(self) -> None:
-        if self._source is not None:
-            self._source.close()
-        self._source = None
+    def _stop(self) -> None:
+        if self._chunks is not None:
+            self._chunks.close()
+        self._chunks = None
 
     def state(self) -> dict[str, Any]:
-        """Where the iterator stands, after the last batch that it gave: a dict that JSON can hold.
+        """The position after the last batch delivered, as a dict that JSON can hold.
 
-        Whatever was read ahead does not count. It holds the seed, the epoch, the numbers of the records in the shuffle buffer, and
-        what `restore` needs to know the files and options again.
+        Records that were only read ahead do not count. The state holds the seed, the epoch, the numbers of the records
+        in the shuffle buffer, and what `restore` needs to recognize the files and options.
         """
         with self._lock:
-            return self._identity.state(self.seed, self._here())
+            return self._identity.state(self.seed, self._current_position())
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on with the batch after the one that a state was taken behind.
+        """Continue with the batch after the one at which a state was taken.
 
-        The records before are passed over; those that were in the shuffle buffer are read again.
+        Earlier records are skipped; those that were in the shuffle buffer are read again.
 
         Raises
         ------
@@ -112,8 +113,9 @@ class ArrayIterator:
         self._begin(position)
         self.seed = seed
 
-    def _here(self) -> Position:
-        return self._position if self._chunk is None or not self._given else self._chunk.position(self._given)
+    def _current_position(self) -> IteratorPosition:
+        chunk = self._chunk
+        return self._position if chunk is None or not self._delivered else chunk.position(self._delivered)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self
@@ -126,67 +128,57 @@ class ArrayIterator:
         StopIteration
             After the last epoch.
         TFRecordError
-            After all records before the damage were given; those of the shuffle buffer are before it.
+            After all records before the damage, those of the shuffle buffer included.
         """
         with self._lock:
-            while self._chunk is None or self._given == self._chunk.rows:
+            while self._chunk is None or self._delivered == self._chunk.rows:
                 self._advance()
-            begin = self._given
-            end = min(begin + self._options.batch_size, self._chunk.rows)
-            batch = slice_columns(self._chunk.columns, begin, end)
-            self._given = end
-            return batch
+            begin = self._delivered
+            self._delivered = min(begin + self._options.batch_size, self._chunk.rows)
+            return slice_columns(self._chunk.columns, begin, self._delivered)
 
     def _advance(self) -> None:
-        """Take the next chunk; what ended the last one is told now."""
+        """Take the next chunk, or raise what ended the previous one."""
         if self._error is not None:
             raise self._error
         if self._closed:
             raise StopIteration
-        if self._damage is not None:
-            self._finish(self._damage)
-        chunk = self._chunk
-        if chunk is not None and chunk.error is not None:
-            self._finish(chunk.error)
+        failure = self._damage or (None if self._chunk is None else self._chunk.error)
+        if failure is not None:
+            self._finish(failure, self._options.on_error)
         try:
-            following = next(self._chunks())
+            following = next(self._start())
         except StopIteration:
-            self._finish(None)
+            self.close()
             raise
         except Exception as error:
-            self._finish(error, told=True)
-            raise
-        self._position = self._here()
-        self._chunk, self._given = following, 0
+            self._finish(error, "raise")
+        self._position = self._current_position()
+        self._chunk, self._delivered = following, 0
 
-    def _finish(self, error: Exception | None, *, told: bool = False) -> None:
-        """Iteration is over, by an error or without."""
-        self._position = self._here()
-        self._chunk, self._given = None, 0
-        self._end()
-        self._closed = True
-        if error is None:
-            return
-        policy = "raise" if told else self._options.on_error
-        if policy == "raise":
+    def _finish(self, error: Exception, on_error: object) -> NoReturn:
+        """End the iteration: raise `error`, now and in further calls, or warn of it."""
+        self.close()
+        if on_error == "raise":
             self._error = error
-        end_read(error, policy)
+        end_read(error, on_error)
         raise StopIteration
 
-    def _chunks(self) -> Iterator[Chunk]:
-        if self._source is None:
+    def _start(self) -> Iterator[ArrayChunk]:
+        if self._chunks is None:
             self._started_in = os.getpid()
             epochs = Epochs(self._scan, self._options, self.seed)
-            make = partial(Batching(epochs, self._forms, self._options, self.seed).chunks, self._position)
-            self._source = make() if self._options.thread_count == 1 else BackgroundGenerator(make, _READY)
+            batching = Batching(epochs, self._representation, self._options, self.seed)
+            make = partial(batching.chunks, self._position)
+            self._chunks = make() if self._options.thread_count == 1 else BackgroundGenerator(make, _READY)
         elif self._started_in != os.getpid():
             raise RuntimeError("the iterator was started in another process; make one in each, with worker=(i, n)")
-        return self._source
+        return self._chunks
 
     def close(self) -> None:
         """End reading; no more batches."""
-        self._end()
-        self._position = self._here()
+        self._stop()
+        self._position = self._current_position()
         self._chunk = None
         self._closed = True
 
@@ -199,28 +191,13 @@ class ArrayIterator:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._source is not None or self._closed:
-            raise TypeError("the iterator has begun; pickle what state() gives, and pass it as state= to a new one")
-        return _unpickled, (self._scan, self._options, self._lengths, self._damage, self.state())
+        if self._chunks is not None or self._closed:
+            raise TypeError("the iterator has begun; pickle the result of state(), and pass it as state= to a new one")
+        return _unpickle, (self._scan, self._options, self._lengths, self._damage, self.state())
 
 
-def _unpickled(scan: Scan, options: IterOptions, lengths: Any, damage: Any, state: Mapping[str, Any]) -> ArrayIterator:
+def _unpickle(scan: Scan, options: IterOptions, lengths: Any, damage: Any, state: Mapping[str, Any]) -> ArrayIterator:
     return ArrayIterator(scan, replace(options, state=state), lengths, damage)
-
-
-def _planned(path: Any, options: IterOptions) -> ArrayIterator:
-    """Fix the schema and the lengths of lists; the files are closed again."""
-    plain = replace(reader_options(options), threads=options.thread_count)
-    planned = plan_scan(path, plain)
-    scan = planned.close()
-    if any(source.is_file_object for source in scan.sources):
-        raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
-    scan = scan.over(batch_size=_CHUNK_ROWS, batch_bytes=_CHUNK_BYTES)
-    has_columns = bool(leaf_fields(scan.schema))
-    damage = None if has_columns else planned.error
-    if not has_columns and damage is None and planned.sampled != 0:  # without records nothing is known
-        raise ValueError("there is no column to read: pass columns= or schema= with a feature that the records have")
-    return ArrayIterator(scan, options, sample_lengths(scan, options), damage)
 
 
 @document_keywords(IterOptions)
@@ -230,22 +207,22 @@ def iter_arrays(path: Any, *, batch_size: int, **keywords: Any) -> ArrayIterator
     Parameters
     ----------
     {path}
-        No file object: files are opened in each epoch.
+        Not a file object: files are opened in each epoch.
     {keywords}
 
     Returns
     -------
     ArrayIterator
-        An iterator of dicts of arrays, as `read_arrays` gives them, of `batch_size` rows each; the last batch of an epoch
-        may have fewer. All batches have the same columns and dtypes: text is of ``StringDType(na_object=None)``, as any batch may
-        lack a value, unless the schema requires the column (`read_arrays` knows, and says ``StringDType()`` where none is missing).
-        ``state()`` says where it stands, in a form for JSON, and ``restore(state)`` goes on from there, with the very batches
-        that would have come.
+        An iterator of dicts of arrays, as from `read_arrays`, of `batch_size` rows each; the last batch of an epoch may
+        have fewer. All batches have the same columns and dtypes: text has ``StringDType(na_object=None)``, as any batch
+        may lack a value, unless the schema requires the column (`read_arrays` uses ``StringDType()`` where no value is
+        missing). ``state()`` returns its position as a dict for JSON, and ``restore(state)`` continues from there with
+        exactly the batches that would have followed.
 
     Raises
     ------
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
-        As `read_tfrecord`; by the iterator, after all records before the damage.
+        As `read_tfrecord`; raised by the iterator after all records before the damage.
     FeatureNotFoundError
         A record has no value for a column of numbers, bools, times or tensors; see `missing`.
     ValueError
@@ -268,4 +245,15 @@ def iter_arrays(path: Any, *, batch_size: int, **keywords: Any) -> ArrayIterator
     """
     if "batch_bytes" in keywords:
         raise TypeError("unexpected keyword argument 'batch_bytes': batches for training have batch_size rows each")
-    return _planned(path, IterOptions.of({**keywords, "batch_size": batch_size}))
+    options = IterOptions.of({**keywords, "batch_size": batch_size})
+    planned = plan_scan(path, replace(reader_options(options), threads=options.thread_count))
+    scan = planned.close()
+    if any(source.is_file_object for source in scan.sources):
+        raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
+    scan = scan.over(batch_size=_CHUNK_ROWS, batch_bytes=_CHUNK_BYTES)
+    damage = None if leaf_fields(scan.schema) else planned.error
+    if (
+        not leaf_fields(scan.schema) and damage is None and planned.sampled != 0
+    ):  # a file without records is not an error
+        raise ValueError("no column to read: pass columns= or schema= with a feature that the records have")
+    return ArrayIterator(scan, options, sample_lengths(scan, options), damage)

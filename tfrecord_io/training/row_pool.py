@@ -1,4 +1,4 @@
-"""Rows that wait to be given: of several batches one, from which rows are gathered."""
+"""Numbered rows, from which a shuffle buffer is gathered."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.training.epochs import Numbered
 
 
 @dataclass(slots=True)
-class Pool:
+class RowPool:
     """Rows and their numbers.
 
     Attributes
     ----------
     numbers : int64 ndarray
-        Of each row, in the order of the epoch's files.
+        Number of each row in the order of the epoch's files.
     rows : pyarrow.RecordBatch
     """
 
@@ -27,27 +26,28 @@ class Pool:
     rows: pa.RecordBatch
 
     @classmethod
-    def of(cls, parts: list[Numbered]) -> Pool:
-        """The rows of several batches, of which there is one at least."""
-        if len(parts) == 1:
-            return cls(*parts[0])
-        batches = [_gatherable(batch) for _, batch in parts]
-        return cls(np.concatenate([numbers for numbers, _ in parts]), pa.concat_batches(batches))
+    def concat(cls, pools: list[RowPool]) -> RowPool:
+        """The rows of one or more pools."""
+        if len(pools) == 1:
+            return pools[0]
+        batches = [_gatherable(pool.rows) for pool in pools]
+        return cls(np.concatenate([pool.numbers for pool in pools]), pa.concat_batches(batches))
 
     def __len__(self) -> int:
         return len(self.numbers)
 
-    def take(self, places: Array) -> Pool:
-        """The rows in these places, in this order."""
-        return Pool(self.numbers[places], _gatherable(self.rows).take(pa.array(places)))
+    def take(self, indices: Array) -> RowPool:
+        """The rows at `indices`, in that order."""
+        return RowPool(self.numbers[indices], _gatherable(self.rows).take(pa.array(indices)))
 
-    def cut(self, begin: int, end: int) -> Pool:
-        """The rows [begin, end), as they lie."""
-        return Pool(self.numbers[begin:end], self.rows.slice(begin, end - begin))
+    def slice(self, begin: int, end: int | None = None) -> RowPool:
+        """The rows [begin, end), as views."""
+        numbers = self.numbers[begin:end]
+        return RowPool(numbers, self.rows.slice(begin, len(numbers)))
 
 
 def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch with categories as their values, and 64-bit offsets: many batches in one may have more bytes than 32 bits count."""
+    """The batch with categories decoded and 64-bit offsets: joined batches may exceed what 32-bit offsets address."""
     types = [_wide(field.type) for field in batch.schema]
     if types == batch.schema.types:
         return batch
