@@ -17,7 +17,7 @@ from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, FeatureNotFoundError
 from tfrecord_io.file_formats.array_file import BLOCK_BYTES
 from tfrecord_io.format.npy_header import header
-from tfrecord_io.options import ReadOptions, StorageOptions
+from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.write.atomic import open_output
@@ -75,8 +75,7 @@ def to_npy(
         advice = f"pass one of: {', '.join(names)}" if names else advice
         raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=advice)
     column = names[0] if column is None else column
-    storage = StorageOptions(keywords.get("storage_options"), keywords.get("filesystem"))
-    sink = FrameSink(target, storage, overwrite=overwrite)
+    sink = FrameSink(target, scan.options.storage, overwrite=overwrite)
     try:
         rows = _write_array(sink, scan, column)
     except BaseException:
@@ -118,9 +117,8 @@ def to_npz(
     """
     scan = _scan(source, keywords)
     names = [field.name for field in leaf_fields(scan.schema)]
-    storage = StorageOptions(keywords.get("storage_options"), keywords.get("filesystem"))
     rows = 0
-    with open_output(target, storage, overwrite=overwrite) as output:
+    with open_output(target, scan.options.storage, overwrite=overwrite) as output:
         method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
         with zipfile.ZipFile(OutputStream(output), "w", method) as archive:
             for name in names:

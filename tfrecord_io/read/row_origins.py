@@ -15,7 +15,7 @@ class RowOrigins:
 
     Examples
     --------
-    >>> origins = Origins()
+    >>> origins = RowOrigins()
     >>> origins.add("a.tfrecord", 0, 3)
     >>> origins.add("b.tfrecord", 0, 2)
     >>> origins.of(4)
