@@ -1,4 +1,4 @@
-"""The engines, one after the other: every test of this folder runs on each."""
+"""The engine fixture: every test of this folder runs on each engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""native = reference: the same columns, the same progress, the same faults, however the data is cut."""
+"""The native and the reference engine give the same columns, progress and faults, however the data is split."""
 
 from __future__ import annotations
 
@@ -46,11 +46,13 @@ def test_engines_find_the_same_frames(payloads: list[bytes], data: st.DataObject
         "max_record_bytes": data.draw(st.sampled_from([2**31 - 1, 20])),
         "final": data.draw(st.booleans()),
     }
-    (mine, my_fault), (other, their_fault) = (engine.scan(file, 0, **options) for engine in (NATIVE, REFERENCE))
-    assert my_fault == their_fault
-    assert mine.consumed == other.consumed
-    np.testing.assert_array_equal(mine.starts, other.starts)
-    np.testing.assert_array_equal(mine.lengths, other.lengths)
+    (native, native_fault), (reference, reference_fault) = (
+        engine.scan(file, 0, **options) for engine in (NATIVE, REFERENCE)
+    )
+    assert native_fault == reference_fault
+    assert native.consumed == reference.consumed
+    np.testing.assert_array_equal(native.starts, reference.starts)
+    np.testing.assert_array_equal(native.lengths, reference.lengths)
     assert bytes(NATIVE.frame(payloads)) == bytes(REFERENCE.frame(payloads))
     assert NATIVE.crc32c(file, 7) == REFERENCE.crc32c(file, 7)
 
@@ -68,11 +70,11 @@ def test_engines_encode_to_the_same_bytes(
     begin = data.draw(st.integers(0, rows))
     end = data.draw(st.integers(begin, rows))
     sequence = plan.record_type != RecordType.EXAMPLE or any(c.steps is not None for c in columns)
-    mine, other = (
+    native, reference = (
         engine.encode(columns, begin, end, prefix=prefix, sequence=sequence) for engine in (NATIVE, REFERENCE)
     )
-    assert mine[1] == other[1]
-    assert bytes(mine[0]) == bytes(other[0])
+    assert native[1] == reference[1]
+    assert bytes(native[0]) == bytes(reference[0])
 
 
 # Laws that hold for each engine by itself.

@@ -1,4 +1,4 @@
-"""The kernel's paths for one processor or one form of record equal the general ones, value for value."""
+"""The kernel's fast paths for a processor or a form of record equal the general ones, value for value."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def scalar_columns(draw: st.DrawFn) -> list[ColumnBuffers]:
 
 
 @given(scalar_columns(), st.randoms(use_true_random=False))
-def test_scalar_records_decode_alike_whatever_their_lengths(columns: list[ColumnBuffers], random: Any) -> None:
+def test_scalar_records_of_any_length_decode_alike(columns: list[ColumnBuffers], random: Any) -> None:
     assert NATIVE is not None
     records = []
     for row in range(columns[0].rows):  # map order on the wire means nothing
@@ -76,13 +76,13 @@ def test_any_records_decode_alike_where_vectors_can_be_loaded(payloads: list[byt
 
 
 @given(st.binary(max_size=700), st.integers(0, 2**32 - 1), st.integers(0, 7))
-def test_the_crc_is_the_same_without_the_processors_help(data: bytes, value: int, skip: int) -> None:
+def test_crc_is_the_same_without_processor_support(data: bytes, value: int, skip: int) -> None:
     array = np.frombuffer(data, np.uint8)[skip:]
     assert _kernel.crc32c(array, value) == _kernel.crc32c_portable(array, value)
 
 
 @pytest.mark.parametrize("size", [191, 192, 1535, 1536, 12_287, 12_288, 12_289, 100_003])
-def test_the_crc_is_the_same_at_the_borders_of_its_lanes(size: int) -> None:
+def test_crc_is_the_same_at_the_borders_of_its_lanes(size: int) -> None:
     array = np.random.default_rng(size).integers(0, 256, size, np.uint8)
     assert _kernel.crc32c(array, 1) == _kernel.crc32c_portable(array, 1) == REFERENCE.crc32c(array, 1)
 
@@ -99,7 +99,7 @@ def test_packed_runs_decode_alike(values: list[int], junk: bytes, broken: bool) 
         np.testing.assert_array_equal(fast, np.array(values, np.int64))
 
 
-def test_the_portable_paths_pass_the_engine_suite() -> None:
+def test_portable_paths_pass_the_engine_suite() -> None:
     here = Path(__file__).parent
     suite = [str(here / name) for name in ("test_wire.py", "test_golden.py", "test_reference.py")]
     environment = {**os.environ, "TFRECORD_IO_PORTABLE": "1"}

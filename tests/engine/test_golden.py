@@ -1,4 +1,4 @@
-"""Files that TensorFlow wrote, against what TensorFlow reads from them."""
+"""Files written by TensorFlow are read as TensorFlow reads them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tfrecord_io.tf_compat.example import decode_example
 
 
 def plain(cell: dict[str, list[Any]] | None) -> Any:
-    """A feature of the JSON as rows.py gives it; floats as bits, since NaN equals nothing."""
+    """A feature of the JSON as rows.py returns it; floats as bits, since NaN equals nothing."""
     if cell is None or not cell:
         return None
     ((kind, values),) = cell.items()
@@ -48,14 +48,14 @@ def without_nulls(features: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.fault(45)
 @pytest.mark.parametrize("name", ["tutorial", "extremes", "ragged", "images"])
 @pytest.mark.parametrize("record_type", [RecordType.EXAMPLE, RecordType.DETECT])
-def test_examples_come_as_tensorflow_reads_them(engine: Engine, data: Path, name: str, record_type: RecordType) -> None:
+def test_examples_are_read_as_by_tensorflow(engine: Engine, data: Path, name: str, record_type: RecordType) -> None:
     expected = json.loads((data / f"{name}.json").read_text())
     rows = records(decode(engine, (data / f"{name}.tfrecord").read_bytes(), Plan(record_type=record_type)))
     assert [comparable(row) for row in rows] == [without_nulls(record) for record in expected]
 
 
 @pytest.mark.parametrize("record_type", [RecordType.SEQUENCE_EXAMPLE, RecordType.DETECT])
-def test_sequence_examples_come_as_tensorflow_reads_them(engine: Engine, data: Path, record_type: RecordType) -> None:
+def test_sequence_examples_are_read_as_by_tensorflow(engine: Engine, data: Path, record_type: RecordType) -> None:
     expected = json.loads((data / "sequence.json").read_text())
     rows = records(decode(engine, (data / "sequence.tfrecord").read_bytes(), Plan(record_type=record_type)))
     for row, record in zip(rows, expected, strict=True):
@@ -82,7 +82,7 @@ def test_payloads_of_any_content_are_found(engine: Engine, data: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["tutorial", "extremes", "ragged"])
-def test_decode_example_reads_as_tensorflow_does(engine: Engine, data: Path, name: str) -> None:
+def test_decode_example_reads_as_by_tensorflow(engine: Engine, data: Path, name: str) -> None:
     file = (data / f"{name}.tfrecord").read_bytes()
     frames, _ = engine.scan(file)
     for start, length, record in zip(

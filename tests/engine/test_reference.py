@@ -1,4 +1,4 @@
-"""The reference engine by itself: protobuf's odd answers, the contract's fine print, bits that must not change."""
+"""Each engine on its own: odd forms that protobuf accepts or refuses, details of the contract, bits to be kept."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_odd_forms_that_protobuf_refuses_are_faults(engine: Engine, payload: byt
     assert FaultCode.VARINT_TRUNCATED <= fault_of(engine, [payload]).code <= FaultCode.WIRE
 
 
-def test_kinds_in_turn_leave_the_last_run(engine: Engine) -> None:
+def test_last_of_several_kinds_is_kept(engine: Engine) -> None:
     turns = int64s(5) + floats(1.0) + int64s(6) + int64s(7)
     assert cells(engine, example(b=turns)) == {"b": ("int64", [6, 7])}
     two_values = field(1, field(1, field(1, b"b") + field(2, int64s(5)) + field(2, floats(1.0) + int64s(6))))
@@ -93,7 +93,7 @@ def test_signalling_nans_keep_their_bits(engine: Engine) -> None:
 # The plan.
 
 
-def test_a_feature_left_out_is_not_parsed(engine: Engine) -> None:
+def test_feature_left_out_is_not_parsed(engine: Engine) -> None:
     payload = field(1, entry("junk", b"\x1a\x7f") + entry("b", int64s(1)))
     for plan in (
         Plan(select={"b"}.__contains__),
@@ -104,7 +104,7 @@ def test_a_feature_left_out_is_not_parsed(engine: Engine) -> None:
     assert FaultCode.VARINT_TRUNCATED <= fault_of(engine, [payload]).code <= FaultCode.WIRE
 
 
-def test_columns_keep_the_plan_and_then_the_wire(engine: Engine) -> None:
+def test_columns_are_in_the_order_of_the_plan_and_then_of_the_wire(engine: Engine) -> None:
     plan = Plan(columns=(PlanColumn("z"), PlanColumn("y")))
     assert [c.name for c in decode(engine, engine.frame([example(c=int64s(1), a=int64s(1), y=int64s(1))]), plan)] == [
         "z",
@@ -130,7 +130,7 @@ def test_columns_keep_the_plan_and_then_the_wire(engine: Engine) -> None:
 )
 @pytest.mark.fault(43)
 @pytest.mark.fault(44)
-def test_what_misfits_the_plan_is_a_fault(
+def test_record_that_does_not_fit_the_plan_is_a_fault(
     engine: Engine, column: PlanColumn, payload: bytes, code: int, expected: int, got: int
 ) -> None:
     plan = Plan(columns=(replace(column, name="good", required=False, layout=Layout.ANY, kind=Kind.NONE), column))
@@ -140,7 +140,7 @@ def test_what_misfits_the_plan_is_a_fault(
         assert (fault.expected, fault.got) == (expected, got)
 
 
-def test_kind_evidence_ends_with_take(engine: Engine) -> None:
+def test_discovered_kind_is_reset_by_take(engine: Engine) -> None:
     decoder = engine.decoder(Plan())
     assert decoder.feed(engine.frame([example(b=int64s(1)), example(b=floats(1.0))])).fault == Fault(
         FaultCode.KIND, 1, 16 + len(ONE), feature="b", expected=Kind.INT64, got=Kind.FLOAT
@@ -150,12 +150,12 @@ def test_kind_evidence_ends_with_take(engine: Engine) -> None:
     assert decoder.take()[0].kind == Kind.FLOAT
 
 
-def test_the_lowest_column_is_blamed(engine: Engine) -> None:
+def test_first_column_of_the_plan_is_reported(engine: Engine) -> None:
     plan = Plan(columns=(PlanColumn("a", layout=Layout.SCALAR), PlanColumn("b", kind=Kind.FLOAT)))
     assert fault_of(engine, [example(b=int64s(1), a=int64s(1, 2))], plan).feature == "a"
 
 
-def test_unknown_features_are_faults_where_the_plan_says_so(engine: Engine) -> None:
+def test_unknown_features_are_faults_if_the_plan_says_so(engine: Engine) -> None:
     plan = Plan(columns=(PlanColumn("b"),), unknown="fault", ignored=frozenset({"c"}))
     assert cells(engine, example(b=int64s(1), c=int64s(1)), plan) == {"b": ("int64", [1])}
     fault = fault_of(engine, [example(b=int64s(1), d=int64s(1))], plan)
@@ -163,7 +163,7 @@ def test_unknown_features_are_faults_where_the_plan_says_so(engine: Engine) -> N
 
 
 @pytest.mark.fault(46)
-def test_number_of_features_is_bounded(engine: Engine) -> None:
+def test_number_of_features_is_limited(engine: Engine) -> None:
     many = [example(**{f"x{i}": int64s(1)}) for i in range(20)]
     fault = fault_of(engine, many, Plan(max_features=7))
     assert (fault.code, fault.record, fault.expected, fault.got) == (FaultCode.TOO_MANY_FEATURES, 7, 7, 8)
@@ -174,7 +174,7 @@ def test_number_of_features_is_bounded(engine: Engine) -> None:
 # Layouts.
 
 
-def test_one_value_in_every_row_is_a_scalar_and_else_a_list(engine: Engine) -> None:
+def test_one_value_in_every_row_is_a_scalar_column(engine: Engine) -> None:
     found = decode(engine, engine.frame([example(s=int64s(1), l=int64s(1)), example(l=int64s()), example(s=int64s(3))]))
     scalar, ragged = found
     assert (scalar.layout, scalar.values.tolist(), scalar.null_count, scalar.validity.tolist()) == (
@@ -191,7 +191,7 @@ def test_one_value_in_every_row_is_a_scalar_and_else_a_list(engine: Engine) -> N
     )
 
 
-def test_a_fixed_layout_comes_back_without_rows(engine: Engine) -> None:
+def test_fixed_layout_is_kept_without_rows(engine: Engine) -> None:
     decoder = engine.decoder(
         Plan(
             columns=(
@@ -222,7 +222,7 @@ def test_text_is_tracked(engine: Engine) -> None:
 # Sequences.
 
 
-def test_steps_are_columns_in_columns(engine: Engine) -> None:
+def test_steps_are_nested_columns(engine: Engine) -> None:
     payloads = [sequence_example({}, {"w": [int64s(1), b"", int64s(2)]}), example(), sequence_example({}, {"w": []})]
     (column,) = decode(engine, engine.frame(payloads), Plan(record_type=RecordType.SEQUENCE_EXAMPLE))
     assert (column.kind, column.layout, column.offsets.tolist(), column.null_count) == (
@@ -236,7 +236,7 @@ def test_steps_are_columns_in_columns(engine: Engine) -> None:
     assert (steps.layout, steps.rows, steps.values.tolist(), steps.null_count) == (Layout.SCALAR, 3, [1, 0, 2], 1)
 
 
-def test_a_feature_list_that_parses_makes_it_a_sequence(engine: Engine) -> None:
+def test_feature_list_that_parses_makes_a_sequence_example(engine: Engine) -> None:
     decoder = engine.decoder(Plan(record_type=RecordType.DETECT))
     plain = [ONE, ONE + field(2, b""), ONE + field(2, b"\xff"), ONE + field(2, field(1, b""))]
     assert decoder.feed(engine.frame(plain)).fault is None
@@ -247,14 +247,14 @@ def test_a_feature_list_that_parses_makes_it_a_sequence(engine: Engine) -> None:
     assert decoder.feed(engine.frame([ONE + field(2, b"\xff")])).fault is not None
 
 
-def test_a_field_2_that_is_no_feature_list_leaves_no_column(engine: Engine) -> None:
+def test_field_2_that_is_not_a_feature_list_adds_no_column(engine: Engine) -> None:
     broken_inside = ONE + field(2, entry("w", b"\x0a\x01\x0c"))
     decoder = engine.decoder(Plan(record_type=RecordType.DETECT))
     assert decoder.feed(engine.frame([broken_inside, example(w=int64s(1))])).fault is None
     assert [(c.name, c.steps is not None) for c in decoder.take()] == [("b", False), ("w", False)]
 
 
-def test_one_name_in_both_maps_is_a_fault(engine: Engine) -> None:
+def test_same_name_in_both_maps_is_a_fault(engine: Engine) -> None:
     both = sequence_example({"b": int64s(1)}, {"b": [int64s(1)]})
     assert fault_of(engine, [both], Plan(record_type=RecordType.DETECT)).code == FaultCode.NAME_IN_BOTH
     later = [sequence_example({}, {"b": [int64s(1)]}), ONE]
@@ -264,7 +264,7 @@ def test_one_name_in_both_maps_is_a_fault(engine: Engine) -> None:
 # The feed.
 
 
-def test_feed_stops_where_it_is_told(engine: Engine) -> None:
+def test_feed_stops_at_its_limits(engine: Engine) -> None:
     data = engine.frame([ONE] * 5)
     size = len(data) // 5
     decoder = engine.decoder(Plan())
@@ -280,7 +280,7 @@ def test_feed_stops_where_it_is_told(engine: Engine) -> None:
     assert (fault.code, fault.record, fault.offset) == (FaultCode.TRUNCATED_FOOTER, 4, 4 * size)
 
 
-def test_foreign_records_are_counted(engine: Engine) -> None:
+def test_records_without_features_are_counted(engine: Engine) -> None:
     foreign = [
         tag(5, 0) + b"\x01",
         tag(1, 0) + b"\x07",
@@ -328,7 +328,7 @@ def test_rows_are_written_in_the_order_of_the_columns(engine: Engine) -> None:
     assert bytes(engine.encode(columns, 1, 2)[0]) == bytes(engine.frame(payloads[1:2]))
 
 
-def test_sequences_are_written_with_their_nulls(engine: Engine) -> None:
+def test_feature_lists_are_written_with_their_nulls(engine: Engine) -> None:
     payloads = [sequence_example({"n": int64s(1)}, {"w": [int64s(1), b"", int64s(2, 3)]}), sequence_example({}, {})]
     columns = decode(engine, engine.frame(payloads), Plan(record_type=RecordType.SEQUENCE_EXAMPLE))
     assert bytes(engine.encode(columns, 0, 2, sequence=True)[0]) == bytes(engine.frame(payloads))
@@ -350,7 +350,7 @@ def test_messages_are_those_of_tensorflow() -> None:
     ].feature[0] == (messages.Feature(int64_list=messages.Int64List(value=[1])))
 
 
-def test_the_default_pool_stays_free_for_tensorflow() -> None:
+def test_default_pool_is_left_to_tensorflow() -> None:
     code = (
         "import tfrecord_io.engine.reference; from google.protobuf import descriptor_pool as d; p = d.Default()\n"
         "try: p.FindMessageTypeByName('tensorflow.Example')\nexcept KeyError: print('free')"

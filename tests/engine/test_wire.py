@@ -1,4 +1,4 @@
-"""Every hand-made wire form: the answer of C++ protobuf, kept in data/wire.json."""
+"""Handmade wire forms are read as by C++ protobuf, whose results are in data/wire.json."""
 
 from __future__ import annotations
 

@@ -53,14 +53,14 @@ def test_read_back(array: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("form", [bytes, bytearray, memoryview])
-def test_what_is_given_is_ours_and_writable(form: Any) -> None:
+def test_result_is_a_writable_copy(form: Any) -> None:
     written = form(tfr.serialize_tensor(np.arange(3)))
     found = tfr.parse_tensor(written)
     found[:] = 7
     assert tfr.parse_tensor(written).tolist() == [0, 1, 2]
 
 
-def test_a_scalar_is_an_array_of_rank_0() -> None:
+def test_scalar_is_an_array_of_rank_0() -> None:
     for value in (np.float64(2), b"a"):
         found = tfr.parse_tensor(tfr.serialize_tensor(value))
         assert isinstance(found, np.ndarray)
@@ -68,7 +68,7 @@ def test_a_scalar_is_an_array_of_rank_0() -> None:
         assert found.item() == value
 
 
-def test_text_is_no_tensor() -> None:
+def test_text_is_not_a_tensor() -> None:
     with pytest.raises(TypeError, match="not str"):
         tfr.parse_tensor("abc")
 
@@ -141,7 +141,7 @@ def test_no_values_are_zeros(name: str) -> None:
 
 @pytest.mark.parametrize("pattern", [0x7FA00001, 0xFF800001, 0x7FC12345])
 @pytest.mark.parametrize("repeated", [1, 3])
-def test_the_bits_of_a_nan_stay(pattern: int, repeated: int) -> None:
+def test_bits_of_a_nan_are_kept(pattern: int, repeated: int) -> None:
     raw = struct.pack("<I", pattern)
     for name, values in {"float32": field(5, raw), "complex64": field(9, raw * 2)}.items():
         found = tfr.parse_tensor(proto(NUMBERS[name], (repeated,), values))
@@ -155,12 +155,12 @@ def test_the_bits_of_a_nan_stay(pattern: int, repeated: int) -> None:
         assert set(found.view(np.uint64).tolist()) == {wide}
 
 
-def test_raw_bytes_win_over_the_field() -> None:
+def test_raw_bytes_take_precedence_over_the_field() -> None:
     assert tfr.parse_tensor(proto(1, (), content(ONE), field(5, ONE * 5))).item() == 1
 
 
-def test_protobufs_rules() -> None:
-    """Shapes merge, the last dtype counts, unknown fields and those of another wire type are passed over."""
+def test_rules_of_protobuf() -> None:
+    """Shapes merge, the last dtype counts, unknown fields and those of another wire type are ignored."""
     written = (
         number(1, 3) + field(2, axis(1)) + number(3, 5) + field(2, axis(2)) + number(1, 1) + group(77, number(1, 9))
     )
@@ -171,13 +171,13 @@ def test_protobufs_rules() -> None:
 # ---- what is refused
 
 
-def refused(data: bytes, words: str, declared: Any = None) -> tfr.DecodeError:
-    with pytest.raises(tfr.DecodeError, match=words) as caught:
+def refused(data: bytes, message: str, declared: Any = None) -> tfr.DecodeError:
+    with pytest.raises(tfr.DecodeError, match=message) as caught:
         tfr.parse_tensor(data, declared)
     return caught.value
 
 
-def test_another_dtype_than_declared() -> None:
+def test_dtype_other_than_declared() -> None:
     error = refused(proto(1, ()), "is of float32, not of int32", np.int32)
     assert (error.expected, error.got) == ("int32", "float32")
 
@@ -209,14 +209,14 @@ def test_dtypes_that_no_array_has(kind: int, name: str) -> None:
 
 @pytest.mark.fault(53)
 @pytest.mark.parametrize("name", ["O", "V8", "float8", "i4,f4", "numpy.object_", "__import__('os')", ""])
-def test_a_declared_dtype_that_is_not_on_the_list(name: str) -> None:
+def test_declared_dtype_that_is_unsupported(name: str) -> None:
     with pytest.raises(tfr.SchemaError, match="cannot have the dtype"):
         tfr.parse_tensor(proto(1, ()), name)
 
 
 @pytest.mark.fault(53)
 @pytest.mark.parametrize(
-    ("shape", "words"),
+    ("shape", "message"),
     [
         ((-1,), "negative axis"),
         ((2, -(2**63)), "negative axis"),
@@ -229,12 +229,12 @@ def test_a_declared_dtype_that_is_not_on_the_list(name: str) -> None:
     ],
 )
 @pytest.mark.parametrize("values", [b"", field(5, ONE), content(ONE)])
-def test_shapes_that_no_array_has(shape: tuple[int, ...], words: str, values: bytes) -> None:
-    refused(proto(1, shape, values), words)
+def test_shapes_that_no_array_has(shape: tuple[int, ...], message: str, values: bytes) -> None:
+    refused(proto(1, shape, values), message)
 
 
 @pytest.mark.fault(53)
-def test_an_unknown_rank() -> None:
+def test_unknown_rank() -> None:
     refused(number(1, 1) + field(2, number(3, 1)) + field(5, ONE), "rank is unknown")
 
 
@@ -242,12 +242,12 @@ def test_strings_are_counted_by_their_references() -> None:
     refused(proto(STRING, (2**28,), field(8, b"a")), "bytes; a tensor has")
 
 
-def test_64_axes_are_taken() -> None:
+def test_64_axes_are_accepted() -> None:
     assert tfr.parse_tensor(proto(1, (1,) * 64, content(ONE))).ndim == 64
 
 
 @pytest.mark.parametrize(
-    ("kind", "shape", "values", "words"),
+    ("kind", "shape", "values", "message"),
     [
         (1, (2,), content(ONE), "4 bytes of content for 2 values of 4 bytes"),
         (1, (0,), content(ONE), "4 bytes of content for 0 values"),
@@ -263,14 +263,14 @@ def test_64_axes_are_taken() -> None:
         (1, (1,), number(7, 1), "float32 with values in int_val"),
     ],
 )
-def test_values_that_do_not_fit(kind: int, shape: tuple[int, ...], values: bytes, words: str) -> None:
-    refused(proto(kind, shape, values), words)
+def test_values_that_do_not_fit(kind: int, shape: tuple[int, ...], values: bytes, message: str) -> None:
+    refused(proto(kind, shape, values), message)
 
 
 @pytest.mark.parametrize(
     "data", [b"", b"\x08", b"\x12\x05\x12", b"\x00", b"\xff" * 11, b"\x0b", field(2, field(2, field(2, b"\xff")))]
 )
-def test_what_is_no_tensor_proto(data: bytes) -> None:
+def test_other_bytes_are_not_a_tensor_proto(data: bytes) -> None:
     refused(data, "not a TensorProto|DT_INVALID")
 
 

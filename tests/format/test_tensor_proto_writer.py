@@ -1,4 +1,4 @@
-"""serialize_tensor writes what TensorFlow writes; tests/conformance compares them, and the golden tensors are in test_proto."""
+"""serialize_tensor writes what TensorFlow writes; see also tests/conformance and the tensors in test_tensor_proto."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_dtype_shape_and_raw_bytes(array: np.ndarray) -> None:
 
 
 @given(texts())
-def test_strings_stand_one_by_one(array: np.ndarray) -> None:
+def test_strings_are_written_one_by_one(array: np.ndarray) -> None:
     assert tfr.serialize_tensor(array) == proto(STRING, array.shape, *(field(8, each) for each in array.reshape(-1)))
 
 
@@ -36,7 +36,7 @@ def test_order_and_endianness_do_not_matter(array: np.ndarray) -> None:
 
 
 @given(arrays())
-def test_prefix_and_raw_bytes_are_the_tensor(array: np.ndarray) -> None:
+def test_prefix_and_raw_bytes_make_the_tensor(array: np.ndarray) -> None:
     assert proto_prefix(array.dtype.name, array.shape) + array.tobytes() == tfr.serialize_tensor(array)
 
 
@@ -63,7 +63,7 @@ def test_no_prefix_without_raw_values(name: str) -> None:
         ([np.array([0.1]), np.array([2.0])], "float64"),
     ],
 )
-def test_pythons_numbers_as_tensorflow_takes_them(value: Any, name: str) -> None:
+def test_python_numbers_get_tensorflows_dtypes(value: Any, name: str) -> None:
     found = tfr.parse_tensor(tfr.serialize_tensor(value))
     assert found.dtype == dtype(name)
     assert found.tolist() == np.array(value, name).tolist()
@@ -91,7 +91,7 @@ class Unpicklable:
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "message"),
     [
         (np.array([b"a", None], object), "item 1 of an array of objects is of type NoneType"),
         (np.array([[1]], object), "item 0 of an array of objects is of type int"),
@@ -108,13 +108,13 @@ class Unpicklable:
         (np.zeros(2, np.longdouble), "float128|longdouble"),
     ],
 )
-def test_what_is_no_tensor(value: Any, words: str) -> None:
-    with pytest.raises(tfr.EncodeError, match=words):
+def test_invalid_tensors_are_refused(value: Any, message: str) -> None:
+    with pytest.raises(tfr.EncodeError, match=message):
         tfr.serialize_tensor(value)
 
 
 @pytest.mark.parametrize("value", [np.zeros(300, "uint8"), np.array([b"a" * 200, b"b" * 100], object)])
-def test_more_than_protobuf_holds(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_bytes_than_protobuf_can_hold(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serialize, "MOST_BYTES", 256)
     with pytest.raises(tfr.EncodeError, match="holds 256 at most"):
         tfr.serialize_tensor(value)

@@ -1,4 +1,4 @@
-"""The schema in front of a file's first record: what is packed comes back, and hostile bytes do nothing else than be refused."""
+"""The schema in front of a file's first record round-trips, and hostile bytes are refused."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ RICH = pa.schema(
 DICTIONARIES = {"d": pa.array(["x", "ARROW:extension:name"]), "s/l": pa.array(["é"]), "q/d": pa.array([3, 1])}
 
 
-def test_schema_and_dictionaries_come_back() -> None:
+def test_schema_and_dictionaries_round_trip() -> None:
     found = unpack(pack(RICH, DICTIONARIES))
     assert found.schema.equals(RICH, check_metadata=True)
     assert dict(found.dictionaries) == DICTIONARIES
@@ -66,7 +66,7 @@ def test_schema_and_dictionaries_come_back() -> None:
 
 @settings(max_examples=rounds(150))
 @given(batches())
-def test_any_written_schema_comes_back(batch: pa.RecordBatch) -> None:
+def test_any_written_schema_round_trips(batch: pa.RecordBatch) -> None:
     plan = plan_writing(batch.schema)
     schema, categories = embedded_schema(plan.schema), dictionaries(batch, plan)
     found = unpack(pack(schema, categories))
@@ -102,12 +102,12 @@ def test_large_dictionaries_are_left_out() -> None:
     assert len(unpack(pack(many, {str(i): noise for i in range(20)})).dictionaries) == 8
 
 
-def test_schema_above_the_limit_says_how_to_write_without_it() -> None:
+def test_schema_above_the_limit_names_the_option_to_omit_it() -> None:
     with pytest.raises(SchemaError, match="embed_schema=False"):
         pack(pa.schema([("a", pa.int8())], metadata={b"big": b"x" * (17 << 20)}))
 
 
-def test_memory_forms_are_not_restored() -> None:
+def test_memory_layouts_are_not_restored() -> None:
     schema = pa.schema(
         [("a", pa.string_view()), ("b", pa.large_list(pa.large_string())), ("c", pa.float64())], metadata={b"k": b"v"}
     )
@@ -115,7 +115,7 @@ def test_memory_forms_are_not_restored() -> None:
     assert embedded_schema(schema).equals(plain, check_metadata=True)
 
 
-def test_equal_types_looks_at_names_and_types_only() -> None:
+def test_equal_types_compares_names_and_types_only() -> None:
     a = pa.schema(
         [
             pa.field("x", pa.list_(pa.field("item", pa.int8(), False)), False, {b"a": b"b"}),
@@ -133,7 +133,7 @@ def test_equal_types_looks_at_names_and_types_only() -> None:
 
 @pytest.mark.parametrize("shape", [(), (2, 3), (0, 2), (None,), (None, 3), (None, None)], ids=str)
 @pytest.mark.parametrize("name", NAMES)
-def test_tensors_of_every_dtype_come_back(name: str, shape: tuple[int | None, ...]) -> None:
+def test_tensors_of_every_dtype_round_trip(name: str, shape: tuple[int | None, ...]) -> None:
     tensor = tensor_field("x", element(name), shape)
     schema = pa.schema([tensor, ("s", pa.struct([tensor]))])
     written = embedded_schema(plan_writing(schema).schema)
@@ -145,7 +145,7 @@ def test_tensors_of_every_dtype_come_back(name: str, shape: tuple[int | None, ..
     assert unpack(pack(embedded_schema(steps.schema))).schema.equals(embedded_schema(steps.schema), check_metadata=True)
 
 
-def test_tensors_are_restored_in_c_order_and_marked() -> None:
+def test_tensors_are_restored_in_c_order_with_their_dtype() -> None:
     permuted = pa.fixed_shape_tensor(pa.bool_(), (2, 3), permutation=[1, 0], dim_names=["h", "w"])
     (found,) = embedded_schema(pa.schema([("x", permuted)]))
     assert found.type == pa.fixed_shape_tensor(pa.uint8(), (3, 2), dim_names=["w", "h"])
@@ -172,7 +172,7 @@ def stream(schema: pa.Schema, batch: pa.RecordBatch | None = None, **options: ob
 
 
 def zlib_of_zeros(mebibytes: int) -> bytes:
-    """One block of 1 MiB, repeated: far faster than to compress them all."""
+    """One compressed block of 1 MiB, repeated: much faster than compressing all of them."""
     compressor = zlib.compressobj(1, wbits=-15)
     block = compressor.compress(bytes(1 << 20)) + compressor.flush(zlib.Z_FULL_FLUSH)
     checksum = ((mebibytes << 20) % 65521) << 16 | 1
@@ -227,11 +227,11 @@ def test_unreadable_content_is_refused(content: bytes, reason: str) -> None:
         unpack(content)
 
 
-def tensor(name: str, storage: pa.DataType, said: bytes, mark: bytes = b"") -> bytes:
-    """A schema of one column whose extension type is anything."""
+def tensor(name: str, storage: pa.DataType, metadata: bytes, mark: bytes = b"") -> bytes:
+    """A schema of one column with any extension type."""
     metadata = {
         b"ARROW:extension:name": name.encode(),
-        b"ARROW:extension:metadata": said,
+        b"ARROW:extension:metadata": metadata,
         b"tfrecord_io.encoding": b"raw",
     }
     if mark:
@@ -249,7 +249,7 @@ SIX, PAIRS = pa.list_(pa.int8(), 6), pa.list_(pa.float32(), 4)
 ANY_TWO = pa.struct([("data", pa.list_(pa.int8())), ("shape", pa.list_(pa.int32(), 2))])
 
 
-def test_types_of_tensors_that_are_said_by_hand_are_read() -> None:
+def test_handwritten_tensor_types_are_read() -> None:
     assert unpack(tensor(FIXED, SIX, b'{"shape": [2, 3]}')).schema.field("x").type == pa.fixed_shape_tensor(
         pa.int8(), (2, 3)
     )
@@ -263,7 +263,7 @@ def test_types_of_tensors_that_are_said_by_hand_are_read() -> None:
 @pytest.mark.fault(53)
 @pytest.mark.fault(57)
 @pytest.mark.parametrize(
-    ("name", "storage", "said"),
+    ("name", "storage", "metadata"),
     [
         (FIXED, SIX, b""),
         (FIXED, SIX, b"{"),
@@ -299,16 +299,16 @@ def test_types_of_tensors_that_are_said_by_hand_are_read() -> None:
     ],
     ids=range(31),
 )
-def test_odd_types_of_tensors_are_refused(name: str, storage: pa.DataType, said: bytes) -> None:
+def test_invalid_tensor_types_are_refused(name: str, storage: pa.DataType, metadata: bytes) -> None:
     with pytest.raises(EmbeddedSchemaUnreadable):
-        unpack(tensor(name, storage, said))
+        unpack(tensor(name, storage, metadata))
 
 
 @pytest.mark.fault(53)
 @pytest.mark.parametrize(
     "mark", [b"object", b"O", b"V8", b"complex128", b"int8", b"\xff", b"bool", b"__import__('os')"]
 )
-def test_marks_that_do_not_fit_are_refused(mark: bytes) -> None:
+def test_dtypes_that_do_not_fit_are_refused(mark: bytes) -> None:
     with pytest.raises(EmbeddedSchemaUnreadable):
         unpack(tensor(FIXED, PAIRS, b'{"shape": [2, 2]}', mark))
 

@@ -1,4 +1,4 @@
-"""Field makers say in words what a column is; overrides put such words in place of what was inferred."""
+"""Field makers describe columns; overrides replace inferred ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tfrecord_io.schema.tensor_types import variable_shape_tensor
 from tfrecord_io.schema.type_names import type_from_name, type_name
 
 
-def test_each_maker_gives_its_type() -> None:
+def test_type_of_each_maker() -> None:
     schema = Schema(
         {
             "label": scalar("int32", default=0),
@@ -53,7 +53,7 @@ def test_each_maker_gives_its_type() -> None:
     assert schema["plain"].part == CONTEXT
 
 
-def test_feature_names_go_with_the_column_unless_given() -> None:
+def test_feature_is_named_after_the_column_unless_given() -> None:
     schema = Schema({"a": scalar("int8"), "b": scalar("int8", feature="x/y")})
     assert [(f.column, f.feature) for f in schema] == [("a", "a"), ("b", "x/y")]
 
@@ -100,7 +100,7 @@ def test_sequences_are_lists_of_their_steps(step: object, type_: pa.DataType, sh
     assert (made.part, made.shape, made.required, made.feature) == (FEATURE_LIST, shape, True, "f")
 
 
-def test_lists_of_lists_are_feature_lists_unless_said_otherwise() -> None:
+def test_lists_of_lists_are_feature_lists_by_default() -> None:
     assert Schema({"a": "list<list<int64>>"})["a"] == sequence(list_("int64")).named("a")
     assert Field("a", pa.list_(pa.list_(pa.int64())), part=CONTEXT).part == CONTEXT
 
@@ -135,12 +135,12 @@ def test_lists_of_lists_are_feature_lists_unless_said_otherwise() -> None:
         lambda: Field("a", pa.fixed_shape_tensor(pa.int64(), [2, 3]), shape=(3, 2)),
     ],
 )
-def test_what_is_none_is_refused(make: object) -> None:
+def test_invalid_arguments_are_refused(make: object) -> None:
     with pytest.raises(SchemaError):
         make()  # type: ignore[operator]
 
 
-def test_one_default_stands_for_all_values() -> None:
+def test_one_default_applies_to_all_values() -> None:
     assert tensor("uint8", (2, 2), default=7).default_array().to_pylist() == [[7, 7, 7, 7]]
     assert tensor("uint8", (2, 2), default=np.array([[1, 2], [3, 4]])).default == [1, 2, 3, 4]
     assert list_("int64", 2, default=[5, 6]).default_array().to_pylist() == [[5, 6]]
@@ -149,7 +149,7 @@ def test_one_default_stands_for_all_values() -> None:
     ]
 
 
-def test_defaults_that_differ_only_in_kind_are_not_equal() -> None:
+def test_defaults_that_differ_only_in_type_are_not_equal() -> None:
     fields = [
         scalar("int64", default=0),
         scalar("int64", default=1),
@@ -161,7 +161,7 @@ def test_defaults_that_differ_only_in_kind_are_not_equal() -> None:
     assert scalar("float", default=0.0) != scalar("float", default=-0.0)
 
 
-def test_shows_what_a_field_has() -> None:
+def test_repr_of_a_field() -> None:
     schema = Schema(
         {
             "x": tensor("float32", (None, 2), feature="deep/x"),
@@ -182,7 +182,7 @@ def test_shows_what_a_field_has() -> None:
 INFERRED = pa.schema([("box/x", pa.float32()), ("box/y", pa.float32()), ("id", pa.int64()), ("[z]", pa.int64())])
 
 
-def test_overrides_keep_places_and_take_globs() -> None:
+def test_overrides_keep_the_order_and_accept_globs() -> None:
     found = apply_overrides(INFERRED, {"box/*": list_("float32"), "id": "int32"})
     assert found.names == INFERRED.names
     assert found.to_arrow().types == [pa.list_(pa.float32()), pa.list_(pa.float32()), pa.int32(), pa.int64()]
@@ -195,7 +195,7 @@ def test_a_literal_name_wins_over_a_glob_and_the_first_glob_over_later_ones() ->
 
 
 @pytest.mark.parametrize("key", ["nothing", "no*", "[a]"])
-def test_an_override_of_nothing_raises(key: str) -> None:
+def test_override_that_matches_nothing_raises(key: str) -> None:
     with pytest.raises(FeatureNotFoundError, match="box/x"):
         apply_overrides(INFERRED, {key: "int8"})
 
@@ -210,7 +210,7 @@ def test_overrides_keep_features_and_metadata() -> None:
 
 
 @pytest.mark.parametrize(
-    ("made", "said"),
+    ("field", "text"),
     [
         (tensor("float64", (3,)), "Field(tensor<float64>[3], encoding wire)"),
         (tensor("timedelta64[ns]", (None,)), "Field(tensor<timedelta64[ns]>[?], encoding wire)"),
@@ -218,12 +218,12 @@ def test_overrides_keep_features_and_metadata() -> None:
         (Schema({"x": "tensor<float32>[3]"})["x"], "Field(x: tensor<float32>[3])"),
     ],
 )
-def test_a_field_is_shown_in_numpys_words(made: Field, said: str) -> None:
-    assert repr(made) == said
-    assert type_from_name(type_name(made.type)) == made.type
+def test_repr_of_a_tensor_field_has_numpys_dtype(field: Field, text: str) -> None:
+    assert repr(field) == text
+    assert type_from_name(type_name(field.type)) == field.type
 
 
 @pytest.mark.parametrize("dtype", ["object", "list<float32>", "void", "nonsense"])
-def test_what_is_no_dtype_of_a_tensor_lists_those_there_are(dtype: str) -> None:
+def test_unsupported_tensor_dtype_lists_the_supported_ones(dtype: str) -> None:
     with pytest.raises(SchemaError, match=f"tensors of {dtype} are not supported.*int8 to int64.*complex64.*S<n>"):
         tensor(dtype, (2,))

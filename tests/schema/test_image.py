@@ -1,4 +1,4 @@
-"""What a schema says of images, and that it says it again after any way out and in."""
+"""The metadata of image columns, and their round trips."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tfrecord_io.schema.schema import Schema
         (image(resize=(2, 3), feature="y"), 'tfr.image(resize=(2, 3), feature="y")'),
     ],
 )
-def test_it_is_said_again(made: Any, source: str) -> None:
+def test_image_metadata_round_trip(made: Any, source: str) -> None:
     schema = Schema({"x": made})
     assert f'"x": {source}' in schema.to_python()
     for again in (Schema.from_json(schema.to_json()), Schema.from_arrow(schema.to_arrow())):
@@ -32,7 +32,7 @@ def test_it_is_said_again(made: Any, source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         ({"mode": "BGR"}, "unknown image mode 'BGR'"),
         ({"shape": (28, 28)}, "height, width, channels"),
@@ -43,6 +43,6 @@ def test_it_is_said_again(made: Any, source: str) -> None:
         ({"shape": (-5, 2, 3)}, "-5"),
     ],
 )
-def test_what_contradicts_itself_is_refused(arguments: dict[str, Any], said: str) -> None:
-    with pytest.raises(SchemaError, match=said):
+def test_contradictory_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
         image(**arguments)

@@ -1,4 +1,4 @@
-"""The type map: what each Arrow type is written as."""
+"""The type map: how each Arrow type is written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LISTS = [pa.list_, pa.large_list, pa.list_view, pa.large_list_view, lambda t: pa
 
 
 @pytest.mark.parametrize(("type_", "kind"), KINDS, ids=str)
-def test_kind_alone_and_in_each_list(type_: pa.DataType, kind: Kind) -> None:
+def test_kind_of_values_and_of_lists(type_: pa.DataType, kind: Kind) -> None:
     (leaf,) = leaves(pa.field("x", type_))
     assert (leaf.feature, leaf.path, leaf.type, leaf.kind, leaf.layout, leaf.encoding) == (
         "x",
@@ -52,7 +52,7 @@ def test_kind_alone_and_in_each_list(type_: pa.DataType, kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("type_", [*INT64[:-1], *FLOAT, *BYTES[:-2]], ids=str)
-def test_dictionary_and_run_ends_are_their_values(type_: pa.DataType) -> None:
+def test_dictionaries_and_run_ends_are_written_as_their_values(type_: pa.DataType) -> None:
     (plain,) = leaves(pa.field("x", type_))
     (leaf,) = leaves(pa.field("x", pa.dictionary(pa.int8(), type_)))
     assert (leaf.kind, leaf.layout, leaf.type) == (plain.kind, plain.layout, pa.dictionary(pa.int8(), type_))
@@ -94,7 +94,7 @@ class Unknown(pa.ExtensionType):
 
 
 @pytest.mark.parametrize(
-    ("type_", "said"),
+    ("type_", "message"),
     [
         (pa.list_(pa.list_(pa.int8())), 'record_type="sequence_example"'),
         (pa.list_(pa.struct([("a", pa.list_(pa.int8()))])), 'record_type="sequence_example"'),
@@ -110,8 +110,8 @@ class Unknown(pa.ExtensionType):
     ],
     ids=str,
 )
-def test_what_has_no_form_says_what_to_do(type_: pa.DataType, said: str) -> None:
-    with pytest.raises(UnsupportedType, match=said) as caught:
+def test_unsupported_type_says_what_to_do(type_: pa.DataType, message: str) -> None:
+    with pytest.raises(UnsupportedType, match=message) as caught:
         leaves(pa.field("x", type_))
     assert caught.value.feature.startswith("x")
 
@@ -135,7 +135,7 @@ def test_tensors_are_one_value_or_a_list(dtype: str, shape: tuple[int | None, ..
 
 
 @pytest.mark.parametrize(
-    ("dtype", "shape", "encoding", "said"),
+    ("dtype", "shape", "encoding", "message"),
     [
         ("complex64", (2,), "list", "raw"),
         ("U3", (2,), "list", "raw"),
@@ -144,14 +144,14 @@ def test_tensors_are_one_value_or_a_list(dtype: str, shape: tuple[int | None, ..
         ("int8", (2,), "npy", "tensor_proto"),
     ],
 )
-def test_tensors_that_an_encoding_does_not_hold(
-    dtype: str, shape: tuple[int | None, ...], encoding: str, said: str
+def test_tensors_that_an_encoding_cannot_hold(
+    dtype: str, shape: tuple[int | None, ...], encoding: str, message: str
 ) -> None:
-    with pytest.raises(UnsupportedType, match=said):
+    with pytest.raises(UnsupportedType, match=message):
         leaves(with_encoding(tensor_field("x", element(dtype), shape), encoding))
 
 
-def test_a_list_of_tensors_is_a_feature_list_only() -> None:
+def test_list_of_tensors_is_a_feature_list_only() -> None:
     field = pa.field("x", pa.list_(pa.fixed_shape_tensor(pa.int8(), (2,))))
     with pytest.raises(UnsupportedType, match="sequence_example"):
         leaves(field)
@@ -176,7 +176,7 @@ def test_encoding_of_a_struct_is_that_of_its_children() -> None:
     assert [leaf.encoding for leaf in leaves(with_encoding(field, "raw"))] == ["raw", "raw"]
 
 
-def test_value_type_takes_off_all_wrappers() -> None:
+def test_value_type_removes_all_wrappers() -> None:
     assert value_type(pa.large_list_view(pa.dictionary(pa.int8(), pa.large_string()))) == pa.large_string()
     assert value_type(pa.run_end_encoded(pa.int16(), pa.binary_view())) == pa.binary()
     assert value_type(pa.uuid()) == pa.binary(16)

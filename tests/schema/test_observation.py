@@ -1,4 +1,4 @@
-"""Observations form a lattice: the order in which blocks and files are seen cannot change a type."""
+"""Observations form a lattice: the order in which blocks and files are read cannot change a type."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_join_is_commutative_associative_and_idempotent(seen: list[Observation])
 
 
 @given(ANYTHING)
-def test_order_changes_neither_the_answer_nor_whether_there_is_one(seen: list[Observation]) -> None:
+def test_order_changes_neither_the_join_nor_whether_it_exists(seen: list[Observation]) -> None:
     def answer(order: tuple[Observation, ...]) -> Observation | None:
         try:
             return join_all(list(order))
@@ -75,7 +75,7 @@ def test_order_changes_neither_the_answer_nor_whether_there_is_one(seen: list[Ob
     assert len({answer(order) for order in itertools.permutations(seen)}) == 1
 
 
-def test_two_kinds_name_both_records() -> None:
+def test_conflicting_kinds_name_both_records() -> None:
     early = Observation(Kind.INT64, Layout.SCALAR, first=RecordRef("a.tfrecord", 3, 0))
     late = Observation(Kind.FLOAT, Layout.SCALAR, first=RecordRef("b.tfrecord", 1, 1))
     for one, other in ((early, late), (late, early)):
@@ -86,7 +86,7 @@ def test_two_kinds_name_both_records() -> None:
         assert (caught.value.path, caught.value.record, caught.value.feature) == ("b.tfrecord", 1, "x")
 
 
-def test_a_context_feature_and_a_feature_list_of_one_name_conflict() -> None:
+def test_context_feature_and_feature_list_of_the_same_name_conflict() -> None:
     with pytest.raises(SchemaError, match="a feature list"):
         join("x", Observation(Kind.INT64, Layout.SCALAR), Observation(layout=Layout.LIST, steps=Observation()))
 
@@ -131,7 +131,7 @@ def test_arrow_types(seen: Observation, options: dict[str, bool], expected: pa.D
     assert arrow_type(seen, **options) == expected
 
 
-def test_of_two_columns_that_contradict_each_other_in_one_record_the_same_is_told_in_any_order() -> None:
+def test_same_contradiction_is_reported_in_any_order_of_columns() -> None:
     before = {
         name: Observation(kind, Layout.SCALAR, first=RecordRef("a", 0))
         for name, kind in (("x", Kind.FLOAT), ("y", Kind.BYTES))

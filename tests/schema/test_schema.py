@@ -1,4 +1,4 @@
-"""A schema is made of many things, is compared by its fields and never changes."""
+"""A schema is made from many sources, compared by its fields, and immutable."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ def test_type_names(name: str) -> None:
 
 
 @given(TYPES)
-def test_what_a_type_prints_names_it(kind: pa.DataType) -> None:
+def test_str_of_a_type_is_parsed(kind: pa.DataType) -> None:
     assert type_from_name(str(kind)) == kind
 
 
-def test_parse_takes_names_types_fields_and_numpy() -> None:
+def test_parse_accepts_names_types_fields_and_numpy_dtypes() -> None:
     schema = Schema.parse(
         {
             "a": "int32",
@@ -96,7 +96,7 @@ def test_arrow_and_back_keeps_feature_encoding_required_and_metadata() -> None:
     assert not back.to_arrow().field("y").nullable
 
 
-def test_a_schema_does_not_change() -> None:
+def test_schema_is_immutable() -> None:
     schema = Schema.parse({"a": "int32"})
     with pytest.raises(AttributeError):
         schema.fields = ()  # type: ignore[misc]
@@ -108,14 +108,14 @@ def test_a_schema_does_not_change() -> None:
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda it: pickle.loads(pickle.dumps(it))])
-def test_pickles_and_copies(again: object) -> None:
+def test_pickled_and_copied_schemas_are_equal(again: object) -> None:
     schema = Schema([Field("a", pa.list_(pa.int8()), default=[1]), Field("b", pa.string(), "z")], {b"m": b"n"})
     made = again(schema)  # type: ignore[operator]
     assert made == schema
     assert made.metadata == schema.metadata
 
 
-def test_selects_columns_by_name() -> None:
+def test_columns_are_selected_by_name() -> None:
     schema = Schema.parse({"a": "int32", "b": "string", "c": "float"})
     assert schema.select(["c", "a"]).names == ["c", "a"]
     assert "a" in schema
@@ -124,12 +124,12 @@ def test_selects_columns_by_name() -> None:
         schema["z"]
 
 
-def test_a_column_twice_is_refused() -> None:
+def test_duplicate_column_is_refused() -> None:
     with pytest.raises(SchemaError, match="twice"):
         Schema([Field("a", pa.int8()), Field("a", pa.int16())])
 
 
-def test_a_default_must_be_of_the_type() -> None:
+def test_default_must_fit_the_type() -> None:
     assert Field("a", pa.list_(pa.int8()), default=np.array([1, 2])).default == [1, 2]
     with pytest.raises(SchemaError, match="default"):
         Field("a", pa.int8(), default=300)

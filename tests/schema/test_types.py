@@ -1,4 +1,4 @@
-"""Questions about types: those that columns are restored with."""
+"""The types that columns are restored with."""
 
 from __future__ import annotations
 

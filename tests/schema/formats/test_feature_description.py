@@ -1,4 +1,4 @@
-"""Feature descriptions become schemas and come back; TensorFlow's own objects are read by their attributes."""
+"""Feature descriptions round-trip through schemas; TensorFlow's own objects are read by their attributes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tfrecord_io.schema.schema import Schema
 
 
 class Foreign:
-    """Objects shaped as TensorFlow's are: named tuples in classes of the same names."""
+    """Objects like TensorFlow's: named tuples in classes of the same names."""
 
     class DType:
         def __init__(self, name: str, as_numpy_dtype: Any) -> None:
@@ -46,7 +46,7 @@ class Foreign:
     UniformRowLength = namedtuple("UniformRowLength", "length")
 
 
-def test_foreign_objects_are_read_by_their_attributes() -> None:
+def test_tensorflow_objects_are_read_by_their_attributes() -> None:
     int64, string = Foreign.DType("int64", np.int64), Foreign.DType("string", object)
     int32 = Foreign.DType("int32", np.int32)
     assert as_description(
@@ -91,7 +91,7 @@ def test_dtypes(given: object, name: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int32", np.float64, "bool", None, 3, "int", np.uint8])
-def test_dtypes_that_no_record_has_are_refused(dtype: object) -> None:
+def test_dtypes_that_a_record_cannot_have_are_refused(dtype: object) -> None:
     with pytest.raises((SchemaError, TypeError)):
         VarLenFeature(dtype)  # type: ignore[arg-type]
 
@@ -119,7 +119,7 @@ def test_what_tensorflow_refuses_is_refused(make: Any) -> None:
         make()
 
 
-def test_a_description_is_a_mapping_of_names() -> None:
+def test_description_is_a_mapping_of_names() -> None:
     with pytest.raises(TypeError):
         as_description([("a", VarLenFeature("int64"))])  # type: ignore[arg-type]
     with pytest.raises(SchemaError, match=r"feature 'a'.*int32"):
@@ -146,7 +146,7 @@ def test_descriptions_and_columns(name: str) -> None:
     assert schema.to_feature_description() == {"x": feature}
 
 
-def test_ragged_features_are_lists_in_lists() -> None:
+def test_ragged_features_are_nested_lists() -> None:
     lengths, uniform = RaggedFeature.RowLengths, RaggedFeature.UniformRowLength
     description = {
         "flat": RaggedFeature("int64", "v"),
@@ -195,7 +195,7 @@ def test_context_and_feature_lists() -> None:
         Schema.from_feature_description(context, {"length": VarLenFeature("int64")})
 
 
-def test_any_schema_has_a_description_by_the_names_of_its_features() -> None:
+def test_any_schema_is_described_by_feature_names() -> None:
     schema = Schema(
         {
             "a": scalar("bool", default=True, feature="A"),

@@ -1,4 +1,4 @@
-"""A schema goes through JSON, Arrow, pickles and Python source and is the same."""
+"""A schema round-trips through JSON, Arrow, pickles and Python source."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ EVERYTHING = Schema(
     ],
     ids=["json", "compact", "from_arrow", "parse", "pickle", "python"],
 )
-def test_comes_back_equal(name: str, again: Any) -> None:
+def test_schema_round_trips(name: str, again: Any) -> None:
     schema = EVERYTHING.select([name])
     assert again(schema) == schema
 
 
 def from_source(source: str) -> Schema:
-    """The schema that pasted source makes, where ``tfr`` has the makers."""
+    """The schema that the source makes when executed."""
 
     class tfr:
         pass
@@ -87,21 +87,21 @@ def from_source(source: str) -> Schema:
 
 
 @given(TYPES, st.booleans(), st.sampled_from([None, "other"]))
-def test_any_type_comes_back(type_: pa.DataType, required: bool, feature: str | None) -> None:
+def test_any_type_round_trips(type_: pa.DataType, required: bool, feature: str | None) -> None:
     schema = Schema([Field("x", type_, feature, required=required and type_ != pa.null())])  # type: ignore[arg-type]
     assert Schema.from_json(schema.to_json()) == schema
     assert Schema.from_arrow(schema.to_arrow()) == schema
     assert from_source(schema.to_python()) == schema
 
 
-def test_metadata_come_back() -> None:
+def test_metadata_round_trip() -> None:
     schema = Schema([Field("x", pa.int8(), metadata={b"k": b"\xff", b"l": b"text"})], {b"pandas": b"{}"})
     back = Schema.from_json(schema.to_json())
     assert back.metadata == schema.metadata
     assert back["x"].metadata == schema["x"].metadata
 
 
-def test_python_source_reads_well() -> None:
+def test_python_source() -> None:
     schema = Schema(
         {
             "label": scalar("int32", default=0),

@@ -1,4 +1,4 @@
-"""Schemas from TFDS's features.json, and the columns that they make of files which TFDS wrote."""
+"""Schemas from TFDS's features.json, and the columns read with them from files written by TFDS."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def expected(directory: Path) -> list[dict[str, Any]]:
 
 
 def rows_of(column: pa.ChunkedArray) -> list[Any]:
-    """Values with their shape; text as the bytes that TFDS gives."""
+    """Values with their shape; text as the bytes that TFDS returns."""
 
     def as_bytes(value: Any) -> Any:
         if isinstance(value, list):
@@ -71,7 +71,7 @@ def rows_of(column: pa.ChunkedArray) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", ["everything", "episodes"])
-def test_files_come_back_as_tfds_reads_them(engine: str, tfds: Path, name: str) -> None:
+def test_files_are_read_as_by_tfds(engine: str, tfds: Path, name: str) -> None:
     directory = tfds / name
     table = read(directory, Schema.from_tfds(directory))
     records = expected(directory)
@@ -79,13 +79,13 @@ def test_files_come_back_as_tfds_reads_them(engine: str, tfds: Path, name: str) 
     for column in table.schema.names:
         rows = rows_of(table[column])
         for row, record in zip(rows, records, strict=True):
-            theirs = record.get(column, [])  # an episode without steps has no keys to show
+            expected_row = record.get(column, [])  # an episode without steps has no keys to show
             if column == "optional" and row is None:
-                assert theirs == -(2**31)  # TFDS's stand-in for None
+                assert expected_row == -(2**31)  # TFDS's value for None
             elif column == "optional_text" and row is None:
-                assert theirs == b""
+                assert expected_row == b""
             else:
-                assert row == theirs, column
+                assert row == expected_row, column
     assert set(table.schema.names) >= {key for record in records for key in record}
 
 
@@ -118,7 +118,7 @@ def test_class_labels_by_name(tfds: Path) -> None:
         Schema.from_tfds(directory, class_labels="both")
 
 
-def test_both_forms_of_the_file_say_the_same(tfds: Path) -> None:
+def test_both_forms_of_the_file_give_the_same_schema(tfds: Path) -> None:
     new, old = Schema.from_tfds(tfds / "everything"), Schema.from_tfds(tfds / "old" / "features.json")
     assert sorted(new.names) == sorted(old.names)
     for field in new:
@@ -133,7 +133,7 @@ def described(directory: Path, features: dict[str, Any]) -> Path:
 
 
 def test_oldest_form_has_plain_content(tmp_path: Path) -> None:
-    """The form in the docstring of FeatureConnector.to_json: no proto_cls, numbers as numbers, null for a free axis."""
+    """The form in the docstring of FeatureConnector.to_json: no proto_cls, numbers as numbers, null as unknown."""
     features = {
         "input": {"type": f"{MODULE}.image_feature.Image", "content": {"shape": [None, None, 3], "dtype": "uint8"}},
         "target": {"type": f"{MODULE}.class_label_feature.ClassLabel", "content": {"num_classes": 10}},
@@ -196,20 +196,20 @@ def test_missing_file_is_not_found(tmp_path: Path) -> None:
 
 
 def test_shard_lengths_are_those_of_the_files(tfds: Path) -> None:
-    said = shard_lengths(tfds / "everything")
-    assert said == {"everything-train.tfrecord-00000-of-00001": 4}
-    check_shards(tfds / "everything", {str(tfds / "everything" / name): count for name, count in said.items()})
+    lengths = shard_lengths(tfds / "everything")
+    assert lengths == {"everything-train.tfrecord-00000-of-00001": 4}
+    check_shards(tfds / "everything", {str(tfds / "everything" / name): count for name, count in lengths.items()})
 
 
 @pytest.mark.fault(56)
-def test_file_with_other_records_than_said_is_named(tfds: Path) -> None:
+def test_file_with_another_number_of_records_is_named(tfds: Path) -> None:
     path = str(tfds / "everything" / "everything-train.tfrecord-00000-of-00001")
     with pytest.raises(tfr.CorruptRecordError, match="has 3 records") as caught:
         check_shards(tfds / "everything", {path: 3, "elsewhere.tfrecord": 1})
     assert (caught.value.path, caught.value.expected, caught.value.got) == (path, 4, 3)
 
 
-def test_no_dataset_info_says_nothing(tmp_path: Path) -> None:
+def test_without_dataset_info_nothing_is_checked(tmp_path: Path) -> None:
     assert shard_lengths(tmp_path) == {}
     check_shards(tmp_path, {"a": 1})
 
