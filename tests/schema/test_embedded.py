@@ -204,7 +204,7 @@ CATEGORIES = pa.record_batch([pa.array(["a" * 1000] * 9).dictionary_encode()[:0]
         (PLAIN + stream(pa.schema([("v", pa.string_view())])), "never written"),
         (PLAIN + stream(pa.schema([("a", pa.int8()), ("a", pa.int8())])), "never written"),
         (
-            PLAIN + stream(pa.schema([pa.field("a", pa.int8(), metadata={b"tfrecord_io.encoding": b"npy"})])),
+            PLAIN + stream(pa.schema([pa.field("a", pa.int8(), metadata={b"tfrecord_io.encoding": b"hdf5"})])),
             "does not read",
         ),
         (

@@ -141,7 +141,7 @@ def test_tensors_are_one_value_or_a_list(dtype: str, shape: tuple[int | None, ..
         ("U3", (2,), "list", "raw"),
         ("int8", (None, 2), "list", "raw"),
         ("datetime64[s]", (2,), "tensor_proto", "raw"),
-        ("int8", (2,), "npy", "tensor_proto"),
+        ("int8", (2,), "hdf5", "tensor_proto"),
     ],
 )
 def test_tensors_that_an_encoding_cannot_hold(

@@ -123,8 +123,10 @@ def test_struct_becomes_the_features_it_is_written_as() -> None:
 
 
 VALUES = st.sampled_from(
-    "int8 uint16 int64 uint64 bool float32 double halffloat string binary date32 date64".split()
-    + ["timestamp[us]", "duration[s]", "time32[ms]"]
+    [
+        *"int8 uint16 int64 uint64 bool float32 double halffloat string binary date32 date64".split(),
+        *("timestamp[us]", "duration[s]", "time32[ms]"),
+    ]
 )
 NUMBERS = st.sampled_from(["int16", "uint8", "int64", "float32", "bool"])
 SHAPES = st.lists(st.integers(1, 4), min_size=2, max_size=3)

@@ -52,7 +52,7 @@ def from_tfds(
 
 
 def shard_lengths(path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> dict[str, int]:
-    """The number of records of each file by name, from ``dataset_info.json``; empty without one, SchemaError if damaged."""
+    """The number of records of each file by name, from ``dataset_info.json``, if any; SchemaError if damaged."""
     folder = Directory(_directory(path), storage)
     text = folder.read(INFO)
     if text is None:
