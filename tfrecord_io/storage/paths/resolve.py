@@ -14,7 +14,7 @@ import functools
 import glob
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
@@ -84,133 +84,129 @@ def resolve_inputs(
     >>> [os.path.basename(source.path) for source in resolve_inputs(folder)]
     ['a-00000-of-00002', 'a-00001-of-00002']
     """
-    search = _Search(storage, allow_missing_shards, check_sizes)
     if hasattr(path, "read"):
-        return [search.file_object(path)]
+        return [_file_object(path, storage)]
     if isinstance(path, (str, os.PathLike)):
-        return search.text(path, check=True)
+        return _resolve_path(path, storage, check_sizes, allow_missing_shards, complete=not allow_missing_shards)
     if hasattr(path, "__arrow_c_stream__"):
         raise TypeError(f"expected a path, got data (a {type(path).__name__}), which write_tfrecord takes")
     if isinstance(path, (bytes, bytearray, memoryview)) or not isinstance(path, Iterable):
-        raise TypeError(
-            f"path is a str, a PathLike, a binary file object or a list of those, not {type(path).__name__}"
-        )
-    return search.listed(list(path))
+        expected = "a str, a PathLike, a binary file object or a list of those"
+        raise TypeError(f"path is {expected}, not {type(path).__name__}")
+    sources: list[Source] = []
+    for item in path:  # an explicit list is not checked for completeness
+        if isinstance(item, Source):  # resolved before, or a piece of a file
+            sources.append(item)
+        elif hasattr(item, "read"):
+            sources.append(_file_object(item, storage))
+        elif isinstance(item, (str, os.PathLike)):
+            sources.extend(_resolve_path(item, storage, check_sizes, allow_missing_shards, complete=False))
+        else:
+            raise TypeError(f"a list of paths holds str, PathLike or binary file objects, not {type(item).__name__}")
+    if not sources:
+        raise FileNotFoundError(errno.ENOENT, "an empty list of paths has no files", "[]")
+    return sources
 
 
+def _file_object(file: Any, storage: StorageOptions) -> Source:
+    if storage.storage_options or storage.filesystem is not None:
+        raise ValueError("storage_options and filesystem are for paths, not for file objects")
+    return source_of_file_object(file)
+
+
+def _resolve_path(
+    path: str | os.PathLike[str], storage: StorageOptions, check_sizes: bool, allow_missing: bool, *, complete: bool
+) -> list[Source]:
+    fs, name = locate(path, storage)
+    for attempt in range(_LOOKUPS):
+        search = _Search(fs, Manifests(fs, check_sizes), allow_missing, complete)
+        try:
+            entries = search.entries(name)
+            break
+        except (OSError, ValueError):  # a writer may be replacing the dataset of a manifest: look it up again
+            if not search.manifests.datasets or attempt == _LOOKUPS - 1:
+                raise
+    folder = f"{name.rstrip('/')}/"
+    sources = []
+    for entry in entries:
+        root = folder if entry.name.startswith(folder) else root_of(name)
+        partitions = folders_of(entry.name, root) if entry.name != name else ()
+        shard = search.manifests.shards.get(entry.name)
+        sources.append(replace(source_of(fs, entry), shard=shard, partitions=partitions))
+    return sources
+
+
+@dataclass(frozen=True, slots=True)
 class _Search:
-    """The path rules, and the options that all of them use."""
+    """The path rules, for one path; with `complete`, no shard that the path asks for may be missing."""
 
-    def __init__(self, storage: StorageOptions, allow_missing: bool, check_sizes: bool) -> None:
-        self.storage, self.allow_missing, self.check_sizes = storage, allow_missing, check_sizes
-        self.manifests: Manifests  # of the current path
+    fs: FileSystem
+    manifests: Manifests
+    allow_missing: bool
+    complete: bool
 
-    def file_object(self, file: Any) -> Source:
-        if self.storage.storage_options or self.storage.filesystem is not None:
-            raise ValueError("storage_options and filesystem are for paths, not for file objects")
-        return source_of_file_object(file)
-
-    def listed(self, paths: list[Any]) -> list[Source]:
-        """Resolve an explicit list, which is not checked for completeness."""
-        if not paths:
-            raise FileNotFoundError(errno.ENOENT, "an empty list of paths has no files", "[]")
-        sources: list[Source] = []
-        for path in paths:
-            if isinstance(path, Source):  # resolved before, or a piece of a file
-                sources.append(path)
-            elif hasattr(path, "read"):
-                sources.append(self.file_object(path))
-            elif isinstance(path, (str, os.PathLike)):
-                sources.extend(self.text(path, check=False))
-            else:
-                raise TypeError(
-                    f"a list of paths holds str, PathLike or binary file objects, not {type(path).__name__}"
-                )
-        return sources
-
-    def text(self, path: str | os.PathLike[str], *, check: bool) -> list[Source]:
-        fs, name = locate(path, self.storage)
-        folder = f"{name.rstrip('/')}/"
-        sources = []
-        for entry in self._consistent_entries(fs, name, check=check):
-            root = folder if entry.name.startswith(folder) else root_of(name)
-            partitions = folders_of(entry.name, root) if entry.name != name else ()
-            shard = self.manifests.shards.get(entry.name)
-            sources.append(replace(source_of(fs, entry), shard=shard, partitions=partitions))
-        return sources
-
-    def _consistent_entries(self, fs: FileSystem, name: str, *, check: bool) -> list[Entry]:
-        """The entries; looked up again if they do not match a manifest, as a writer may be replacing the dataset."""
-        for _ in range(_LOOKUPS - 1):
-            self.manifests = Manifests(fs, self.check_sizes)
-            try:
-                return self._entries(fs, name, check=check)
-            except (OSError, ValueError):
-                if not self.manifests.datasets:
-                    raise
-        self.manifests = Manifests(fs, self.check_sizes)
-        return self._entries(fs, name, check=check)
-
-    def _entries(self, fs: FileSystem, name: str, *, check: bool) -> list[Entry]:
-        if name.endswith("/") and not fs.can_list:
-            fs.listing(name)  # raises
+    def entries(self, name: str) -> list[Entry]:
+        if name.endswith("/") and not self.fs.can_list:
+            self.fs.listing(name)  # raises
         names = expand_braces(name)
-        entry = _literal(fs, name, names)
+        entry = _literal(self.fs, name, names)
         if entry is not None:
-            return self._existing(fs, entry, check=check)
+            return self._existing(entry)
         if names == [name]:
-            return self._pattern(fs, name, check=check)
+            return self._pattern(name)
         found: dict[str, Entry] = {}
-        for each, entry in zip(names, fs.entries(names), strict=True):
+        for expanded, entry in zip(names, self.fs.entries(names), strict=True):
             try:
-                entries = self._existing(fs, entry, check=check) if entry else self._pattern(fs, each, check=check)
+                entries = self._existing(entry) if entry else self._pattern(expanded)
             except FileNotFoundError:
                 if not self.allow_missing:
                     raise
             else:
                 found.update((e.name, e) for e in entries)
         if not found:
-            raise _nothing(fs, name, "no file matches; " + _FORMS)
+            raise _nothing(self.fs, name, "no file matches; " + _FORMS)
         return sorted(found.values(), key=lambda e: natural_key(e.name))
 
-    def _existing(self, fs: FileSystem, entry: Entry, *, check: bool) -> list[Entry]:
-        return self._directory(fs, entry.name, check=check) if entry.directory else [entry]
+    def _existing(self, entry: Entry) -> list[Entry]:
+        return self._directory(entry.name) if entry.directory else [entry]
 
-    def _pattern(self, fs: FileSystem, name: str, *, check: bool) -> list[Entry]:
+    def _pattern(self, name: str) -> list[Entry]:
         spec = parse_spec(name)
         if spec is not None:
-            return self._spec(fs, name, *spec)
-        if has_magic(fs, name):
-            return self._glob(fs, name, check=check)
-        raise _nothing(fs, name, "no such file")
+            return self._spec(name, *spec)
+        if has_magic(self.fs, name):
+            return self._glob(name)
+        raise _nothing(self.fs, name, "no such file")
 
-    def _directory(self, fs: FileSystem, directory: str, *, check: bool) -> list[Entry]:
-        everything = fs.listing(directory)
+    def _directory(self, directory: str) -> list[Entry]:
+        everything = self.fs.listing(directory)
         partitioned = any(e.directory and parse_folder(e.basename) for e in everything)
-        inside = self._in_partitions(fs, directory) if partitioned else []
+        inside = self._in_partitions(directory) if partitioned else []
         listing = self.manifests.apply([*everything, *inside])
         files = [e for e in listing if not e.directory and is_record_file(e.basename)]
-        self.manifests.check(files, lambda name: True, complete=check and not self.allow_missing)
+        self.manifests.check(files, lambda name: True, complete=self.complete)
         if not files:
             suffixes = " ".join(RECORD_SUFFIXES)
             text = f"this directory has no TFRecord files, whose names end in {suffixes} or have a shard number"
             others = f"; it has {len(everything)} other entries, which a glob can name" if everything else ""
-            raise _nothing(fs, directory, text + others)
+            raise _nothing(self.fs, directory, text + others)
         for folder in sorted({e.parent for e in files}):
-            families = ShardFamilies(fs, [e for e in files if e.parent == folder])
-            families.check_single(fs.display_path(folder.rstrip("/") or folder))
-        return self._sorted(ShardFamilies(fs, files), check=check)
+            families = ShardFamilies(self.fs, [e for e in files if e.parent == folder])
+            families.check_single(self.fs.display_path(folder.rstrip("/") or folder))
+        return self._sorted(ShardFamilies(self.fs, files), complete=self.complete)
 
-    def _in_partitions(self, fs: FileSystem, directory: str) -> list[Entry]:
+    def _in_partitions(self, directory: str) -> list[Entry]:
         """The files in partition folders, and in no others."""
         root = f"{directory.rstrip('/')}/" if directory else ""
-        return [e for e in fs.glob(f"{glob.escape(root)}*=*/**") if not e.directory and is_below_folders(e.name, root)]
+        return [
+            e for e in self.fs.glob(f"{glob.escape(root)}*=*/**") if not e.directory and is_below_folders(e.name, root)
+        ]
 
-    def _glob(self, fs: FileSystem, pattern: str, *, check: bool) -> list[Entry]:
-        everything = fs.glob(pattern)
+    def _glob(self, pattern: str) -> list[Entry]:
+        everything = self.fs.glob(pattern)
         base = pattern.rpartition("/")[2]
         named = {e.name for e in everything}
-        listing = self.manifests.apply([*everything, *self._manifests(fs, pattern, everything)])
+        listing = self.manifests.apply([*everything, *self._manifests_of(pattern, everything)])
         files = [
             e
             for e in listing
@@ -219,28 +215,27 @@ class _Search:
             and (is_hidden(base) or not is_hidden(e.basename))
         ]
         wanted = functools.partial(fnmatch.fnmatchcase, pat=base)
-        self.manifests.check(files, wanted, complete=check and not self.allow_missing)
+        self.manifests.check(files, wanted, complete=self.complete)
         if not files:
             others = f"; the {len(everything)} matches are directories or not data" if everything else ""
-            raise _nothing(fs, pattern, "no file matches the pattern" + others)
-        return self._sorted(ShardFamilies(fs, files), check=check)
+            raise _nothing(self.fs, pattern, "no file matches the pattern" + others)
+        return self._sorted(ShardFamilies(self.fs, files), complete=self.complete)
 
-    @staticmethod
-    def _manifests(fs: FileSystem, pattern: str, matched: Sequence[Entry]) -> list[Entry]:
+    def _manifests_of(self, pattern: str, matched: Sequence[Entry]) -> list[Entry]:
         """The manifests in the directory of a pattern, if it may match shards."""
         if matched and all(parse_shard(e.basename) is None for e in matched):
             return []
         parent, slash, base = pattern.rpartition("/")
-        return fs.glob(f"{parent}{slash}{'**/' if '**' in base else ''}_MANIFEST*.json")
+        return self.fs.glob(f"{parent}{slash}{'**/' if '**' in base else ''}_MANIFEST*.json")
 
-    def _spec(self, fs: FileSystem, name: str, stem: str, count: int | None) -> list[Entry]:
+    def _spec(self, name: str, stem: str, count: int | None) -> list[Entry]:
         """Find ``name@8``: the family with this count that matches the stem most exactly."""
-        if not fs.can_list:
-            return self._unlisted_spec(fs, name, stem, count)
+        if not self.fs.can_list:
+            return self._unlisted_spec(name, stem, count)
         parent, _, base = stem.rpartition("/")
         directory = parent if parent or not stem.startswith("/") else "/"
         try:
-            listing: Sequence[Entry] = fs.listing(directory)
+            listing: Sequence[Entry] = self.fs.listing(directory)
         except (FileNotFoundError, NotADirectoryError):
             listing = []
         files = [e for e in self.manifests.apply(listing) if not e.directory and not is_sidecar(e.basename)]
@@ -255,27 +250,27 @@ class _Search:
         if not fitting:
             counts = sorted({"*" if s.count is None else str(s.count) for _, s in shards}, key=natural_key)
             others = f"; there is {', '.join(f'{base}@{n}' for n in counts)}" if counts else ""
-            raise _nothing(fs, name, f"no shards such as '{base}-00000-of-{count or 8:05d}'{others}")
+            raise _nothing(self.fs, name, f"no shards such as '{base}-00000-of-{count or 8:05d}'{others}")
         best = min(s.stems.index(base) for _, s in fitting)
-        families = ShardFamilies(fs, [e for e, s in fitting if s.stems.index(base) == best])
-        families.check_single(fs.display_path(name))
-        return self._sorted(families, check=True)
+        families = ShardFamilies(self.fs, [e for e, s in fitting if s.stems.index(base) == best])
+        families.check_single(self.fs.display_path(name))
+        return self._sorted(families, complete=not self.allow_missing)
 
-    def _unlisted_spec(self, fs: FileSystem, name: str, stem: str, count: int | None) -> list[Entry]:
+    def _unlisted_spec(self, name: str, stem: str, count: int | None) -> list[Entry]:
         """Find ``name@8`` by looking up the names that it may mean, the most exact first."""
         if count is None:
             text = "a web server has no listing of its files; state the number of shards, as in name@8"
-            raise ValueError(f"'{fs.display_path(name)}': {text}")
-        form = next((form for form in spelled_shards(stem, count) if form and fs.entry(form[0]) is not None), None)
+            raise ValueError(f"'{self.fs.display_path(name)}': {text}")
+        form = next((form for form in spelled_shards(stem, count) if form and self.fs.entry(form[0]) is not None), None)
         if form is None:
-            raise _nothing(fs, name, f"no shard such as '{shard_name(stem.rpartition('/')[2], 0, count)}'")
-        found = [entry for entry in fs.entries(form) if entry is not None]
-        return self._sorted(ShardFamilies(fs, found), check=True)
+            raise _nothing(self.fs, name, f"no shard such as '{shard_name(stem.rpartition('/')[2], 0, count)}'")
+        found = [entry for entry in self.fs.entries(form) if entry is not None]
+        return self._sorted(ShardFamilies(self.fs, found), complete=not self.allow_missing)
 
-    def _sorted(self, families: ShardFamilies, *, check: bool) -> list[Entry]:
-        if check and not self.allow_missing:
+    def _sorted(self, families: ShardFamilies, *, complete: bool) -> list[Entry]:
+        if complete:
             checked = self.manifests.shards  # against their manifests
-            ShardFamilies(families.fs, [e for e in families.files if e.name not in checked]).check_complete()
+            ShardFamilies(self.fs, [e for e in families.files if e.name not in checked]).check_complete()
         return sorted(families.files, key=lambda e: natural_key(e.name))
 
 
