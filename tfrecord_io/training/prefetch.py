@@ -8,6 +8,8 @@ from contextlib import closing
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
+from tfrecord_io.background import BackgroundThread
+
 T = TypeVar("T")
 
 
@@ -18,6 +20,10 @@ class _Channel(Generic[T]):
         self.items: SimpleQueue[T | _End] = SimpleQueue()
         self.free = threading.Semaphore(depth)
         self.stopped = threading.Event()
+
+    def stop(self) -> None:
+        self.stopped.set()
+        self.free.release()
 
 
 class _End:
@@ -56,10 +62,7 @@ class BackgroundGenerator(Generic[T]):
 
     def __init__(self, make: Callable[[], Generator[T]], depth: int) -> None:
         self._channel: _Channel[T] = _Channel(depth)
-        self._thread = threading.Thread(
-            target=_run, args=(make, self._channel), name="tfrecord_io batches", daemon=True
-        )
-        self._thread.start()
+        self._thread = BackgroundThread(_run, (make, self._channel), self._channel.stop, "batches")
 
     def __iter__(self) -> BackgroundGenerator[T]:
         return self
@@ -76,10 +79,7 @@ class BackgroundGenerator(Generic[T]):
 
     def close(self) -> None:
         """End the thread, once its current item is complete."""
-        self.__del__()
-        if self._thread is not threading.current_thread():
-            self._thread.join()
+        self._thread.end()
 
     def __del__(self) -> None:
-        self._channel.stopped.set()
-        self._channel.free.release()
+        self._channel.stop()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.background import BackgroundThread
 from tfrecord_io.compression import Stream
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, SPARE, Block, Bytes
 
@@ -55,6 +56,11 @@ def _fill_all(
             return
 
 
+def _stop_filling(free: SimpleQueue[Bytes | None], stop: threading.Event) -> None:
+    stop.set()
+    free.put(None)
+
+
 class ReadAhead:
     """Cuts a stream into blocks as `tfrecord_io.storage.read.block_reader.BlockReader` does, in another thread.
 
@@ -69,7 +75,7 @@ class ReadAhead:
         self._free: SimpleQueue[Bytes | None] = SimpleQueue()
         self._filled: SimpleQueue[_Filled] = SimpleQueue()
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread: BackgroundThread | None = None
         self._current: _Filled | None = None
         self._rest = np.empty(0, np.uint8)  # unconsumed bytes of the last block
         self._offset = start  # of `_rest` in the uncompressed file
@@ -99,14 +105,12 @@ class ReadAhead:
 
     def close(self) -> None:
         """Stop the thread after the read under way."""
-        self.__del__()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+        if self._thread is not None:
+            self._thread.end()
             self._thread = None
 
     def __del__(self) -> None:
-        self._stop.set()
-        self._free.put(None)
+        _stop_filling(self._free, self._stop)
 
     def _next(self) -> _Filled:
         """The next buffer; after the end or an error, an empty one with the same result."""
@@ -119,11 +123,10 @@ class ReadAhead:
             for _ in range(_BUFFERS - 1):
                 self._free.put(self._new_buffer())
             # the thread has no reference to the reader itself, which may be dropped without close()
-            arguments = (self._stream, self._free, self._filled, self._stop)
-            self._thread = threading.Thread(
-                target=_fill_all, args=arguments, name="tfrecord_io read ahead", daemon=True
+            free, stop = self._free, self._stop
+            self._thread = BackgroundThread(
+                _fill_all, (self._stream, free, self._filled, stop), lambda: _stop_filling(free, stop), "read ahead"
             )
-            self._thread.start()
         return self._filled.get()
 
     def _new_buffer(self) -> Bytes:
