@@ -53,7 +53,7 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
 
 @pytest.fixture
 def flipped(data: Path, tmp_path: Path) -> Callable[..., Path]:
-    """``flipped(name, byte, bit)``: a copy of a golden file with one bit flipped; a negative byte counts from the end."""
+    """``flipped(name, byte, bit)``: a copy of a golden file with one bit flipped; negative bytes are from the end."""
 
     def make(name: str, byte: int, bit: int = 0) -> Path:
         content = bytearray((data / name).read_bytes())

@@ -1,4 +1,4 @@
-"""What the documents show works: their Python runs, their commands succeed."""
+"""The examples in the documentation run: Python blocks and commands."""
 
 from __future__ import annotations
 

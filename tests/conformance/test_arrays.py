@@ -1,4 +1,4 @@
-"""Arrays as raw bytes and as TensorProtos: TensorFlow reads ours, and we read TensorFlow's; records are shuffled alike."""
+"""Arrays as raw bytes and as TensorProtos, exchanged with TensorFlow both ways; shuffling as in tf.data."""
 
 from __future__ import annotations
 
@@ -124,10 +124,10 @@ def positions(orders: list[list[int]]) -> np.ndarray[Any, Any]:
 
 
 def test_shuffled_as_tf_data_does(tf: Any, engine: str, tmp_path: Path) -> None:
-    """How far records are given from where they stand: the same mean and spread all over the file, as the buffer says."""
+    """How far records move from their position: the same mean and spread as in tf.data, for the whole file."""
     path = str(tmp_path / "a")
     tfr.write_tfrecord({"n": np.arange(RECORDS)}, path)
-    ours = [
+    actual = [
         [
             n
             for batch in tfr.iter_arrays(path, batch_size=64, shuffle_buffer=BUFFER, seed=seed)
@@ -136,14 +136,14 @@ def test_shuffled_as_tf_data_does(tf: Any, engine: str, tmp_path: Path) -> None:
         for seed in range(ORDERS)
     ]
     dataset = tf.data.Dataset.range(RECORDS)
-    theirs = [[int(n) for n in dataset.shuffle(BUFFER, seed=seed).as_numpy_iterator()] for seed in range(ORDERS)]
-    for orders in (ours, theirs):
+    reference = [[int(n) for n in dataset.shuffle(BUFFER, seed=seed).as_numpy_iterator()] for seed in range(ORDERS)]
+    for orders in (actual, reference):
         assert all(sorted(order) == list(range(RECORDS)) for order in orders)
         assert len({tuple(order) for order in orders}) == ORDERS
         assert all(
             n < at + BUFFER for order in orders for at, n in enumerate(order)
         )  # none is given before it was read
-    moved = [positions(orders) - np.arange(RECORDS) for orders in (ours, theirs)]
+    moved = [positions(orders) - np.arange(RECORDS) for orders in (actual, reference)]
     for begin in range(0, RECORDS, 50):
         part = [each[:, begin : begin + 50] for each in moved]
         error = BUFFER * 4 / np.sqrt(part[0].size)

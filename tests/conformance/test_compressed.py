@@ -1,4 +1,4 @@
-"""Compressed files: TensorFlow reads ours, of any size and written on any threads, and we read TensorFlow's."""
+"""Compressed files, of any size and written on any number of threads, are exchanged with TensorFlow both ways."""
 
 from __future__ import annotations
 
@@ -46,40 +46,40 @@ def read_by_tensorflow(tf: Any, path: Path, codec: str) -> list[bytes]:
 def test_tensorflow_reads_our_tables(tf: Any, codec: str, threads: int, size: int, tmp_path: Path) -> None:
     payloads = payloads_of(size)
     table = pa.table({"record": pa.array(payloads, pa.large_binary())})
-    tfr.write_tfrecord(table, tmp_path / "ours", record_type="bytes", compression=codec, threads=threads)
-    assert read_by_tensorflow(tf, tmp_path / "ours", codec) == payloads
+    tfr.write_tfrecord(table, tmp_path / "a", record_type="bytes", compression=codec, threads=threads)
+    assert read_by_tensorflow(tf, tmp_path / "a", codec) == payloads
 
 
 def test_tensorflow_reads_our_records(tf: Any, codec: str, tmp_path: Path) -> None:
     payloads = payloads_of(8 * MIB)
-    with tfr.RecordWriter(tmp_path / "ours", compression=codec) as writer:
+    with tfr.RecordWriter(tmp_path / "a", compression=codec) as writer:
         for payload in payloads:
             writer.write(payload)
-    assert read_by_tensorflow(tf, tmp_path / "ours", codec) == payloads
+    assert read_by_tensorflow(tf, tmp_path / "a", codec) == payloads
 
 
 def test_tensorflow_reads_a_file_of_no_records(tf: Any, codec: str, tmp_path: Path) -> None:
-    with tfr.RecordWriter(tmp_path / "ours", compression=codec):
+    with tfr.RecordWriter(tmp_path / "a", compression=codec):
         pass
-    assert read_by_tensorflow(tf, tmp_path / "ours", codec) == []
+    assert read_by_tensorflow(tf, tmp_path / "a", codec) == []
 
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 def test_we_read_what_tensorflow_writes(tf: Any, codec: str, write_records: Any, threads: int, tmp_path: Path) -> None:
     payloads = payloads_of(20 * MIB)
-    path = write_records(tmp_path / "theirs", payloads, codec.upper())
+    path = write_records(tmp_path / "tf", payloads, codec.upper())
     assert tfr.read_table(path, record_type="bytes", threads=threads)["record"].to_pylist() == payloads
     assert list(tfr.RecordReader(path)) == payloads
 
 
-def test_gzip_files_one_behind_the_other_are_read_by_both(tf: Any, write_records: Any, tmp_path: Path) -> None:
+def test_concatenated_gzip_files_are_read_by_both(tf: Any, write_records: Any, tmp_path: Path) -> None:
     payloads = payloads_of(200_000)
-    theirs = Path(write_records(tmp_path / "theirs", payloads, "GZIP")).read_bytes()
-    with tfr.RecordWriter(tmp_path / "ours", compression="gzip") as writer:
+    reference = Path(write_records(tmp_path / "tf", payloads, "GZIP")).read_bytes()
+    with tfr.RecordWriter(tmp_path / "a", compression="gzip") as writer:
         for payload in payloads:
             writer.write(payload)
     both = tmp_path / "both"
-    both.write_bytes((tmp_path / "ours").read_bytes() + theirs)
+    both.write_bytes((tmp_path / "a").read_bytes() + reference)
     assert list(tfr.RecordReader(both)) == 2 * payloads
     assert read_by_tensorflow(tf, both, "gzip") == 2 * payloads
 
@@ -92,7 +92,7 @@ def test_tensorflow_cannot_read_zstd(tf: Any, tmp_path: Path) -> None:
     frame = (
         b"\x28\xb5\x2f\xfd\x20" + bytes([len(plain)]) + (len(plain) << 3 | 1).to_bytes(3, "little") + plain
     )  # one block, raw
-    (tmp_path / "ours.zst").write_bytes(frame)
-    for said in ("", "zstd"):
+    (tmp_path / "a.zst").write_bytes(frame)
+    for compression_type in ("", "zstd"):
         with pytest.raises(tf.errors.OpError):
-            read_by_tensorflow(tf, tmp_path / "ours.zst", said)
+            read_by_tensorflow(tf, tmp_path / "a.zst", compression_type)

@@ -1,4 +1,4 @@
-"""What ``tfr schema --as feature_description`` prints parses the file in TensorFlow, tensors and what stands beside them."""
+"""The output of ``tfr schema --as feature_description`` parses the file in TensorFlow, tensors and companions too."""
 
 from __future__ import annotations
 

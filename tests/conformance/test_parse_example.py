@@ -1,4 +1,4 @@
-"""Our parse_example and TensorFlow's agree: values, dtypes, shapes, and whether they fail."""
+"""tfrecord_io.parse_example and TensorFlow's agree: values, dtypes, shapes, and whether they fail."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Case:
     Attributes
     ----------
     broken : bool
-        Some record has row partitions or sparse indices that do not fit: TensorFlow may give a broken tensor, we refuse.
+        Some record has invalid row partitions or sparse indices: TensorFlow may give a broken tensor, tfrecord_io refuses.
     """
 
     def __init__(self, tf: Any, seed: int) -> None:
@@ -82,8 +82,8 @@ class Case:
             kind = self.random.choice(
                 ["RowSplits", "RowLengths", "RowStarts", "RowLimits", "ValueRowIds", "UniformRowLength"]
             )
-            said = self.random.randint(1, 2) if kind == "UniformRowLength" else f"{name}/rows{at}"
-            partitions.append(getattr(ragged, kind)(said))
+            content = self.random.randint(1, 2) if kind == "UniformRowLength" else f"{name}/rows{at}"
+            partitions.append(getattr(ragged, kind)(content))
         validate = self.random.choice([True, False])
         values = self.random.choice([None, f"{name}/values"])
         self.description[name] = ragged(dtype, values, partitions, self.random.choice(["int32", "int64"]), validate)
@@ -138,11 +138,11 @@ class Case:
                 continue
             if kind == "ValueRowIds" and lengths and not lengths[-1]:  # rows behind the last value cannot be said
                 lengths[-1] = 1
-            said = self._said(kind, lengths)
+            content = self._partition_content(kind, lengths)
             if self.random.random() < 0.05:
-                said = self._spoiled(said)
-            if said or self.random.random() < 0.5:
-                written[partition.key] = self._feature("int64", said)
+                content = self._damaged(content)
+            if content or self.random.random() < 0.5:
+                written[partition.key] = self._feature("int64", content)
             items = sum(lengths)
         values = self._values(dtype, items)
         if values or self.random.random() < 0.5:
@@ -150,7 +150,7 @@ class Case:
         return written
 
     @staticmethod
-    def _said(kind: str, lengths: list[int]) -> list[int]:
+    def _partition_content(kind: str, lengths: list[int]) -> list[int]:
         limits = np.cumsum([0, *lengths]).tolist()
         return {
             "RowSplits": limits,
@@ -160,13 +160,13 @@ class Case:
             "ValueRowIds": np.repeat(np.arange(len(lengths)), lengths).tolist(),
         }[kind]
 
-    def _spoiled(self, said: list[int]) -> list[int]:
+    def _damaged(self, content: list[int]) -> list[int]:
         self.broken = True
-        said = list(said)
-        if said and self.random.random() < 0.7:
-            said[self.random.randrange(len(said))] += self.random.choice([-7, 7, 2**40])
-            return said
-        return [*said, self.random.choice([-1, 90, 2**62])]
+        content = list(content)
+        if content and self.random.random() < 0.7:
+            content[self.random.randrange(len(content))] += self.random.choice([-7, 7, 2**40])
+            return content
+        return [*content, self.random.choice([-1, 90, 2**62])]
 
     def _scattered(self, name: str, dtype: str, keys: list[str], size: list[int]) -> dict[str, bytes]:
         places = [list(at) for at in np.ndindex(*size)]
@@ -191,7 +191,7 @@ class Case:
 
 
 def as_numpy(tf: Any, found: Any) -> Any:
-    """TensorFlow's tensors as ours."""
+    """TensorFlow's tensors as the types of tfrecord_io."""
     if isinstance(found, tf.sparse.SparseTensor):
         return SparseTensor(found.indices.numpy(), found.values.numpy(), found.dense_shape.numpy())
     if isinstance(found, tf.RaggedTensor):
@@ -199,16 +199,16 @@ def as_numpy(tf: Any, found: Any) -> Any:
     return found.numpy()
 
 
-def assert_same(ours: Any, theirs: Any, where: str) -> None:
-    assert type(ours) is type(theirs) or not isinstance(theirs, tuple), where
-    if isinstance(theirs, tuple):
-        assert len(ours) == len(theirs), where
-        for mine, other in zip(ours, theirs, strict=True):
+def assert_same(actual: Any, reference: Any, where: str) -> None:
+    assert type(actual) is type(reference) or not isinstance(reference, tuple), where
+    if isinstance(reference, tuple):
+        assert len(actual) == len(reference), where
+        for mine, other in zip(actual, reference, strict=True):
             assert_same(mine, other, where)
         return
-    assert isinstance(ours, bytes) == isinstance(theirs, bytes), where
-    dtype = object if isinstance(ours, bytes) else None
-    mine, other = np.asarray(ours, dtype), np.asarray(theirs, dtype)
+    assert isinstance(actual, bytes) == isinstance(reference, bytes), where
+    dtype = object if isinstance(actual, bytes) else None
+    mine, other = np.asarray(actual, dtype), np.asarray(reference, dtype)
     assert mine.shape == other.shape, where
     assert mine.dtype == other.dtype, where
     if mine.dtype == np.float32:
@@ -226,22 +226,22 @@ def answer(parse: Any) -> Any:
 
 def check(tf: Any, case: Case, records: Any, parse: Any, where: str) -> bool:
     """Compare the two; whether they gave values."""
-    ours = answer(lambda: parse_example(records, case.description))
-    theirs = answer(lambda: {name: as_numpy(tf, found) for name, found in parse(records, case.description).items()})
-    assert not isinstance(ours, Exception) or isinstance(ours, TFRecordError), f"{where}: {ours!r}"
-    if case.broken and isinstance(ours, DecodeError):
+    actual = answer(lambda: parse_example(records, case.description))
+    reference = answer(lambda: {name: as_numpy(tf, found) for name, found in parse(records, case.description).items()})
+    assert not isinstance(actual, Exception) or isinstance(actual, TFRecordError), f"{where}: {actual!r}"
+    if case.broken and isinstance(actual, DecodeError):
         return False
-    assert isinstance(ours, Exception) == isinstance(theirs, Exception), (
-        f"{where}: ours {ours!r}, TensorFlow's {theirs!r}"
+    assert isinstance(actual, Exception) == isinstance(reference, Exception), (
+        f"{where}: {actual!r}, TensorFlow {reference!r}"
     )
-    if isinstance(ours, Exception):
+    if isinstance(actual, Exception):
         return False
-    assert set(ours) == set(theirs), where
-    for name in theirs:
+    assert set(actual) == set(reference), where
+    for name in reference:
         assert_same(
-            ours[name],
-            theirs[name],
-            f"{where}, {name}: {case.description[name]}, ours {ours[name]!r}, theirs {theirs[name]!r}",
+            actual[name],
+            reference[name],
+            f"{where}, {name}: {case.description[name]}, {actual[name]!r}, TensorFlow {reference[name]!r}",
         )
     return True
 
@@ -261,7 +261,8 @@ def test_same_answer_to_random_descriptions(engine: str, part: int, tf: Any) -> 
     assert SEEDS_PER_TEST * 0.3 < read < SEEDS_PER_TEST  # both answers are reached
 
 
-# Forms in which TensorFlow's fast parser is not protobuf; docs/format.md lists them. Values: ours by protobuf's rules, TensorFlow's.
+# Forms in which TensorFlow's fast parser differs from protobuf; docs/format.md lists them. Values: those by protobuf's
+# rules, as tfrecord_io gives them, and TensorFlow's.
 # The feature a of each is an int64 feature with a value count of its own; ERROR: refused.
 ERROR = "error"
 INTS_1, INTS_2 = field(1, varint(1)), field(1, varint(2))
@@ -319,10 +320,10 @@ def values_of(parse: Any, feature: Any, payload: bytes) -> Any:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_protobufs_rules_win(engine: str, tf: Any, form: str) -> None:
-    payload, ours, theirs = FORMS[form]
+    payload, actual, reference = FORMS[form]
     feature = tf.io.VarLenFeature(tf.int64)
-    assert values_of(parse_example, feature, payload) == ours
-    assert values_of(tf.io.parse_example, feature, payload) == theirs
+    assert values_of(parse_example, feature, payload) == actual
+    assert values_of(tf.io.parse_example, feature, payload) == reference
 
 
 @pytest.mark.parametrize("form", AGREED)

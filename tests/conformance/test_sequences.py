@@ -1,4 +1,4 @@
-"""SequenceExamples: TensorFlow reads ours, we read TensorFlow's and tfx_bsl's decoder and ours agree."""
+"""SequenceExamples are exchanged with TensorFlow both ways, and tfx_bsl decodes the written ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = {"int64": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}
 STEPS = "##SEQUENCE##"  # tfx_bsl's column of the feature lists
 
 
-# ---- TensorFlow reads ours
+# ---- TensorFlow reads the written files
 
 TABLE = pa.table(
     {
@@ -52,7 +52,7 @@ def written(engine: str, embed_schema: bool, tmp_path: Path) -> str:
     """TABLE, written by us."""
     fields = {field.column: field for field in tfr.Schema.from_arrow(TABLE.schema)}
     schema = tfr.Schema(fields | {name: tfr.sequence(type_) for name, type_ in SINGLE.items()})
-    path = tmp_path / "ours.tfrecord"
+    path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord(TABLE, path, schema=schema, record_type="sequence_example", embed_schema=embed_schema)
     return str(path)
 
@@ -255,7 +255,7 @@ def _is_text(value: bytes) -> bool:
 
 
 def _expected(kind: str, features: list[list[Any] | None]) -> tuple[pa.DataType, list[Any]]:
-    """The type and the values of features, those without a kind None: by the design's rule for a column, and for steps."""
+    """The type and the values of a column or of steps; features without a kind are None."""
     present = [each for each in features if each is not None]
     if not present:
         return pa.null(), features
@@ -324,20 +324,20 @@ def test_many_files(engine: str, tf: Any, write_records: Any, tmp_path: Path) ->
         _assert_read(tfr.read_table(tmp_path, threads=threads), drawn, f"{threads} threads")
 
 
-def test_serialized_messages_are_ours_too(tf: Any) -> None:
+def test_serialized_messages_are_accepted(tf: Any) -> None:
     for payload in Drawn(tf, seed=3, count=20).payloads:
-        ours = tfr.SequenceExample.FromString(payload)
-        assert tf.train.SequenceExample.FromString(ours.SerializeToString()) == tf.train.SequenceExample.FromString(
+        actual = tfr.SequenceExample.FromString(payload)
+        assert tf.train.SequenceExample.FromString(actual.SerializeToString()) == tf.train.SequenceExample.FromString(
             payload
         )
 
 
-def test_tfx_bsl_reads_ours(payloads: list[bytes], tfx_decode_sequences: Any) -> None:
-    theirs = tfx_decode_sequences(payloads)
-    assert theirs["tags"].to_pylist() == TABLE["tags"].to_pylist()
-    assert theirs["id"].to_pylist() == [None if each is None else [each] for each in TABLE["id"].to_pylist()]
-    found = theirs[STEPS].to_pylist()
-    for name in theirs[STEPS].type.names:
+def test_tfx_bsl_reads_written_files(payloads: list[bytes], tfx_decode_sequences: Any) -> None:
+    reference = tfx_decode_sequences(payloads)
+    assert reference["tags"].to_pylist() == TABLE["tags"].to_pylist()
+    assert reference["id"].to_pylist() == [None if each is None else [each] for each in TABLE["id"].to_pylist()]
+    found = reference[STEPS].to_pylist()
+    for name in reference[STEPS].type.names:
         rows = [row[name] for row in found]
         if name != "counts":  # its integers are cut
             assert [[step or [] for step in row or []] for row in rows] == _steps(name), name

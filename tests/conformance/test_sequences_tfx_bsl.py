@@ -67,42 +67,42 @@ def _as_int32(values: pa.Array) -> pa.Array:
     return pa.array(np.asarray(values).astype(np.int32).astype(np.int64))
 
 
-def _assert_same_values(ours: pa.Array, theirs: pa.Array, where: str, steps: bool) -> None:
+def _assert_same_values(actual: pa.Array, reference: pa.Array, where: str, steps: bool) -> None:
     """Equal types, nulls, lengths and values at each level, floats by their bits.
 
-    tfx_bsl 1.21 cuts the integers of feature lists to 32 bits (``for (int value : …)`` in its IntListDecoder); TensorFlow's
-    parser, above, does not.
+    tfx_bsl 1.21 truncates the integers of feature lists to 32 bits (``for (int value : …)`` in its IntListDecoder);
+    TensorFlow's parser does not.
     """
-    assert ours.is_valid().to_pylist() == theirs.is_valid().to_pylist(), where
-    if pa.types.is_large_list(theirs.type):
-        assert pa.types.is_large_list(ours.type), where
-        assert ours.value_lengths().to_pylist() == theirs.value_lengths().to_pylist(), where
-        _assert_same_values(ours.flatten(), theirs.flatten(), where, steps)
-    elif pa.types.is_null(theirs.type):  # steps that have no kind in any record; ours are lists of nulls
-        assert pa.types.is_null(ours.type) or ours.type == pa.large_list(pa.null()), where
+    assert actual.is_valid().to_pylist() == reference.is_valid().to_pylist(), where
+    if pa.types.is_large_list(reference.type):
+        assert pa.types.is_large_list(actual.type), where
+        assert actual.value_lengths().to_pylist() == reference.value_lengths().to_pylist(), where
+        _assert_same_values(actual.flatten(), reference.flatten(), where, steps)
+    elif pa.types.is_null(reference.type):  # steps that have no kind in any record; here they are lists of nulls
+        assert pa.types.is_null(actual.type) or actual.type == pa.large_list(pa.null()), where
     else:
-        assert ours.type == theirs.type, where
-        if pa.types.is_floating(theirs.type):
-            assert np.asarray(ours).view(np.uint32).tolist() == np.asarray(theirs).view(np.uint32).tolist(), where
-        elif steps and pa.types.is_integer(theirs.type):
-            assert theirs.equals(ours) or theirs.equals(_as_int32(ours)), where
+        assert actual.type == reference.type, where
+        if pa.types.is_floating(reference.type):
+            assert np.asarray(actual).view(np.uint32).tolist() == np.asarray(reference).view(np.uint32).tolist(), where
+        elif steps and pa.types.is_integer(reference.type):
+            assert reference.equals(actual) or reference.equals(_as_int32(actual)), where
         else:
-            assert ours.equals(theirs), where
+            assert actual.equals(reference), where
 
 
-def _parts(theirs: pa.RecordBatch) -> tuple[dict[str, pa.Array], dict[str, pa.Array]]:
+def _parts(reference: pa.RecordBatch) -> tuple[dict[str, pa.Array], dict[str, pa.Array]]:
     """The columns of the context, and those of the feature lists."""
-    struct = theirs.column(STEPS) if STEPS in theirs.schema.names else pa.array([{}] * len(theirs))
-    context = {name: theirs.column(name) for name in theirs.schema.names if name != STEPS}
+    struct = reference.column(STEPS) if STEPS in reference.schema.names else pa.array([{}] * len(reference))
+    context = {name: reference.column(name) for name in reference.schema.names if name != STEPS}
     return context, dict(zip(struct.type.names, struct.flatten(), strict=True))
 
 
-def _assert_same(ours: pa.Table, theirs: pa.RecordBatch, where: str) -> None:
-    context, lists = _parts(theirs)
-    assert ours.schema.names == sorted([*context, *lists]), where
-    for name in ours.schema.names:
+def _assert_same(actual: pa.Table, reference: pa.RecordBatch, where: str) -> None:
+    context, lists = _parts(reference)
+    assert actual.schema.names == sorted([*context, *lists]), where
+    for name in actual.schema.names:
         column = lists[name] if name in lists else context[name]
-        _assert_same_values(ours[name].combine_chunks(), column, f"{where}, column {name!r}", name in lists)
+        _assert_same_values(actual[name].combine_chunks(), column, f"{where}, column {name!r}", name in lists)
 
 
 @pytest.mark.parametrize("group", range(4))
@@ -112,9 +112,9 @@ def test_same_columns_as_tfx_bsl(
 ) -> None:
     for seed in range(group * SEEDS_PER_TEST, (group + 1) * SEEDS_PER_TEST):
         payloads = SequenceForms(seed, plain).sequences(30)
-        ours = _read(write_records(tmp_path / f"{seed}.tfrecord", payloads))
-        assert ours.num_rows == len(payloads)
-        _assert_same(ours, tfx_decode_sequences(payloads), f"seed {seed}")
+        actual = _read(write_records(tmp_path / f"{seed}.tfrecord", payloads))
+        assert actual.num_rows == len(payloads)
+        _assert_same(actual, tfx_decode_sequences(payloads), f"seed {seed}")
 
 
 def test_same_answer_to_mutated_records(
@@ -127,20 +127,20 @@ def test_same_answer_to_mutated_records(
         payload = forms.mutated(forms.sequences(1)[0])
         write_records(path, [payload])
         try:
-            theirs = tfx_decode_sequences([payload])
+            reference = tfx_decode_sequences([payload])
         except Exception:  # tfx_bsl has no class of its own for it
             refused += 1
             with pytest.raises(tfr.TFRecordError):
                 _read(str(path))
             continue
-        context, lists = _parts(theirs)
+        context, lists = _parts(reference)
         if context.keys() & lists.keys():  # one column cannot be both
             with pytest.raises(tfr.SchemaError, match="the context and in the feature lists"):
                 _read(str(path))
             continue
-        ours = _read(str(path))
-        if not any("\0" in name for name in ours.schema.names):  # tfx_bsl cuts names at NUL
-            _assert_same(ours, theirs, f"seed {seed}, payload {payload.hex()}")
+        actual = _read(str(path))
+        if not any("\0" in name for name in actual.schema.names):  # tfx_bsl truncates names at NUL
+            _assert_same(actual, reference, f"seed {seed}, payload {payload.hex()}")
     assert 10 < refused < 190  # the mutations reach both answers
 
 

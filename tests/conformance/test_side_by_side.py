@@ -1,4 +1,4 @@
-"""TensorFlow may be imported before or after us; in one process both keep working."""
+"""TensorFlow may be imported before or after tfrecord_io; both work in one process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ print("both work")
 """
 ORDERS = {
     "tensorflow first": [TENSORFLOW, OURS],
-    "ours first": [OURS, TENSORFLOW],
+    "tfrecord_io first": [OURS, TENSORFLOW],
     "tfx_bsl first": ["from tfx_bsl.coders import example_coder", TENSORFLOW, OURS],
     "tfx_bsl last": [OURS, TENSORFLOW, "from tfx_bsl.coders import example_coder"],
 }
@@ -54,6 +54,9 @@ def test_both_work_in_one_process(engine: str, order: str, tmp_path: Path) -> No
 
 
 def test_we_never_import_tensorflow() -> None:
-    program = "import sys, tfrecord_io as tfr; tfr.encode_example({'a': 1}); print([m for m in sys.modules if m.startswith('tensorflow')])"
+    program = (
+        "import sys, tfrecord_io as tfr; tfr.encode_example({'a': 1}); "
+        "print([m for m in sys.modules if m.startswith('tensorflow')])"
+    )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"

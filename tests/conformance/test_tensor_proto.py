@@ -70,20 +70,22 @@ def as_array(found: Any) -> np.ndarray:
     return np.array(value, object) if isinstance(value, bytes) else np.asarray(value)
 
 
-def same(ours: np.ndarray, theirs: np.ndarray) -> bool:
-    alike = ours.dtype == theirs.dtype and ours.shape == theirs.shape
-    return alike and (ours.tolist() == theirs.tolist() if ours.dtype == object else bits(ours) == bits(theirs))
+def same(actual: np.ndarray, reference: np.ndarray) -> bool:
+    alike = actual.dtype == reference.dtype and actual.shape == reference.shape
+    return alike and (
+        actual.tolist() == reference.tolist() if actual.dtype == object else bits(actual) == bits(reference)
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", NAMES)
 def test_the_same_bytes_and_back(name: str, shape: tuple[int, ...], tf: Any) -> None:
     given = array(name, shape)
-    theirs = tf.io.serialize_tensor(tf.constant(given)).numpy()
-    assert tfr.serialize_tensor(given) == theirs
-    assert same(tfr.parse_tensor(theirs, name), given)
+    reference = tf.io.serialize_tensor(tf.constant(given)).numpy()
+    assert tfr.serialize_tensor(given) == reference
+    assert same(tfr.parse_tensor(reference, name), given)
     assert same(as_array(tf.io.parse_tensor(tfr.serialize_tensor(given), name)), given)
-    assert same(tfr.parse_tensor(theirs, tf.as_dtype(name)), given)
+    assert same(tfr.parse_tensor(reference, tf.as_dtype(name)), given)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -191,22 +193,22 @@ def test_the_same_answer_to_odd_forms(part: int, tf: Any) -> None:
         data = forms.record()
         where = f"seed {seed}: {data!r}"
         try:
-            ours: Any = tfr.parse_tensor(data)
+            actual: Any = tfr.parse_tensor(data)
         except tfr.DecodeError as error:
-            ours = error
+            actual = error
         try:
-            theirs: Any = as_array(tf.io.parse_tensor(data, forms.kind))
+            reference: Any = as_array(tf.io.parse_tensor(data, forms.kind))
         except (tf.errors.OpError, TypeError, NotImplementedError) as error:
-            theirs = error
-        if isinstance(ours, tfr.DecodeError):
+            reference = error
+        if isinstance(actual, tfr.DecodeError):
             refused += 1
-            assert isinstance(theirs, Exception) or any(words in str(ours) for words in STRICTER), (
-                f"{where}: {ours}, {theirs!r}"
+            assert isinstance(reference, Exception) or any(words in str(actual) for words in STRICTER), (
+                f"{where}: {actual}, {reference!r}"
             )
         else:
             read += 1
-            assert not isinstance(theirs, Exception), f"{where}: {ours!r}, {theirs}"
-            assert same(ours, theirs), f"{where}: {ours!r}, {theirs!r}"
+            assert not isinstance(reference, Exception), f"{where}: {actual!r}, {reference}"
+            assert same(actual, reference), f"{where}: {actual!r}, {reference!r}"
     assert min(read, refused) > 50
 
 
@@ -221,10 +223,10 @@ PADDED = [name for name in RAW if name not in ("bool", "float16", "complex64", "
 def test_raw_bytes(name: str, little_endian: bool, tf: Any) -> None:
     raw = random.Random(1).randbytes(96)
     for given in (raw, b"", [raw[:48], raw[48:]], [[raw[:32], raw[32:64], raw[64:]]], np.empty((0, 3), object)):
-        said = tf.constant(given, tf.string)
-        ours = tfr.decode_raw(given, name, little_endian=little_endian)
-        theirs = tf.io.decode_raw(said, name, little_endian=little_endian).numpy()
-        assert same(ours, theirs != 0 if name == "bool" else theirs)
+        strings = tf.constant(given, tf.string)
+        actual = tfr.decode_raw(given, name, little_endian=little_endian)
+        reference = tf.io.decode_raw(strings, name, little_endian=little_endian).numpy()
+        assert same(actual, reference != 0 if name == "bool" else reference)
 
 
 @pytest.mark.parametrize("little_endian", [True, False])
@@ -233,11 +235,11 @@ def test_raw_bytes_cut_or_filled_up(name: str, little_endian: bool, tf: Any) -> 
     given = [random.Random(length).randbytes(length) for length in (0, 1, 3, 8, 15, 40)]
     for length in (8, 16, 24):
         for items in (given, given[3], [given[:3], given[3:]]):
-            ours = tfr.decode_raw(items, name, little_endian=little_endian, fixed_length=length)
-            theirs = tf.io.decode_raw(
+            actual = tfr.decode_raw(items, name, little_endian=little_endian, fixed_length=length)
+            reference = tf.io.decode_raw(
                 tf.constant(items, tf.string), name, little_endian=little_endian, fixed_length=length
             )
-            assert same(ours, theirs.numpy())
+            assert same(actual, reference.numpy())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Datasets that TFDS itself makes here come back as TFDS reads them, by the features.json that is found beside them."""
+"""Datasets made by TFDS are read as TFDS reads them, by the features.json next to them."""
 
 from __future__ import annotations
 
@@ -109,10 +109,10 @@ def _assert_same(tf: Any, table: pa.Table, dataset: Any) -> None:
     assert table.num_rows == len(records) > 0
     assert sorted(table.schema.names) == sorted(records[0])
     for name in table.schema.names:
-        ours, type_ = _rows(table[name]), _value_type(table.schema.field(name).type)
-        for row, record in zip(ours, records, strict=True):
-            theirs = _plain(tf, record[name])
-            assert (STAND_INS[name] if row is None else row) == theirs, name
+        actual, type_ = _rows(table[name]), _value_type(table.schema.field(name).type)
+        for row, record in zip(actual, records, strict=True):
+            reference = _plain(tf, record[name])
+            assert (STAND_INS[name] if row is None else row) == reference, name
             dtype = _dtype(record[name])
             if dtype is not None:
                 assert np.dtype(object if dtype.kind in "SUO" else dtype) == np.dtype(type_.to_pandas_dtype()), name

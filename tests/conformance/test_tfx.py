@@ -1,4 +1,4 @@
-"""tensorflow_metadata reads the TFX schemas that we write, and TensorFlow parses by them what we read by them."""
+"""tensorflow_metadata reads the TFX schemas written here, and TensorFlow parses with them what tfrecord_io reads."""
 
 from __future__ import annotations
 
@@ -63,22 +63,22 @@ def fields_of(descriptor: Any) -> dict[str, Any]:
     return found
 
 
-def test_our_messages_are_a_part_of_theirs(schema_pb2: Any) -> None:
+def test_messages_are_a_subset_of_tensorflow_metadata(schema_pb2: Any) -> None:
     pool = importlib.import_module("google.protobuf.descriptor_pool").Default()
     package = "tensorflow.metadata.v0"
     for name in tfx_messages._MESSAGES:
         if name == "Anything":
             continue
-        ours = fields_of(tfx_messages.SchemaMessage.DESCRIPTOR.file.pool.FindMessageTypeByName(f"{package}.{name}"))
-        theirs = fields_of(pool.FindMessageTypeByName(f"{package}.{name}"))
-        for field, described in ours.items():
+        actual = fields_of(tfx_messages.SchemaMessage.DESCRIPTOR.file.pool.FindMessageTypeByName(f"{package}.{name}"))
+        reference = fields_of(pool.FindMessageTypeByName(f"{package}.{name}"))
+        for field, described in actual.items():
             empty = described[3] == f"{package}.Anything"
-            assert described[:3] == theirs[field][:3], (name, field)
-            assert described[4] == theirs[field][4], (name, field)
-            assert empty or described[3] == theirs[field][3], (name, field)
+            assert described[:3] == reference[field][:3], (name, field)
+            assert described[4] == reference[field][4], (name, field)
+            assert empty or described[3] == reference[field][3], (name, field)
     for name, values in tfx_messages._ENUMS.items():
-        theirs = pool.FindEnumTypeByName(f"{package}.{name}")
-        assert enum_values(values) == {value.name: value.number for value in theirs.values}, name
+        reference = pool.FindEnumTypeByName(f"{package}.{name}")
+        assert enum_values(values) == {value.name: value.number for value in reference.values}, name
 
 
 def test_tensorflow_metadata_reads_what_we_write(schema_pb2: Any) -> None:
@@ -95,7 +95,7 @@ def test_tensorflow_metadata_reads_what_we_write(schema_pb2: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["schema", "tensors", "sequence"])
-def test_what_theirs_became_is_theirs_again(schema_pb2: Any, name: str) -> None:
+def test_schemas_of_tensorflow_metadata_round_trip(schema_pb2: Any, name: str) -> None:
     schema = Schema.from_tfx(DATA / f"{name}.pb")
     message = parsed(schema_pb2, schema.to_tfx())
     again = Schema.from_tfx(message.SerializeToString())
@@ -129,12 +129,14 @@ def test_tensorflow_parses_by_the_schema_as_we_do(
         for name, tensor in representations.InferTensorRepresentationsFromMixedSchema(message).items()
     }
     assert set(description) == set(names)
-    theirs = tf.io.parse_example([record.numpy() for record in tf.data.TFRecordDataset(path)], description)
-    ours = tfr.read_table(path, schema=Schema.from_tfx(schema.to_tfx()))
+    reference = tf.io.parse_example([record.numpy() for record in tf.data.TFRecordDataset(path)], description)
+    actual = tfr.read_table(path, schema=Schema.from_tfx(schema.to_tfx()))
     for name in ("age", "count", "box", "maybe", "photo"):
-        assert ours[name].to_pylist() == theirs[name].numpy().tolist()
-    assert [word.encode() for word in ours["word"].to_pylist()] == theirs["word"].numpy().tolist()
-    assert [tag.encode() for row in ours["tags"].to_pylist() for tag in row] == theirs["tags"].values.numpy().tolist()
+        assert actual[name].to_pylist() == reference[name].numpy().tolist()
+    assert [word.encode() for word in actual["word"].to_pylist()] == reference["word"].numpy().tolist()
+    assert [tag.encode() for row in actual["tags"].to_pylist() for tag in row] == reference[
+        "tags"
+    ].values.numpy().tolist()
 
 
 def test_steps_come_as_tfx_bsl_decodes_them(engine: str, tf: Any, schema_pb2: Any, tmp_path: Path) -> None:
@@ -147,11 +149,11 @@ def test_steps_come_as_tfx_bsl_decodes_them(engine: str, tf: Any, schema_pb2: An
     payload = record.SerializeToString()
     message = parsed(schema_pb2, schema.to_tfx())
     decoder = coder.SequenceExamplesToRecordBatchDecoder("##SEQUENCE##", message.SerializeToString())
-    theirs = decoder.DecodeBatch([payload]).to_pydict()
+    reference = decoder.DecodeBatch([payload]).to_pydict()
     with tf.io.TFRecordWriter(str(tmp_path / "a.tfrecord")) as writer:
         writer.write(payload)
-    ours = tfr.read_table(
+    actual = tfr.read_table(
         tmp_path / "a.tfrecord", schema=Schema.from_tfx(message.SerializeToString()), record_type="sequence_example"
     )
-    assert theirs == {"id": [[7]], "##SEQUENCE##": [{"steps": ours["steps"].to_pylist()[0]}]}
-    assert ours["id"].to_pylist() == [7]
+    assert reference == {"id": [[7]], "##SEQUENCE##": [{"steps": actual["steps"].to_pylist()[0]}]}
+    assert actual["id"].to_pylist() == [7]

@@ -25,22 +25,22 @@ def _bits(values: pa.Array) -> list[Any]:
     return list(values.to_pylist())
 
 
-def assert_same_column(name: str, ours: pa.ChunkedArray, theirs: pa.Array, context: str) -> None:
+def assert_same_column(name: str, actual: pa.ChunkedArray, reference: pa.Array, context: str) -> None:
     """Equal types, nulls, lengths and values, floats by their bits."""
     where = f"{context}, column {name!r}"
-    mine = ours.combine_chunks() if ours.num_chunks != 1 else ours.chunk(0)
-    assert mine.type == theirs.type, where
-    assert mine.is_valid().to_pylist() == theirs.is_valid().to_pylist(), where
+    mine = actual.combine_chunks() if actual.num_chunks != 1 else actual.chunk(0)
+    assert mine.type == reference.type, where
+    assert mine.is_valid().to_pylist() == reference.is_valid().to_pylist(), where
     if pa.types.is_null(mine.type):
         return
-    assert mine.value_lengths().to_pylist() == theirs.value_lengths().to_pylist(), where
-    assert _bits(mine.flatten()) == _bits(theirs.flatten()), where
+    assert mine.value_lengths().to_pylist() == reference.value_lengths().to_pylist(), where
+    assert _bits(mine.flatten()) == _bits(reference.flatten()), where
 
 
-def assert_same(ours: pa.Table, theirs: pa.RecordBatch, context: str) -> None:
-    assert sorted(ours.schema.names) == sorted(theirs.schema.names), context
-    for name in theirs.schema.names:
-        assert_same_column(name, ours.column(name), theirs.column(name), context)
+def assert_same(actual: pa.Table, reference: pa.RecordBatch, context: str) -> None:
+    assert sorted(actual.schema.names) == sorted(reference.schema.names), context
+    for name in reference.schema.names:
+        assert_same_column(name, actual.column(name), reference.column(name), context)
 
 
 @pytest.mark.parametrize("group", range(10))
@@ -50,9 +50,9 @@ def test_same_columns_of_random_records(
 ) -> None:
     for seed in range(group * SEEDS_PER_TEST, (group + 1) * SEEDS_PER_TEST):
         payloads = WireForms(seed, plain).records(40)
-        ours = _read(write_records(tmp_path / f"{seed}.tfrecord", payloads))
-        assert ours.num_rows == len(payloads)
-        assert_same(ours, tfx_decode(payloads), f"seed {seed}")
+        actual = _read(write_records(tmp_path / f"{seed}.tfrecord", payloads))
+        assert actual.num_rows == len(payloads)
+        assert_same(actual, tfx_decode(payloads), f"seed {seed}")
 
 
 @pytest.mark.parametrize("group", range(6))
@@ -66,15 +66,15 @@ def test_same_answer_to_mutated_records(
         payload = forms.mutated(forms.records(1)[0])
         write_records(path, [payload])
         try:
-            theirs = tfx_decode([payload])
+            reference = tfx_decode([payload])
         except Exception:  # tfx_bsl has no class of its own for it
             refused += 1
             with pytest.raises(tfr.DecodeError):
                 _read(str(path))
             continue
-        ours = _read(str(path))
-        if not any("\0" in name for name in ours.schema.names):  # tfx_bsl cuts names at NUL
-            assert_same(ours, theirs, f"seed {seed}, payload {payload.hex()}")
+        actual = _read(str(path))
+        if not any("\0" in name for name in actual.schema.names):  # tfx_bsl truncates names at NUL
+            assert_same(actual, reference, f"seed {seed}, payload {payload.hex()}")
     assert 5 < refused < 95  # the mutations reach both answers
 
 
@@ -107,7 +107,7 @@ def test_two_kinds_in_one_feature_are_refused_by_both(
         _read(write_records(tmp_path / "kinds.tfrecord", payloads))
 
 
-def test_tfx_bsl_reads_ours(tf: Any, tfx_decode: Any, tmp_path: Path) -> None:
+def test_tfx_bsl_reads_written_files(tf: Any, tfx_decode: Any, tmp_path: Path) -> None:
     table = pa.table(
         {
             "counts": pa.array([[1, 2], [], None, [-(2**63)]], pa.large_list(pa.int64())),
@@ -117,8 +117,8 @@ def test_tfx_bsl_reads_ours(tf: Any, tfx_decode: Any, tmp_path: Path) -> None:
         }
     )
     for embed_schema in (True, False):
-        path = tmp_path / f"ours-{embed_schema}.tfrecord"
+        path = tmp_path / f"a-{embed_schema}.tfrecord"
         tfr.write_tfrecord(table, path, embed_schema=embed_schema)
-        theirs = tfx_decode([record.numpy() for record in tf.data.TFRecordDataset(str(path))])
+        reference = tfx_decode([record.numpy() for record in tf.data.TFRecordDataset(str(path))])
         expected = table.set_column(2, "name", table["name"].cast(pa.large_list(pa.large_binary())))
-        assert_same(expected, theirs, f"embed_schema={embed_schema}")
+        assert_same(expected, reference, f"embed_schema={embed_schema}")

@@ -1,4 +1,4 @@
-"""docs/tutorial.md, which does without TensorFlow: TensorFlow reads its files, and its descriptions are as good as ours."""
+"""docs/tutorial.md, which needs no TensorFlow: TensorFlow reads its files, and its descriptions are accepted."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ def test_tensorflows_messages_are_as_ours(tf: Any, tutorial: dict[str, Any]) -> 
         }
         return tf.train.Example(features=tf.train.Features(feature=feature)).SerializeToString()
 
-    theirs = tf.train.Example.FromString(serialize(False, 4, b"goat", 0.9876))
-    assert tf.train.Example.FromString(tutorial["serialized"]) == theirs
-    assert tfr.Example.FromString(theirs.SerializeToString()) == tutorial["example"]
+    reference = tf.train.Example.FromString(serialize(False, 4, b"goat", 0.9876))
+    assert tf.train.Example.FromString(tutorial["serialized"]) == reference
+    assert tfr.Example.FromString(reference.SerializeToString()) == tutorial["example"]
     written = _records(tf, tutorial, "test.tfrecord")[:200]
     rows = zip(*(tutorial[f"feature{i}"][:200] for i in range(4)), strict=True)
     for record, row in zip(written, rows, strict=True):
@@ -91,15 +91,15 @@ def test_tensorflows_messages_are_as_ours(tf: Any, tutorial: dict[str, Any]) -> 
 def test_tensorflows_descriptions_give_the_same(
     engine: str, tf: Any, tutorial: dict[str, Any], described: dict[str, Any]
 ) -> None:
-    records, ours = _records(tf, tutorial, "test.tfrecord"), tutorial["feature_description"]
-    theirs = tfr.parse_example(records, described)
-    _assert_columns(tutorial, theirs)
+    records, actual = _records(tf, tutorial, "test.tfrecord"), tutorial["feature_description"]
+    reference = tfr.parse_example(records, described)
+    _assert_columns(tutorial, reference)
     expected = tf.io.parse_example(records, described)
-    for name, mine in tfr.parse_example(records, ours).items():
-        for other in (theirs[name], expected[name].numpy()):
+    for name, mine in tfr.parse_example(records, actual).items():
+        for other in (reference[name], expected[name].numpy()):
             assert (mine.dtype, mine.shape, mine.tolist()) == (other.dtype, other.shape, other.tolist()), name
     one = tf.io.parse_single_example(records[0], described)
-    for description in (ours, described):
+    for description in (actual, described):
         for name, mine in tfr.parse_example(records[0], description).items():
             assert mine == one[name].numpy(), name
             assert np.shape(mine) == one[name].shape, name
@@ -115,7 +115,7 @@ def test_tensorflows_descriptions_are_schemas(engine: str, tutorial: dict[str, A
 
 
 def test_defaults_fill_alike(engine: str, tf: Any, described: dict[str, Any]) -> None:
-    """TensorFlow's objects and ours, of records that lack features or have them without a kind."""
+    """Feature descriptions of both libraries, for records that lack features or have them without a kind."""
     bare = tf.train.Example()
     bare.features.feature["feature1"].SetInParent()
     records = [
@@ -136,11 +136,11 @@ def test_tensorflow_reads_any_bytes(tf: Any, tutorial: dict[str, Any]) -> None:
 
 def test_tensorflow_reads_the_images(engine: str, tf: Any, tutorial: dict[str, Any]) -> None:
     numbers = {name: tf.io.FixedLenFeature([], tf.int64) for name in ("height", "width", "depth", "label")}
-    theirs = {**numbers, "image_raw": tf.io.FixedLenFeature([], tf.string)}
+    reference = {**numbers, "image_raw": tf.io.FixedLenFeature([], tf.string)}
     records = _records(tf, tutorial, "images.tfrecord")
-    parsed = tf.io.parse_example(records, theirs)
+    parsed = tf.io.parse_example(records, reference)
     assert {name: value.numpy().tolist() for name, value in parsed.items()} == tutorial["images"]
-    assert {name: value.tolist() for name, value in tfr.parse_example(records, theirs).items()} == tutorial["images"]
+    assert {name: value.tolist() for name, value in tfr.parse_example(records, reference).items()} == tutorial["images"]
     assert tf.io.decode_gif(parsed["image_raw"][0]).shape == (1, 1, 1, 3)
 
 

@@ -105,7 +105,7 @@ def test_sharded_datasets(bucket: Bucket, options: dict[str, Any], compression: 
 
 
 @pytest.mark.fault(24)
-def test_what_is_not_there_is_told_with_its_url(bucket: Bucket, options: dict[str, Any]) -> None:
+def test_missing_files_are_named_by_url(bucket: Bucket, options: dict[str, Any]) -> None:
     for path in ("none.tfrecord", "none*", "none@2", "none-{0..3}"):
         with pytest.raises(FileNotFoundError) as caught:
             tfr.read_table(bucket.url(path), **options)
@@ -202,7 +202,7 @@ def shards(web: Web, tmp_path: Any) -> Web:
 @pytest.mark.parametrize(
     "path", ["train.tfrecord-0000{0,1,2}-of-00003", "train.tfrecord-{00000..00002}-of-00003", "train.tfrecord@3"]
 )
-def test_names_that_can_be_spelled_are_read_from_the_web(shards: Web, path: str, refused: int) -> None:
+def test_explicit_names_are_read_from_the_web(shards: Web, path: str, refused: int) -> None:
     shards.refused = refused
     assert tfr.read_table(shards.url(f"d/{path}")).equals(TABLE)
 
@@ -213,14 +213,14 @@ def test_shards_of_the_web_by_a_bare_stem_and_query_strings(shards: Web) -> None
 
 
 @pytest.mark.parametrize("path", ["d/*", "d/train@*", "d/", "d/train.tfrecord-0000[01]-of-00003"])
-def test_what_needs_a_listing_is_refused_on_the_web(shards: Web, path: str) -> None:
+def test_listings_are_refused_on_the_web(shards: Web, path: str) -> None:
     with pytest.raises(ValueError, match="a web server has no listing of its files") as caught:
         tfr.read_table(shards.url(path))
     assert shards.url("d/") in str(caught.value)
 
 
 @pytest.mark.fault(24)
-def test_what_a_web_server_says_is_told(shards: Web) -> None:
+def test_errors_of_a_web_server_are_reported(shards: Web) -> None:
     with pytest.raises(FileNotFoundError):
         tfr.read_table(shards.url("d/none.tfrecord"))
     shards.files.update((f"d/x-0000{i}-of-00004", b"") for i in range(3))

@@ -22,8 +22,8 @@ def records(data: Any, path: Path, **keywords: Any) -> list[bytes]:
 
 
 @pytest.fixture
-def ours(tmp_path: Path) -> list[bytes]:
-    """Payloads of a file of ours: a column n of int8; the first carries the schema."""
+def with_schema(tmp_path: Path) -> list[bytes]:
+    """Payloads of a file with an embedded schema: a column n of int8; the first carries the schema."""
     return records({"n": pa.array([1, 2, None], pa.int8())}, tmp_path / "ours")
 
 
@@ -38,14 +38,14 @@ BOTH = pytest.mark.parametrize("threads", [1, 2])
 
 
 def test_the_first_record_governs_and_other_readers_see_plain_tfrecord(
-    engine: str, tmp_path: Path, ours: list[bytes], bare: list[bytes]
+    engine: str, tmp_path: Path, with_schema: list[bytes], bare: list[bytes]
 ) -> None:
     assert tfr.read_table(tmp_path / "ours").schema == INT8
-    assert ours[1:] == bare[1:]
-    assert ours[0].startswith(tag(FIELD, 2))
-    assert ours[0].endswith(bare[0])
-    assert b"TFRA\x01" in ours[0][:12]
-    assert tfr.Example.FromString(ours[0]).features == tfr.Example.FromString(bare[0]).features
+    assert with_schema[1:] == bare[1:]
+    assert with_schema[0].startswith(tag(FIELD, 2))
+    assert with_schema[0].endswith(bare[0])
+    assert b"TFRA\x01" in with_schema[0][:12]
+    assert tfr.Example.FromString(with_schema[0]).features == tfr.Example.FromString(bare[0]).features
     assert tfr.read_table(tmp_path / "ours", schema="infer").schema == pa.schema([("n", pa.int64())])
     with tfr.open_reader(tmp_path / "ours") as reader:
         assert (reader.schema, reader.report.schema_source) == (INT8, "embedded")
@@ -53,8 +53,10 @@ def test_the_first_record_governs_and_other_readers_see_plain_tfrecord(
 
 
 @BOTH
-def test_a_later_copy_that_is_equal_is_skipped(engine: str, tmp_path: Path, ours: list[bytes], threads: int) -> None:
-    path = written(tmp_path / "a", ours + ours)  # cat ours ours
+def test_a_later_copy_that_is_equal_is_skipped(
+    engine: str, tmp_path: Path, with_schema: list[bytes], threads: int
+) -> None:
+    path = written(tmp_path / "a", with_schema + with_schema)  # as by cat a a
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         table = tfr.read_table(path, threads=threads)
@@ -64,23 +66,23 @@ def test_a_later_copy_that_is_equal_is_skipped(engine: str, tmp_path: Path, ours
 
 @BOTH
 def test_a_later_copy_that_differs_is_a_schema_error(
-    engine: str, tmp_path: Path, ours: list[bytes], threads: int
+    engine: str, tmp_path: Path, with_schema: list[bytes], threads: int
 ) -> None:
     other = records({"n": pa.array([5], pa.int16())}, tmp_path / "other")
-    path = written(tmp_path / "a", ours + other)
+    path = written(tmp_path / "a", with_schema + other)
     with pytest.raises(tfr.SchemaError, match="schema='infer'") as caught:
         tfr.read_table(path, threads=threads)
     assert (caught.value.path, caught.value.record, caught.value.records_intact) == (str(path), 3, 3)
-    assert caught.value.offset == len(framed(*ours))
+    assert caught.value.offset == len(framed(*with_schema))
     for schema in ("infer", {"n": "int64"}):
         assert tfr.read_table(path, schema=schema, threads=threads)["n"].to_pylist() == [1, 2, None, 5]
 
 
 @BOTH
 def test_a_feature_that_the_schema_does_not_name_is_a_schema_error(
-    engine: str, tmp_path: Path, ours: list[bytes], threads: int
+    engine: str, tmp_path: Path, with_schema: list[bytes], threads: int
 ) -> None:
-    path = written(tmp_path / "a", [*ours, example(new=int64s(1))])
+    path = written(tmp_path / "a", [*with_schema, example(new=int64s(1))])
     with pytest.raises(tfr.SchemaError, match=r"record 3\b.*feature 'new'.*schema='infer'") as caught:
         tfr.read_table(path, threads=threads)
     assert caught.value.records_intact == 3
@@ -88,10 +90,10 @@ def test_a_feature_that_the_schema_does_not_name_is_a_schema_error(
 
 
 @BOTH
-def test_a_kind_that_misfits_is_a_feature_type_error(
-    engine: str, tmp_path: Path, ours: list[bytes], threads: int
+def test_another_feature_type_is_a_feature_type_error(
+    engine: str, tmp_path: Path, with_schema: list[bytes], threads: int
 ) -> None:
-    path = written(tmp_path / "a", [*ours, example(n=floats(1.0))])
+    path = written(tmp_path / "a", [*with_schema, example(n=floats(1.0))])
     with pytest.raises(tfr.FeatureTypeError) as caught:
         tfr.read_table(path, threads=threads)
     assert (caught.value.record, caught.value.feature, caught.value.expected, caught.value.got) == (
@@ -100,16 +102,16 @@ def test_a_kind_that_misfits_is_a_feature_type_error(
         "INT64",
         "FLOAT",
     )
-    path = written(tmp_path / "b", [*ours, example(n=int64s(300))])
+    path = written(tmp_path / "b", [*with_schema, example(n=int64s(300))])
     with pytest.raises(tfr.DecodeError, match="300"):
         tfr.read_table(path, threads=threads)
 
 
 @BOTH
 def test_a_schema_found_only_later_is_used_with_a_warning(
-    engine: str, tmp_path: Path, ours: list[bytes], bare: list[bytes], threads: int
+    engine: str, tmp_path: Path, with_schema: list[bytes], bare: list[bytes], threads: int
 ) -> None:
-    path = written(tmp_path / "a", [bare[1], ours[0], bare[2]])
+    path = written(tmp_path / "a", [bare[1], with_schema[0], bare[2]])
     with pytest.warns(tfr.SchemaWarning, match="record 1") as warned:
         table = tfr.read_table(path, threads=threads)
     assert warned[0].filename == __file__
@@ -134,7 +136,7 @@ UNREADABLE = {
 
 @pytest.mark.fault(57)
 @pytest.mark.parametrize("content", UNREADABLE.values(), ids=UNREADABLE)
-def test_what_cannot_be_read_is_a_warning_and_inference(
+def test_an_unreadable_schema_is_a_warning_and_inference(
     engine: str, tmp_path: Path, content: bytes, bare: list[bytes]
 ) -> None:
     path = written(tmp_path / "a", [field(FIELD, content) + bare[0], *bare[1:]])
@@ -156,19 +158,21 @@ def test_a_schema_above_16_mib_is_a_warning_and_inference(engine: str, tmp_path:
 
 
 @pytest.mark.fault(57)
-def test_a_cut_copy_of_a_schema_reads_or_warns(
-    engine: str, tmp_path: Path, ours: list[bytes], bare: list[bytes]
+def test_a_truncated_copy_of_a_schema_reads_or_warns(
+    engine: str, tmp_path: Path, with_schema: list[bytes], bare: list[bytes]
 ) -> None:
-    start = ours[0].index(b"TFRA")
-    whole = ours[0][start : len(ours[0]) - len(bare[0])]
+    start = with_schema[0].index(b"TFRA")
+    whole = with_schema[0][start : len(with_schema[0]) - len(bare[0])]
     for end in range(0, len(whole), 37):
         path = written(tmp_path / "a", [field(FIELD, whole[:end]) + bare[0]])
         with warnings.catch_warnings(record=True):
             assert tfr.read_table(path)["n"].to_pylist() == [1]
 
 
-def test_the_field_is_met_at_any_position(engine: str, tmp_path: Path, ours: list[bytes], bare: list[bytes]) -> None:
-    prefix = ours[0][: len(ours[0]) - len(bare[0])]
+def test_the_field_is_found_at_any_position(
+    engine: str, tmp_path: Path, with_schema: list[bytes], bare: list[bytes]
+) -> None:
+    prefix = with_schema[0][: len(with_schema[0]) - len(bare[0])]
     for first in (bare[0] + prefix, field(99, b"x") + prefix + bare[0], prefix + prefix + bare[0]):
         assert tfr.read_table(written(tmp_path / "a", [first, *bare[1:]])).schema == INT8
     nested = field(1, prefix) + bare[0]  # inside of Features it means nothing
@@ -215,7 +219,7 @@ def test_files_that_disagree_are_both_named(engine: str, tmp_path: Path, threads
 
 @BOTH
 def test_files_without_a_schema_must_fit(
-    engine: str, tmp_path: Path, ours: list[bytes], bare: list[bytes], threads: int
+    engine: str, tmp_path: Path, with_schema: list[bytes], bare: list[bytes], threads: int
 ) -> None:
     first, plain = tmp_path / "ours", tmp_path / "bare"
     for order in ([first, plain], [plain, first]):

@@ -1,4 +1,4 @@
-"""Arrays that TensorFlow wrote as bytes: read by their dtype and shape, and told where those are mixed up."""
+"""Arrays that TensorFlow wrote as bytes: read by their dtype and shape, with an error where those are mixed up."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_images_and_one_hot_labels(engine: str, data: Path) -> None:
 
 @pytest.mark.fault(51)
 @pytest.mark.parametrize(
-    ("column", "dtype", "shape", "told"),
+    ("column", "dtype", "shape", "message"),
     [
         (
             "image",
@@ -50,14 +50,16 @@ def test_images_and_one_hot_labels(engine: str, data: Path) -> None:
         ("label", "float64", (9,), "which has 72; they are 80 uint8 or 20 float32 or 10 float64"),
     ],
 )
-def test_the_length_tells_a_mix_up(engine: str, data: Path, column: str, dtype: str, shape: Any, told: str) -> None:
+def test_a_mix_up_is_detected_by_the_length(
+    engine: str, data: Path, column: str, dtype: str, shape: Any, message: str
+) -> None:
     with pytest.raises(tfr.DecodeError, match=rf"record 0.*feature '{column}'") as caught:
         tfr.read_arrays(data / "fashion.tfrecord", schema={column: tfr.tensor(dtype, shape)})
-    assert told in str(caught.value)
+    assert message in str(caught.value)
     assert (caught.value.record, caught.value.feature) == (0, column)
 
 
-def test_the_length_cannot_tell_values_of_one_width(engine: str, data: Path) -> None:
+def test_values_of_the_same_width_cannot_be_told_apart(engine: str, data: Path) -> None:
     """Bytes of others say nothing of themselves: what the schema says is believed."""
     golden = np.load(data / "fashion.npz")["image"]
     for dtype, shape in [("int32", (28, 28, 1)), ("float32", (784,)), ("float64", (14, 28, 1)), ("uint8", (None,))]:
@@ -66,7 +68,7 @@ def test_the_length_cannot_tell_values_of_one_width(engine: str, data: Path) -> 
 
 
 @pytest.mark.parametrize("shape", [(8,), (4, 2), (2, 2, 2)])
-def test_our_bytes_remember(engine: str, tmp_path: Path, shape: tuple[int, ...]) -> None:
+def test_arrays_written_here_keep_dtype_and_shape(engine: str, tmp_path: Path, shape: tuple[int, ...]) -> None:
     values = np.arange(8, dtype=np.int32).reshape(1, *shape)
     tfr.write_tfrecord({"x": values}, tmp_path / "a", column_encoding={"x": "raw"}, embed_schema=False)
     assert tfr.decode_example(next(iter(tfr.RecordReader(tmp_path / "a"))))["x"].tolist() == [bytes(values)]

@@ -79,8 +79,11 @@ def test_an_inferred_table_is_written_as_what_it_was_read_from(engine: str, tmp_
     read = tfr.read_table(DATA / "sequence.tfrecord")
     assert read.schema.field("words").metadata == {PART_KEY: b"feature_list"}
     tfr.write_tfrecord(read, tmp_path / "a", record_type="sequence_example", embed_schema=False)
-    with tfr.RecordReader(tmp_path / "a") as ours, tfr.RecordReader(DATA / "sequence.tfrecord") as theirs:
-        for mine, other in zip(ours, theirs, strict=True):
+    with (
+        tfr.RecordReader(tmp_path / "a") as written_records,
+        tfr.RecordReader(DATA / "sequence.tfrecord") as golden_records,
+    ):
+        for mine, other in zip(written_records, golden_records, strict=True):
             a, b = (tfr.SequenceExample.FromString(payload) for payload in (mine, other))
             assert a.feature_lists == b.feature_lists
             assert a.context == b.context

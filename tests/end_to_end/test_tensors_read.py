@@ -1,4 +1,4 @@
-"""Tensors in records: raw bytes with their shape and dtype beside them become the arrays that they were, under any way of reading."""
+"""Tensors in records: raw bytes with companion features of shape and dtype are read as the original arrays."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_folded_column_says_where_its_type_comes_from(tmp_path: Path, engine: 
     assert tfr.open_reader(path, schema="infer").report.schema_source == "inferred"
 
 
-def test_shapes_that_vary_are_a_column_of_free_axes(read: Any) -> None:
+def test_varying_shapes_give_unknown_dimensions(read: Any) -> None:
     arrays = [MATRIX, None, np.zeros((0, 4), np.float32), MATRIX[:, :1]]
     table = read([record({"x": array}) for array in arrays])
     assert table["x"].type == variable_shape_tensor(pa.float32(), (None, None))
@@ -127,7 +127,7 @@ def test_single_numbers_are_a_plain_column(read: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["complex64", "bfloat16", "S10", "U3", "datetime64[D]", "datetime64[us]"])
-def test_single_values_of_other_dtypes_are_tensors_of_no_axis(read: Any, name: str) -> None:
+def test_single_values_of_other_dtypes_are_tensors_of_rank_0(read: Any, name: str) -> None:
     values = [None, np.array(5, "i8").astype(dtype_of(name)), np.array(7, "i8").astype(dtype_of(name))]
     assert_same(cells(read([record({"x": value}) for value in values])), values)
 
@@ -156,7 +156,7 @@ def named(features: Mapping[str, bytes]) -> bytes:
 @pytest.mark.fault(51)
 @pytest.mark.fault(53)
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-def test_what_is_no_tensor_stays_plain(read: Any, wrong: Mapping[str, bytes]) -> None:
+def test_invalid_tensors_stay_plain_columns(read: Any, wrong: Mapping[str, bytes]) -> None:
     good = record({"x": np.ones(1, np.float32)})
     for payloads in ([good, named(wrong)], [named(wrong), good]):
         table = read(payloads)
@@ -169,7 +169,7 @@ def test_what_is_no_tensor_stays_plain(read: Any, wrong: Mapping[str, bytes]) ->
 @pytest.mark.fault(51)
 @pytest.mark.fault(53)
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG)
-def test_a_stream_says_which_record_is_no_tensor(read: Any, wrong: Mapping[str, bytes]) -> None:
+def test_a_stream_names_the_record_that_is_not_a_tensor(read: Any, wrong: Mapping[str, bytes]) -> None:
     good = record({"x": np.ones(1, np.float32)})
     with pytest.raises(tfr.DecodeError, match=r"record 3.*'x") as caught:
         read([good, b"", good, named(wrong)], sample=2)
@@ -183,7 +183,7 @@ def test_bytes_of_a_bool_are_0_or_1(read: Any) -> None:
         read([record({"x": np.ones(1, bool)}), named(bad)], sample=1)
 
 
-def test_numbers_of_no_character_are_no_text(read: Any) -> None:
+def test_invalid_code_points_are_not_text(read: Any) -> None:
     good = np.array(["ab", "\U0010ffff"])
     bad = {**companions(good), "": blobs(good[:1].tobytes() + b"\x00\x00\x11\x00" + bytes(4))}
     assert "x/shape" in read([record({"x": good}), named(bad)]).column_names
@@ -191,7 +191,7 @@ def test_numbers_of_no_character_are_no_text(read: Any) -> None:
         read([record({"x": good}), named(bad)], schema={"x": tfr.tensor("U2", (2,))})
 
 
-def test_companions_are_read_along_and_do_not_show(read: Any) -> None:
+def test_companions_are_read_but_are_not_columns(read: Any) -> None:
     payloads = [record({"x": MATRIX, "y": MATRIX}, n=int64s(1), **{"z/shape": int64s(1, 2)})] * 2
     assert read(payloads).column_names == ["n", "x", "y", "z/shape"]
     assert read(payloads, columns=["x"]).column_names == ["x"]
@@ -203,11 +203,11 @@ def test_companions_are_read_along_and_do_not_show(read: Any) -> None:
         assert table.to_pydict() == {"x/shape": [[2, 3], [2, 3]]}
     both = read(payloads, columns=["x/shape", "x"])
     assert (both.column_names, both["x/shape"].to_pylist()) == (["x/shape", "x"], [[2, 3], [2, 3]])
-    assert read(payloads, columns=["x/*"]).column_names == ["x/dtype", "x/shape"]  # of a tensor that nobody asked for
+    assert read(payloads, columns=["x/*"]).column_names == ["x/dtype", "x/shape"]  # of a tensor that is not selected
     assert read(payloads, columns=["*/shape"]).column_names == ["x/shape", "y/shape", "z/shape"]
 
 
-def test_a_companion_that_contradicts_itself_stops_nobody_who_did_not_ask(read: Any) -> None:
+def test_contradicting_companions_of_unselected_columns_are_ignored(read: Any) -> None:
     payloads = [example(x=int64s(1), **{"x/shape": int64s(1)}), example(x=int64s(2), **{"x/shape": floats(1)})]
     assert read(payloads, columns=["x"]).to_pydict() == {"x": [1, 2]}
     assert read(payloads, columns=["x"], sample=1).to_pydict() == {"x": [1, 2]}
@@ -218,7 +218,7 @@ def test_a_companion_that_contradicts_itself_stops_nobody_who_did_not_ask(read: 
 @pytest.mark.parametrize(
     "keywords", [{"schema": "infer"}, {"stable_types": True}, {"schema_overrides": {"x": "binary"}}]
 )
-def test_what_asks_for_plain_columns_gets_them(read: Any, keywords: Any) -> None:
+def test_plain_columns_on_request(read: Any, keywords: Any) -> None:
     assert read([record({"x": MATRIX})], **keywords).column_names == ["x", "x/dtype", "x/shape"]
 
 
@@ -231,7 +231,7 @@ def test_an_override_may_make_the_tensor(read: Any) -> None:
 @pytest.mark.fault(43)
 @pytest.mark.parametrize("sample", [None, 1])
 @pytest.mark.parametrize("asked", ["string", tfr.tensor("U2", (1,))], ids=["text", "tensor"])
-def test_an_override_that_no_record_fits_is_not_laid_on_another_record(
+def test_an_override_that_no_record_fits_is_not_blamed_on_another_record(
     read: Any, sample: int | None, asked: Any
 ) -> None:
     with pytest.raises(
@@ -260,18 +260,18 @@ def governed(name: str, shape: tuple[int | None, ...], encoding: str = "raw") ->
     )
 
 
-@given(arrays=columns(), beside=st.booleans())
+@given(arrays=columns(), extra=st.booleans())
 def test_a_governing_schema_gives_the_same_arrays(
-    native_engine: None, arrays: list[np.ndarray | None], beside: bool
+    native_engine: None, arrays: list[np.ndarray | None], extra: bool
 ) -> None:
     present = [array for array in arrays if array is not None]
     if not present:
         return
     shapes = {array.shape for array in present}
-    one = len(shapes) == 1 and not beside
+    one = len(shapes) == 1 and not extra
     schema = governed(dtype_name(present[0].dtype), present[0].shape if one else (None,) * present[0].ndim)
     payloads = [record({"x": array}) for array in arrays]
-    if one:  # nothing beside it is needed
+    if one:  # no companion is needed
         payloads = [b"" if array is None else example(x=blobs(array.tobytes())) for array in arrays]
     with on_disk([payloads]) as paths:
         for engine in ("native", "reference"):
@@ -309,10 +309,10 @@ def test_the_error_says_what_the_bytes_would_be(read: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "beside", [{"x/shape": blobs(b"a")}, {"x/dtype": int64s(3)}, {"x/shape": floats(1), "x/dtype": blobs(b"a", b"b")}]
+    "extra", [{"x/shape": blobs(b"a")}, {"x/dtype": int64s(3)}, {"x/shape": floats(1), "x/dtype": blobs(b"a", b"b")}]
 )
-def test_features_of_others_under_the_names_of_companions_say_nothing(read: Any, beside: dict[str, bytes]) -> None:
-    payloads = [example(x=blobs(MATRIX.tobytes()), **beside), b""]
+def test_unrelated_features_named_like_companions_are_ignored(read: Any, extra: dict[str, bytes]) -> None:
+    payloads = [example(x=blobs(MATRIX.tobytes()), **extra), b""]
     assert_same(cells(read(payloads, schema={"x": tfr.tensor("float32", (2, 3))})), [MATRIX, None])
     assert_same(cells(read(payloads, schema={"x": tfr.tensor("float32", (None, 3))})), [MATRIX, None])
 
@@ -346,13 +346,13 @@ def test_columns_of_a_governing_schema_read_their_companions(read: Any) -> None:
 
 
 @pytest.mark.parametrize("name", DTYPES)
-def test_defaults_stand_in(read: Any, name: str) -> None:
+def test_defaults_replace_missing_values(read: Any, name: str) -> None:
     array = np.zeros((2, 2), "i8").astype(dtype_of(name))
     made = tfr.tensor(name, (2, 2), default=array)
     assert_same(cells(read([b"", record({"x": array})], schema={"x": made})), [array, array])
 
 
-def test_defaults_of_free_axes(read: Any) -> None:
+def test_defaults_of_unknown_dimensions(read: Any) -> None:
     made = tfr.tensor("float32", (None, 3), default=[[1, 2, 3]])
     empty = tfr.tensor("float32", (None, 3), feature="x", default=[])
     table = read([b"", record({"x": MATRIX})], schema={"x": made})

@@ -45,7 +45,7 @@ def test_lists_of_numbers_are_reshaped(read: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["S3", "U3"])
-def test_numbers_are_no_text(read: Any, name: str) -> None:
+def test_numbers_are_not_text(read: Any, name: str) -> None:
     with pytest.raises(tfr.FeatureTypeError):
         read([example(x=int64s(1))], schema={"x": tfr.tensor(name, (1,))})
     with pytest.raises(tfr.SchemaError):
@@ -161,7 +161,7 @@ def test_steps_have_companions_of_their_own(read: Any) -> None:
 
 @pytest.mark.parametrize("name", DTYPES)
 @pytest.mark.parametrize("shape", [(2, 3), (None, 3), (None, None), (4,)])
-def test_fields_of_tensors_travel(name: str, shape: Any) -> None:
+def test_tensor_fields_survive_ipc(name: str, shape: Any) -> None:
     import pickle
 
     schema = tfr.Schema({"x": tfr.tensor(name, shape), "y": "int8"})

@@ -1,4 +1,4 @@
-"""FAULTS 35–50 and 70: payloads that are no Examples, and values at the ends of what can be."""
+"""Faults 35–50 and 70: payloads that are not Examples, and extreme values."""
 
 from __future__ import annotations
 
@@ -101,15 +101,15 @@ WIRE = [
 ]
 
 
-@pytest.mark.parametrize(("payload", "said", "inside"), WIRE)
-def test_what_protobuf_refuses_is_refused_at_its_record(
-    engine: str, tmp_path: Path, payload: bytes, said: str, inside: bool
+@pytest.mark.parametrize(("payload", "reason", "inside"), WIRE)
+def test_invalid_protobuf_is_refused_at_its_record(
+    engine: str, tmp_path: Path, payload: bytes, reason: str, inside: bool
 ) -> None:
     path = written(tmp_path / "a", [*GOOD, payload, *GOOD])
     error = refused(path, record=2, offset=len(framed(*GOOD)))
     assert "not a valid protobuf message" in error.reason
     if engine == "native":  # protobuf's Python does not say why
-        assert said in error.reason
+        assert reason in error.reason
         assert "at byte" in error.reason
         assert error.feature == ("b" if inside else None)
     with pytest.raises(tfr.DecodeError):
@@ -180,7 +180,7 @@ BITS = [0x7FC00000, 0x7F800001, 0xFFC12345, 0x80000000, 0x00000001, 0x807FFFFF, 
 
 @pytest.mark.fault(45)
 @pytest.mark.parametrize("per_record", [1, 3])
-def test_floats_keep_their_bits_and_integers_their_ends(engine: str, tmp_path: Path, per_record: int) -> None:
+def test_floats_keep_their_bits_and_integers_their_limits(engine: str, tmp_path: Path, per_record: int) -> None:
     packed = [struct.pack("<I", bits) for bits in BITS]
     numbers = [-(2**63), 2**63 - 1, -1, 0, 1, 2**32, -(2**31), 127, 128]
     rows = []
@@ -220,7 +220,7 @@ def test_distinct_feature_names_are_bounded(engine: str, tmp_path: Path) -> None
 
 @pytest.mark.fault(49)
 @pytest.mark.parametrize("threads", [1, 2])
-def test_batches_are_cut_before_offsets_overflow(
+def test_batches_are_split_before_offsets_overflow(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
     monkeypatch.setattr(chunk_reader, "_MAX_BATCH_BYTES", 120)  # stands for 2**31 - 1

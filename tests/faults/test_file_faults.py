@@ -1,4 +1,4 @@
-"""FAULTS 22–24: very large files, files that change, and files that cannot be had; and which of several faults is told."""
+"""Faults 22–24: very large files, files that change, unreadable files; and which of several faults is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FAULTS 1–25 that this version promises: damaged framing, and files that are no TFRecord files."""
+"""Faults 1–25: damaged framing, and files that are not TFRecord files."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def delivered(stream: Any, count: Callable[[Any], int]) -> tuple[int, Exception]
     pytest.fail(f"no error after {given}")
 
 
-def told(
-    path: Path, cls: type[Exception], *, record: int, offset: int, said: str = "", **keywords: Any
+def expect_error(
+    path: Path, cls: type[Exception], *, record: int, offset: int, reason: str = "", **keywords: Any
 ) -> tfr.TFRecordError:
     """Read by every call: the same error, after all intact records; returns it."""
     errors = []
@@ -75,7 +75,7 @@ def told(
         assert (error.path, error.record, error.offset, error.records_intact) == (str(path), record, offset, record), (
             repr(error)
         )
-        assert said in error.reason
+        assert reason in error.reason
         check_message(error)
     for read in WHOLE:
         with pytest.warns(tfr.StoppedEarlyWarning):
@@ -124,10 +124,10 @@ def test_an_empty_file_has_no_records(engine: str, file: Callable[[bytes], Path]
         pytest.param("footer", -1, marks=pytest.mark.fault(4)),
     ],
 )
-def test_a_cut_file(engine: str, file: Callable[[bytes], Path], record: int, part: str, at: int) -> None:
+def test_a_truncated_file(engine: str, file: Callable[[bytes], Path], record: int, part: str, at: int) -> None:
     start = ENDS[record - 1] if record else 0
     path = file(framed(*PAYLOADS)[: (start if at > 0 else ENDS[record]) + at])
-    error = told(path, tfr.TruncatedRecordError, record=record, offset=start, said=part)
+    error = expect_error(path, tfr.TruncatedRecordError, record=record, offset=start, reason=part)
     assert isinstance(error, EOFError)
     assert isinstance(error.expected, int)
     assert isinstance(error.got, int)
@@ -136,7 +136,7 @@ def test_a_cut_file(engine: str, file: Callable[[bytes], Path], record: int, par
 @pytest.mark.parametrize("bit", [0, 7])
 @pytest.mark.parametrize("record", [0, 2])
 @pytest.mark.parametrize(
-    ("at", "said"),
+    ("at", "reason"),
     [
         pytest.param(0, "length CRC", marks=pytest.mark.fault(5)),
         pytest.param(7, "length CRC", marks=pytest.mark.fault(5)),
@@ -148,11 +148,11 @@ def test_a_cut_file(engine: str, file: Callable[[bytes], Path], record: int, par
         pytest.param(-1, "payload CRC", marks=pytest.mark.fault(8)),
     ],
 )
-def test_a_flipped_bit(engine: str, file: Callable[[bytes], Path], record: int, at: int, said: str, bit: int) -> None:
+def test_a_flipped_bit(engine: str, file: Callable[[bytes], Path], record: int, at: int, reason: str, bit: int) -> None:
     start = ENDS[record - 1] if record else 0
     content = bytearray(framed(*PAYLOADS))
     content[(start if at >= 0 else ENDS[record]) + at] ^= 1 << bit
-    error = told(file(bytes(content)), tfr.CorruptRecordError, record=record, offset=start, said=said)
+    error = expect_error(file(bytes(content)), tfr.CorruptRecordError, record=record, offset=start, reason=reason)
     assert f"0x{error.got:08x}" in str(error)
     assert f"0x{error.expected:08x}" in str(error)
 
@@ -171,7 +171,7 @@ def test_every_single_flipped_bit_is_found(engine: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("length", "cls", "said"),
+    ("length", "cls", "reason"),
     [
         pytest.param(2**63, tfr.CorruptRecordError, str(2**63), marks=pytest.mark.fault(9)),
         pytest.param(2**64 - 1, tfr.CorruptRecordError, str(2**64 - 1), marks=pytest.mark.fault(9)),
@@ -180,12 +180,12 @@ def test_every_single_flipped_bit_is_found(engine: str, tmp_path: Path) -> None:
         pytest.param(2**40, tfr.CorruptRecordError, "2147483647", marks=pytest.mark.fault(11)),
     ],
 )
-def test_a_length_that_lies_with_its_crc_right(
-    engine: str, file: Callable[[bytes], Path], length: int, cls: type[Exception], said: str
+def test_a_wrong_length_with_a_valid_crc(
+    engine: str, file: Callable[[bytes], Path], length: int, cls: type[Exception], reason: str
 ) -> None:
     path = file(framed(*PAYLOADS[:2]) + header(length) + b"some bytes")
     tracemalloc.start()
-    error = told(path, cls, record=2, offset=ENDS[1], said=said)
+    error = expect_error(path, cls, record=2, offset=ENDS[1], reason=reason)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 100 << 20
@@ -195,14 +195,16 @@ def test_a_length_that_lies_with_its_crc_right(
 @pytest.mark.fault(11)
 def test_a_record_over_max_record_bytes(engine: str, file: Callable[[bytes], Path]) -> None:
     path = file(framed(*PAYLOADS, example(s=blobs(bytes(100)))))
-    error = told(path, tfr.CorruptRecordError, record=4, offset=ENDS[3], said="limit of 99", max_record_bytes=99)
+    error = expect_error(
+        path, tfr.CorruptRecordError, record=4, offset=ENDS[3], reason="limit of 99", max_record_bytes=99
+    )
     assert error.expected == 99
     assert "max_record_bytes" in str(error)
     assert table_of(path, max_record_bytes=150) == 5
 
 
 @pytest.mark.fault(12)
-def test_a_payload_of_no_bytes_is_a_record(engine: str, file: Callable[[bytes], Path]) -> None:
+def test_an_empty_payload_is_a_record(engine: str, file: Callable[[bytes], Path]) -> None:
     path = file(framed(b"", PAYLOADS[1], b""))
     assert tfr.read_table(path)["n"].to_pylist() == [None, 1, None]
     assert list(tfr.RecordReader(path)) == [b"", PAYLOADS[1], b""]
@@ -210,14 +212,14 @@ def test_a_payload_of_no_bytes_is_a_record(engine: str, file: Callable[[bytes], 
 
 @pytest.mark.fault(13)
 @pytest.mark.parametrize("zeros", [12, 16, 100, 5 << 20])
-def test_a_hole_of_zeros_is_corrupt(engine: str, file: Callable[[bytes], Path], zeros: int) -> None:
-    told(
+def test_a_gap_of_zeros_is_corrupt(engine: str, file: Callable[[bytes], Path], zeros: int) -> None:
+    expect_error(
         file(framed(*PAYLOADS[:2]) + bytes(zeros) + framed(*PAYLOADS[2:])),
         tfr.CorruptRecordError,
         record=2,
         offset=ENDS[1],
     )
-    told(file(bytes(zeros)), tfr.CorruptRecordError, record=0, offset=0, said="zeros")
+    expect_error(file(bytes(zeros)), tfr.CorruptRecordError, record=0, offset=0, reason="zeros")
 
 
 def arrow_file() -> bytes:
@@ -252,7 +254,7 @@ FOREIGN = [
 
 @pytest.mark.parametrize(("content", "looks"), FOREIGN)
 def test_another_format_is_named(engine: str, file: Callable[[bytes], Path], content: bytes, looks: str) -> None:
-    error = told(file(content), tfr.CorruptRecordError, record=0, offset=0, said="not TFRecord: looks like ")
+    error = expect_error(file(content), tfr.CorruptRecordError, record=0, offset=0, reason="not TFRecord: looks like ")
     assert looks in error.reason
     assert looks in str(error.got)
 
@@ -272,4 +274,4 @@ def test_concatenated_files_are_one(engine: str, file: Callable[[bytes], Path]) 
 )
 def test_junk_behind_the_last_record(engine: str, file: Callable[[bytes], Path], junk: bytes) -> None:
     cls = tfr.TruncatedRecordError if len(junk) < 12 else tfr.CorruptRecordError
-    told(file(framed(*PAYLOADS) + junk), cls, record=4, offset=ENDS[3])
+    expect_error(file(framed(*PAYLOADS) + junk), cls, record=4, offset=ENDS[3])

@@ -1,4 +1,4 @@
-"""FAULTS 64: Ctrl-C ends a long read or write within 100 ms, on disk and over a network, and leaves no partial file."""
+"""Fault 64: Ctrl-C ends a long read or write within 100 ms, on disk and over a network, and leaves no partial file."""
 
 from __future__ import annotations
 

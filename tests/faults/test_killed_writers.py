@@ -1,4 +1,4 @@
-"""A writer is killed: afterwards its target is what it was or what it was to be, and nothing in between."""
+"""A writer is killed: its target then has the old content or the new, never a mix."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def generation(target: str) -> int:
 
 
 def check(target: str, before: int, done: int) -> int:
-    """What is there was written whole last, or by the write that was killed."""
+    """The target is of the last complete write, or of the write that was killed."""
     found = generation(target)
     assert found in {max(before, done), max(before, done) + 1}
     return found
@@ -128,7 +128,7 @@ def test_killed_at_each_step(forker: Any, tmp_path: Path, name: str, first: int)
 
 
 @pytest.mark.fault(67)
-def test_killed_at_the_first_write_there_is_nothing_or_all(forker: Any, tmp_path: Path) -> None:
+def test_killed_at_the_first_write_leaves_nothing_or_everything(forker: Any, tmp_path: Path) -> None:
     for step in range(1000):
         target = f"{tmp_path}/{step}/many"
         os.mkdir(os.path.dirname(target))

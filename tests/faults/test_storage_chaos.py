@@ -1,4 +1,4 @@
-"""FAULTS 62, 68 and 69 on a bucket: whatever the network does, the data is right or there is an OSError, and nothing else is left."""
+"""Faults 62, 68 and 69 on a bucket: with network faults the data is right or there is an OSError; no upload is left."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def check(seed: int, read: bytes | bytearray, error: OSError) -> str:
 
 
 @pytest.mark.fault(62)
-def test_what_is_read_in_a_storm_is_right_or_an_oserror(s3: Bucket, chaos: Chaos, stormy: dict[str, Any]) -> None:
+def test_reads_with_network_faults_are_right_or_an_oserror(s3: Bucket, chaos: Chaos, stormy: dict[str, Any]) -> None:
     s3.fs.pipe({f"{s3.name}/{seed}": content(seed) for seed in range(SCHEDULES)})
 
     def run(seed: int) -> str:
@@ -106,7 +106,7 @@ def test_what_is_read_in_a_storm_is_right_or_an_oserror(s3: Bucket, chaos: Chaos
 
 @pytest.mark.fault(62)
 @pytest.mark.fault(69)
-def test_what_is_written_in_a_storm_is_whole_or_absent_and_no_upload_is_left(
+def test_writes_with_network_faults_are_atomic_and_leave_no_upload(
     s3: Bucket, chaos: Chaos, stormy: dict[str, Any]
 ) -> None:
     def run(seed: int) -> str:

@@ -1,8 +1,8 @@
 """Arrays come back from files as they were: dtype, shape and every bit. The law, for arrays without a null:
 
-- An array of two and more axes, or of a dtype that no list of a record has (complex, bfloat16, dates in years, months, weeks or hours,
-  times finer than ns …), is exact always: each record says what it holds.
-- One axis is exact while the schema that the file carries is there, but for three: float64 is rounded (``float64="raw"`` keeps it),
+- An array of two and more axes, or of a dtype that no feature type has (complex, bfloat16, dates in years, months,
+  weeks or hours, times finer than ns …), is always exact: each record states dtype and shape.
+- One axis is exact with the embedded schema, with three exceptions: float64 is rounded (``float64="raw"`` keeps it),
   uint64 above 2**63 - 1 is refused, text and bytes of one width come back as text and bytes of any.
 - ``column_encoding="raw"`` makes all of them exact, without the schema as well.
 
@@ -159,7 +159,7 @@ def test_shuffled_and_merged_records_keep_their_tensors(engine: str, tmp_path: P
         assert_same(found[name], table[name][[row for row, _ in payloads]], name)
 
 
-def test_merged_records_of_several_shapes_are_read_by_a_free_axis(engine: str, tmp_path: Path) -> None:
+def test_merged_records_of_several_shapes_have_an_unknown_dimension(engine: str, tmp_path: Path) -> None:
     rows = [np.full((size, 2), size, np.float32) for size in (1, 3)]
     with tfr.RecordWriter(tmp_path / "a") as writer:
         for row in rows:

@@ -1,4 +1,4 @@
-"""What a file reads as depends on its records alone: not on threads, blocks, the engine, or how a stream is cut."""
+"""What a file reads as depends on its records alone: not on threads, blocks, the engine, or how a stream is split."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_the_order_of_files_does_not_change_types(
     window=st.fixed_dictionaries({}, optional={"offset": st.integers(0, 3), "limit": st.integers(0, 8)}),
 )
 @pytest.mark.filterwarnings("ignore:.*its embedded schema cannot be used")
-def test_damage_is_told_the_same_however_it_is_read(
+def test_damage_is_reported_alike_however_it_is_read(
     native_engine: None, payloads: list[bytes], window: dict[str, int]
 ) -> None:
     with on_disk([payloads[:5], payloads[5:]]) as paths:
@@ -110,7 +110,7 @@ def test_damage_is_told_the_same_however_it_is_read(
 
 
 @given(payloads=st.lists(rows, min_size=1, max_size=6), data=st.data())
-def test_a_cut_or_a_flipped_bit_anywhere_is_found(
+def test_truncation_or_a_flipped_bit_anywhere_is_detected(
     native_engine: None, payloads: list[bytes], data: st.DataObject
 ) -> None:
     content = framed(*payloads)

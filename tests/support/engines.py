@@ -1,4 +1,4 @@
-"""All engines that load."""
+"""All engines that can be loaded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests have other processes do; a module by its name, for a spawned process to import."""
+"""Functions that tests run in other processes; a spawned process imports them from this module."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A process that forks writers and kills them: a forked writer starts at once, one with an interpreter of its own takes half a second.
+"""A process that forks writers and kills them. A forked writer starts at once, a new interpreter takes half a second.
 
-Reads jobs as lines of JSON: ``target``, ``first`` (the generation that the writer begins with; it writes one after the other until
-it is killed), and when it dies: ``delay`` (seconds), or ``step`` (how many calls that change a directory it may make). Answers with
-the last generation whose write returned, and whether the writer was killed.
+Reads jobs as lines of JSON: ``target``, ``first`` (the first generation; the writer writes one after the other until it
+is killed), and when it dies: ``delay`` (seconds), or ``step`` (the number of calls that change a directory before it
+dies). Answers with the last generation whose write returned, and whether the writer was killed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FORMS: list[dict[str, Any]] = [{"path": "@3"}, {"path": "@*", "max_shard_bytes":
 
 
 def write(target: str, generation: int) -> None:
-    """All rows say which generation they are of; files of all generations have the same sizes."""
+    """All rows hold their generation; files of all generations have the same sizes."""
     table = pa.table({"generation": pa.array([10_000 + generation] * ROWS), "blob": pa.array([bytes(100)] * ROWS)})
     if target.endswith(".tfrecord"):
         tfr.write_tfrecord(table, target, threads=1)
@@ -36,7 +36,7 @@ def write(target: str, generation: int) -> None:
 
 
 def die_after(steps: int) -> None:
-    """The call behind so many that change a directory, or sync, is the process's last."""
+    """Kill the process at the call after this many that change a directory, or sync."""
     left = [steps]
 
     def counted(call: Any) -> Any:

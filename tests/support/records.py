@@ -1,4 +1,4 @@
-"""Record files made by hand, without a line of the library: what a reader must make of them is known from the format alone."""
+"""Record files made by hand, without the library: what a reader must return follows from the format alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records, plans and damage at random, for Hypothesis: wire bytes by a small writer that also writes what no library would."""
+"""Random records, plans and damage, for Hypothesis: a small writer also makes wire bytes that no library writes."""
 
 from __future__ import annotations
 

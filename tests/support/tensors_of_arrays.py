@@ -1,4 +1,4 @@
-"""Random arrays of every dtype, shape and layout that becomes a column of tensors, for Hypothesis; and what they are as bytes."""
+"""Random arrays of every dtype, shape and memory layout that can be tensors, for Hypothesis; and their bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns as their declared types: values that fit come back, of others the first is reported; raw bytes and categories."""
+"""Columns as their declared types: values that fit are kept, others are reported; raw bytes and categories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Wrote the datasets beside this file, by TFDS itself: ``pip install tensorflow-cpu tensorflow-datasets`` and ``python -P write.py``.
+"""Writes the datasets next to this file with TFDS.
+
+Run ``pip install tensorflow-cpu tensorflow-datasets`` and ``python -P write.py``.
 
 `everything` has each feature class that serializes in a way of its own, `episodes` is shaped as RLDS datasets are. The expected
 values (expected.json) are those that TFDS reads back, images and other encoded bytes as they are stored. `old` is a features.json

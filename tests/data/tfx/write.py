@@ -1,4 +1,6 @@
-"""Wrote the schemas beside this file, by tensorflow_metadata: ``pip install tensorflow-metadata`` and ``python -P write.py``.
+"""Writes the schemas next to this file with tensorflow_metadata.
+
+Run ``pip install tensorflow-metadata`` and ``python -P write.py``.
 
 `schema` has what describes types, and much that does not; `tensors` tensor representations; `sequence` a SequenceExample, as TFX's
 SchemaGen describes one. Each as text (.pbtxt) and binary (.pb), both by the real message classes.

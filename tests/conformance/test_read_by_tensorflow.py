@@ -42,7 +42,7 @@ def compression(request: pytest.FixtureRequest) -> str | None:
 @pytest.fixture
 def dataset(tf: Any, engine: str, embed_schema: bool, compression: str | None, tmp_path: Path) -> Any:
     """TABLE, written by us, as TensorFlow's dataset of payloads."""
-    path = tmp_path / "ours.tfrecord"
+    path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord(TABLE, path, compression=compression, embed_schema=embed_schema)
     return tf.data.TFRecordDataset(str(path), compression_type=(compression or "").upper())
 

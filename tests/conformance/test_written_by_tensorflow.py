@@ -129,8 +129,8 @@ def test_the_last_record_of_many_files(engine: str, tf: Any, write_records: Any,
     _assert_read(tfr.read_table(tmp_path, threads=2), columns, 5)
 
 
-def test_serialized_messages_are_ours_too(tf: Any) -> None:
+def test_serialized_messages_are_accepted(tf: Any) -> None:
     payloads, _ = _random_examples(tf, seed=2, rows=20)
     for payload in payloads:
-        ours = tfr.Example.FromString(payload)
-        assert tf.train.Example.FromString(ours.SerializeToString()) == tf.train.Example.FromString(payload)
+        actual = tfr.Example.FromString(payload)
+        assert tf.train.Example.FromString(actual.SerializeToString()) == tf.train.Example.FromString(payload)
