@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engines import engines
+from engine_comparison import engines
 from tfrecord_io.engine.contract import Engine
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engines import engines
+from engine_comparison import engines
 from records import framed, header
 from rounds import rounds
 from tfrecord_io.engine.contract import Engine

@@ -1,4 +1,4 @@
-"""Both engines on the same data: columns, progress and faults must be equal."""
+"""The engines that can be loaded, and a comparison of both on the same data: columns, progress and faults."""
 
 from __future__ import annotations
 
@@ -7,16 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from engines import engines
 from tfrecord_io.engine.contract import ColumnBuffers, Engine, Fault, FaultCode, Plan
 from tfrecord_io.engine.reference import ENGINE as REFERENCE
+from tfrecord_io.engine.select import native_available
+
+
+def engines() -> list[Engine]:
+    """The native engine, if it was built, and the reference engine."""
+    if not native_available():
+        return [REFERENCE]
+    from tfrecord_io.engine.native import ENGINE as NATIVE
+
+    return [NATIVE, REFERENCE]
+
 
 NATIVE = next((e for e in engines() if e.name == "native"), None)
 
 
-def same_columns(ours: list[ColumnBuffers], theirs: list[ColumnBuffers]) -> None:
-    assert [c.name for c in ours] == [c.name for c in theirs]
-    for mine, other in zip(ours, theirs, strict=True):
+def same_columns(actual: list[ColumnBuffers], expected: list[ColumnBuffers]) -> None:
+    assert [c.name for c in actual] == [c.name for c in expected]
+    for mine, other in zip(actual, expected, strict=True):
         same_column(mine, other)
 
 

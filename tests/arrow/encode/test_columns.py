@@ -159,7 +159,7 @@ def test_every_type_in_every_slice(type_: pa.DataType, values: st.SearchStrategy
 @ANY
 @given(batches(max_rows=4, max_columns=2))
 def test_both_engines_take_the_columns(batch: pa.RecordBatch) -> None:
-    from engines import engines
+    from engine_comparison import engines
 
     columns = encode_columns(batch, plan_writing(batch.schema))
     results = []
