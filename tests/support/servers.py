@@ -146,8 +146,8 @@ def web() -> Iterator[Web]:
 
         def do_GET(self) -> None:
             name = urlsplit(self.path).path.lstrip("/")  # the path of a proxied request is a whole URL
-            asked = self.headers.get("Range")
-            served.requests.append(f"{self.command} {name} {asked}")
+            range_header = self.headers.get("Range")
+            served.requests.append(f"{self.command} {name} {range_header}")
             data = served.files.get(name)
             if data is None:
                 self.send_response(served.refused)
@@ -155,7 +155,7 @@ def web() -> Iterator[Web]:
                 self.end_headers()
                 return
             body, size = data, len(data)
-            match = re.fullmatch(r"bytes=(\d+)-(\d+)", asked or "") if served.ranges else None
+            match = re.fullmatch(r"bytes=(\d+)-(\d+)", range_header or "") if served.ranges else None
             if match is not None:
                 begin, end = int(match[1]), min(int(match[2]) + 1, size)
                 body = data[begin:end]

@@ -1,4 +1,4 @@
-"""Packed sources are the sources again, whatever their names and sizes."""
+"""Packed sources unpack to equal sources, for any names and sizes."""
 
 from __future__ import annotations
 

@@ -51,36 +51,36 @@ def compressed(data, name):
 
 
 PLAIN = b"".join(frame(bytes([i]) * i * 7) for i in range(100))
-MADE = {None: PLAIN, "gzip": gzip.compress(PLAIN), "zlib": zlib.compress(PLAIN), "zstd": compressed(PLAIN, "zstd")}
+CONTENTS = {None: PLAIN, "gzip": gzip.compress(PLAIN), "zlib": zlib.compress(PLAIN), "zstd": compressed(PLAIN, "zstd")}
 
 
-@pytest.mark.parametrize("codec", MADE)
+@pytest.mark.parametrize("codec", CONTENTS)
 @pytest.mark.parametrize("suffix", ["", ".gz", ".zlib", ".zst"])
 def test_compression_is_detected_by_content_not_suffix(tmp_path, codec, suffix):
     path = tmp_path / f"a.tfrecord{suffix}"
-    path.write_bytes(MADE[codec])
+    path.write_bytes(CONTENTS[codec])
     assert read(path) == PLAIN
     assert read(path, codec) == PLAIN
-    assert read(io.BytesIO(MADE[codec])) == PLAIN
+    assert read(io.BytesIO(CONTENTS[codec])) == PLAIN
     if codec:
         assert read(path, codec.upper()) == PLAIN
 
 
 @pytest.mark.fault(32)
-@pytest.mark.parametrize("codec", MADE)
-@pytest.mark.parametrize("said", MADE)
-def test_wrong_compression_names_the_detected_content(tmp_path, codec, said):
+@pytest.mark.parametrize("codec", CONTENTS)
+@pytest.mark.parametrize("passed", CONTENTS)
+def test_wrong_compression_names_the_detected_content(tmp_path, codec, passed):
     path = tmp_path / "a.tfrecord"
-    path.write_bytes(MADE[codec])
-    if codec == said:
-        assert read(path, said) == PLAIN
+    path.write_bytes(CONTENTS[codec])
+    if codec == passed:
+        assert read(path, passed) == PLAIN
         return
     looks = f"{codec} data" if codec else "a plain TFRecord file"
     with pytest.raises(
-        CompressionError, match=f"{said!r} was passed, but the file looks like {looks}; compression='infer'"
+        CompressionError, match=f"{passed!r} was passed, but the file looks like {looks}; compression='infer'"
     ) as caught:
-        read(path, said)
-    assert (caught.value.path, caught.value.expected, caught.value.got) == (str(path), said, looks)
+        read(path, passed)
+    assert (caught.value.path, caught.value.expected, caught.value.got) == (str(path), passed, looks)
 
 
 @pytest.mark.fault(32)
@@ -129,7 +129,7 @@ def test_a_file_that_shrinks_is_an_error(tmp_path):
 
 
 def test_file_object_is_read_from_its_position():
-    for made in MADE.values():
+    for made in CONTENTS.values():
         file = io.BytesIO(b"header" + made)
         file.seek(6)
         assert read(file) == PLAIN

@@ -185,11 +185,11 @@ def test_reading_on_requests_more_and_larger_ranges_within_limits(small: None) -
 
 def test_bytes_requested_ahead_are_limited(small: None) -> None:
     reader, remote = reader_of(bytes(5000))
-    asked = 0
+    requested = 0
     for at in range(5000):
         assert read(reader, 1) == b"\0"
-        asked = max(asked, max(end for _, end in list(remote.requests)) - at)
-    assert asked <= 200 + 40  # the limit, and a range in use
+        requested = max(requested, max(end for _, end in list(remote.requests)) - at)
+    assert requested <= 200 + 40  # the limit, and a range in use
 
 
 def test_seeking_to_the_start_repeats_no_request(small: None) -> None:
@@ -197,9 +197,9 @@ def test_seeking_to_the_start_repeats_no_request(small: None) -> None:
     reader, remote = reader_of(data)
     read(reader, 35)
     reader.seek(0)
-    asked = len(remote.requests)
+    requested = len(remote.requests)
     assert read(reader, 35) == data[:35]
-    assert len(remote.requests) == asked
+    assert len(remote.requests) == requested
     assert read(reader, 200) == data[35:]
     reader.seek(0)
     assert read(reader, 200) == data
@@ -264,8 +264,8 @@ def test_small_files_take_one_request_each(web: Web, tmp_path: Any) -> None:
     tfr.write_tfrecord({"x": [1, 2, 3]}, tmp_path / "a")
     web.files.update((f"a-{i:05d}-of-00100", (tmp_path / "a").read_bytes()) for i in range(100))
     assert tfr.read_table(web.url("a@100")).num_rows == 300
-    asked = [r for r in web.requests if r.startswith("GET a-0")]
-    assert len(asked) == len(set(asked)) == 100
+    requested = [r for r in web.requests if r.startswith("GET a-0")]
+    assert len(requested) == len(set(requested)) == 100
     assert tfr.count_records(web.url("a-{00000..00099}-of-00100")) == 300
 
 
@@ -320,11 +320,11 @@ def test_requests_to_gcs_name_the_generation(gcs: Bucket, monkeypatch: pytest.Mo
     gcs.fs.pipe_file(gcs.url("a"), bytes(100))
     (source,) = resolve_inputs(gcs.url("a"), StorageOptions(gcs.storage_options))
     generation = gcs.fs.info(gcs.url("a"))["generation"]
-    asked: list[Any] = []
+    requested: list[Any] = []
 
     async def cat_file(name: str, start: int, end: int, generation: Any) -> bytes:
-        asked.append(generation)
-        if len(asked) > 1:
+        requested.append(generation)
+        if len(requested) > 1:
             raise FileNotFoundError(name)  # as gcsfs raises for a deleted generation
         return bytes(end - start)
 
@@ -334,7 +334,7 @@ def test_requests_to_gcs_name_the_generation(gcs: Bucket, monkeypatch: pytest.Mo
     read(raw, 5)
     with pytest.raises(OSError, match="replaced or deleted"):
         read(raw, 95)
-    assert asked[0] == asked[1] == generation
+    assert requested[0] == requested[1] == generation
 
 
 @pytest.mark.fault(23)

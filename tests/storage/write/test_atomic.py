@@ -124,7 +124,7 @@ def test_a_replaced_file_keeps_its_mode(target, mode):
     assert stat.S_IMODE(target.stat().st_mode) == mode
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change the owner")
 def test_a_replaced_file_keeps_its_owner(target):
     os.chown(target, 65534, 65534)
     write(target, b"new")
@@ -180,10 +180,10 @@ def test_overwrite_false_refuses_a_file_created_meanwhile(tmp_path, links, monke
     assert (tmp_path / "b").read_bytes() == b"mine"
     out = open_output(tmp_path / "a", overwrite=False)
     out.write(b"mine")
-    (tmp_path / "a").write_bytes(b"theirs")
+    (tmp_path / "a").write_bytes(b"other")
     with pytest.raises(FileExistsError, match="overwrite=True"):
         out.commit()
-    assert (tmp_path / "a").read_bytes() == b"theirs"
+    assert (tmp_path / "a").read_bytes() == b"other"
     assert names(tmp_path) == ["a", "b"]
 
 

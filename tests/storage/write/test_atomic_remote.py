@@ -113,12 +113,12 @@ def test_upload_interrupted_before_its_id_arrives_is_aborted(
 ) -> None:
     monkeypatch.setattr(commit_s3, "_ID_TIMEOUT", 0.0 if late else 10.0)
     real = s3.fs._call_s3
-    asked = threading.Event()
+    requested = threading.Event()
 
     async def call(method: str, *arguments: Any, **kwargs: Any) -> Any:
         answer = await real(method, *arguments, **kwargs)
         if method == "create_multipart_upload":
-            asked.set()
+            requested.set()
             await asyncio.sleep(0.05)
         return answer
 
@@ -131,7 +131,7 @@ def test_upload_interrupted_before_its_id_arrives_is_aborted(
 
             def result(timeout: float | None = None) -> None:
                 del future.result
-                assert asked.wait(10)
+                assert requested.wait(10)
                 raise KeyboardInterrupt
 
             future.result = result  # type: ignore[method-assign]
@@ -150,11 +150,11 @@ def test_overwrite_false_refuses_a_file_created_meanwhile(s3: Bucket, data: byte
     url = s3.url("a")
     out = open_output(url, StorageOptions(s3.storage_options), overwrite=False)
     out.write(data)
-    s3.fs.pipe_file(url, b"theirs")
+    s3.fs.pipe_file(url, b"other")
     with pytest.raises(FileExistsError, match="overwrite=True") as caught:
         out.commit()
     assert caught.value.filename == url
-    assert s3.fs.cat_file(url) == b"theirs"
+    assert s3.fs.cat_file(url) == b"other"
     assert not s3.uploads()
     with pytest.raises(FileExistsError):
         open_output(url, StorageOptions(s3.storage_options), overwrite=False)
@@ -176,26 +176,26 @@ def test_overwrite_false_works_on_servers_without_conditional_requests(
     monkeypatch.setattr(s3.fs, "_call_s3", call)
     out = open_output(s3.url("a"), StorageOptions(s3.storage_options), overwrite=False)
     out.write(data)
-    s3.fs.pipe_file(s3.url("a"), b"theirs")
+    s3.fs.pipe_file(s3.url("a"), b"other")
     with pytest.raises(FileExistsError):
         out.commit()
-    assert s3.fs.cat_file(s3.url("a")) == b"theirs"
+    assert s3.fs.cat_file(s3.url("a")) == b"other"
 
 
 @pytest.mark.fault(68)
 @CONTENTS
 def test_overwrite_false_sends_generation_0_to_gcs(gcs: Bucket, data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """The emulator ignores the condition, so the request is checked, and the server's response is simulated."""
-    asked: list[Any] = []
+    requested: list[Any] = []
     real = gcs.fs._call
 
     async def call(method: str, path: str, *arguments: Any, **kwargs: Any) -> Any:
-        asked.append((method, kwargs.get("ifGenerationMatch", "ifGenerationMatch=0" in path or None)))
+        requested.append((method, kwargs.get("ifGenerationMatch", "ifGenerationMatch=0" in path or None)))
         return await real(method, path, *arguments, **kwargs)
 
     monkeypatch.setattr(gcs.fs, "_call", call)
     write(gcs.url("a"), data, storage=StorageOptions(gcs.storage_options), overwrite=False)
-    assert any(method == "POST" and condition in (0, "0", True) for method, condition in asked)
+    assert any(method == "POST" and condition in (0, "0", True) for method, condition in requested)
 
     async def refuse(method: str, path: str, *arguments: Any, **kwargs: Any) -> Any:
         if method == "POST":
