@@ -154,14 +154,8 @@ def element_of(type_: pa.DataType, metadata: Any = None) -> Element:
 # ---- dtypes that callers declare
 
 STRING = "string"
-_SYNONYMS = {
-    "half": "float16",
-    "float": "float32",
-    "double": "float64",
-    "bytes": STRING,
-    "str": STRING,
-    "object": STRING,
-}
+_SYNONYMS = {"half": "float16", "float": "float32", "double": "float64"}
+_SYNONYMS |= dict.fromkeys(("bytes", "str", "object"), STRING)
 
 
 def declared_name(dtype: Any) -> str:

@@ -138,7 +138,7 @@ class Composite:
 
     @property
     def item_size(self) -> int:
-        """The number of which the number of an item's values is a multiple."""
+        """The number of values of an item is a multiple of this."""
         return fixed_part(self.shape)
 
 

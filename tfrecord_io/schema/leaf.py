@@ -75,7 +75,7 @@ def companions(feature: str) -> tuple[str, str]:
 
 
 def feature_of_companion(name: str) -> str | None:
-    """The feature that `name` would be a companion of, if its form is that of a companion.
+    """The feature of which `name` is a companion by its form, None if it is not one.
 
     >>> feature_of_companion("x/shape")
     'x'

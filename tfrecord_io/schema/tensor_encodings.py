@@ -86,7 +86,7 @@ class EncodingRules(ABC):
 
 
 def encoding_rules(name: str) -> EncodingRules:
-    """Find an encoding by its name; ValueError if there is no such encoding; the message lists the valid names.
+    """Find an encoding by its name; ValueError, with the valid names, if there is none.
 
     >>> encoding_rules("raw").companions
     True

@@ -71,7 +71,7 @@ class ReferenceDecoder:
     def take(self) -> list[ColumnBuffers]:
         """Return the rows as columns, in the plan's order and then in that of discovery, and reset the decoder.
 
-        Columns once discovered stay: null until their feature is met again.
+        Discovered columns are kept: they are null until their feature appears again.
         """
         taken = [column.take() for column in self._columns.values()]
         self.rows = 0
