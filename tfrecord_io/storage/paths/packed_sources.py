@@ -1,4 +1,4 @@
-"""Lists of sources in a compact form, for pickles: what files have in common is stored once."""
+"""Compact lists of sources for pickling: what several files have in common is stored once."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class _PackedNumbers:
 
 @dataclass(frozen=True, slots=True)
 class PackedSources:
-    """Sources without what only the process at hand can use: open requests, and what a listing said of objects."""
+    """Sources without the state of this process: open requests, and the descriptions of objects from listings."""
 
     paths: _PackedText
     names: _PackedText  # in the filesystem, of remote files
