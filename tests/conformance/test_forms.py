@@ -10,13 +10,12 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.cli.schema_text import schema_text, strict_schema
+from tfrecord_io.cli.schema_text import resolve_schema, schema_text
 
 
 def printed(path: Path, tf: Any) -> tuple[dict[str, Any], list[str]]:
     """The description, and the hints below it."""
-    with tfr.open_reader(path) as reader:
-        schema = strict_schema(path, reader.schema, reader.report.schema_source, "feature_description", {})
+    schema, _ = resolve_schema(path, "feature_description", {})
     text = schema_text(schema, "feature_description")
     found: dict[str, Any] = {}
     exec(text, found)  # our own words, for pasting
@@ -64,8 +63,7 @@ def test_the_printed_description_of_steps_parses(tf: Any, tmp_path: Path) -> Non
         storage.offsets, pa.ExtensionArray.from_storage(steps.field("x").type.value_type, storage.values)
     )
     tfr.write_tfrecord(pa.table({"x": column}), path, record_type="sequence_example")
-    with tfr.open_reader(path) as reader:
-        schema = strict_schema(path, reader.schema, reader.report.schema_source, "feature_description", {})
+    schema, _ = resolve_schema(path, "feature_description", {})
     found: dict[str, Any] = {}
     exec(schema_text(schema, "feature_description"), found)
     with tfr.RecordReader(path) as records:

@@ -107,16 +107,14 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **options: 
 
     They come from the schema in the file or, without one, from its first records.
     """
-    from tfrecord_io.api import open_reader
     from tfrecord_io.cli import output, schema_text
     from tfrecord_io.schema.type_names import short_type_name
 
-    with open_reader(path, **options) as reader:
-        next(reader, None)  # a file damaged from its first record on is an error, not a schema without columns
-        schema, source = reader.schema, reader.report.schema_source
+    resolved, source = schema_text.resolve_schema(path, format, options)
     if format is not None:
-        click.echo(schema_text.schema_text(schema_text.strict_schema(path, schema, source, format, options), format))
+        click.echo(schema_text.schema_text(resolved, format))
     else:
+        schema = resolved.to_arrow()
         fields = [{"name": f.name, "type": short_type_name(f.type, f.metadata)} for f in schema]
         text, value = f"{len(schema):,} columns, {source}", {"source": source, "fields": fields}
         output.print_result(as_json, value, text, lambda: output.schema_table(schema))

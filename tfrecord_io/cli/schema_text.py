@@ -10,6 +10,9 @@ import pyarrow as pa
 
 from tfrecord_io.api import infer_schema
 from tfrecord_io.format.dtypes import DTYPE_KEY
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.leaf import ENCODING_KEY, FEATURE_LIST, companions
 from tfrecord_io.schema.schema import Schema
@@ -29,17 +32,25 @@ def schema_text(schema: Schema | pa.Schema, format: str) -> str:
     return _FORMATS[format](Schema.parse(schema))
 
 
-def strict_schema(path: Any, schema: pa.Schema, source: str, format: str, options: Mapping[str, Any]) -> Schema:
-    """The schema to print: for TFX and TensorFlow, with the features that every record has marked as required.
+def resolve_schema(path: Any, format: str | None, keywords: Mapping[str, Any]) -> tuple[Schema, str]:
+    """The schema to print, and its source.
 
+    For TFX and TensorFlow the features that every record has are required, for which all records are read;
     "feature_description" also lists the companion features of tensors.
     """
-    parsed = Schema.parse(schema)
-    if format not in ("tfx", "feature_description") or source not in ("embedded", "companions", "inferred"):
-        return parsed
-    inferred = infer_schema(path, **options)
-    strict = inferred.strict(parsed if source == "embedded" else None)
-    return inferred.with_companions(strict) if format == "feature_description" else strict
+    strict = format in ("tfx", "feature_description")
+    planned = plan_scan(path, ReadOptions.of(keywords), whole=strict, with_evidence=strict)
+    with Reader(planned.opened) as reader:
+        if strict and planned.error is not None:
+            raise planned.error
+        if not strict:
+            next(reader, None)  # a file damaged from its first record on is an error, not a schema without columns
+    schema, source = Schema.parse(planned.scan.schema), planned.scan.resolved.source
+    if not strict or source not in ("embedded", "companions", "inferred"):
+        return schema, source
+    inferred = planned.inferred or infer_schema(planned.scan.sources, **keywords)
+    schema = inferred.strict(schema if source == "embedded" else None)
+    return inferred.with_companions(schema) if format == "feature_description" else schema, source
 
 
 def _arrow(schema: Schema) -> str:

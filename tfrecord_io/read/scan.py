@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -141,7 +141,8 @@ class Scan:
             plan = Plan(check_crc=options.check_crc, max_record_bytes=options.max_record_bytes)
             return DecodeSettings(plan, as_bytes=True)
         read = {column.name for column in compiled.columns}
-        unknown, select, ignored = "fault", projection, compiled.ignored
+        select: Callable[[str], bool] = projection
+        unknown, ignored = "fault", compiled.ignored
         if resolved.is_inferred:
             unknown = "fault" if options.on_new == "raise" else "skip"
             ignored |= resolved.companions - read
