@@ -99,7 +99,7 @@ def left_out_companions(
 
 def folded_field(name: str, folded: FoldedTensor) -> Field:
     """The field of a folded column: of single numbers a plain one."""
-    of = folded.of
+    of = folded.element
     if not folded.rank and (plain := of.plain) is not None:
         return Field(name, plain, encoding=RAW)
     shape = (None,) * folded.rank if folded.shape is None else folded.shape

@@ -1,4 +1,4 @@
-"""Decoded columns as record batches of a schema, inferred or declared."""
+"""Record batches of a schema, inferred or declared, from decoded columns."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ Dictionaries = Mapping[str, pa.Array]
 class _Leaf:
     leaf: Leaf
     restore: Restore
-    beside: Companions | None = None  # of raw bytes
-    of: Element | None = None  # what those are
+    companions: Companions | None = None
+    element: Element | None = None  # the dtype of its bytes; with companions
 
     def array(self, columns: Columns, rows: int) -> pa.Array:
         column = columns.get(self.leaf.feature) or absent(self.leaf.feature, rows, Kind.NONE, Layout.NULL)
         try:
-            if self.beside is not None and self.of is not None:
-                self._check(self.beside, self.of, column, columns)
+            if self.companions is not None and self.element is not None:
+                self._check(self.companions, self.element, column, columns)
             return self.restore(column)
         except RowFault as fault:
             fault.feature = self.leaf.feature
             raise
 
-    def _check(self, beside: Companions, of: Element, column: ColumnBuffers, columns: Columns) -> None:
-        """Refuse bytes that are something else by their companions."""
-        said = beside.of(columns, column.rows)
+    def _check(self, companions: Companions, element: Element, column: ColumnBuffers, columns: Columns) -> None:
+        """Refuse bytes that their companions contradict."""
+        stated = companions.columns(columns, column.rows)
         mask = column_mask(column) & (column.layout is not Layout.NULL)
-        said.refuse_strays(mask)
+        stated.refuse_strays(mask)
         if column.kind is Kind.BYTES and column.layout is Layout.SCALAR and column.value_offsets is not None:
-            said.refuse_dtype(mask, of, np.diff(column.value_offsets))
-            if beside.ours:  # single values: tensors of no axis
-                said.shapes(mask, (), np.ones(column.rows))
+            stated.refuse_dtype(mask, element, np.diff(column.value_offsets))
+            if companions.inferred_from:  # single values: tensors without an axis
+                stated.shapes(mask, (), np.ones(column.rows))
 
 
 class BatchBuilder:
@@ -76,7 +76,7 @@ class BatchBuilder:
     Attributes
     ----------
     schema : pa.Schema
-        Of the batches: the given one without views and run-ends, and without what only told how to read.
+        Of the batches: the given one without views and run-ends, and without what only says how to read.
     """
 
     def __init__(
@@ -88,10 +88,9 @@ class BatchBuilder:
         self._columns = [_compile(f, dictionaries or {}, f.column in folded) for f in fields]
 
     def batch(self, columns: Columns, rows: int) -> tuple[pa.RecordBatch, RowFault | None]:
-        """The batch of `rows` decoded rows, by feature; a feature that is not there is null.
+        """The batch of `rows` decoded rows, by feature; a missing feature is null.
 
-        Where a row has a value that does not fit, the batch ends before the first such row, and the fault
-        comes along.
+        If a row has a value that does not fit, the batch ends before the first such row, and the fault is returned too.
         """
         first: RowFault | None = None
         while True:
@@ -122,23 +121,25 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
 
 def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Callable[[Columns, int], pa.Array]:
-    beside = Companions(field.feature, folded) if reads_companions(field) else None
+    companions = Companions(field.feature, folded) if reads_companions(field) else None
     restore: Callable[[Columns, int], pa.Array]
     if is_any_tensor(field.value):
         (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
-        tensors = TensorColumn(field.feature, field.tensor, field.encoding, beside)
+        tensors = TensorColumn(field.feature, field.tensor, field.encoding, companions)
         restore = tensors.array if field.part != FEATURE_LIST else _steps_of_tensors(field, leaf, tensors)
     else:
-        restore = _structs(field, dictionaries) if has_struct(field.type) else _plain(field, dictionaries, beside)
+        restore = _structs(field, dictionaries) if has_struct(field.type) else _plain(field, dictionaries, companions)
     if field.default is None:
         return restore
     default = field.default_array()
     return lambda columns, rows: fill(restore(columns, rows), default)
 
 
-def _plain(field: Field, dictionaries: Dictionaries, beside: Companions | None) -> Callable[[Columns, int], pa.Array]:
+def _plain(
+    field: Field, dictionaries: Dictionaries, companions: Companions | None
+) -> Callable[[Columns, int], pa.Array]:
     dictionary = dictionaries.get(field.feature)
-    whole = None if field.part == FEATURE_LIST else _leaf(field, field_leaves(field)[0], dictionary, beside)
+    whole = None if field.part == FEATURE_LIST else _leaf(field, field_leaves(field)[0], dictionary, companions)
     if not is_list_like(field.type):
         assert whole is not None
         return whole.array
@@ -181,15 +182,15 @@ def _child(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Callable[[C
     child = pa.field("", field.type)
     for name in leaf.path:
         child = child.type.field(name)
-    beside = Companions(leaf.feature) if leaf.companions else None
-    return TensorColumn(leaf.feature, child.with_type(leaf.type), leaf.encoding, beside).array
+    companions = Companions(leaf.feature) if leaf.companions else None
+    return TensorColumn(leaf.feature, child.with_type(leaf.type), leaf.encoding, companions).array
 
 
-def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, beside: Companions | None = None) -> _Leaf:
+def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, companions: Companions | None = None) -> _Leaf:
     restore = value_restore(leaf, field.shape, dictionary)
-    if beside is None:
+    if companions is None:
         return _Leaf(leaf, restore)
-    return _Leaf(leaf, restore, beside, element_of(leaf.type.value_type if is_list_like(leaf.type) else leaf.type))
+    return _Leaf(leaf, restore, companions, element_of(leaf.type.value_type if is_list_like(leaf.type) else leaf.type))
 
 
 def _as_read(field: Field) -> Field:
@@ -205,8 +206,8 @@ def fill(array: pa.Array, default: pa.Array) -> pa.Array:
     if t.is_dictionary(array.type):
         return _fill_dictionary(array, default)
     rows = len(array)
-    places = pc.if_else(array.is_valid(), np.arange(rows), rows)
-    return pa.concat_arrays([array, default]).take(places)
+    positions = pc.if_else(array.is_valid(), np.arange(rows), rows)
+    return pa.concat_arrays([array, default]).take(positions)
 
 
 def _fill_dictionary(array: pa.DictionaryArray, default: pa.Array) -> pa.Array:

@@ -61,7 +61,7 @@ class CompositeDecoder:
         self.needed = any(assembly is not None for _, _, assembly in self._assemblies)
 
     def batch(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, RowFault | None]:
-        """The batch, from one of `parts`. Where a row does not fit, it ends before the first such row, and the fault comes along."""
+        """The batch, from one of `parts`. If a row does not fit, it ends before the first such row, and the fault is returned too."""
         if not self.needed:
             return batch, None
         first: RowFault | None = None
@@ -100,10 +100,7 @@ class CompositeBatchBuilder:
         """See `BatchBuilder.batch`."""
         parts, fault = self._builder.batch(columns, rows)
         batch, assembling_fault = self._assembler.batch(parts)
-        return (
-            batch,
-            assembling_fault or fault,
-        )  # of two the later stage's comes first: it saw the rows before the other's
+        return batch, assembling_fault or fault  # of two, that of the later stage is about an earlier row
 
 
 def assemble(assembly: Composite, parts: list[pa.Array]) -> pa.Array:
@@ -175,7 +172,7 @@ class _Work:
         size = a.item_size
         _refuse(
             self.counts % size != 0 if size else self.counts != 0,
-            f"the number of values is no multiple of {size}",
+            f"the number of values is not a multiple of {size}",
             expected=size,
         )
         items = self.counts // size if size else self.counts
@@ -216,7 +213,9 @@ class _Work:
         if np.any(bad):
             at = int(bad.argmax())
             raise _InPresent(
-                RowFault(int(of_row[at]), f"{tuple(shapes[at].tolist())} is no shape {a.shape}", expected=a.shape)
+                RowFault(
+                    int(of_row[at]), f"{tuple(shapes[at].tolist())} is not of the shape {a.shape}", expected=a.shape
+                )
             )
         if counts is not None:
             _refuse(np.prod(shapes, axis=1) != counts, "the number of values is not that of the shape")
@@ -228,7 +227,7 @@ class _Work:
         for size, lengths in zip(reversed(self.assembly.sequence[1:]), reversed(self.lengths), strict=True):
             if lengths is None:
                 assert size
-                _refuse(items % size != 0, f"the number of items is no multiple of {size}", expected=size)
+                _refuse(items % size != 0, f"the number of items is not a multiple of {size}", expected=size)
                 levels.append(_Level(size, None))
                 items = items // size
                 continue
@@ -264,7 +263,7 @@ def _axes(a: Composite, counts: Array, shapes: Array | None) -> list[_Level]:
         rest = a.item_size
         _refuse(
             (counts % rest != 0) if rest else counts != 0,
-            f"the number of values is no multiple of {rest}",
+            f"the number of values is not a multiple of {rest}",
             expected=rest,
         )
         free = counts // rest if rest else counts
@@ -314,7 +313,7 @@ def _typed(stored: pa.Array, a: Composite, counts: Array) -> pa.Array:
         if np.any(bad):
             at = int(bad.argmax())
             fault = RowFault(
-                at, f"{codes[at]} is none of {len(a.labels)} labels", expected=len(a.labels), got=int(codes[at])
+                at, f"{codes[at]} is not one of {len(a.labels)} labels", expected=len(a.labels), got=int(codes[at])
             )
             raise _InPresent(fault.in_row_of(offsets_of(counts)))
         indices = pa.array(codes.astype(np.int32), mask=codes == -1)

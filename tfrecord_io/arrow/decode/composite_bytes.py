@@ -1,6 +1,6 @@
-"""Arrays that are stored as bytes: the table of the ways, and the bytes as values.
+"""Arrays that TFDS stores as bytes, plain or compressed by zlib, as values.
 
-A new way is a function from the stored bytes of items to their plain bytes, and a row of `ENCODINGS`.
+A new way is a function from the stored bytes of items to their plain bytes, and a row of `BYTE_FORMATS`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import bitmap_of, fixed_width
+from tfrecord_io.arrow.buffers import offsets_of
+from tfrecord_io.arrow.casts import number_array
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 
@@ -29,7 +30,7 @@ def array_values(stored: pa.Array, encoding: str, type_: pa.DataType, expected: 
     stored : pa.Array
         Binary, without nulls: an item each.
     encoding : str
-        A row of `ENCODINGS`.
+        A row of `BYTE_FORMATS`.
     type_ : pa.DataType
         Of one value: a number or bool.
     expected : ndarray, optional
@@ -46,30 +47,26 @@ def array_values(stored: pa.Array, encoding: str, type_: pa.DataType, expected: 
         With the index of an item that does not fit.
     """
     width = 1 if pa.types.is_boolean(type_) else type_.bit_width // 8
-    data, sizes = ENCODINGS[encoding](stored, None if expected is None else expected * width)
+    data, sizes = BYTE_FORMATS[encoding](stored, None if expected is None else expected * width)
     if np.any(bad := sizes % width != 0):
         at = int(bad.argmax())
-        reason = f"{sizes[at]} bytes are no whole number of {type_} values of {width}"
+        reason = f"{sizes[at]} bytes are not a whole number of {type_} values of {width}"
         raise RowFault(at, reason, expected=f"a multiple of {width}", got=int(sizes[at]))
     counts = sizes // width
     if expected is not None and np.any(bad := counts != expected):
         at = int(bad.argmax())
         reason = f"the shape has {expected[at]} values, the bytes hold {counts[at]}"
         raise RowFault(at, reason, expected=int(expected[at]), got=int(counts[at]))
-    return _values(type_, data, counts), counts
-
-
-def _values(type_: pa.DataType, data: Array, counts: Array) -> pa.Array:
     if pa.types.is_boolean(type_):
-        if np.any(bad := data > 1):
-            at = int(bad.argmax())
-            item = int(np.cumsum(counts).searchsorted(at, side="right"))
-            raise RowFault(item, f"{data[at]} is no bool", expected="bool", got=int(data[at]))
-        return fixed_width(type_, len(data), 0, None, bitmap_of(data))
-    width = type_.bit_width // 8
-    if data.ctypes.data % width:
-        data = data.copy()
-    return fixed_width(type_, len(data) // width, 0, None, data)
+        _check_bools(data, counts)
+    return number_array(type_, data), counts
+
+
+def _check_bools(data: Array, counts: Array) -> None:
+    if np.any(bad := data > 1):
+        at = int(bad.argmax())
+        fault = RowFault(at, f"{data[at]} is not a bool", expected="bool", got=int(data[at]))
+        raise fault.in_row_of(offsets_of(counts))
 
 
 def _plain(stored: pa.Array, _: Array | None) -> tuple[Array, Array]:
@@ -88,9 +85,9 @@ def _zlib(stored: pa.Array, expected: Array | None) -> tuple[Array, Array]:
         try:
             plain = inflater.decompress(item.as_buffer(), most + 1)  # one more than it may have, so that more is seen
         except zlib.error as error:
-            raise RowFault(at, f"the bytes are no zlib stream ({error})", expected="zlib") from None
+            raise RowFault(at, f"the bytes are not a zlib stream ({error})", expected="zlib") from None
         if len(plain) <= most and not inflater.eof:
-            raise RowFault(at, "the zlib stream is cut", expected="zlib")
+            raise RowFault(at, "the zlib stream is truncated", expected="zlib")
         if len(plain) > most:
             raise RowFault(at, f"the zlib stream holds more than {most} bytes", expected=most)
         parts.append(plain)
@@ -98,4 +95,4 @@ def _zlib(stored: pa.Array, expected: Array | None) -> tuple[Array, Array]:
     return np.frombuffer(b"".join(parts), np.uint8), sizes
 
 
-ENCODINGS: dict[str, ToPlain] = {"bytes": _plain, "zlib": _zlib}
+BYTE_FORMATS: dict[str, ToPlain] = {"bytes": _plain, "zlib": _zlib}

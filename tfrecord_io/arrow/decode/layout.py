@@ -1,7 +1,7 @@
-"""Bring a decoded column into the layout that its type asks for, without decoding anything again.
+"""Decoded columns in the layout that their type needs, without decoding anything again.
 
-A block that saw less than the whole did (no value, or one value a row) has a narrower layout than the
-unified type: relabel it, add offsets, take out the empty slots of its nulls. Values are moved at most once.
+A chunk in which a feature has no value, or one value per row, has a narrower layout than the unified type: it is
+relabelled, gets offsets, or loses the empty slots of its nulls. Values are moved at most once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tfrecord_io.arrow.buffers import mask_of, scatter
+from tfrecord_io.arrow.buffers import mask_of, offsets_of, scatter
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureTypeError
@@ -20,12 +20,12 @@ _VALUES = {Kind.INT64: np.int64, Kind.FLOAT: np.float32, Kind.BYTES: np.uint8}
 
 
 def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
-    """The same rows as a column of `kind` and `layout`; the column itself where it is one already.
+    """The same rows as a column of `kind` and `layout`; the column itself if it is one already.
 
     Raises
     ------
     RowFault
-        A row has a value of another kind, or other than one value where `layout` is SCALAR.
+        A row has a value of another kind, or not one value where `layout` is SCALAR.
     """
     if column.layout is layout and column.kind is kind:
         return column
@@ -40,7 +40,7 @@ def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
 
 
 def slots(column: ColumnBuffers) -> tuple[Array, Array]:
-    """Offsets from 0 on, and the bytes, of a column of one bytes value a row."""
+    """Offsets from 0 on, and the bytes, of a column with one bytes value per row."""
     narrow = widen(column, Kind.BYTES, Layout.SCALAR)
     assert narrow.value_offsets is not None
     assert narrow.values is not None
@@ -51,7 +51,7 @@ def slots(column: ColumnBuffers) -> tuple[Array, Array]:
 
 
 def is_nothing(column: ColumnBuffers) -> bool:
-    """Whether no row has a value, whatever kind and layout a plan has given the column."""
+    """Whether no row has a value; kind and layout may still be those of a plan."""
     return column.null_count == column.rows or column.layout is Layout.NULL or column.kind is Kind.NONE
 
 
@@ -80,13 +80,11 @@ def _listed(column: ColumnBuffers) -> ColumnBuffers:
     if not column.null_count:
         return replace(column, layout=Layout.LIST, offsets=np.arange(column.rows + 1, dtype=np.int32))
     mask = mask_of(column.validity, column.rows)
-    offsets = np.zeros(column.rows + 1, np.int32)
-    np.cumsum(mask, out=offsets[1:])
-    wide = replace(column, layout=Layout.LIST, offsets=offsets)
+    wide = replace(column, layout=Layout.LIST, offsets=offsets_of(mask, np.int32))
     if column.value_offsets is None:
         assert column.values is not None
         wide.values = column.values[mask]
-    else:  # the slot of a null is empty: leaving out where it begins leaves every other value where it is
+    else:  # the slots of nulls are empty: without their offsets all values stay where they are
         wide.value_offsets = np.append(column.value_offsets[:-1][mask], column.value_offsets[-1:])
     return wide
 
@@ -99,7 +97,7 @@ def _single(column: ColumnBuffers) -> ColumnBuffers:
     counts = np.diff(column.offsets)
     if np.any(bad := (counts != 1) & mask):
         row = int(bad.argmax())
-        raise RowFault(row, f"a scalar column met {counts[row]} values", expected=1, got=int(counts[row]))
+        raise RowFault(row, f"expected one value, got {counts[row]}", expected=1, got=int(counts[row]))
     narrow = replace(column, layout=Layout.SCALAR, offsets=None)
     if column.value_offsets is not None:
         narrow.value_offsets = column.value_offsets[column.offsets]

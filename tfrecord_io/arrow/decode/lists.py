@@ -32,10 +32,9 @@ def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:
     else:
         plain = _lists(leaf.type, value_cast(leaf.type.value_type, dictionary))
 
-    # An array of nulls has the categories of its column as any other, and Arrow makes none of an extension type.
-    nulls_are_plain = not any(
-        t.is_dictionary(each) or isinstance(each, pa.BaseExtensionType) for each in _with_values(leaf.type)
-    )
+    # Arrow makes no array of nulls of an extension type, and one of a dictionary type lacks the categories.
+    value = leaf.type.value_type if is_list_like(leaf.type) else leaf.type
+    nulls_are_plain = not (t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType))
 
     def restore(column: ColumnBuffers) -> pa.Array:
         if column.layout is Layout.NULL and nulls_are_plain:
@@ -45,10 +44,6 @@ def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:
     return restore
 
 
-def _with_values(type_: pa.DataType) -> list[pa.DataType]:
-    return [type_, type_.value_type] if is_list_like(type_) else [type_]
-
-
 def feature_list_restore(type_: pa.DataType, step: Restore) -> Restore:
     """How a feature list becomes an array of the list `type_`, whose values are steps."""
 
@@ -56,9 +51,8 @@ def feature_list_restore(type_: pa.DataType, step: Restore) -> Restore:
         if column.null_count == column.rows:
             return pa.nulls(column.rows, type_)
         if column.steps is None or column.offsets is None:
-            raise RowFault(
-                first_valid(column), "it is a context feature, not a feature list", expected="a feature list"
-            )
+            reason = "it is a context feature, not a feature list"
+            raise RowFault(first_valid(column), reason, expected="a feature list")
         try:
             values = step(column.steps)
         except RowFault as fault:
@@ -87,20 +81,20 @@ def wrap(
 
 
 def _spread(values: pa.Array, mask: Array, size: int) -> pa.Array:
-    """Make room for the values that the rows without any still take in a list of fixed size."""
+    """The values with slots for those of null rows, which a list of fixed size has too."""
     slots = np.repeat(mask, size)
     spread = values.take(pa.array(np.cumsum(slots) - 1, mask=~slots))
-    return (
-        pc.fill_null(spread, pa.scalar(False if t.is_boolean(spread.type) else 0, spread.type))
-        if is_number(spread.type)
-        else spread
-    )
+    if not is_number(spread.type):
+        return spread
+    return pc.fill_null(spread, pa.scalar(False if t.is_boolean(spread.type) else 0, spread.type))
 
 
 def _nothing(type_: pa.DataType) -> Restore:
     def restore(column: ColumnBuffers) -> pa.Array:
         if not is_nothing(column):
-            raise RowFault(first_valid(column), "a column of nulls met a value", expected="NONE", got=column.kind.name)
+            raise RowFault(
+                first_valid(column), "expected no value in a column of nulls", expected="NONE", got=column.kind.name
+            )
         return pa.nulls(column.rows, type_)
 
     return restore
@@ -138,7 +132,7 @@ def _lists(type_: pa.DataType, cast: Cast) -> Restore:
 
 
 def _unproven(column: ColumnBuffers) -> bool:
-    """Whether the plan only tracked text and the engine met bytes that are none; else it has checked UTF-8 as asked."""
+    """Whether the engine has found bytes that are not text, which the plan only tracked; else it has checked UTF-8."""
     return column.binary_row >= 0
 
 

@@ -1,4 +1,4 @@
-"""A declared schema as an engine's plan: which features, of which kind, and what to refuse."""
+"""The plan that an engine decodes by, compiled from a schema: which features, of which feature type, and what to refuse."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from tfrecord_io.schema.leaf import FEATURE_LIST, RAW, Leaf, companions, leaves,
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor, without_permutation
-from tfrecord_io.schema.types import UnsupportedType, is_list_like, value_type
+from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_list_view, value_type
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledPlan:
-    """What a decoder is to be told for a schema.
+    """The features that a schema is decoded from.
 
     Attributes
     ----------
     columns : tuple of PlanColumn
         One for each feature that the schema's columns are read from, and for the companions that are read along with them.
     ignored : frozenset of str
-        Features that stand beside raw leaves of structs and are no columns themselves: their shape and dtype companions.
+        Companions of raw leaves of structs, which are not columns themselves.
     companions : frozenset of str
-        Features in `columns` that are read along only: the shapes and dtypes of tensors and of other raw columns.
+        Features in `columns` that are read only as companions of tensors and of other raw columns.
     """
 
     columns: tuple[PlanColumn, ...]
@@ -53,11 +53,11 @@ def plan_columns(
     Parameters
     ----------
     text : Text
-        What string columns ask: UTF8 where the schema was declared, STRICT where it was inferred.
+        The check of string columns: UTF8 if the schema was declared, STRICT if it was inferred.
     steps : collection of str
         Features that are feature lists though their columns are plain lists (one value a step).
     folded : collection of str
-        Columns that were inferred from their companions: those must be of the kinds that we write.
+        Columns that were inferred from their companions, which must then have the feature types of companions.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def plan_columns(
     """
     columns: dict[str, PlanColumn] = {}
     ignored: set[str] = set()
-    beside: dict[str, PlanColumn] = {}
+    along: dict[str, PlanColumn] = {}
     for field in Schema.parse(schema):
         in_steps = field.part == FEATURE_LIST or field.feature in steps
         for leaf in field_leaves(field, in_steps):
@@ -77,16 +77,16 @@ def plan_columns(
             kind, layout = (Kind.NONE, Layout.ANY) if is_adaptive else (leaf.kind, leaf.layout)
             columns[leaf.feature] = PlanColumn(leaf.feature, kind, layout, _text(leaf, text), required, in_steps)
             if reads_companions(field) or (leaf.companions and is_any_tensor(leaf.type)):
-                beside |= _companion_columns(leaf.feature, in_steps, ours=field.column in folded)
+                along |= _companion_columns(leaf.feature, in_steps, inferred_from=field.column in folded)
             else:
                 ignored.update(leaf.companions)
-    read_along = frozenset(beside.keys() - columns.keys())
-    along = [column for name, column in beside.items() if name in read_along]
-    return CompiledPlan((*columns.values(), *along), frozenset(ignored - columns.keys() - read_along), read_along)
+    only_along = {name: column for name, column in along.items() if name not in columns}
+    ignored -= columns.keys() | only_along.keys()
+    return CompiledPlan((*columns.values(), *only_along.values()), frozenset(ignored), frozenset(only_along))
 
 
 def reads_companions(field: Field) -> bool:
-    """Whether the features with shape and dtype are read along: of raw bytes, and where only they say how long free axes are."""
+    """Whether the companions are read too: of raw bytes, and where only they state unknown dimensions."""
     if has_struct(field.type) or (field.part == FEATURE_LIST and not is_any_tensor(field.value)):
         return False
     encoding = encoding_rules(field.encoding)
@@ -94,10 +94,10 @@ def reads_companions(field: Field) -> bool:
     return encoding.companions or (has_unknown_shape and not encoding.self_describing)
 
 
-def _companion_columns(feature: str, in_steps: bool, ours: bool) -> dict[str, PlanColumn]:
-    """What others have put under the names of our companions may be anything, and then says nothing."""
+def _companion_columns(feature: str, in_steps: bool, inferred_from: bool) -> dict[str, PlanColumn]:
+    """Features that other writers gave these names may have any feature type, and are then ignored."""
     shape, dtype = companions(feature)
-    if not ours:
+    if not inferred_from:
         return {name: PlanColumn(name, Kind.NONE, Layout.ANY, Text.NO, steps=in_steps) for name in (shape, dtype)}
     return {
         shape: PlanColumn(shape, Kind.INT64, Layout.LIST, Text.NO),
@@ -112,23 +112,25 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
         type_ = type_.value_type
         if t.is_struct(type_):
             raise SchemaError(
-                "a step of a feature list is no struct", feature=field.feature, advice="make its fields feature lists"
+                "a step of a feature list cannot be a struct",
+                feature=field.feature,
+                advice="make its fields feature lists",
             )
     if is_any_tensor(type_):
         return [tensor_leaf(replace(field, type=handed_type(field.type)), type_)]
     adaptive = encoding_rules(field.encoding).adaptive
     column = pa.field(field.feature, type_)
     try:
-        found = leaves(with_encoding(column, None if adaptive else field.encoding))
+        collected = leaves(with_encoding(column, None if adaptive else field.encoding))
         if adaptive:
             leaves(with_encoding(column, RAW))  # the types it may have are fewer
     except UnsupportedType as error:
         raise SchemaError(error.reason, feature=error.feature, expected=str(field.type), advice=error.advice) from error
-    return [replace(leaf, encoding=field.encoding) for leaf in found] if adaptive else found
+    return [replace(leaf, encoding=field.encoding) for leaf in collected] if adaptive else collected
 
 
 def handed_type(type_: pa.DataType) -> pa.DataType:
-    """The type a column is handed over with: `type_` without views, run-ends and permuted axes, which too few consumers know."""
+    """The type of the column in the result: without views, run-ends and permuted axes, which few consumers support."""
     if is_any_tensor(type_):
         return without_permutation(type_)
     if is_list_like(type_) and is_any_tensor(type_.value_type):
@@ -150,8 +152,9 @@ def handed_type(type_: pa.DataType) -> pa.DataType:
 
 
 def _is_view(type_: pa.DataType) -> bool:
-    views = (t.is_string_view, t.is_binary_view, t.is_list_view, t.is_large_list_view, t.is_run_end_encoded)
-    return any(is_one(type_) for is_one in views)
+    return bool(
+        t.is_string_view(type_) or t.is_binary_view(type_) or is_list_view(type_) or t.is_run_end_encoded(type_)
+    )
 
 
 def _within(type_: pa.DataType) -> Iterator[pa.DataType]:

@@ -74,17 +74,12 @@ def _values(type_: pa.DataType, path: Path, leaves: Mapping[Path, pa.Array], cou
 
 def _same_lengths(model: pa.Array, array: pa.Array, path: Path) -> None:
     """A row without the feature counts as a row of no values."""
-    want, have = (_lengths(each) for each in (model, array))
-    if np.any(bad := want != have):
+    expected, lengths = _lengths(model), _lengths(array)
+    if np.any(bad := expected != lengths):
         row = int(bad.argmax())
-        fault = RowFault(
-            row,
-            f"the structs of a row have {want[row]} values in one feature and {have[row]} in this",
-            expected=int(want[row]),
-            got=int(have[row]),
-        )
-        fault.feature = "/".join(path)
-        raise fault
+        reason = f"the structs of a row have {expected[row]} values in one feature and {lengths[row]} in this"
+        feature = "/".join(path)
+        raise RowFault(row, reason, feature=feature, expected=int(expected[row]), got=int(lengths[row]))
 
 
 def _lengths(array: pa.Array) -> Array:

@@ -74,7 +74,7 @@ class TensorColumn:
         """
         column = columns.get(self._feature) or absent(self._feature, rows, Kind.NONE, Layout.NULL)
         try:
-            return self._array(column, None if self._companions is None else self._companions.of(columns, rows))
+            return self._array(column, None if self._companions is None else self._companions.columns(columns, rows))
         except RowFault as fault:
             fault.feature = self._feature
             raise
@@ -91,7 +91,7 @@ class TensorColumn:
             if np.array_equal(other.offsets, offsets):
                 step_companions[name] = other.steps
         return lambda steps: self._array(
-            steps, None if self._companions is None else self._companions.of(step_companions, steps.rows)
+            steps, None if self._companions is None else self._companions.columns(step_companions, steps.rows)
         )
 
     def _array(self, column: ColumnBuffers, companion: CompanionColumns | None) -> pa.Array:

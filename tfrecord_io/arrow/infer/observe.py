@@ -29,20 +29,17 @@ def observe(column: ColumnBuffers, path: str | None = None, first_record: int = 
     if column.layout is Layout.NULL or column.null_count == column.rows:
         return Observation()
     if column.steps is None:
-        text = column.kind is not Kind.BYTES or column.text
-        return Observation(
-            column.kind,
-            column.layout,
-            text,
-            False,
-            where(column.first_row),
-            where(column.list_row),
-            where(column.binary_row),
-        )
+        return _observation(column, False, where)
     assert column.offsets is not None
     row = int(mask_of(column.validity, column.rows).argmax()) if column.null_count else 0
     step = _observe_steps(column.steps, column.offsets, where)
     return Observation(Kind.NONE, Layout.LIST, True, False, where(row), None, None, step)
+
+
+def _observation(column: ColumnBuffers, nulls: bool, where: Callable[[int], RecordRef | None]) -> Observation:
+    text = column.kind is not Kind.BYTES or column.text
+    first, listed, binary = (where(row) for row in (column.first_row, column.list_row, column.binary_row))
+    return Observation(column.kind, column.layout, text, nulls, first, listed, binary)
 
 
 def observe_all(
@@ -59,13 +56,4 @@ def _observe_steps(steps: ColumnBuffers, offsets: Array, where: Callable[[int], 
     nulls = steps.null_count > 0 or (steps.layout is Layout.NULL and steps.rows > 0)
     if steps.layout is Layout.NULL or steps.null_count == steps.rows:
         return Observation(nulls=nulls)
-    text = steps.kind is not Kind.BYTES or steps.text
-    return Observation(
-        steps.kind,
-        steps.layout,
-        text,
-        nulls,
-        of_step(steps.first_row),
-        of_step(steps.list_row),
-        of_step(steps.binary_row),
-    )
+    return _observation(steps, nulls, of_step)

@@ -1,7 +1,7 @@
-"""Which features of decoded rows are tensors: bytes beside which a shape and a dtype stand in every record that has them.
+"""Which features of decoded rows are tensors: bytes that have companion features, a shape and a dtype, in every record.
 
-What rows show joins as observations do: it is associative and commutative, so the order of files, and how they are cut, cannot
-change what is folded.
+Results for parts of the records are joined as observations are. That is associative and commutative, so the order of files
+and their division into chunks have no influence.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from tfrecord_io.arrow.decode.layout import is_nothing
 from tfrecord_io.arrow.tensor_values import first_invalid
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import MissingDependencyError
-from tfrecord_io.format.dtypes import Element, element
+from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.dtypes import element as element_named
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.leaf import companions
 from tfrecord_io.schema.observation import Observation
@@ -32,97 +33,88 @@ class FoldedTensor:
 
     Attributes
     ----------
-    of : Element
+    element : Element
     rank : int
     shape : tuple of int or None
         None: it varies.
     """
 
-    of: Element
+    element: Element
     rank: int
     shape: tuple[int, ...] | None
 
 
 def candidates(seen: Mapping[str, Observation]) -> list[str]:
     """The features that may be tensors, by kinds and numbers of values."""
-    return [
-        name
-        for name, of in seen.items()
-        if _is_bytes(of) and _have_kinds(*(seen.get(each) for each in companions(name)))
-    ]
+    return [name for name, own in seen.items() if _is_bytes(own) and _are_companions(*map(seen.get, companions(name)))]
 
 
 def _is_bytes(seen: Observation) -> bool:
     return seen.kind is Kind.BYTES and seen.layout is Layout.SCALAR and seen.steps is None
 
 
-def _have_kinds(shape: Observation | None, dtype: Observation | None) -> bool:
-    return (
-        shape is not None
-        and shape.kind is Kind.INT64
-        and shape.steps is None
-        and dtype is not None
-        and _is_bytes(dtype)
-    )
+def _are_companions(shape: Observation | None, dtype: Observation | None) -> bool:
+    is_shape = shape is not None and shape.kind is Kind.INT64 and shape.steps is None
+    return is_shape and dtype is not None and _is_bytes(dtype)
 
 
 def fold(name: str, batches: Iterable[Mapping[str, ColumnBuffers]]) -> FoldedTensor | None:
-    """What the tensors of feature `name` have in common; None where some record makes it no tensor."""
+    """What the tensors of feature `name` have in common; None if it is not a tensor in some record."""
     joined: FoldedTensor | None = None
     for columns in batches:
-        if all(each not in columns or is_nothing(columns[each]) for each in (name, *companions(name))):
+        parts = (name, *companions(name))
+        if all(part not in columns or is_nothing(columns[part]) for part in parts):
             continue
-        if any(each not in columns for each in (name, *companions(name))):
+        if any(part not in columns for part in parts):
             return None
-        found = _fold(name, columns)
-        if found is None or (joined is not None and (found.of, found.rank) != (joined.of, joined.rank)):
+        own = _fold(name, columns)
+        if own is None or (joined is not None and (own.element, own.rank) != (joined.element, joined.rank)):
             return None
-        same = joined is None or joined.shape == found.shape
-        joined = found if same else FoldedTensor(found.of, found.rank, None)
+        is_same = joined is None or joined.shape == own.shape
+        joined = own if is_same else FoldedTensor(own.element, own.rank, None)
     return joined
 
 
 def _fold(name: str, columns: Mapping[str, ColumnBuffers]) -> FoldedTensor | None:
     column = columns[name]
-    said = Companions(name).of(columns, column.rows)
+    stated = Companions(name).columns(columns, column.rows)
     mask = column_mask(column)
-    alike = np.array_equal(mask, column_mask(said.shape)) and np.array_equal(mask, column_mask(said.dtype))
-    if not alike or column.layout is not Layout.SCALAR or column.value_offsets is None or column.values is None:
+    is_complete = all(np.array_equal(mask, column_mask(companion)) for companion in (stated.shape, stated.dtype))
+    if not is_complete or column.layout is not Layout.SCALAR or column.value_offsets is None or column.values is None:
         return None
     sizes = np.diff(column.value_offsets).astype(np.int64)
     sizes = sizes if mask.all() else sizes[mask]
-    of = _one_dtype(said.dtype, mask)
-    shapes = _shapes(said.shape, mask)
-    if of is None or shapes is None or np.any(product(shapes) * of.itemsize != sizes) or np.any(shapes < 0):
+    element, shapes = _one_dtype(stated.dtype, mask), _shapes(stated.shape, mask)
+    if element is None or shapes is None or np.any(product(shapes) * element.itemsize != sizes) or np.any(shapes < 0):
         return None
-    if first_invalid(of, column.values) >= 0:
+    if first_invalid(element, column.values) >= 0:
         return None
-    alike = np.array_equal(shapes[1:], shapes[:-1])  # each is as the one before
-    return FoldedTensor(of, shapes.shape[1], tuple(shapes[0].tolist()) if alike else None)
+    is_uniform = np.array_equal(shapes[1:], shapes[:-1])  # each equals the one before
+    return FoldedTensor(element, shapes.shape[1], tuple(shapes[0].tolist()) if is_uniform else None)
 
 
 def are_companions(name: str, batches: Iterable[Mapping[str, ColumnBuffers]]) -> bool:
-    """Whether every row that has a shape or a dtype beside `name`, which is not read itself, has both, of one dtype and rank."""
-    found: set[tuple[Element, int]] = set()
+    """Whether the companions of `name`, which is not read itself, are in the same rows and state one dtype and rank."""
+    kinds: set[tuple[Element, int]] = set()
     for columns in batches:
-        there = [each in columns and not is_nothing(columns[each]) for each in companions(name)]
-        if not any(there):
+        present = [part in columns and not is_nothing(columns[part]) for part in companions(name)]
+        if not any(present):
             continue
-        if not all(there):
+        if not all(present):
             return False
-        said = Companions(name).of(columns, next(iter(columns.values())).rows)
-        mask = column_mask(said.dtype)
-        if not mask.any() or not np.array_equal(mask, column_mask(said.shape)):
+        stated = Companions(name).columns(columns, next(iter(columns.values())).rows)
+        mask = column_mask(stated.dtype)
+        if not mask.any() or not np.array_equal(mask, column_mask(stated.shape)):
             return False
-        of, shapes = _one_dtype(said.dtype, mask), _shapes(said.shape, mask)
-        if of is None or shapes is None:
+        element, shapes = _one_dtype(stated.dtype, mask), _shapes(stated.shape, mask)
+        if element is None or shapes is None:
             return False
-        found.add((of, shapes.shape[1]))
-    return len(found) == 1
+        kinds.add((element, shapes.shape[1]))
+    return len(kinds) == 1
 
 
 def _one_dtype(column: ColumnBuffers, mask: Array) -> Element | None:
-    """The dtype that all rows name, None where they differ or it is none."""
+    """The dtype that all rows state; None if they differ or it is not a dtype."""
     assert column.value_offsets is not None
     assert column.values is not None
     sizes = np.diff(column.value_offsets)[mask]
@@ -135,8 +127,8 @@ def _one_dtype(column: ColumnBuffers, mask: Array) -> Element | None:
     if np.any(names != names[0]):
         return None
     try:
-        return element(names[0].tobytes().decode("ascii"))
-    except (ValueError, MissingDependencyError):  # what is no dtype, or none here, stays bytes
+        return element_named(names[0].tobytes().decode("ascii"))
+    except (ValueError, MissingDependencyError):  # not a dtype, or not available: it stays bytes
         return None
 
 
