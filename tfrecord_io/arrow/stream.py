@@ -1,8 +1,7 @@
-"""Batches as an Arrow C stream whose consumer sees our own sentence where reading stops.
+"""Batches as an Arrow C stream whose consumer gets the text of the exception that stops the reading.
 
-https://arrow.apache.org/docs/format/CStreamInterface.html: an error crosses as a number and a text. pyarrow writes the name
-of its status before the text and chooses the number by the exception's class; here all errors are Invalid, and the text is
-that of the exception.
+https://arrow.apache.org/docs/format/CStreamInterface.html: an error is passed on as a number and a text. pyarrow puts the name
+of its status in front of the text and chooses the number by the exception's class; here all errors are Invalid.
 """
 
 from __future__ import annotations
@@ -27,15 +26,15 @@ class _CStream(ctypes.Structure):
 _GetLastError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
-class _Told:
-    """Iterates over batches and keeps the text of the error that ends them. The stream owns it, and it the C callback."""
+class _Batches:
+    """Iterates over batches and keeps the text of the error that ends them. The stream owns it, and it owns the C callback."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
-        self.said: list[ctypes.Array[ctypes.c_char]] = []
+        self.text: list[ctypes.Array[ctypes.c_char]] = []
         self.callback: object = None
 
-    def __iter__(self) -> _Told:
+    def __iter__(self) -> _Batches:
         return self
 
     def __next__(self) -> pa.RecordBatch:
@@ -44,44 +43,44 @@ class _Told:
         except StopIteration:
             raise
         except Exception as error:
-            self.said[:] = [ctypes.create_string_buffer(str(error).encode("utf-8", "backslashreplace"))]
+            self.text[:] = [ctypes.create_string_buffer(str(error).encode("utf-8", "backslashreplace"))]
             raise pa.ArrowInvalid(str(error)) from error
 
 
 def export_stream(schema: pa.Schema, batches: Iterator[pa.RecordBatch], requested_schema: object = None) -> object:
-    """The capsule that ``__arrow_c_stream__`` gives.
+    """The capsule that ``__arrow_c_stream__`` returns.
 
     Parameters
     ----------
     schema : pyarrow.Schema
     batches : iterator of pyarrow.RecordBatch
-        Of that schema; it may raise.
+        Of that schema; the iterator may raise.
     requested_schema : capsule, optional
-        What the consumer would like; pyarrow casts to it.
+        The schema that the consumer requests; pyarrow casts to it.
     """
-    told = _Told(batches)
-    capsule = pa.RecordBatchReader.from_batches(schema, told).__arrow_c_stream__(requested_schema)
+    source = _Batches(batches)
+    capsule = pa.RecordBatchReader.from_batches(schema, source).__arrow_c_stream__(requested_schema)
     address = ctypes.pythonapi.PyCapsule_GetPointer
     address.restype, address.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     stream = _CStream.from_address(address(capsule, b"arrow_array_stream"))
-    pyarrows, said = _GetLastError(stream.get_last_error), told.said
-    told.callback = callback = _GetLastError(lambda this: ctypes.addressof(said[0]) if said else pyarrows(this))
+    original, text = _GetLastError(stream.get_last_error), source.text
+    source.callback = callback = _GetLastError(lambda this: ctypes.addressof(text[0]) if text else original(this))
     stream.get_last_error = ctypes.cast(callback, ctypes.c_void_p)
     return capsule
 
 
 class BatchStream(ABC):
-    """Record batches that are given once: what all streams of ours have in common.
+    """Base class of streams of record batches, which can be read once.
 
-    A context manager and an iterator; anything that takes ``__arrow_c_stream__`` reads from it.
+    A context manager and an iterator; anything that takes ``__arrow_c_stream__`` can read it.
 
     Attributes
     ----------
     fault : Exception or None
-        What stopped the reading; across ``__arrow_c_stream__`` a consumer sees only its text.
+        The error that stopped the reading; through ``__arrow_c_stream__`` a consumer gets only its text.
     """
 
-    _word: ClassVar[str]  # what messages call it
+    _word: ClassVar[str]  # its name in messages
     _batches: Iterator[pa.RecordBatch]
 
     def __init__(self) -> None:
@@ -91,18 +90,18 @@ class BatchStream(ABC):
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:
-        """Of every batch."""
+        """The schema of every batch."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close the files; reading is over."""
+        """Close the files and end the reading."""
 
     def _end(self) -> None:
-        """No batch comes any more."""
+        """There are no more batches."""
         self._ended = True
 
     def _fail(self, error: Exception) -> None:
-        """Nor after an error, which is told again to whoever asks again."""
+        """After an error, every further call raises it again."""
         self.fault = error
         self._end()
 
@@ -121,7 +120,7 @@ class BatchStream(ABC):
         StopIteration
             At the end.
         TFRecordError
-            After all rows before the damage were given.
+            After all rows before the damage were returned.
         """
         if self._closed:
             raise ValueError(f"the {self._word} is closed")
@@ -138,12 +137,12 @@ class BatchStream(ABC):
             raise
 
     def from_start(self) -> Self:
-        """The same, of which nothing was read.
+        """This stream, if nothing has been read from it.
 
         Raises
         ------
         ValueError
-            Something was: what would follow is not the whole.
+            Batches have been read, so the rest would be incomplete.
         """
         self._refuse_used()
         if self._started:

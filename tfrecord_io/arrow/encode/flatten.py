@@ -1,8 +1,7 @@
-"""Arrow's wrappers taken off: a column becomes, for each of its leaves, plain values cut into rows.
+"""Columns without Arrow's wrappers: for each leaf, plain values and the rows that they belong to.
 
-Slices, nulls of parents, list views, run-ends, dictionaries, extension types and structs end here. Values below
-a null row are garbage by Arrow's rules, so they are left out. Nothing is copied where the values of the valid rows
-already lie one after the other.
+Resolves slices, nulls of parents, list views, run-ends, dictionaries, extension types and structs. Values below a null row
+are undefined in Arrow, so they are left out. Nothing is copied if the values of the valid rows are contiguous.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from tfrecord_io.schema.types import is_list_like, is_list_view
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Where in a column's tree we are, and how the slots there belong to rows."""
+    """A position in the tree of a column's type, and the rows that the values there belong to."""
 
     feature: str
     base: int  # number of the first row, for messages
@@ -42,9 +41,9 @@ class Rows:
         inside = slot if self.offsets is None else int(np.searchsorted(self.offsets, slot, side="right")) - 1
         return self.base + inside
 
-    def error(self, slot: int, reason: str, advice: str, **found: object) -> EncodeError:
+    def error(self, slot: int, reason: str, advice: str, **context: object) -> EncodeError:
         """An error about one value."""
-        return EncodeError(reason, feature=self.feature, record=self.row_of(slot), advice=advice, **found)  # type: ignore[arg-type]
+        return EncodeError(reason, feature=self.feature, record=self.row_of(slot), advice=advice, **context)  # type: ignore[arg-type]
 
 
 def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows, pa.Array]]:
@@ -96,7 +95,7 @@ def _descend(array: pa.Array, rows: Rows) -> Iterator[tuple[Rows, pa.Array]]:
 
 
 def _unwrap(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
-    """Take off extension types but tensors, and run-ends; the latter become an index into the values of the runs."""
+    """The storage of extension types except tensors, and the values of run-ends with an index into them."""
     while True:
         if isinstance(array, pa.ExtensionArray):
             if is_any_tensor(array.type):
@@ -112,7 +111,7 @@ def _unwrap(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
 
 
 def _apply_nulls(array: pa.Array, rows: Rows) -> Rows:
-    """Bring an array's own nulls into the rows; inside a list there must be none."""
+    """The rows with an array's own nulls; inside a list a null is an error."""
     own = valid_mask(array)
     if own is None:
         return rows
@@ -121,16 +120,13 @@ def _apply_nulls(array: pa.Array, rows: Rows) -> Rows:
     if rows.offsets is None:
         return replace(rows, valid=own if rows.valid is None else own & rows.valid)
     if not own.all():
-        raise rows.error(
-            int(np.argmin(own)),
-            "a null inside a list cannot be stored in a TFRecord",
-            "fill it, or make the whole row null",
-        )
+        reason = "a null inside a list cannot be stored in a TFRecord"
+        raise rows.error(int(np.argmin(own)), reason, "fill it, or make the whole row null")
     return rows
 
 
 def _cut(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
-    """From a list array to its values: only those of valid rows, in the order of the rows."""
+    """The values of a list array: only those of valid rows, in the order of the rows."""
     rows = _apply_nulls(array, rows)
     if rows.valid is None and rows.index is None and _has_offsets(array.type):  # the common case, with fewer passes
         offsets = _list_offsets(array)
@@ -148,7 +144,7 @@ def _cut(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
     values = array.values
     if shift.size == 0:
         return values.slice(0, 0), replace(rows, offsets=offsets, index=None)
-    if shift.min() == shift.max():  # one after the other: a slice will do
+    if shift.min() == shift.max():  # contiguous: a slice suffices
         return values.slice(int(shift[0]), int(offsets[-1])), replace(rows, offsets=offsets, index=None)
     index = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
     return values, replace(rows, offsets=offsets, index=index)
@@ -163,10 +159,8 @@ def _extents(array: pa.Array) -> tuple[Array, Array]:
     buffers = array.buffers()
     if is_list_view(array.type):
         width = np.dtype(np.int32 if t.is_list_view(array.type) else np.int64)
-        return (
-            typed_view(buffers[1], width, begin, count).astype(np.int64),
-            typed_view(buffers[2], width, begin, count).astype(np.int64),
-        )
+        starts, lengths = (typed_view(buffer, width, begin, count) for buffer in buffers[1:3])
+        return starts.astype(np.int64), lengths.astype(np.int64)
     offsets = _list_offsets(array)
     return offsets[:-1], np.diff(offsets)
 
@@ -202,7 +196,7 @@ def _decode(array: pa.DictionaryArray, rows: Rows) -> pa.Array:
 
 
 def _off_views(array: pa.Array) -> pa.Array:
-    """Views as plain binary: kernels know views badly (no take)."""
+    """Views as plain binary: Arrow's kernels lack support for views (no take)."""
     if t.is_string_view(array.type):
         return array.cast(pa.large_string())
     return array.cast(pa.large_binary()) if t.is_binary_view(array.type) else array

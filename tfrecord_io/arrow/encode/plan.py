@@ -1,4 +1,4 @@
-"""What a writer decides once about a schema: which features its columns become, and in which encoding."""
+"""The plan of a write: which features the columns of a schema become, and in which encoding."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ class WritePlan:
     Attributes
     ----------
     schema : pyarrow.Schema
-        The input's, each field's metadata saying how it is encoded; see ``schema.embedded.embedded_schema``.
+        The schema of the input; the metadata of each field states its encoding. See ``schema.embedded.embedded_schema``.
     columns : tuple of tuple of Leaf
         The leaves of each column, in order; of a feature list those of one step.
     in_steps : tuple of bool
         Which columns are feature lists.
     float64 : str or None
-        What a float64 value gets that is written as a float: None, "round" or "error".
+        For float64 values that are written as float32: None, "round" or "error".
     rounding : Rounding
         Filled by ``encode_columns``; ``rounding.warn()`` at the end of the write.
     """
@@ -87,8 +87,8 @@ def plan_writing(
     schema : pyarrow.Schema
         Of the batches to come. A field that was read from raw bytes says so in its metadata and is written raw again.
     column_encoding : mapping of str to str, optional
-        "raw", "tensor_proto" or "list" by column or feature name; the name of a struct column means all of its children.
-        Tensors are raw if nothing is said.
+        Tensor encodings by column or feature name; the name of a struct column means all of its children.
+        Tensors are raw by default.
     float64 : None, "round", "error" or "raw"
         "raw" writes every float64 column raw for which neither `column_encoding` nor its metadata says otherwise.
 
@@ -123,7 +123,7 @@ def plan_writing(
 
 
 def _annotate(field: pa.Field, feature: str, asked: dict[str, str], above: str | None, raw_float64: bool) -> pa.Field:
-    """Move what is asked for `field`, by name, by its metadata or by a struct above, into the metadata of its leaves."""
+    """Put the encoding that the caller, the field's metadata or a struct above asks for into the metadata of the leaves."""
     encoding = asked.pop(feature, None) or encoding_of(field) or above
     if pa.types.is_struct(field.type):
         children = [_annotate(child, f"{feature}/{child.name}", asked, encoding, raw_float64) for child in field.type]
@@ -152,6 +152,7 @@ def _refuse_collisions(fields: list[pa.Field], columns: tuple[tuple[Leaf, ...], 
         for leaf in parts:
             for name in (leaf.feature, *leaf.companions):
                 if name in owners:
-                    who = f"the columns '{printable(owners[name])}' and '{printable(column.name)}' would both be written as this feature"
-                    raise EncodeError(who, feature=name, advice="rename one of them")
+                    first, second = printable(owners[name]), printable(column.name)
+                    reason = f"the columns '{first}' and '{second}' would both be written as this feature"
+                    raise EncodeError(reason, feature=name, advice="rename one of them")
                 owners[name] = column.name

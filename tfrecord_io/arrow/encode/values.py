@@ -1,4 +1,4 @@
-"""Plain Arrow values as the three storages of the wire: int64, float32 and bytes with offsets."""
+"""Plain Arrow values as the values of features: int64, float32, or bytes with offsets."""
 
 from __future__ import annotations
 
@@ -18,19 +18,12 @@ _INT64_MAX = 2**63 - 1
 
 def int64_values(array: pa.Array, rows: Rows) -> Array:
     """Integers, bools and temporal values; the slots of null rows hold anything."""
-    found = number_view(array)
-    if found.dtype == np.uint64:
-        too_large = found > _INT64_MAX
-        if too_large.any():
-            _refuse(
-                too_large,
-                found,
-                rows,
-                "an unsigned integer above 2**63 - 1 cannot be stored in a TFRecord",
-                "write the column as text or raw",
-            )
-        return found.view(np.int64)
-    return found.astype(np.int64, copy=False)
+    numbers = number_view(array)
+    if numbers.dtype == np.uint64:
+        reason = "an unsigned integer above 2**63 - 1 cannot be stored in a TFRecord"
+        _refuse(numbers > _INT64_MAX, numbers, rows, reason, "write the column as text or raw")
+        return numbers.view(np.int64)
+    return numbers.astype(np.int64, copy=False)
 
 
 def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: Rounding) -> Array:
@@ -42,26 +35,16 @@ def float32_values(array: pa.Array, rows: Rows, float64: str | None, rounding: R
         rounded = exact.astype(np.float32)
     infinite = np.isinf(rounded)
     if infinite.any():
-        _refuse(
-            infinite & np.isfinite(exact),
-            exact,
-            rows,
-            "a finite float64 is too large for float32",
-            'write the column with float64="raw"',
-        )
+        reason, advice = "a finite float64 is too large for float32", 'write the column with float64="raw"'
+        _refuse(infinite & np.isfinite(exact), exact, rows, reason, advice)
     if float64 == "round":
         return rounded
     changed = rounded != exact
     if changed.any():
         changed &= ~np.isnan(exact)
         if float64 == "error":
-            _refuse(
-                changed,
-                exact,
-                rows,
-                "a float64 that float32 does not hold",
-                'float64="raw" keeps its bits, "round" rounds it',
-            )
+            reason, advice = "float32 cannot hold a float64", 'float64="raw" keeps its bits, "round" rounds it'
+            _refuse(changed, exact, rows, reason, advice)
         count = np.count_nonzero(_written(changed, rows))
         if count:
             rounding.add(rows.feature, int(count))
@@ -73,11 +56,11 @@ def _written(flags: Array, rows: Rows) -> Array:
     return flags & rows.valid if rows.valid is not None and rows.offsets is None else flags
 
 
-def _refuse(bad: Array, found: Array, rows: Rows, reason: str, advice: str) -> None:
+def _refuse(bad: Array, numbers: Array, rows: Rows, reason: str, advice: str) -> None:
     bad = _written(bad, rows)
     if bad.any():
         slot = int(np.argmax(bad))
-        raise rows.error(slot, reason, advice, got=found[slot].item())
+        raise rows.error(slot, reason, advice, got=numbers[slot].item())
 
 
 def bytes_values(array: pa.Array) -> tuple[Array, Array]:

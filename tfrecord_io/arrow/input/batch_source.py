@@ -1,4 +1,4 @@
-"""Whatever holds a table, as a stream of record batches of one schema."""
+"""Any tabular input as a stream of record batches of one schema."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class BatchSource:
     schema : pyarrow.Schema
         With its metadata, pandas' among it.
     batches : iterator of pyarrow.RecordBatch
-        Of at most 65,536 rows and, where rows are alike, 64 MiB. Errors of the input pass through.
+        Of at most 65,536 rows and about 64 MiB. Errors of the input are raised as they are.
     rows : int or None
-        Number of rows, where it is known beforehand.
+        Number of rows, if known in advance.
     """
 
     schema: pa.Schema
@@ -49,12 +49,12 @@ class BatchSource:
 
 
 Conform = Callable[[BatchSource, int], BatchSource]
-"""Brings one table of the input, behind so many rows, to the schema that all must have."""
+"""Converts one table of the input, which follows so many rows, to the schema that all must have."""
 
 
 @dataclass(frozen=True, slots=True)
-class _How:
-    """What the caller said about the input."""
+class _InputOptions:
+    """The caller's options for the input."""
 
     index: bool | None
     nan_to_null: bool
@@ -71,28 +71,28 @@ def open_input(
     row_base: int = 0,
     conform: Conform | None = None,
 ) -> BatchSource:
-    """Open anything that holds a table.
+    """Open any tabular input.
 
     Parameters
     ----------
-    data : DataFrame, Table, RecordBatch, RecordBatchReader, reader of ours, mapping of arrays, structured array, or iterable of those
-        Also anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``. An iterable is asked for its first item at once.
+    data : DataFrame, Table, RecordBatch, RecordBatchReader, Reader, mapping of arrays, structured array, or iterable of those
+        Also anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``. The first item of an iterable is read at once.
     index : bool, optional
         For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex as metadata and any other as columns,
         True keeps all as columns, False none.
     nan_to_null : bool
         For DataFrames: NaN in a float column is a missing value. Arrow's and NumPy's NaN are always values.
     encodings : mapping of str to str, optional
-        What is asked for some columns; says which arrays become tensors.
+        The ``column_encoding=`` of a writer, which decides which arrays become tensors.
     row_base : int
         Number of rows before these, for messages.
     conform : function, optional
-        Applied to each table of the input: where a schema is given, the items of an iterable need not be alike.
+        Applied to each table of the input: with a schema, the items of an iterable may have different types.
 
     Raises
     ------
     EncodeError
-        A column has no Arrow form, for example an object column of mixed types, or a name comes twice.
+        A column cannot be converted to Arrow, for example an object column of mixed types, or two columns have one name.
     SchemaError
         While iterating: a batch of an iterable has another schema than the first.
     TypeError
@@ -103,7 +103,7 @@ def open_input(
     >>> open_input({"x": [1, 2, None]}).schema.types
     [DataType(int64)]
     """
-    source = _open(data, _How(index, nan_to_null, encodings or {}, conform), row_base)
+    source = _open(data, _InputOptions(index, nan_to_null, encodings or {}, conform), row_base)
     try:
         names = Counter(source.schema.names)
     except UnicodeDecodeError as error:
@@ -114,40 +114,40 @@ def open_input(
     return source
 
 
-def _open(data: Any, how: _How, row_base: int) -> BatchSource:
-    source = _of_one(data, how, row_base)
+def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
+    source = _of_one(data, options, row_base)
     if source is None and isinstance(data, np.ndarray | np.generic):
         raise _no_column(data)
     if source is None and isinstance(data, Iterable) and not isinstance(data, (str, bytes, bytearray, memoryview)):
-        return _of_iterable(iter(data), how, row_base)
+        return _of_iterable(iter(data), options, row_base)
     if source is None:
         what = f"{type(data).__module__}.{type(data).__qualname__}"
         raise TypeError(
             f"{what} holds no table: pass a DataFrame, Arrow data, a mapping of arrays or an iterable of record batches"
         )
-    return source if how.conform is None else how.conform(source, row_base)
+    return source if options.conform is None else options.conform(source, row_base)
 
 
 def _no_column(data: np.ndarray[Any, Any] | np.generic) -> TypeError:
-    """An array alone, which has no name."""
+    """The error for an array on its own, which has no name."""
     what = f"an ndarray of shape {data.shape} and dtype {data.dtype} is one column and has no name"
     return TypeError(
         f"{what}: pass a dict, {{'x': array}}" if data.ndim else f"a single value of dtype {data.dtype} holds no table"
     )
 
 
-def _of_one(data: Any, how: _How, row_base: int) -> BatchSource | None:
-    """The batches of what is one table, None where it is not."""
+def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | None:
+    """The batches of a single table; None if `data` is not one."""
     if isinstance(data, np.ndarray) and data.dtype.names is not None and data.ndim:
         data = fields_of(data)
     if _is_frame(data) or isinstance(data, Mapping):
-        return _of_columns(data, how, row_base)
+        return _of_columns(data, options, row_base)
     if isinstance(data, pa.Table):
         return _of_table(data)
     if isinstance(data, pa.RecordBatch):
         return BatchSource(data.schema, _cut([data]), data.num_rows)
     if isinstance(getattr(data, "schema", None), pa.Schema) and hasattr(data, "read_next_batch"):
-        return _of_reader(data, how)
+        return _of_reader(data, options)
     if hasattr(data, "__arrow_c_stream__"):
         return _of_stream(data)
     if hasattr(data, "__arrow_c_array__"):
@@ -159,26 +159,26 @@ def _of_one(data: Any, how: _How, row_base: int) -> BatchSource | None:
     return None
 
 
-def _of_reader(data: Any, how: _How) -> BatchSource:
-    """Of ours is told whether something was read of it before; pyarrow's do not say."""
+def _of_reader(data: Any, options: _InputOptions) -> BatchSource:
+    """Readers of tfrecord_io refuse to be read a second time; those of pyarrow do not report it."""
     if hasattr(data, "encoded"):
-        data = data.encoded(how.encodings)
+        data = data.encoded(options.encodings)
     elif hasattr(data, "from_start"):
         data = data.from_start()
-    return BatchSource(data.schema, _cut(data))  # iterated, not exported: so its errors keep their class
+    return BatchSource(data.schema, _cut(data))  # iterated, not exported, so that errors keep their class
 
 
 def _is_frame(data: Any) -> bool:
-    pandas = sys.modules.get("pandas")  # not imported here: without it nothing is a DataFrame
+    pandas = sys.modules.get("pandas")  # not imported: if it has not been, `data` is not a DataFrame
     return pandas is not None and isinstance(data, pandas.DataFrame)
 
 
-def _of_columns(data: Any, how: _How, row_base: int) -> BatchSource:
+def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
     try:
         if _is_frame(data):
-            columns = table_of_frame(data, how.index, how.nan_to_null, how.encodings)
+            columns = table_of_frame(data, options.index, options.nan_to_null, options.encodings)
         else:
-            columns = table_of_arrays(data, how.nan_to_null, how.encodings)
+            columns = table_of_arrays(data, options.nan_to_null, options.encodings)
     except EncodeError as error:
         error.record = None if error.record is None else row_base + error.record
         raise
@@ -214,9 +214,9 @@ def _no_table(data: Any, form: str) -> TypeError:
     return TypeError(f"{what} gives an Arrow {form}, but not of a table: pass a table with this as a column")
 
 
-def _of_iterable(items: Iterator[Any], how: _How, row_base: int) -> BatchSource:
-    """Nothing at all is a table without rows and columns."""
-    first = next((_open(item, how, row_base) for item in items), None)
+def _of_iterable(items: Iterator[Any], options: _InputOptions, row_base: int) -> BatchSource:
+    """The batches of all items; without any, a table without rows and columns."""
+    first = next((_open(item, options, row_base) for item in items), None)
     if first is None:
         return BatchSource(pa.schema([]), iter(()), 0)
     schema, begin = first.schema, first.batches
@@ -227,7 +227,7 @@ def _of_iterable(items: Iterator[Any], how: _How, row_base: int) -> BatchSource:
             rows += batch.num_rows
             yield batch
         for number, item in enumerate(items, 1):
-            for batch in fitting(_open(item, how, rows), schema, f"item {number} of the input"):
+            for batch in fitting(_open(item, options, rows), schema, f"item {number} of the input"):
                 rows += batch.num_rows
                 yield batch
 
@@ -235,24 +235,24 @@ def _of_iterable(items: Iterator[Any], how: _How, row_base: int) -> BatchSource:
 
 
 def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
-    """`source`, which `who` gave, behind data of the schema `first`.
+    """`source`, which `who` names, converted to the schema `first` of the data before it.
 
-    Offsets of another width and views make no difference, and a column of nulls fits any type: pandas cannot say which one
-    it is. Tensors of one shape fit those whose shapes vary.
+    Offsets of another width and views make no difference. A column of nulls fits any type, as pandas does not store which.
+    Tensors of one shape fit those whose shapes vary.
 
     Raises
     ------
     SchemaError
         It has other columns or types.
     """
-    found = source.schema
-    if equal_types(found, first):
+    own = source.schema
+    if equal_types(own, first):
         return source
-    if found.names != first.names:
-        odd = sorted(set(found.names) ^ set(first.names))
-        what = f"differs in '{printable(odd[0])}'" if odd else "has them in another order"
+    if own.names != first.names:
+        other = sorted(set(own.names) ^ set(first.names))
+        what = f"differs in '{printable(other[0])}'" if other else "has them in another order"
         raise SchemaError(f"{who} {what}: its columns must be those that came first")
-    for a, b in zip(found, first, strict=True):
+    for a, b in zip(own, first, strict=True):
         if pa.types.is_null(a.type) or tensors_fit(a, b) or equal_types(_embedded(a), _embedded(b)):
             continue
         expected, got = logical_name(b.type, b.metadata), logical_name(a.type, a.metadata)
@@ -284,7 +284,7 @@ def _embedded(field: pa.Field) -> pa.Schema:
 
 
 def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
-    """What to do about two types that differ."""
+    """Advice on two types that differ."""
     if is_any_tensor(a.type) and is_any_tensor(b.type):
         (of, axes), (other, others) = element_and_shape(a), element_and_shape(b)
         numbers = of.dtype.kind + other.dtype.kind
@@ -296,7 +296,7 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
 
 
 def _cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Slices of a size whose copies, where values must be converted, fit in a cache of pages rather than in all memory."""
+    """Slices of limited size, so that copies of converted values need little memory."""
     for batch in batches:
         heavy = -(-batch.nbytes // BATCH_BYTES) or 1
         rows = max(1, min(BATCH_ROWS, -(-batch.num_rows // heavy)))

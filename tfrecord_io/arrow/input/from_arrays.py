@@ -1,4 +1,4 @@
-"""A mapping of names to arrays or lists, as an Arrow table."""
+"""A mapping of names to arrays or lists as an Arrow table."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ from tfrecord_io.arrow.input.tensor_detection import native, tensors_of_array, t
 from tfrecord_io.arrow.input.tensor_sources import Columns, Tensors
 from tfrecord_io.errors import EncodeError
 
-NOT_ARROW = (
-    pa.ArrowException,
-    TypeError,
-    ValueError,
-    OverflowError,
-)  # what Arrow raises for values that it cannot hold
+NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # raised by Arrow for values that it cannot hold
 
 
 def table_of_arrays(
@@ -34,24 +29,22 @@ def table_of_arrays(
     nan_to_null : bool
         For pandas Series: NaN is a missing value.
     encodings : mapping of str to str, optional
-        What is asked for some columns: text and bytes become tensors where it is "raw".
+        The ``column_encoding=`` of a writer: with some encodings, text and bytes become tensors.
 
     Raises
     ------
     EncodeError
-        Names that are no text, lengths that differ, values without an Arrow form.
+        Names that are not text, lengths that differ, values that Arrow cannot hold.
     """
     columns: dict[str, pa.Array | pa.ChunkedArray | Tensors] = {}
     for name, values in data.items():
         if not isinstance(name, str):
-            raise EncodeError(f"a column's name is of type {type(name).__name__}", advice="names are text")
+            raise EncodeError(f"a column's name is of type {type(name).__name__}", advice="names must be text")
         columns[name] = _column(name, values, nan_to_null, (encodings or {}).get(name))
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
-        first, other = (
-            next(iter(lengths)),
-            next(name for name in lengths if lengths[name] != next(iter(lengths.values()))),
-        )
+        first = next(iter(lengths))
+        other = next(name for name in lengths if lengths[name] != lengths[first])
         reason = f"has {lengths[other]} values, where '{first}' has {lengths[first]}"
         raise EncodeError(reason, feature=other, expected=lengths[first], got=lengths[other])
     tensors = {
@@ -78,30 +71,32 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
             advice="its first axis counts the rows: pass array[None] for one row",
         )
     if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__"):
-        raise EncodeError("this is no array", feature=name, advice="pass an array or a list, with an item for each row")
+        raise EncodeError(
+            "this is not an array", feature=name, advice="pass an array or a list, with an item for each row"
+        )
     try:
         if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):  # an array of another library
             values = np.asarray(values)
-        found = tensors_of(values, nan_to_null, encoding)
-        if found is not None:
-            return found
+        tensors = tensors_of(values, nan_to_null, encoding)
+        if tensors is not None:
+            return tensors
         if _is_series(values):
             keep_nan = not nan_to_null and isinstance(values.dtype, np.dtype) and values.dtype.kind == "f"
             return pa.array(native(values.to_numpy()) if keep_nan else values)
         if hasattr(values, "__arrow_c_stream__"):
             return pa.chunked_array(values)
-        found = pa.array(native(values) if isinstance(values, np.ndarray) else values)
+        column = pa.array(native(values) if isinstance(values, np.ndarray) else values)
     except EncodeError as error:
         error.feature = name
         raise
     except NOT_ARROW as error:
         raise no_arrow_form(name, values) from error
-    refuse_mixture(name, values, found.type)
-    return found
+    refuse_mixture(name, values, column.type)
+    return column
 
 
 def tensors_of(values: Any, nan_to_null: bool, encoding: str | None) -> Tensors | pa.Array | None:
-    """The tensors of an array, a Series or a list; None where it is a plain column.
+    """The tensors of an array, a Series or a list; None if it is a plain column.
 
     Raises
     ------
@@ -124,16 +119,16 @@ def _is_series(values: Any) -> bool:
     return pandas is not None and isinstance(values, (pandas.Series, pandas.Index))
 
 
-def refuse_mixture(name: str, values: Any, found: pa.DataType) -> None:
-    """Raise where Arrow guessed: it takes text among bytes for bytes, and of a datetime among dates only the day."""
-    guessed = str if pa.types.is_binary(found) else dt.datetime if pa.types.is_date(found) else None
+def refuse_mixture(name: str, values: Any, type_: pa.DataType) -> None:
+    """Refuse mixed types that Arrow converts silently: text among bytes to bytes, a datetime among dates to its day."""
+    guessed = str if pa.types.is_binary(type_) else dt.datetime if pa.types.is_date(type_) else None
     plain = isinstance(values, np.ndarray) and values.dtype.kind != "O"
-    if guessed and not plain and any(issubclass(type_, guessed) for type_ in set(map(type, values))):
+    if guessed and not plain and any(issubclass(cls, guessed) for cls in set(map(type, values))):
         raise no_arrow_form(name, values)
 
 
 def no_arrow_form(name: str, values: Any) -> EncodeError:
-    """An error that says of which types the values are."""
+    """The error for values that Arrow cannot hold, with their types."""
     dtype = getattr(values, "dtype", None)
     if dtype is not None and getattr(dtype, "kind", "") != "O":
         return EncodeError(
@@ -141,5 +136,5 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
         )
     types = sorted({type(cell).__name__ for cell in values if cell is not None})[:5]
     return EncodeError(
-        f"values of types {', '.join(types)} have no one type in Arrow", feature=name, advice="convert them to one type"
+        f"values of types {', '.join(types)} are mixed types", feature=name, advice="convert them to one type"
     )

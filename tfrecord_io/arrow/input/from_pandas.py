@@ -1,4 +1,4 @@
-"""A pandas DataFrame as an Arrow table: as pandas writes Parquet, but nothing is guessed."""
+"""A pandas DataFrame as an Arrow table: as pandas writes Parquet, but without guessing types."""
 
 from __future__ import annotations
 
@@ -30,41 +30,43 @@ def table_of_frame(
     index : bool, optional
         As in ``DataFrame.to_parquet``.
     nan_to_null : bool
-        False: NaN in columns of a NumPy float dtype are values. NaN inside the arrays of a column of arrays always are.
+        False: NaN in columns of a NumPy float dtype are values, as they always are inside arrays.
     encodings : mapping of str to str, optional
-        What is asked for some columns.
+        The ``column_encoding=`` of a writer.
 
     Raises
     ------
     EncodeError
-        A column name comes twice, or a column's values have no one type.
+        Two columns have one name, or a column's values are of mixed types.
     """
     if not frame.columns.is_unique:
         name = str(frame.columns[frame.columns.duplicated()][0])
         raise EncodeError("two columns have this name", feature=name, advice="rename one of them")
-    found = _tensor_columns(frame, nan_to_null, encodings or {})
-    frame = _in_native_order(_without(frame, found))
+    tensors = _tensor_columns(frame, nan_to_null, encodings or {})
+    frame = _in_native_order(_without(frame, tensors))
     try:
         table = pa.Table.from_pandas(frame, preserve_index=index)
     except NOT_ARROW as error:
-        raise _culprit(frame) or EncodeError("the DataFrame has no Arrow form", advice="see the cause above") from error
+        raise _culprit(frame) or EncodeError(
+            "the DataFrame cannot be converted to Arrow", advice="see the cause above"
+        ) from error
     for i in range(frame.shape[1]):
-        scalars = found.get(i)
+        scalars = tensors.get(i)
         if isinstance(scalars, pa.Array):
             table = table.set_column(i, table.field(i).with_type(scalars.type), scalars)
-        if i in found:
+        if i in tensors:
             continue
         kept = _better_column(frame.iloc[:, i], table.column(i), table.field(i).name, nan_to_null)
         if kept is not None:
             table = table.set_column(i, table.field(i).with_type(kept.type), kept)
-    return Columns(table, {i: tensors for i, tensors in found.items() if not isinstance(tensors, pa.Array)})
+    return Columns(table, {i: column for i, column in tensors.items() if not isinstance(column, pa.Array)})
 
 
 def _tensor_columns(
     frame: pd.DataFrame, nan_to_null: bool, encodings: Mapping[str, str]
 ) -> dict[int, Tensors | pa.Array]:
-    """The columns whose cells are arrays that Arrow's own conversion does not take, by number."""
-    found = {}
+    """The columns of arrays that Arrow does not convert itself, by number."""
+    columns = {}
     for at, name in enumerate(frame.columns):
         try:
             tensors = tensors_of(frame.iloc[:, at], nan_to_null, encodings.get(str(name)))
@@ -72,12 +74,12 @@ def _tensor_columns(
             error.feature = str(name)
             raise
         if tensors is not None:
-            found[at] = tensors
-    return found
+            columns[at] = tensors
+    return columns
 
 
 def _without(frame: pd.DataFrame, columns: Collection[int]) -> pd.DataFrame:
-    """The frame with nothing in some columns."""
+    """The frame with None in some columns."""
     if columns:
         frame = frame.copy(deep=False)
         for at in columns:
@@ -94,27 +96,24 @@ def _in_native_order(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.astype(swapped) if swapped else frame
 
 
-def _better_column(values: pd.Series, found: pa.ChunkedArray, name: str, nan_to_null: bool) -> pa.Array | None:
-    """The column, converted again where from_pandas lost something; an error where it guessed."""
+def _better_column(values: pd.Series, column: pa.ChunkedArray, name: str, nan_to_null: bool) -> pa.Array | None:
+    """The column, converted again if from_pandas lost something; an error if it guessed the type."""
     if not isinstance(values.dtype, np.dtype):
         return None
     if values.dtype.kind == "f":
-        return None if nan_to_null or not found.null_count else pa.array(native(values.to_numpy()))
+        return None if nan_to_null or not column.null_count else pa.array(native(values.to_numpy()))
     if values.dtype != object:
         return None
-    refuse_mixture(name, values, found.type)
-    if (
-        is_list_like(found.type)
-        and t.is_floating(value_type(found.type))
-        and any(c.values.null_count for c in found.chunks)
-    ):
+    refuse_mixture(name, values, column.type)
+    is_floats = is_list_like(column.type) and t.is_floating(value_type(column.type))
+    if is_floats and any(chunk.values.null_count for chunk in column.chunks):
         # from_pandas takes NaN inside an array for a null; only a missing cell is one
         return pa.array(values.to_numpy(), mask=values.isna().to_numpy(), from_pandas=False)
     return None
 
 
 def _culprit(frame: pd.DataFrame) -> Exception | None:
-    """An error that names the first column that Arrow refuses."""
+    """The error for the first column that Arrow refuses."""
     import pandas as pd
 
     index = frame.index

@@ -1,4 +1,4 @@
-"""Columns of a batch as those of a declared schema: nothing is lost unsaid, and what does not fit is named with its row."""
+"""Columns of a batch cast to a declared schema; a value that would be lost is an error that names its row."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def cast_columns(
     row_base : int
         Number of rows before these, for messages.
     float64, rounding
-        What a float64 gets that a declared float32 does not hold; see `WritePlan`.
+        For float64 values that a declared float32 cannot hold; see `WritePlan`.
 
     Raises
     ------
     EncodeError
-        A column has no values of the declared type, or a value would be lost; ``record`` is its row.
+        A column cannot be cast to the declared type, or a value would be lost; ``record`` is its row.
     """
-    found = []
+    columns = []
     for array, own, field in zip(batch.columns, batch.schema, target, strict=True):
         try:
             made = _declared(array, own, field)
@@ -55,16 +55,15 @@ def cast_columns(
             error.feature = field.name
             error.record = None if error.record is None else row_base + error.record
             raise
-        found.append(made)
-    return found
+        columns.append(made)
+    return columns
 
 
 def _declared(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
     if array.null_count and not field.nullable:
         row = array.is_null().index(True).as_py()
-        raise EncodeError(
-            "it is missing, and the schema requires it", record=row, advice="fill it, or declare it without required"
-        )
+        reason, advice = "it is missing, and the schema requires it", "fill it, or declare it without required"
+        raise EncodeError(reason, record=row, advice=advice)
     if own.type == field.type:
         return array
     try:
@@ -83,19 +82,17 @@ def _declared(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
 def _cast(array: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:
     if t.is_null(own.type):
         return pa.nulls(len(array), field.type)
-    if is_any_tensor(own.type) or is_any_tensor(field.type):
-        found = tensor_cast(array, own, field)
-    else:
-        found = array.cast(field.type)
-    for exact, cast in _floats(array, own, found, field):
+    has_tensors = is_any_tensor(own.type) or is_any_tensor(field.type)
+    made = tensor_cast(array, own, field) if has_tensors else array.cast(field.type)
+    for exact, cast in _floats(array, own, made, field):
         infinite = np.isinf(cast) & np.isfinite(exact)
         if infinite.any():
             raise OverflowError(f"{exact[infinite.argmax()]} is too large")
-    return found
+    return made
 
 
 def _first_misfit(array: pa.Array, own: pa.Field, field: pa.Field) -> int | None:
-    """The first row that cannot be cast; None where it is for the type and not for a value."""
+    """The first row that cannot be cast; None if no row can be, because of the type."""
     if _misfits(array[:0], own, field):
         return None
     fits, fails = 0, len(array)  # rows from the start
@@ -116,7 +113,7 @@ def _misfits(array: pa.Array, own: pa.Field, field: pa.Field) -> bool:
 def _note_rounding(
     array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field, float64: str | None, rounding: Rounding | None
 ) -> None:
-    """Count the float64 that a declared float32 does not hold, or refuse them."""
+    """Count the float64 values that a declared float32 cannot hold, or refuse them."""
     if float64 == "round" or rounding is None:
         return
     for exact, cast in _floats(array, own, made, field):
@@ -125,15 +122,14 @@ def _note_rounding(
         count = int(np.count_nonzero((cast != exact) & ~np.isnan(exact)))
         if count and float64 == "error":
             reason = f"the schema says float32, which does not hold {count} of its float64 values"
-            raise EncodeError(
-                reason, expected="float32", got="float64", advice='float64="round" rounds them, or declare float64'
-            )
+            advice = 'float64="round" rounds them, or declare float64'
+            raise EncodeError(reason, expected="float32", got="float64", advice=advice)
         if count:
             rounding.add(field.name, count)
 
 
 def _floats(array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field) -> Iterator[tuple[Array, Array]]:
-    """The floats of a column and what narrower ones they became, leaf by leaf; those of null rows are left out."""
+    """The floats of a column and the narrower ones that they became, leaf by leaf, without null rows."""
     if is_any_tensor(field.type):
         if is_any_tensor(own.type):
             before, after = tensors_of_column(array, own), tensors_of_column(made, field)

@@ -1,4 +1,4 @@
-"""Columns as tensors of a declared type: lists are reshaped, values cast without loss, tensors of one shape become some of many."""
+"""Columns cast to a declared tensor type: lists are reshaped, values cast without loss, fixed shapes become variable ones."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from tfrecord_io.schema.types import is_list_like
 
 
 def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array:
-    """A column as one of the type of `target`, where that or its own type is one of tensors.
+    """A column cast to the type of `target`, if that or its own type is a tensor type.
 
     Parameters
     ----------
     array : pyarrow.Array
     source : pyarrow.Field
-        Of the array; its metadata says the dtype of tensors.
+        Of the array; its metadata may state the dtype of tensors.
     target : pyarrow.Field
-        Of tensors, whose values lists have in C order; or of lists, for tensors of one dimension.
+        Of tensors (lists hold their values in C order), or of lists, for tensors of one dimension.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def _tensors(array: pa.Array, source: pa.Field) -> TensorValues:
             return tensors_of_column(array, source)
         if is_list_like(source.type) and is_list_like(source.type.value_type):
             raise EncodeError(
-                "lists of lists do not say the shape of a tensor", advice="pass arrays: numpy.array(...) of each row"
+                "lists of lists do not state the shape of a tensor", advice="pass arrays: numpy.array(...) of each row"
             )
         ((rows, values),) = flatten(array, source.name)
         return number_cells(rows, values)
@@ -79,7 +79,7 @@ def _tensors(array: pa.Array, source: pa.Field) -> TensorValues:
         raise
     except ValueError as error:
         raise EncodeError(
-            f"a column of {source.type} is none of tensors", feature=source.name, advice="cast it yourself"
+            f"a column of {source.type} cannot be converted to tensors", feature=source.name, advice="cast it yourself"
         ) from error
 
 

@@ -1,7 +1,7 @@
 """Which columns of NumPy arrays become tensors.
 
-Those of two and more dimensions do, those of dtypes whose values no list of a record has (complex numbers, bfloat16, months), and
-those for which raw bytes are asked and that Arrow would hold as something else.
+Those with two or more dimensions do, those of dtypes that lists in a record cannot hold (complex numbers, bfloat16, months), and
+text and dates if an encoding is requested that stores them as arrays.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
 
 
 def tensors_of_array(values: Array, encoding: str | None = None, valid: Array | None = None) -> Tensors | None:
-    """The tensors of an array whose first axis counts the rows, None where it is a plain column.
+    """The tensors of an array whose first axis counts the rows; None if it is a plain column.
 
     Parameters
     ----------
     values : ndarray
     encoding : str, optional
-        What is asked for the column.
+        The encoding requested for the column.
     valid : bool ndarray, optional
         False: the row is null.
 
@@ -49,10 +49,10 @@ def tensors_of_array(values: Array, encoding: str | None = None, valid: Array | 
 
 
 def tensors_of_cells(cells: Sequence[Any] | Array, encoding: str | None = None) -> Tensors | pa.Array | None:
-    """The tensors of a sequence of arrays, with None, NaN, NA or NaT where there is none; None where it is a plain column.
+    """The tensors of a sequence of arrays, in which None, NaN, NA and NaT are missing; None if it is a plain column.
 
-    Arrays without dimensions are single values: of those that a list could hold the plain column is given. So it is of
-    arrays in the other byte order, which Arrow does not take.
+    Arrays without dimensions are single values, which become a plain column if lists can hold them. So do one-dimensional
+    arrays in the other byte order, which Arrow does not support.
 
     Raises
     ------
@@ -77,12 +77,12 @@ def tensors_of_cells(cells: Sequence[Any] | Array, encoding: str | None = None) 
 
 
 def native(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The array in this machine's byte order, which is the only one Arrow takes."""
+    """The array in this machine's byte order, the only one that Arrow supports."""
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
 
 
 def _is_array(cell: Any) -> bool:
-    """An array, or a single value that no list of a record has."""
+    """An array, or a single value that lists in a record cannot hold."""
     return isinstance(cell, np.ndarray | complex) or (
         isinstance(cell, np.generic) and _only_tensors_hold(cell.dtype, None)
     )
@@ -93,7 +93,7 @@ def _is_missing(cell: Any) -> bool:
 
 
 def _only_tensors_hold(dtype: np.dtype[Any], encoding: str | None) -> bool:
-    """Whether no list of a record has such values, or the encoding stores them only as tensors: text of one width, dates."""
+    """Whether lists in a record cannot hold such values, or the encoding stores text of one width and dates as arrays."""
     kind = dtype.kind
     if kind in _ARROW_TIMES:
         unit, count = np.datetime_data(dtype)

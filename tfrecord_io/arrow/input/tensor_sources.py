@@ -1,7 +1,7 @@
 """Columns of NumPy arrays that become tensors batch by batch.
 
-What type they have is decided over the whole column; values are converted, where they must be, only for the rows of a batch. So
-an array in a file (``np.memmap``) is never in memory as a whole.
+The type is decided over the whole column; values are converted, if needed, only for the rows of a batch. So an array in a file
+(``np.memmap``) is never entirely in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tfrecord_io.schema.tensor_types import tensor_field
 
 
 class Tensors(Protocol):
-    """A column of tensors that are not in Arrow yet."""
+    """A column of tensors that is not converted to Arrow yet."""
 
     nbytes: int
 
@@ -36,7 +36,7 @@ class Tensors(Protocol):
 
 
 class ArrayTensors:
-    """The tensors of an array, whose first axis counts the rows; of a masked one a row is null where all of it is masked.
+    """The tensors of an array, whose first axis counts the rows. A row is null if all of its values are masked.
 
     Raises
     ------
@@ -50,14 +50,14 @@ class ArrayTensors:
             valid = own if valid is None else own & valid
         self._values: Array = np.asarray(values)
         self._valid = None if valid is None or valid.all() else valid
-        self._of = element_of_dtype(self._values.dtype)
+        self._element = element_of_dtype(self._values.dtype)
         self.nbytes = self._values.nbytes
 
     def __len__(self) -> int:
         return len(self._values)
 
     def field(self, name: str) -> pa.Field:
-        return tensor_field(name, self._of, self._values.shape[1:])
+        return tensor_field(name, self._element, self._values.shape[1:])
 
     def slice(self, begin: int, end: int) -> pa.Array:
         valid = None if self._valid is None else self._valid[begin:end]
@@ -65,7 +65,7 @@ class ArrayTensors:
 
 
 class CellTensors:
-    """The tensors of a sequence of arrays, None where there is none: of one dtype and rank.
+    """The tensors of a sequence of arrays, which have one dtype and rank, or are None.
 
     Raises
     ------
@@ -75,7 +75,7 @@ class CellTensors:
 
     def __init__(self, cells: Sequence[Any]) -> None:
         self._cells = [None if cell is None else np.asarray(cell) for cell in cells]
-        self._of, self._shape = shape_of_cells(self._cells)
+        self._element, self._shape = shape_of_cells(self._cells)
         self.nbytes = sum(cell.nbytes for cell in self._cells if cell is not None)
 
     def __len__(self) -> int:
@@ -86,28 +86,28 @@ class CellTensors:
         return len(self._shape)
 
     def field(self, name: str) -> pa.Field:
-        return tensor_field(name, self._of, self._shape)
+        return tensor_field(name, self._element, self._shape)
 
     def slice(self, begin: int, end: int) -> pa.Array:
-        return cells_to_tensors(self._cells[begin:end], self._of, self._shape)
+        return cells_to_tensors(self._cells[begin:end], self._element, self._shape)
 
     def scalars(self) -> pa.Array:
         """The plain column of tensors without dimensions."""
         missing = np.array([cell is None for cell in self._cells], np.bool_)
         values = np.array(
-            [np.zeros((), self._of.dtype) if cell is None else cell for cell in self._cells], self._of.dtype
+            [np.zeros((), self._element.dtype) if cell is None else cell for cell in self._cells], self._element.dtype
         )
         return pa.array(values, mask=missing)
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A table, some of whose columns are yet to be made.
+    """A table with columns that are not converted yet.
 
     Attributes
     ----------
     table : pyarrow.Table
-        Of the null type where `tensors` has the column.
+        A column that is in `tensors` has the null type here.
     tensors : mapping of int to Tensors
         By the number of the column.
     """
@@ -130,23 +130,21 @@ class Columns:
         for batch in self.table.to_batches(max_chunksize=max(1, -(-rows // max(heavy, 1)))):
             end = begin + batch.num_rows
             columns = [
-                self.tensors[at].slice(begin, end) if at in self.tensors else each
-                for at, each in enumerate(batch.columns)
+                self.tensors[at].slice(begin, end) if at in self.tensors else column
+                for at, column in enumerate(batch.columns)
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
             begin = end
 
 
 def _unmasked_rows(values: np.ma.MaskedArray[Any, Any]) -> Array:
-    """True for a row that is not masked; one that is so in part has no form."""
+    """True for rows that are not masked; a partly masked row is an error."""
     mask = np.ma.getmaskarray(values)
     axes = tuple(range(1, mask.ndim))
     some, whole = mask.any(axis=axes), mask.all(axis=axes) & (mask.size > 0)
     if (some & ~whole).any():
         row = int((some & ~whole).argmax())
-        raise EncodeError(
-            "a part of its array is masked, and only a whole one can be null",
-            record=row,
-            advice="fill the masked values (numpy.ma.filled), or mask all of the row",
-        )
+        reason = "a part of its array is masked, and only a whole one can be null"
+        advice = "fill the masked values (numpy.ma.filled), or mask all of the row"
+        raise EncodeError(reason, record=row, advice=advice)
     return np.asarray(~whole)

@@ -1,4 +1,4 @@
-"""Rows that are arrays of their own shapes, and the forms that NumPy has for them."""
+"""Rows that are arrays of different shapes, and how NumPy can represent them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tfrecord_io.engine.contract import Array
 
 @dataclass(slots=True)
 class Ragged:
-    """Rows of values, one behind the other.
+    """Rows of values, one after another.
 
     Attributes
     ----------
@@ -22,7 +22,7 @@ class Ragged:
     offsets : int64 ndarray of shape [rows + 1]
         Row i is ``values[offsets[i]:offsets[i + 1]]``.
     shapes : int64 ndarray of shape [rows, rank], optional
-        Of tensors, whose values stand in C order.
+        Of tensors; their values are in C order.
     valid : bool ndarray, optional
         False where a row is missing; such rows have no values, and a shape of zeros.
     """
@@ -49,9 +49,9 @@ class Ragged:
             else np.concatenate([part.shapes for part in parts if part.shapes is not None])
         )
         valids = [np.ones(len(part), np.bool_) if part.valid is None else part.valid for part in parts]
-        found = cls.of_present(np.concatenate([part.values for part in parts]), counts, None, shapes)
-        found.valid = None if all(part.valid is None for part in parts) else np.concatenate(valids)
-        return found
+        rows = cls.of_present(np.concatenate([part.values for part in parts]), counts, None, shapes)
+        rows.valid = None if all(part.valid is None for part in parts) else np.concatenate(valids)
+        return rows
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -62,7 +62,7 @@ class Ragged:
         return np.diff(self.offsets)
 
     def common_shape(self) -> tuple[int, ...] | None:
-        """The shape of every row that is not missing; None where they differ, or there is none."""
+        """The shape of every row that is not missing; None if they differ or all are missing."""
         shapes = self.lengths[:, None] if self.shapes is None else self.shapes
         shapes = shapes if self.valid is None else shapes[self.valid]
         if not len(shapes) or (shapes != shapes[0]).any():
@@ -74,9 +74,9 @@ class Ragged:
         inner = self.values.shape[1:]
         if self.valid is None:
             return self.values.reshape(len(self), *shape, *inner)
-        found = empties((len(self), *shape, *inner), self.values.dtype)
-        found[self.valid] = self.values.reshape(np.count_nonzero(self.valid), *shape, *inner) if self.valid.any() else 0
-        return found
+        rows = empties((len(self), *shape, *inner), self.values.dtype)
+        rows[self.valid] = self.values.reshape(np.count_nonzero(self.valid), *shape, *inner) if self.valid.any() else 0
+        return rows
 
     def objects(self, begin: int, end: int) -> Array:
         """An object array of the rows [begin, end): views, None where one is missing.
@@ -86,14 +86,14 @@ class Ragged:
         >>> Ragged(np.arange(3), np.array([0, 2, 3])).objects(0, 2)
         array([array([0, 1]), array([2])], dtype=object)
         """
-        found = np.empty(end - begin, object)
+        rows = np.empty(end - begin, object)
         at = self.offsets[begin : end + 1].tolist()
-        valid = [True] * len(found) if self.valid is None else self.valid[begin:end].tolist()
-        for i in range(len(found)):
+        valid = [True] * len(rows) if self.valid is None else self.valid[begin:end].tolist()
+        for i in range(len(rows)):
             if valid[i]:
                 row = self.values[at[i] : at[i + 1]]
-                found[i] = row if self.shapes is None else row.reshape(self.shapes[begin + i])
-        return found
+                rows[i] = row if self.shapes is None else row.reshape(self.shapes[begin + i])
+        return rows
 
     def cut(self, begin: int, end: int) -> tuple[Array, Array]:
         """Values and offsets of the rows [begin, end)."""
@@ -101,7 +101,7 @@ class Ragged:
         return self.values[first:last], self.offsets[begin : end + 1] - first
 
     def padded(self, begin: int, end: int, fill: Any) -> Array:
-        """One array of the rows [begin, end), each axis as long as the longest of them, filled up behind the values.
+        """One array of the rows [begin, end); each axis has the greatest length of the rows, and the rest is `fill`.
 
         Examples
         --------
@@ -113,15 +113,15 @@ class Ragged:
         if self.shapes is None:
             lengths = np.diff(offsets)
             longest = int(lengths.max(initial=0))
-            found = np.full((len(lengths), longest, *values.shape[1:]), fill, values.dtype)
-            found[np.arange(longest) < lengths[:, None]] = values
-            return found
+            rows = np.full((len(lengths), longest, *values.shape[1:]), fill, values.dtype)
+            rows[np.arange(longest) < lengths[:, None]] = values
+            return rows
         shapes = self.shapes[begin:end]
-        found = np.full((len(shapes), *shapes.max(axis=0, initial=0).tolist()), fill, values.dtype)
+        rows = np.full((len(shapes), *shapes.max(axis=0, initial=0).tolist()), fill, values.dtype)
         for i, shape in enumerate(shapes.tolist()):
             corner: tuple[slice, ...] = tuple(map(slice, shape))
-            found[i][corner] = values[offsets[i] : offsets[i + 1]].reshape(shape)
-        return found
+            rows[i][corner] = values[offsets[i] : offsets[i + 1]].reshape(shape)
+        return rows
 
 
 def empties(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

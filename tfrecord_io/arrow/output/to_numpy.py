@@ -1,7 +1,7 @@
-"""Arrow columns as NumPy arrays with a row for each record: views of Arrow's memory where it has the same form.
+"""Arrow columns as NumPy arrays with a row for each record: views of Arrow's memory where possible.
 
-Two kinds of column: `Dense`, where each row is one value or an array of one shape, and `Ragged` (see `arrow.ragged`), where rows
-are arrays of their own shapes. Which of them a column is says its type alone.
+The type of a column decides whether it is `Dense` (each row is one value, or an array of one shape) or `Ragged` (rows are arrays
+of different shapes).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Dense:
     values : ndarray
         Its first axis counts the rows. Bytes are objects, text is of NumPy's StringDType; both hold None where a row is missing.
     valid : bool ndarray, optional
-        False where a row is missing, and its values are zeros. None: none is.
+        False where a row is missing; its values are zeros. None: no row is missing.
     """
 
     values: Array
@@ -61,27 +61,23 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
         tensors = tensors_of_column(array, field)
         return Ragged.of_present(ndarray_of(tensors), tensors.counts, tensors.valid, tensors.shape_matrix)
     if isinstance(type_, pa.BaseExtensionType):
-        return (
-            to_rows(array.storage, pa.field(field.name, type_.storage_type))
-            if type_.extension_name != "arrow.bool8"
-            else _bools(array)
-        )
+        if type_.extension_name == "arrow.bool8":
+            return Dense(np.asarray(array.storage.fill_null(0)) != 0, _valid(array.storage))
+        return to_rows(array.storage, pa.field(field.name, type_.storage_type))
     if t.is_fixed_size_list(type_):
         size, valid = type_.list_size, _valid(array)
         values = _items(array.values.slice(array.offset * size, len(array) * size), _value_field(field))
         values = values.reshape(len(array), size, *values.shape[1:])
         return Dense(_blank(values, valid), valid)
     if is_list_like(type_):
-        counts = np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
-        valid = _valid(array)
-        return Ragged.of_present(
-            _items(array.flatten(), _value_field(field)), counts if valid is None else counts[valid], valid
-        )
+        counts, valid = _lengths(array), _valid(array)
+        values = _items(array.flatten(), _value_field(field))
+        return Ragged.of_present(values, counts if valid is None else counts[valid], valid)
     return _scalars(array)
 
 
 def _value_field(field: pa.Field) -> pa.Field:
-    """Of the values inside a column's lists; what tensors are of is marked on the column."""
+    """The field of the values inside a column's lists; the dtype of tensors is in the column's metadata."""
     value = field.type.value_field
     metadata = {**(field.metadata or {}), **(value.metadata or {})} if is_any_tensor(value.type) else value.metadata
     return pa.field("item", value.type, metadata=metadata)
@@ -101,8 +97,13 @@ def missing_step(array: pa.Array, field: pa.Field) -> int | None:
     nothing = to_rows(values.slice(0, 0), _value_field(field))
     if not values.null_count or isinstance(nothing, Ragged) or nothing.values.dtype.kind in "OT":
         return None
-    ends = np.cumsum(np.asarray(array.value_lengths().fill_null(0)))
+    ends = np.cumsum(_lengths(array))
     return int(ends.searchsorted(int(np.asarray(values.is_null()).argmax()), side="right"))
+
+
+def _lengths(array: pa.Array) -> Array:
+    """Number of values of each list, 0 where it is null."""
+    return np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
 
 
 def _valid(array: pa.Array) -> Array | None:
@@ -116,11 +117,6 @@ def _blank(values: Array, valid: Array | None) -> Array:
     values = values.copy()
     values[~valid] = np.zeros((), values.dtype)
     return values
-
-
-def _bools(array: pa.Array) -> Dense:
-    storage = array.storage
-    return Dense(np.asarray(storage.fill_null(0)) != 0, _valid(storage))
 
 
 def _scalars(array: pa.Array) -> Dense:
@@ -224,7 +220,5 @@ def _leaves(field: pa.Field, array: pa.Array) -> Iterator[tuple[pa.Field, pa.Arr
 def _lists_of(array: pa.Array, child: int) -> pa.Array:
     """The lists of one child, of lists of structs."""
     values = array.flatten().flatten()[child]
-    counts = np.asarray(array.value_lengths().fill_null(0)).astype(np.int64)
-    offsets = offsets_of(counts)
     missing = None if not array.null_count else array.is_null()
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, mask=missing)
+    return pa.ListArray.from_arrays(pa.array(offsets_of(_lengths(array)), pa.int32()), values, mask=missing)

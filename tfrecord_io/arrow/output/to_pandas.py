@@ -1,8 +1,8 @@
 """Arrow tables as pandas DataFrames, with the dtypes, index and labels that they were written with.
 
-pandas leaves a description of a frame in the schema's metadata (key ``pandas``). Arrow alone would make float64 of
-integers with missing values and objects of such bools, so the description is made anew for each table: what is
-embedded is checked against the table, and what is missing or does not fit gets the dtype of its Arrow type.
+pandas stores a description of a frame in the schema's metadata (key ``pandas``). Arrow alone would convert integers with
+missing values to float64 and such bools to objects. So a new description is made for each table: the embedded one is checked
+against the table, and columns without a valid entry get the dtype of their Arrow type.
 """
 
 from __future__ import annotations
@@ -29,16 +29,7 @@ _KEY = b"pandas"
 _FAR = 2**61  # beyond that a range has no length
 _BACKENDS = (None, "numpy_nullable", "pyarrow")
 _UNNAMED = re.compile(r"__index_level_\d+__")  # the column of an index level without a name
-_MALFORMED = (
-    ValueError,
-    TypeError,
-    LookupError,
-    AttributeError,
-    NotImplementedError,
-    SyntaxError,
-    RecursionError,
-    MemoryError,
-)
+_MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RuntimeError, SyntaxError, MemoryError)
 
 
 def to_pandas(table: pa.Table, dtype_backend: str | None = None, *, whole_file: bool = False) -> pd.DataFrame:
@@ -51,12 +42,12 @@ def to_pandas(table: pa.Table, dtype_backend: str | None = None, *, whole_file: 
         As in pandas' readers. None: NumPy dtypes, but `Int64` and its like for integers with missing values,
         `boolean` for bools and `str` for text; dtypes that the frame had when it was written win.
     whole_file : bool
-        The table is all of one file: a RangeIndex that the metadata describes is restored if it has the table's length.
+        The table is one entire file: a RangeIndex in the metadata is restored if it has the table's length.
 
     Raises
     ------
     ValueError
-        There is no such `dtype_backend`.
+        `dtype_backend` is not valid.
 
     Examples
     --------
@@ -81,7 +72,7 @@ def to_pandas(table: pa.Table, dtype_backend: str | None = None, *, whole_file: 
     return frame
 
 
-# ---- what the metadata says
+# ---- the metadata
 
 
 def stored_index(schema: pa.Schema) -> list[str]:
@@ -91,15 +82,15 @@ def stored_index(schema: pa.Schema) -> list[str]:
 
 
 def _stated(schema: pa.Schema) -> dict[str, Any]:
-    """The pandas metadata of a schema, its parts of the types they should be; empty ones where it has none."""
+    """The pandas metadata of a schema; parts that are missing or of a wrong type are empty."""
     try:
-        found = json.loads((schema.metadata or {}).get(_KEY, b"{}"))
+        metadata = json.loads((schema.metadata or {}).get(_KEY, b"{}"))
     except (ValueError, RecursionError):
-        found = {}
-    found = found if isinstance(found, dict) else {}
+        metadata = {}
+    metadata = metadata if isinstance(metadata, dict) else {}
     parts: dict[str, type] = {"index_columns": list, "columns": list, "column_indexes": list, "attributes": dict}
     stated: dict[str, Any] = {
-        name: value if isinstance(value := found.get(name), kind) else kind() for name, kind in parts.items()
+        name: value if isinstance(value := metadata.get(name), kind) else kind() for name, kind in parts.items()
     }
     stated["columns"] = {
         entry.get("field_name", entry.get("name")): entry for entry in stated["columns"] if _is_entry(entry)
@@ -145,7 +136,7 @@ def _index_name(field: str, entry: Mapping[str, Any] | None) -> str | None:
 
 
 def _labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
-    """The column labels: text, or what the frame had if every column is one of its."""
+    """The column labels: text, or those of the frame if it had every column."""
     import pandas as pd
 
     if not stated["column_indexes"] or not all(name in stated["columns"] for name in names):
@@ -157,7 +148,7 @@ def _labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
     )
     try:
         return empty.to_pandas().columns
-    except _MALFORMED:  # it may come from anyone
+    except _MALFORMED:  # any writer may have made it
         return pd.Index(names)
 
 
@@ -208,17 +199,17 @@ def _cells(table: pa.Table, at: int) -> Array:
     field = table.schema.field(at)
     if not (is_any_tensor(field.type) or is_list_of_tensors(field.type)):
         nested = np.empty(table.num_rows, object)
-        places = ((chunk, row) for chunk in table.column(at).chunks for row in range(len(chunk)))
-        for at_row, (chunk, row) in enumerate(places):
-            nested[at_row] = cell(chunk, row, field)
+        rows = ((chunk, row) for chunk in table.column(at).chunks for row in range(len(chunk)))
+        for number, (chunk, row) in enumerate(rows):
+            nested[number] = cell(chunk, row, field)
         return nested
     to_array = to_cells if is_any_tensor(field.type) else list_cells
-    found = [to_array(chunk, field) for chunk in table.column(at).chunks]
-    return np.concatenate(found) if found else np.empty(0, object)
+    parts = [to_array(chunk, field) for chunk in table.column(at).chunks]
+    return np.concatenate([np.empty(0, object), *parts])
 
 
 def _dtype_name(field: pa.Field, column: pa.ChunkedArray, stated: str | None) -> str:
-    """Name of the dtype a column gets; "object" leaves it to Arrow."""
+    """Name of a column's dtype; "object" means that Arrow chooses."""
     type_ = field.type
     if stated is not None and _restores(stated, type_):
         return stated
@@ -249,15 +240,13 @@ def _restores(stated: str, type_: pa.DataType) -> bool:
         return bool(t.is_string(type_) or t.is_large_string(type_))
     if not isinstance(dtype, pd.api.extensions.ExtensionDtype):
         return False
-    is_kind = {"i": t.is_signed_integer, "u": t.is_unsigned_integer, "f": t.is_floating, "b": t.is_boolean}.get(
-        dtype.kind
-    )
-    masked = is_kind is not None and is_kind(type_)
-    return bool(masked and dtype.itemsize >= type_.bit_width // 8)
+    kinds = {"i": t.is_signed_integer, "u": t.is_unsigned_integer, "f": t.is_floating, "b": t.is_boolean}
+    is_masked = dtype.kind in kinds and kinds[dtype.kind](type_)
+    return bool(is_masked and dtype.itemsize >= type_.bit_width // 8)
 
 
 def _nullable(type_: pa.DataType) -> Any:
-    """pandas' nullable dtype for an Arrow type, None where there is none."""
+    """pandas' nullable dtype for an Arrow type; None if it has none."""
     import pandas as pd
 
     if t.is_integer(type_):

@@ -21,13 +21,13 @@ def cell(column: pa.Array, row: int, field: pa.Field | None = None) -> Any:
     column : pyarrow.Array
     row : int
     field : pyarrow.Field, optional
-        Of the column: its metadata says the dtype of tensors, where the Arrow type does not.
+        Of the column: its metadata may state the dtype of tensors.
 
     Returns
     -------
     object
-        None where it is null; an ndarray of the caller's own for a list or a tensor (of objects where its items are bytes, text
-        or lists); a dict for a struct; else what pyarrow's ``as_py`` gives.
+        None if it is null; a new ndarray for a list or a tensor (of objects if its items are bytes, text or lists); a dict for
+        a struct; else the result of pyarrow's ``as_py``.
 
     Examples
     --------
@@ -56,10 +56,10 @@ def _owned(tensor: Any) -> Any:
         return tensor
     if tensor.dtype != object:
         return tensor.copy()
-    found = np.empty(tensor.shape, object)
-    for at, each in enumerate(tensor):
-        found[at] = _owned(each)
-    return found
+    copies = np.empty(tensor.shape, object)
+    for i, item in enumerate(tensor):
+        copies[i] = _owned(item)
+    return copies
 
 
 def _items(values: pa.Array) -> Any:
