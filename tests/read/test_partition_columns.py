@@ -113,7 +113,7 @@ def test_a_declared_column_of_a_folders_name_is_the_folders(engine: str, root: P
     ("declared", "said"),
     [
         ({"label": "int64"}, r"label=(cat|big dog)' is not a value of the declared type int64"),
-        ({"label": tfr.text(required=True)}, "in no directory 'label="),
+        ({"label": tfr.text(required=True)}, "not in a directory 'label="),
         ({"year": "uint8"}, "year=.*uint8"),
     ],
 )

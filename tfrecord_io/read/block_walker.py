@@ -1,4 +1,4 @@
-"""The one walk through files, block by block: where it is, what is left of the block, and what ended it."""
+"""Walk through files block by block: the position, the rest of the current block, and the error that ended the walk."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from tfrecord_io.storage.read.source import Source
 
 OpenFile = Callable[[Source], RecordFile]
 Step = Callable[[Any, bool], tuple[int, int, Fault | None]]
-"""Takes (data, whether the file ends with it), gives (records, bytes of them, the fault of the next record)."""
+"""Takes (data, whether the file ends with it); returns (number of records, their bytes, fault of the next record)."""
 
 _NO_BYTES = np.empty(0, np.uint8)
 
 
 class BlockWalker:
-    """Walks through files. What consumes the records says by `advance` how far it got, and by `fail` where it cannot.
+    """Walks through files. The consumer of the records calls `advance` for what it consumed, and `fail` at an error.
 
     Parameters
     ----------
@@ -42,10 +42,12 @@ class BlockWalker:
         The open file.
     number : int
         Its number in the order of reading, −1 before the first.
+    block : Block or None
+        Its current block.
     data : uint8 array
-        What is left of its current block.
+        The rest of the block.
     record : int
-        Index in the file of the record at ``data[0]``.
+        Record index of the record at ``data[0]``.
     bytes : int
         Uncompressed bytes consumed, of all files.
     error : Exception or None
@@ -69,35 +71,30 @@ class BlockWalker:
         self._open_file = open_file
         self._max_record_bytes = max_record_bytes
         self._progress = progress
-        self._block: Block | None = None
-        self._begin = 0  # of what is left of the block
-        self._keeps_blocks = False  # each block has a buffer of its own
+        self.block: Block | None = None
+        self._begin = 0  # of the rest of the block
+        self._keeps_blocks = False  # each block has its own buffer
         self._closed = False
 
     @property
     def data(self) -> Bytes:
-        return _NO_BYTES if self._block is None else self._block.data[self._begin :]
+        return _NO_BYTES if self.block is None else self.block.data[self._begin :]
 
     @property
     def final(self) -> bool:
         """Whether the file ends with the current block."""
-        return self._block is not None and self._block.final
+        return self.block is not None and self.block.final
 
     @property
     def offset(self) -> int:
-        """Byte of the uncompressed file at which ``data`` begins."""
-        assert self._block is not None
-        return self._block.start + self._begin
-
-    @property
-    def block(self) -> Block | None:
-        """The current block, with what has been consumed of it."""
-        return self._block
+        """Offset of ``data[0]`` in the uncompressed file."""
+        assert self.block is not None
+        return self.block.start + self._begin
 
     def load(self) -> bool:
-        """Read on, through as many files as it takes, until there are bytes or an error; False at the end."""
+        """Read on, through as many files as necessary, until there are bytes or an error; False at the end."""
         while not self._closed:
-            if self.error is not None or (self._block is not None and self._begin < len(self._block.data)):
+            if self.error is not None or (self.block is not None and self._begin < len(self.block.data)):
                 return True
             if self.file is None:
                 source = next(self._sources, None)
@@ -110,22 +107,22 @@ class BlockWalker:
         return False
 
     def read_on(self) -> None:
-        """Read the next block of the file, behind what is left of the current one; at its end close the file."""
+        """Read the next block of the file, prefixed by the rest of the current one; close the file at its end."""
         assert self.file is not None
         blocks = self.file.blocks
-        if self._block is not None:
+        if self.block is not None:
             blocks.consume(self._begin)
         self._begin = 0
         try:
             own = self._keeps_blocks and isinstance(blocks, BlockReader)
-            self._block = blocks.fresh_block() if own else blocks.next_block()  # type: ignore[union-attr]
+            self.block = blocks.fresh_block() if own else blocks.next_block()  # type: ignore[union-attr]
         except (TFRecordError, OSError) as error:
             if isinstance(error, TFRecordError):
                 error.record = error.records_intact = self.record
-            self._block = None
+            self.block = None
             self.error = error
             return
-        if self._block is None:
+        if self.block is None:
             self.file.close()
             self.file = None
 
@@ -138,14 +135,14 @@ class BlockWalker:
             self._progress.advance(consumed)
 
     def frames(self, engine: Engine, max_records: int = -1, *, check_crc: bool = False) -> tuple[Frames, Fault | None]:
-        """The whole records at the start of ``data``."""
+        """The complete records at the start of ``data``."""
         limit = self._max_record_bytes
         return engine.scan(
             self.data, max_records=max_records, check_crc=check_crc, max_record_bytes=limit, final=self.final
         )
 
     def skip(self, records: int) -> None:
-        """Pass over records by their lengths, without looking into them."""
+        """Skip records by their lengths, without parsing them."""
         engine = get_engine()
         while records and self.load() and self.error is None:
             frames, fault = self.frames(engine, records)
@@ -158,21 +155,21 @@ class BlockWalker:
                 self.read_on()
 
     def fault_error(self, fault: Fault, **context: Any) -> TFRecordError:
-        """The exception for a fault in ``data``; `context` is that of `engine.fault_messages.to_error`."""
+        """The exception for a fault in ``data``; `context` as for `engine.fault_messages.to_error`."""
         assert self.file is not None
         return self.file.error(fault, record=self.record, offset=self.offset, data=self.data, **context)
 
     def fail(self, error: Exception) -> Exception:
-        """End the walk at `error`, which is given back.
+        """End the walk at `error`, and return it.
 
-        Recovery belongs here: where the error is damage, a walk may resume at the next record boundary instead
-        (`tfrecord_io.read.resync`), and report the bytes in between.
+        Recovery belongs here: at damage, a walk could resume at the next record boundary (`tfrecord_io.read.resync`)
+        instead, and report the bytes in between.
         """
         self.close()
         return error
 
     def next_length(self) -> int:
-        """Payload bytes of the next record by its header; −1 where the header is incomplete."""
+        """Payload bytes of the next record by its header; −1 if the header is incomplete."""
         header = self.data[:HEADER_BYTES]
         return -1 if len(header) < HEADER_BYTES else payload_length(header)
 
@@ -183,27 +180,27 @@ class BlockWalker:
         return len(data) < HEADER_BYTES or len(data) < frame_size(data[:HEADER_BYTES])
 
     def keep_blocks(self) -> None:
-        """Give each block from here on a buffer of its own, until `BlockReader.release`."""
-        if self._block is not None:  # its buffer would be reused
-            self._block = replace(self._block, data=self._block.data.copy())
+        """Give each block from here on its own buffer, until `BlockReader.release`."""
+        if self.block is not None:  # else its buffer would be reused
+            self.block = replace(self.block, data=self.block.data.copy())
         self._keeps_blocks = True
 
     def close(self) -> None:
         """Close the open file; the walk is over."""
         self._closed = True
-        self._block = None
+        self.block = None
         if self.file is not None:
             self.file.close()
             self.file = None
 
 
 def walk_file(source: Source, step: Step, compression: str | None = "infer") -> tuple[int, int]:
-    """Hand every block of a file to `step`; (records, uncompressed bytes).
+    """Pass every block of a file to `step`; returns (number of records, uncompressed bytes).
 
     Raises
     ------
     TFRecordError
-        At the first fault; its ``records_intact`` and ``offset`` say how far the walk got.
+        At the first fault; ``records_intact`` and ``offset`` show how far the walk got.
     """
     walker = BlockWalker(iter([source]), lambda source: RecordFile(source, compression))
     end = 0
@@ -223,7 +220,7 @@ def walk_file(source: Source, step: Step, compression: str | None = "infer") -> 
 
 
 def frame_step(engine: Engine, *, check_crc: bool, max_record_bytes: int) -> Step:
-    """The step that checks frames alone."""
+    """A step that only checks frames."""
 
     def step(data: Any, final: bool) -> tuple[int, int, Fault | None]:
         frames, fault = engine.scan(data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=final)

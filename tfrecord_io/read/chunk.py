@@ -1,4 +1,4 @@
-"""Chunks: records that were decoded together, and what decodes them."""
+"""Chunks: records that are decoded together, and their decoders."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from tfrecord_io.engine.contract import ColumnBuffers, Decoder, Fault, Plan
 from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.format.kinds import RecordType
+from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.read.payload_decoder import PayloadDecoder
 
@@ -23,15 +25,15 @@ class DecodedChunk:
     file : int
         Number of the file in the order of reading.
     first_record : int
-        Index of the first row in its file.
+        Record index of the first row in its file.
     error : Exception or None
         What ended the read after these rows.
     revision : SchemaRevision or None
-        The embedded schema of the record after these rows, which the plan does not cover.
+        The embedded schema of the record after these rows, if the plan does not cover it.
     ends_batch : bool
         Whether a batch ends with these rows.
     seen, foreign : int
-        Non-empty records, and those of them without a feature; see `engine.contract.Decoder`.
+        Numbers of non-empty records, and of those without a feature; see `engine.contract.Decoder`.
     """
 
     path: str
@@ -60,9 +62,9 @@ class DecodeSettings:
     ----------
     plan : Plan
     contradicts_sample : bool
-        A value that does not fit contradicts a schema that was inferred, not one that was declared.
+        The schema was inferred: a value that does not fit contradicts the sample, not a declaration.
     as_bytes : bool
-        Records are payloads, not messages.
+        Records are read as payloads, not parsed.
     """
 
     plan: Plan
@@ -76,8 +78,20 @@ class DecodeSettings:
         return engine.decoder(replace(self.plan, stop_at_embedded=True))
 
 
-class Step(NamedTuple):
-    """What one call of `ChunkDecoder.feed` did: at most one of the last three is set."""
+def first_record_settings(options: ReadOptions) -> DecodeSettings:
+    """Settings to look at a file's first record: its type and its embedded schema, without any column."""
+    return DecodeSettings(
+        Plan(
+            unknown="skip",
+            record_type=RecordType.DETECT,
+            check_crc=options.check_crc,
+            max_record_bytes=options.max_record_bytes,
+        )
+    )
+
+
+class FeedResult(NamedTuple):
+    """What one call of `ChunkDecoder.feed` decoded; at most one of the last three fields is set."""
 
     records: int
     consumed: int
@@ -87,36 +101,18 @@ class Step(NamedTuple):
 
 
 class ChunkDecoder:
-    """A decoder that checks the embedded schemas it meets; used by one thread at a time."""
+    """Decodes records and checks the embedded schemas they carry; used by one thread at a time.
+
+    Attributes
+    ----------
+    decoder : Decoder
+        Of the engine; it holds the rows decoded so far.
+    """
 
     def __init__(self, settings: DecodeSettings, check: EmbeddedSchemaCheck) -> None:
-        self._decoder = settings.decoder()
+        self.decoder = settings.decoder()
         self._check = check
         self._seen = self._foreign = 0
-
-    @property
-    def rows(self) -> int:
-        """Rows held."""
-        return self._decoder.rows
-
-    @property
-    def seen(self) -> int:
-        """Non-empty records met."""
-        return self._decoder.seen
-
-    @property
-    def foreign(self) -> int:
-        """Those of them without a feature."""
-        return self._decoder.foreign
-
-    @property
-    def sequence(self) -> bool:
-        """Whether a feature list was met."""
-        return self._decoder.sequence
-
-    def expect(self, payload_bytes: int) -> None:
-        """See `engine.contract.Decoder.expect`."""
-        self._decoder.expect(payload_bytes)
 
     def feed(
         self,
@@ -128,27 +124,27 @@ class ChunkDecoder:
         max_records: int = -1,
         max_bytes: int = -1,
         final: bool = True,
-    ) -> Step:
+    ) -> FeedResult:
         """Decode the records of `data`, the first of which is `record` at byte `offset` of the file `path`."""
-        records = consumed = 0
+        decoder, records, consumed = self.decoder, 0, 0
         while True:
-            left = max_records if max_records < 0 else max_records - records
-            progress = self._decoder.feed(data, consumed, max_records=left, max_bytes=max_bytes, final=final)
+            limit = max_records if max_records < 0 else max_records - records
+            progress = decoder.feed(data, consumed, max_records=limit, max_bytes=max_bytes, final=final)
             fault = progress.fault and replace(progress.fault, record=progress.fault.record + records)
             records, consumed = records + progress.records, consumed + progress.consumed
             for content in progress.embedded:
                 verdict = self._check.check(path, record + records, offset + consumed, content)
                 if isinstance(verdict, SchemaRevision):
-                    return Step(records, consumed, revision=verdict)
+                    return FeedResult(records, consumed, revision=verdict)
                 if verdict is not None:
-                    return Step(records, consumed, error=verdict)
+                    return FeedResult(records, consumed, error=verdict)
             if not progress.embedded:
-                return Step(records, consumed, fault)
-            self._decoder.accept_embedded()
+                return FeedResult(records, consumed, fault)
+            decoder.accept_embedded()
 
     def take(self, chunk: DecodedChunk) -> DecodedChunk:
-        """Move the rows held into the chunk, with their counts."""
-        decoder = self._decoder
+        """Move the decoded rows into the chunk, with their counts."""
+        decoder = self.decoder
         chunk.rows, chunk.payload_bytes = decoder.rows, decoder.value_bytes
         chunk.seen, chunk.foreign = decoder.seen - self._seen, decoder.foreign - self._foreign
         chunk.sequence = decoder.sequence
@@ -159,10 +155,10 @@ class ChunkDecoder:
 
 @dataclass(slots=True)
 class DecodeTask:
-    """Whole records for a thread to decode into `chunk`."""
+    """Complete records for a thread to decode into `chunk`."""
 
     chunk: DecodedChunk
-    data: Any  # uint8 array; None where the chunk is nothing but its error
+    data: Any  # uint8 array; None if the chunk consists only of its error
     offset: int  # of its first byte in the uncompressed file
     settings: DecodeSettings
 
@@ -172,21 +168,21 @@ class DecodeTask:
             return chunk
         decoder = decoders.get()
         try:
-            decoder.expect(len(self.data))
-            step = decoder.feed(self.data, chunk.path, chunk.first_record, self.offset)
-            if step.fault is not None:
+            decoder.decoder.expect(len(self.data))
+            result = decoder.feed(self.data, chunk.path, chunk.first_record, self.offset)
+            if result.fault is not None:
                 chunk.error = to_error(
-                    step.fault,
+                    result.fault,
                     path=chunk.path,
                     record=chunk.first_record,
                     offset=self.offset,
                     contradicts_sample=self.settings.contradicts_sample,
                     plan=self.settings.plan,
                 )
-            elif step.error is not None:
-                chunk.error = step.error
-            elif step.revision is not None:
-                chunk.error, chunk.revision = None, step.revision
+            elif result.error is not None:
+                chunk.error = result.error
+            elif result.revision is not None:
+                chunk.error, chunk.revision = None, result.revision
             return decoder.take(chunk)
         finally:
             decoders.put(decoder)

@@ -1,4 +1,4 @@
-"""Files in, decoded chunks out: block by block, on one thread or several, in the order of the records."""
+"""Read files block by block and decode their records into chunks, on one thread or several, in order."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ from tfrecord_io.engine.contract import Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.framing import FOOTER_BYTES
-from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.progress import Progress
 from tfrecord_io.read.block_walker import BlockWalker
-from tfrecord_io.read.chunk import ChunkDecoder, DecodedChunk, DecodeSettings, DecodeTask, Step
+from tfrecord_io.read.chunk import (
+    ChunkDecoder,
+    DecodedChunk,
+    DecodeSettings,
+    DecodeTask,
+    FeedResult,
+    first_record_settings,
+)
 from tfrecord_io.read.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.read.record_file import RecordFile
 from tfrecord_io.storage.read.block_reader import Block, BlockReader
@@ -25,8 +31,8 @@ from tfrecord_io.storage.read.source import Source
 
 _BLOCK_BYTES = 4 * MIB
 _READ_AHEAD = 2  # threads: one reads and decompresses, one decodes; with more, one reads and the others decode
-_SMALL_BLOCK_BYTES = MIB // 4  # for a look at the first records,
-_FEW_ROWS = 1000  # at most so many
+_SMALL_BLOCK_BYTES = MIB // 4  # where a limit allows at most
+_FEW_ROWS = 1000
 _WHOLE_ROWS = 2**62
 _WHOLE_BATCH_BYTES = 64 * MIB
 _MAX_BATCH_BYTES = 2**31 - 1  # offsets have 32 bits, and a payload does not have more values than bytes
@@ -34,28 +40,28 @@ _MAX_BATCH_BYTES = 2**31 - 1  # offsets have 32 bits, and a payload does not hav
 
 @dataclass(slots=True)
 class RowBudget:
-    """How many rows and payload bytes the next chunk may have: what is left of its batch, and of the whole read.
+    """How many rows and payload bytes the next chunk may have: what remains of its batch and of the whole read.
 
     Attributes
     ----------
     batch_rows, batch_bytes : int
         Limits of a batch.
-    left : int or None
+    remaining : int or None
         Rows that may still be read; None: all.
     rows, bytes : int
-        Of the batch that was begun.
+        Of the current batch so far.
     """
 
     batch_rows: int
     batch_bytes: int
-    left: int | None = None
+    remaining: int | None = None
     rows: int = 0
     bytes: int = 0
 
     @property
     def max_rows(self) -> int:
         room = self.batch_rows - self.rows
-        return room if self.left is None else min(room, self.left)
+        return room if self.remaining is None else min(room, self.remaining)
 
     @property
     def max_bytes(self) -> int:
@@ -63,17 +69,17 @@ class RowBudget:
 
     @property
     def begun(self) -> bool:
-        """Whether the batch has rows already."""
+        """Whether the current batch has rows already."""
         return self.rows > 0
 
     @property
     def is_spent(self) -> bool:
-        return self.left == 0
+        return self.remaining == 0
 
     def take(self, chunk: DecodedChunk) -> None:
         """Count a chunk."""
-        if self.left is not None:
-            self.left -= chunk.rows
+        if self.remaining is not None:
+            self.remaining -= chunk.rows
         if chunk.ends_batch:
             self.rows = self.bytes = 0
         else:
@@ -81,7 +87,7 @@ class RowBudget:
 
 
 def row_budget(options: ReadOptions, *, whole: bool) -> RowBudget:
-    """The rows and bytes of a read and of its batches; of a `whole` read these are as large as possible."""
+    """The budget of a read; the batches of a `whole` read are as large as possible."""
     batch_bytes = min(options.batch_bytes, _MAX_BATCH_BYTES)
     if whole:
         return RowBudget(_WHOLE_ROWS, max(batch_bytes, _WHOLE_BATCH_BYTES), options.limit)
@@ -96,14 +102,13 @@ class ChunkReader:
     sources : sequence of Source
     options : ReadOptions
     prefetcher : SourcePrefetcher, optional
-        The sources, where some of them have been requested.
+        Of the sources, if some have been requested already.
 
     Attributes
     ----------
     settings : DecodeSettings
-        May be replaced between two chunks.
     check : EmbeddedSchemaCheck
-        Likewise.
+        Both may be replaced between two chunks.
     """
 
     def __init__(
@@ -121,7 +126,7 @@ class ChunkReader:
             self._prefetcher, self._open, max_record_bytes=options.max_record_bytes, progress=self._progress
         )
         self._to_skip = options.offset
-        self._last_bytes = 0  # payload bytes of the last chunk that a limit ended
+        self._last_bytes = 0  # payload bytes of the last chunk, if a limit ended it
 
     @property
     def bytes(self) -> int:
@@ -134,7 +139,7 @@ class ChunkReader:
         return self._walker.number + 1
 
     def restarted(self) -> ChunkReader:
-        """A reader that begins again, in place of this one; what came over a network is not requested twice."""
+        """Replace this reader by one that starts again; data from a network is not requested twice."""
         prefetcher = self._prefetcher if self._prefetcher.rewind() else None
         if prefetcher is not None:
             self._prefetcher = SourcePrefetcher([])
@@ -144,7 +149,7 @@ class ChunkReader:
     def close(self) -> None:
         """Close the open file; no more chunks."""
         self._progress.close()
-        self._prefetcher.close()  # first: the thread that reads ahead may wait for what is cancelled by this
+        self._prefetcher.close()  # first: the thread that reads ahead may wait for a request that this cancels
         self._walker.close()
 
     def peek(self) -> tuple[bool, SchemaRevision | None]:
@@ -157,57 +162,52 @@ class ChunkReader:
         revision : SchemaRevision or None
             The embedded schema that it carries.
         """
-        walker, options = self._walker, self._options
-        plan = Plan(
-            unknown="skip",
-            record_type=RecordType.DETECT,
-            check_crc=options.check_crc,
-            max_record_bytes=options.max_record_bytes,
-        )
-        decoder = ChunkDecoder(DecodeSettings(plan), self.check)
+        walker, decoder = self._walker, ChunkDecoder(first_record_settings(self._options), self.check)
+        revision = None
         while walker.load() and walker.error is None and walker.number == 0:
-            step = self._feed(decoder, max_records=1)
-            if step.error is not None:
-                raise step.error
-            if step.revision is not None:
-                return decoder.sequence, step.revision
-            if step.records or step.fault is not None:
+            result = self._feed(decoder, max_records=1)
+            if result.error is not None:
+                raise result.error
+            revision = result.revision
+            if result.records or revision is not None or result.fault is not None:
                 break
             walker.read_on()
-        return decoder.sequence, None
+        return decoder.decoder.sequence, revision
 
     def decoder(self) -> ChunkDecoder:
         """A decoder for the current settings."""
         return ChunkDecoder(self.settings, self.check)
 
     def read(self, decoder: ChunkDecoder, max_rows: int, max_bytes: int, *, begun: bool = False) -> DecodedChunk | None:
-        """Decode at most so many rows and payload bytes of one file; None at the end of the files.
+        """Decode at most `max_rows` and `max_bytes` of payloads from one file; None at the end of the files.
 
-        A chunk that does not end a batch is short because its file ended. A first record may be larger than `max_bytes`,
-        but not where the batch was `begun` by earlier chunks: then the chunk has no rows and ends the batch.
+        A chunk that does not end a batch is short because its file ended. The first record of a batch may be larger
+        than `max_bytes`; where the batch was `begun` by earlier chunks, such a record makes a chunk without rows that
+        ends it.
         """
         walker = self._walker
         if not max_rows or not self._load():
             return None
         chunk = self._new_chunk()
-        decoder.expect(min(max_bytes, self._expected_bytes()))
+        engine_decoder = decoder.decoder
+        engine_decoder.expect(min(max_bytes, self._expected_bytes()))
         while walker.file is not None:
             if walker.error is not None:
                 chunk.error = walker.error
                 break
             if walker.block is not None:
-                if begun and not decoder.rows and walker.next_length() > max_bytes:
+                if begun and not engine_decoder.rows and walker.next_length() > max_bytes:
                     chunk.ends_batch = True
                     break
-                step = self._feed(decoder, max_records=max_rows - decoder.rows, max_bytes=max_bytes)
-                chunk.error, chunk.revision = step.error, step.revision
-                if step.fault is not None:
+                result = self._feed(decoder, max_records=max_rows - engine_decoder.rows, max_bytes=max_bytes)
+                chunk.error, chunk.revision = result.error, result.revision
+                if result.fault is not None:
                     settings = self.settings
                     chunk.error = walker.fault_error(
-                        step.fault, contradicts_sample=settings.contradicts_sample, plan=settings.plan
+                        result.fault, contradicts_sample=settings.contradicts_sample, plan=settings.plan
                     )
-                walker.advance(step.records, step.consumed)
-                chunk.ends_batch = decoder.rows >= max_rows or not walker.splits_record
+                walker.advance(result.records, result.consumed)
+                chunk.ends_batch = engine_decoder.rows >= max_rows or not walker.splits_record
                 if chunk.ends_read or chunk.ends_batch:
                     break
             walker.read_on()
@@ -219,7 +219,7 @@ class ChunkReader:
         return chunk
 
     def chunks(self, budget: RowBudget) -> Generator[DecodedChunk, None, None]:
-        """All chunks from here on, in order, as `budget` allows."""
+        """All further chunks in order, as `budget` allows."""
         threads = self._options.thread_count
         if threads > _READ_AHEAD:
             yield from self._parallel_chunks(threads - 1, budget)
@@ -273,7 +273,7 @@ class ChunkReader:
             pool.shutdown(wait=False)  # the garbage collector may run this in any thread, one of the pool's included
 
     def _split(self, budget: RowBudget) -> tuple[DecodeTask, Block | None]:
-        """The next whole records of the block as a task; with the block itself once it is used up."""
+        """The next complete records of the block as a task, and the block itself once it is used up."""
         walker, chunk = self._walker, self._new_chunk()
         if walker.error is not None:
             chunk.error = walker.fail(walker.error)
@@ -309,7 +309,7 @@ class ChunkReader:
         self.close()
         return False
 
-    def _feed(self, decoder: ChunkDecoder, *, max_records: int, max_bytes: int = -1) -> Step:
+    def _feed(self, decoder: ChunkDecoder, *, max_records: int, max_bytes: int = -1) -> FeedResult:
         walker = self._walker
         assert walker.file is not None
         return decoder.feed(
@@ -328,14 +328,14 @@ class ChunkReader:
         return DecodedChunk(walker.file.path, walker.number, walker.record, 0, {})
 
     def _expected_bytes(self) -> int:
-        """Payload bytes that the next chunk will have at most, as far as is known; 0 if it is not."""
+        """An estimate of the next chunk's payload bytes; 0 if unknown."""
         walker = self._walker
         assert walker.file is not None
         source = self._sources[walker.number]
         if source.size is None or walker.file.compression is not None:
             return self._last_bytes
-        left = source.size - (0 if walker.block is None else walker.offset - source.begin)
-        return min(left, self._last_bytes * 5 // 4) if self._last_bytes else left
+        remaining = source.size - (0 if walker.block is None else walker.offset - source.begin)
+        return min(remaining, self._last_bytes * 5 // 4) if self._last_bytes else remaining
 
     def _open(self, source: Source) -> RecordFile:
         options = self._options
@@ -343,7 +343,7 @@ class ChunkReader:
         return RecordFile(source, options.compression, block_bytes=self._block_bytes(source), ahead=ahead)
 
     def _block_bytes(self, source: Source) -> int:
-        """Size of a file's blocks: small for a look at its start, large where each thread still gets several."""
+        """Block size: small where only the start is read, else large, but so that each thread gets several blocks."""
         options = self._options
         if options.limit is not None and options.limit <= _FEW_ROWS:
             return _SMALL_BLOCK_BYTES

@@ -1,4 +1,4 @@
-"""The embedded schemas that files carry, checked against each other as they are read."""
+"""Check the embedded schemas of files against each other while the files are read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tfrecord_io.storage.read.source import Source
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedSchema:
-    """The embedded schema that governs a read, and the file it came from first."""
+    """The embedded schema that governs a read, and the first file that carries it."""
 
     schema: pa.Schema
     dictionaries: Mapping[str, pa.Array]
@@ -29,7 +29,7 @@ class SchemaRevision:
     Attributes
     ----------
     embedded : EmbeddedSchema
-        What covers both the plan and the record.
+        Covers both the plan and the record.
     """
 
     embedded: EmbeddedSchema
@@ -38,7 +38,7 @@ class SchemaRevision:
     offset: int
 
     def late_error(self) -> SchemaError:
-        """The error where rows were already given under the plan."""
+        """The error if rows were already delivered under the plan."""
         return SchemaError(
             "its embedded schema has more columns or other types than the schema that was fixed when reading began",
             path=self.path,
@@ -48,20 +48,20 @@ class SchemaRevision:
         )
 
     def warn_if_late(self) -> None:
-        """Warn of an embedded schema that is used although the file's first record does not carry it."""
+        """Warn if the embedded schema is used although the file's first record does not carry it."""
         if self.record > 0:
-            found = f"the embedded schema was found in record {self.record}, not in the first"
-            warn(f"{printable(self.path)}: {found}; it is used", SchemaWarning)
+            reason = f"the embedded schema was found in record {self.record}, not in the first"
+            warn(f"{printable(self.path)}: {reason}; it is used", SchemaWarning)
 
 
 @dataclass
 class EmbeddedSchemaCheck:
-    """Checks the embedded schemas that decoders meet; shared by threads.
+    """Checks the embedded schemas that decoders find; shared by threads.
 
     Parameters
     ----------
     obey : bool
-        False: a schema was declared or inference asked for; embedded schemas are ignored.
+        False: a schema was declared or inference requested; embedded schemas are ignored.
     governing : EmbeddedSchema, optional
         The one that the plan was made from.
     """
@@ -78,9 +78,9 @@ class EmbeddedSchemaCheck:
         Returns
         -------
         SchemaError
-            It contradicts the governing one, or that of its file.
+            It contradicts the governing one, or that of the file's first record.
         SchemaRevision
-            It has more than the governing one.
+            It has more columns than the governing one.
         None
             The plan covers it.
         """
@@ -111,14 +111,14 @@ class EmbeddedSchemaCheck:
             return None
 
     def _compare(self, path: str, record: int, offset: int, embedded: Embedded) -> SchemaError | SchemaRevision | None:
-        of_file = self._by_path.get(path)
-        if record > 0 and of_file is not None and not equal_types(of_file, embedded.schema):
+        first = self._by_path.get(path)
+        if record > 0 and first is not None and not equal_types(first, embedded.schema):
             return SchemaError(
                 "it carries an embedded schema that differs from that of the file's first record",
                 path=path,
                 record=record,
                 offset=offset,
-                advice="read the file with schema='infer', or the parts it was made of one by one",
+                advice="read the file with schema='infer', or the files it was merged from one by one",
             )
         other = EmbeddedSchema(embedded.schema, embedded.dictionaries, path)
         if self.governing is None:
@@ -132,7 +132,7 @@ class EmbeddedSchemaCheck:
 
 
 def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
-    """The schema in the manifest of a dataset without records, as no record carries it; None for anything else."""
+    """The schema in the manifest of a dataset without records, as no record carries it; None for other sources."""
     shards = [source.shard for source in sources if source.shard is not None]
     if not shards or len(shards) < len(sources) or any(shard.records for shard in shards):
         return None
@@ -148,9 +148,9 @@ def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
 
 
 def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
-    """The schema that covers both: `a` itself where it has all of `b`.
+    """The schema that covers both: `a` itself if it covers `b`.
 
-    Compared by names and types: the null type unifies with any, a missing column is null.
+    Columns are compared by name and type: the null type unifies with any type, a missing column is null.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
 
 
 def _join_categories(known: pa.Array | None, other: pa.Array) -> pa.Array:
-    """`known`, followed by the values of `other` that are new."""
+    """`known`, followed by the new values of `other`."""
     if known is None:
         return other
     joined = pa.concat_arrays([known, other.cast(known.type)]).unique()

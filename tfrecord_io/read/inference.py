@@ -1,4 +1,4 @@
-"""The schema that decoded units show: exact over what they hold."""
+"""Infer a schema from decoded chunks: exact over the records they hold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 import numpy as np
 
-from tfrecord_io.arrow.buffers import cut, mask_of
+from tfrecord_io.arrow.buffers import column_mask, cut
 from tfrecord_io.arrow.infer.observe import observe_all
 from tfrecord_io.arrow.infer.tensor_folding import FoldedTensor, are_companions, candidates, fold
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -23,136 +23,129 @@ from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import dtype_metadata, tensor_type
 
 
-def observe_units(units: Iterable[DecodedChunk]) -> dict[str, Observation]:
-    """What the units show together, by feature.
+def observe_chunks(chunks: Iterable[DecodedChunk]) -> dict[str, Observation]:
+    """Join the observations of the chunks, by feature.
 
-    A unit that contradicts those before it gets the SchemaError as its error, and what it shows does not count.
+    A chunk that contradicts those before it gets the SchemaError as its error, and is truncated before the
+    contradiction.
     """
-    seen: dict[str, Observation] = {}
-    for unit in units:
+    observations: dict[str, Observation] = {}
+    for chunk in chunks:
         while True:
-            found = observe_all(unit.columns.values(), unit.path, unit.first_record, unit.file)
+            columns = observe_all(chunk.columns.values(), chunk.path, chunk.first_record, chunk.file)
             try:
-                seen = join_columns(seen, found)
+                observations = join_columns(observations, columns)
                 break
-            except SchemaError as error:  # again without the rows from there on: an earlier one may contradict too
-                _cut_before(unit, error)
-        name_both(unit, seen)
-    return seen
+            except (
+                SchemaError
+            ) as error:  # observe again without the rows from there on: an earlier one may contradict too
+                chunk.error = error
+                chunk.rows = max(0, (error.record or 0) - chunk.first_record)
+                chunk.columns = {name: cut(column, 0, chunk.rows) for name, column in chunk.columns.items()}
+        name_contradicted_record(chunk, observations)
+    return observations
 
 
-def name_both(unit: DecodedChunk, seen: Mapping[str, Observation]) -> None:
-    """Where a record has another kind than those before it: make the unit's error one that names both records."""
-    error = unit.error
+def name_contradicted_record(chunk: DecodedChunk, observations: Mapping[str, Observation]) -> None:
+    """Where the chunk's error is a feature type that contradicts an earlier record, make it name both records."""
+    error = chunk.error
     if not isinstance(error, (FeatureTypeError, SchemaError)) or str(error.got) not in Kind.__members__:
         return
     name, expected, got = error.feature or "", str(error.expected), Kind[str(error.got)]
-    before = seen.get(name, Observation())
-    if before.steps is None and before.kind is got:  # it contradicts what was asked for, and no record before it
+    before = observations.get(name, Observation())
+    if before.steps is None and before.kind is got:  # it contradicts the declared type, and no earlier record
         return
-    here = RecordRef(unit.path, error.record or 0, unit.file)
-    found = Observation(got, Layout.LIST, first=here)
+    record = RecordRef(chunk.path, error.record or 0, chunk.file)
+    observation = Observation(got, Layout.LIST, first=record)
     if before.steps is not None:
-        found = Observation(layout=Layout.LIST, first=here, steps=found)
+        observation = Observation(layout=Layout.LIST, first=record, steps=observation)
     try:
-        join(name, before, found)
+        join(name, before, observation)
     except SchemaError as both:
-        unit.error = both
+        chunk.error = both
         return
-    if (
-        expected in Kind.__members__ and Kind[expected] is not Kind.NONE
-    ):  # the steps of one feature list contradict each other
-        unit.error = contradiction(name, here, Kind[expected].description, here, got.description)
-
-
-def _cut_before(unit: DecodedChunk, error: SchemaError) -> None:
-    """Keep the rows before the contradiction."""
-    unit.error = error
-    unit.rows = max(0, (error.record or 0) - unit.first_record)
-    unit.columns = {name: cut(column, 0, unit.rows) for name, column in unit.columns.items()}
+    if expected in Kind.__members__ and Kind[expected] is not Kind.NONE:  # two steps of one feature list
+        chunk.error = contradiction(name, record, Kind[expected].description, record, got.description)
 
 
 def folded_columns(
-    units: Sequence[DecodedChunk], seen: Mapping[str, Observation], wanted: Callable[[str], bool]
+    chunks: Sequence[DecodedChunk], observations: Mapping[str, Observation], may_fold: Callable[[str], bool]
 ) -> dict[str, FoldedTensor]:
-    """The wanted features that are tensors by their companions, in every record of the units; no companion is one itself."""
-    names = [name for name in candidates(seen) if wanted(name)]
-    taken = {each for name in names for each in companions(name)}
-    found = {name: fold(name, (unit.columns for unit in units)) for name in names if name not in taken}
-    return {name: folded for name, folded in found.items() if folded is not None}
+    """The features that are tensors by their companions in every record of the chunks; a companion is never one."""
+    names = [name for name in candidates(observations) if may_fold(name)]
+    companion_names = {companion for name in names for companion in companions(name)}
+    tensors = {name: fold(name, (chunk.columns for chunk in chunks)) for name in names if name not in companion_names}
+    return {name: tensor for name, tensor in tensors.items() if tensor is not None}
 
 
 def left_out_companions(
-    units: Sequence[DecodedChunk], met: AbstractSet[str], is_left_out: Callable[[str], bool]
+    chunks: Sequence[DecodedChunk], features: AbstractSet[str], is_left_out: Callable[[str], bool]
 ) -> set[str]:
-    """The companions of features that were met and are left out: no columns of their own."""
-    found: set[str] = set()
-    for name in met:
-        if (
-            is_left_out(name)
-            and met >= set(companions(name))
-            and are_companions(name, (unit.columns for unit in units))
-        ):
-            found.update(companions(name))
-    return found
+    """The companions of features that are left out; they are not columns either."""
+    return {
+        companion
+        for name in features
+        if is_left_out(name) and features >= set(companions(name))
+        if are_companions(name, (chunk.columns for chunk in chunks))
+        for companion in companions(name)
+    }
 
 
-def folded_field(name: str, folded: FoldedTensor) -> Field:
-    """The field of a folded column: of single numbers a plain one."""
-    of = folded.element
-    if not folded.rank and (plain := of.plain) is not None:
-        return Field(name, plain, encoding=RAW)
-    shape = (None,) * folded.rank if folded.shape is None else folded.shape
-    return Field(name, tensor_type(of, shape), encoding=RAW, metadata=dtype_metadata(of))
+def _folded_field(name: str, tensor: FoldedTensor) -> Field:
+    """The field of a folded column; single numbers get a plain one."""
+    element = tensor.element
+    if not tensor.rank and element.plain is not None:
+        return Field(name, element.plain, encoding=RAW)
+    shape = (None,) * tensor.rank if tensor.shape is None else tensor.shape
+    return Field(name, tensor_type(element, shape), encoding=RAW, metadata=dtype_metadata(element))
 
 
 def inferred_schema(
-    seen: dict[str, Observation], options: ReadOptions, folded: Mapping[str, FoldedTensor] | None = None
+    observations: Mapping[str, Observation], options: ReadOptions, folded: Mapping[str, FoldedTensor]
 ) -> Schema:
-    """The schema of what was seen, under the options that speak about inference; folded columns take their companions in."""
-    found = arrow_schema(
-        seen, infer_text=options.infer_text, stable_types=options.stable_types, large_offsets=options.large_offsets
-    )
+    """The schema for `observations`; the companions of folded columns are not columns, unless selected by name."""
+    hidden = {companion for name in folded for companion in companions(name)} - set(options.columns or ())
     fields = []
-    named = set(options.columns or ())
-    taken = {each for name in folded or () for each in companions(name)} - named
-    for f in found:
-        if folded and f.name in folded:
-            fields.append(folded_field(f.name, folded[f.name]))
-            continue
-        if f.name in taken:
-            continue
-        part = None if seen[f.name].steps is None else FEATURE_LIST
-        fields.append(Field(f.name, f.type, part=part))  # type: ignore[arg-type]  # None: the usual one of the type
+    for f in arrow_schema(
+        observations,
+        infer_text=options.infer_text,
+        stable_types=options.stable_types,
+        large_offsets=options.large_offsets,
+    ):
+        if f.name in folded:
+            fields.append(_folded_field(f.name, folded[f.name]))
+        elif f.name not in hidden:
+            part = None if observations[f.name].steps is None else FEATURE_LIST
+            fields.append(Field(f.name, f.type, part=part))  # type: ignore[arg-type]  # None: the default of the type
     return Schema(fields)
 
 
-def evidence_of(units: Iterable[DecodedChunk], seen: dict[str, Observation]) -> dict[str, Evidence]:
-    """What the units, of which `seen` is the sum, show of each feature."""
-    counts: dict[str, tuple[int, int | None, int | None]] = dict.fromkeys(seen, (0, None, None))
-    for unit in units:
-        for name, column in unit.columns.items():
+def evidence_of(chunks: Iterable[DecodedChunk], observations: Mapping[str, Observation]) -> dict[str, Evidence]:
+    """The evidence for each feature in the chunks, whose joined observations are given."""
+    counts: dict[str, tuple[int, int | None, int | None]] = dict.fromkeys(observations, (0, None, None))
+    for chunk in chunks:
+        for name, column in chunk.columns.items():
             present, least, most = counts[name]
             lengths = _lengths(column)
             if len(lengths):
                 least = min(int(lengths.min()), least if least is not None else 2**62)
                 most = max(int(lengths.max()), most or 0)
             counts[name] = (present + len(lengths), least, most)
-    return {name: _evidence(seen[name], *counts[name]) for name in seen}
+    return {name: _evidence(observation, *counts[name]) for name, observation in observations.items()}
 
 
 def _lengths(column: ColumnBuffers) -> Array:
     """Number of values (steps) in each row that has the column."""
     if column.layout is Layout.NULL:
         return np.zeros(0, np.int64)
-    present = mask_of(column.validity, column.rows)
+    present = column_mask(column)
     if column.offsets is None:
         return np.ones(int(present.sum()), np.int64)
     return np.diff(column.offsets)[present]
 
 
-def _evidence(seen: Observation, records: int, least: int | None, most: int | None) -> Evidence:
-    values = seen if seen.steps is None else seen.steps
+def _evidence(observation: Observation, records: int, least: int | None, most: int | None) -> Evidence:
+    values = observation if observation.steps is None else observation.steps
     text = values.kind is Kind.BYTES and values.text
-    part = "context" if seen.steps is None else FEATURE_LIST
+    part = "context" if observation.steps is None else FEATURE_LIST
     return Evidence(values.kind.name.lower(), records, least, most, text, part, values.listed, values.binary)

@@ -1,7 +1,7 @@
 """The one policy for errors that end a read: `on_error`.
 
-"raise" raises the error after the records before it. "stop" ends the read there, with a warning. A fault in the frames
-passes `tfrecord_io.read.block_walker.BlockWalker.fail` on its way here, where a read could resume behind the damage.
+"raise" raises the error after the records before it; "stop" ends the read there with a warning. A fault in the frames
+goes through `tfrecord_io.read.block_walker.BlockWalker.fail` first, where a read could resume after the damage.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def check_policy(on_error: object) -> None:
 
 
 def end_read(error: Exception, on_error: object, cause: BaseException | None = None) -> str:
-    """End a read at `error`: raise it, or warn and give its text."""
+    """End a read at `error`: raise it, or warn and return its text."""
     if on_error == "raise":
         if cause is not None:
             raise error from cause

@@ -1,4 +1,4 @@
-"""Partition columns: ``data/label=cat/part-00000.tfrecord`` gives ``label`` to all rows of its file."""
+"""Partition columns: the path ``data/label=cat/part-00000.tfrecord`` sets ``label`` in all rows of the file."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class PartitionColumns:
-    """The columns whose values are in the names of directories.
+    """The columns whose values are in directory names.
 
-    Of the declared type where a schema names them, else int64 where all values are integers, else string; null where a
-    file is in no such directory.
+    They have the declared type if a schema names them, else int64 if all values are integers, else string; null for a
+    file that is in no such directory.
 
     Attributes
     ----------
     fields : tuple of pyarrow.Field
     declared_order : tuple of str
-        Columns of a declared schema, of features as well.
+        All columns of a declared schema, including those of features.
     """
 
     fields: tuple[pa.Field, ...] = ()
@@ -39,7 +39,7 @@ class PartitionColumns:
 
     @classmethod
     def of(cls, sources: Sequence[Source]) -> Self:
-        """The columns of the directories in which files are."""
+        """The partition columns of the directories that contain the files."""
         values: dict[str, set[str]] = {}
         for source in sources:
             for name, value in source.partitions:
@@ -51,70 +51,68 @@ class PartitionColumns:
         return [field.name for field in self.fields]
 
     def declared(self, schema: Schema, sources: Sequence[Source]) -> tuple[PartitionColumns, Schema]:
-        """These columns as a schema declares them, and what is left of the schema for the features.
+        """These columns as a schema declares them, and the rest of the schema, for the features.
 
         Raises
         ------
         SchemaError
-            The name of a directory is not a value of the declared type.
+            A directory name is not a value of the declared type.
         """
         names = self.names
-        own = {f.column: f.to_arrow() for f in schema if f.column in names and f.feature == f.column}
+        declared = {f.column: f.to_arrow() for f in schema if f.column in names and f.feature == f.column}
         for source in sources:
-            for name, field in own.items():
+            for name, field in declared.items():
                 _value(field, dict(source.partitions).get(name), source)
-        fields = tuple(own.get(field.name, field) for field in self.fields)
-        rest = schema.select(name for name in schema.names if name not in own)
+        fields = tuple(declared.get(field.name, field) for field in self.fields)
+        rest = schema.select(name for name in schema.names if name not in declared)
         return replace(self, fields=fields, declared_order=tuple(schema.names)), rest
 
     def refuse_features(self, features: Iterable[str], sources: Sequence[Source]) -> None:
-        """Raise SchemaError where a feature and a directory give the same column."""
+        """Raise SchemaError if a feature and a directory define the same column."""
         names = self.names
         for name in features:
             if name in names:
                 source = next(s for s in sources if any(partition == name for partition, _ in s.partitions))
                 raise SchemaError(
-                    f"a feature and the directory '{name}={dict(source.partitions)[name]}' both give this column",
+                    f"a feature and the directory '{name}={dict(source.partitions)[name]}' both define this column",
                     path=source.path,
                     feature=name,
                     advice="rename the directories, or read their files by an explicit list",
                 )
 
     def extended(self, schema: pa.Schema, projection: Projection) -> pa.Schema:
-        """`schema` with the wanted ones of these columns: at the end, or where the projection has them."""
-        wanted = [field for field in self.fields if projection(field.name)]
-        if not wanted:
+        """`schema` with the selected partition columns: at the end, or in the order of the projection."""
+        selected = [field for field in self.fields if projection(field.name)]
+        if not selected:
             return schema
-        fields = {field.name: field for field in [*schema, *wanted]}
+        fields = {field.name: field for field in [*schema, *selected]}
         names = [name for name in dict.fromkeys([*self.declared_order, *fields]) if name in fields]
         order = dict.fromkeys([*projection.order(names), *names])
         return pa.schema([fields[name] for name in order], metadata=schema.metadata)
 
     def add_to(self, batch: pa.RecordBatch, sources: Sequence[Source], schema: pa.Schema) -> pa.RecordBatch:
-        """`batch` with the columns of these that are in `schema`, which may have others behind them.
+        """`batch` with the partition columns that are in `schema`, in its order.
 
         Parameters
         ----------
         sources : sequence of Source
-            That of each row, or one for all rows.
+            Of each row, or one for all rows.
         """
         fields = [field for field in self.fields if field.name in schema.names]
         if not fields:
             return batch
-        distinct = list(dict.fromkeys(map(id, sources)))
-        by_id = {id(source): source for source in sources}
-        if len(distinct) == 1:
-            rows = np.zeros(len(batch), np.int64)
-        else:
-            position = {key: at for at, key in enumerate(distinct)}
-            rows = np.array([position[id(source)] for source in sources], np.int64)
+        distinct = {id(source): source for source in sources}
+        indices = np.zeros(len(batch), np.int64)  # of each row's source
+        if len(distinct) > 1:
+            numbers = {key: number for number, key in enumerate(distinct)}
+            indices = np.array([numbers[id(source)] for source in sources], np.int64)
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         for field in fields:
-            values = [_value(field, dict(by_id[key].partitions).get(field.name), by_id[key]) for key in distinct]
-            columns[field.name] = pa.chunked_array(values, field.type).combine_chunks().take(pa.array(rows))
-        chosen = [field for field in schema if field.name in columns]
-        arrays = [columns[field.name] for field in chosen]
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(chosen, metadata=schema.metadata))
+            values = [_value(field, dict(source.partitions).get(field.name), source) for source in distinct.values()]
+            columns[field.name] = pa.chunked_array(values, field.type).combine_chunks().take(pa.array(indices))
+        present = [field for field in schema if field.name in columns]
+        arrays = [columns[field.name] for field in present]
+        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(present, metadata=schema.metadata))
 
 
 def _type_of(texts: set[str]) -> pa.DataType:
@@ -123,12 +121,12 @@ def _type_of(texts: set[str]) -> pa.DataType:
 
 
 def _value(field: pa.Field, text: str | None, source: Source) -> pa.Array:
-    """The value in the name of a directory, as an array of one."""
+    """The value in a directory name, as an array of one value."""
     if text is None and field.nullable:
         return pa.nulls(1, field.type)
     expected = logical_name(field.type, field.metadata)
     if text is None:
-        reason = f"the file is in no directory '{field.name}=...', and the schema requires the column"
+        reason = f"the file is not in a directory '{field.name}=...', and the schema requires the column"
         raise SchemaError(reason, path=source.path, feature=field.name, expected=expected)
     try:
         return pa.array([text], pa.string()).cast(field.type)

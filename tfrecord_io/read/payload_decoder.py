@@ -1,4 +1,4 @@
-"""The payloads of records as a column: what ``record_type="bytes"`` decodes to."""
+"""Decode records to a column of payloads, for ``record_type="bytes"``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tfrecord_io.format.kinds import Kind, Layout
 
 COLUMN = "record"
 SCHEMA = pa.schema([pa.field(COLUMN, pa.binary(), nullable=False)])
-_MOST_BYTES = 2**31 - 1  # of one batch, whose offsets have 32 bits
+_MAX_BYTES = 2**31 - 1  # of a batch, whose offsets have 32 bits
 
 
 class PayloadDecoder:
@@ -39,7 +39,7 @@ class PayloadDecoder:
     def feed(
         self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True
     ) -> Progress:
-        limit = _MOST_BYTES if max_bytes < 0 else min(max_bytes, _MOST_BYTES)
+        limit = _MAX_BYTES if max_bytes < 0 else min(max_bytes, _MAX_BYTES)
         frames, fault = self._engine.scan(
             data,
             begin,
@@ -61,7 +61,7 @@ class PayloadDecoder:
         return Progress(len(frames.lengths), frames.consumed, fault)
 
     def accept_embedded(self) -> None:
-        """Payloads are not looked into."""
+        """Payloads are not parsed."""
 
     def take(self) -> list[ColumnBuffers]:
         offsets = np.zeros(self.rows + 1, np.int32)

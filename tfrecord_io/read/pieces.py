@@ -18,21 +18,23 @@ _EXACT_BYTES = 256 << 20  # up to this size all headers of a file are read
 
 
 def pieces(source: Source, n: int, *, max_record_bytes: int = MAX_RECORD_BYTES) -> list[Source]:
-    """Cut a plain file into `n` pieces of about the same size.
+    """Split a plain file into `n` pieces of about the same size.
 
-    A piece is a `Source` with a ``span`` of bytes, to be read as any other. Each record is in one of them; where records are
-    large, or the file is damaged, some pieces have none. Boundaries are those of the index beside the file. Without one, those
-    of the headers from the start in a file of at most 256 MiB; in a larger one, and behind damage, `tfrecord_io.read.resync` finds them.
-    Should one of those be none, the piece before it raises at its end: pieces that are all read without an error are the file.
+    A piece is a `Source` with a ``span`` of bytes, and is read like any other. Each record is in exactly one piece;
+    where records are large, or the file is damaged, some pieces are empty. Boundaries are taken from the file's index;
+    without one, from the headers in a file of at most 256 MiB; in a larger one, and after damage,
+    `tfrecord_io.read.resync` finds them. If a boundary is wrong, the piece before it raises at its end: pieces that are
+    all read without an error are the file.
 
-    Only the first piece holds the file's first record, and with it an embedded schema: readers of pieces are told theirs.
+    Only the first piece contains the file's first record, and with it an embedded schema: pass a schema to read the
+    others.
 
     Parameters
     ----------
     source : Source
     n : int
     max_record_bytes : int
-        Of one record; the less, the less is read of a file without an index.
+        Of one record; a smaller limit means that less is read of a file without an index.
 
     Returns
     -------
@@ -42,9 +44,9 @@ def pieces(source: Source, n: int, *, max_record_bytes: int = MAX_RECORD_BYTES) 
     Raises
     ------
     ValueError
-        The file is compressed: it can be read from its start only.
+        The file is compressed: it can only be read from its start.
     CorruptRecordError
-        The index next to it does not fit it.
+        The file's index does not match it.
 
     Examples
     --------
@@ -66,17 +68,17 @@ def pieces(source: Source, n: int, *, max_record_bytes: int = MAX_RECORD_BYTES) 
 def split_sources(
     sources: Sequence[Source], n: int, *, max_record_bytes: int = MAX_RECORD_BYTES
 ) -> list[tuple[Source, ...]]:
-    """Distribute files over at most `n` runs of about the same number of bytes, in their order.
+    """Distribute files over at most `n` runs of about the same number of bytes, in order.
 
-    A plain file is split where a run ends inside it; compressed files, file objects and pieces stay whole. Files whose
-    sizes are not known count as equally large.
+    A plain file is split where a run ends inside it; compressed files, file objects and pieces stay whole. If the size
+    of a file is unknown, all files count as equally large.
 
     Raises
     ------
     ValueError
         `n` is less than 1.
     CorruptRecordError
-        The index next to a file does not fit it.
+        A file's index does not match it.
     """
     if n < 1:
         raise ValueError(f"n={n}: expected at least 1 piece")
@@ -115,7 +117,7 @@ def _boundaries(source: Source, file: RandomAccessFile, positions: list[int], ma
     if sidecar is not None:
         index = read_index(sidecar, source, file)
     elif file.size <= _EXACT_BYTES:
-        with suppress(CorruptRecordError):  # there may be whole records behind the damage
+        with suppress(CorruptRecordError):  # there may be intact records after the damage
             index = scan_index(source.path, file, max_record_bytes)
     if index is None:
         return find_boundaries(file, get_engine(), positions, max_record_bytes)

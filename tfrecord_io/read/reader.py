@@ -1,4 +1,4 @@
-"""Decoded chunks as Arrow record batches of one schema."""
+"""Read Arrow record batches of one schema from decoded chunks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.chunk import DecodedChunk
 from tfrecord_io.read.chunk_reader import ChunkReader, RowBudget
 from tfrecord_io.read.embedded_schemas import SchemaRevision
-from tfrecord_io.read.inference import name_both
+from tfrecord_io.read.inference import name_contradicted_record
 from tfrecord_io.read.on_error import end_read
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.row_origins import RowOrigins
@@ -38,7 +38,7 @@ class ReadReport:
     Attributes
     ----------
     records, bytes : int
-        Rows given, and uncompressed bytes of the records read.
+        Rows delivered, and uncompressed bytes of the records read.
     files : int
         Files opened.
     schema_source : str
@@ -61,11 +61,11 @@ class OpenScan:
     Attributes
     ----------
     description : str
-        Files and columns in a few words.
+        Files and columns, for display.
     sample : list of DecodedChunk
         The chunks that were decoded to infer the schema; they come first.
     replan : callable, optional
-        Plans the read again under an embedded schema that was met too late for the plan.
+        Plans the read again under an embedded schema that was found too late for the plan.
     """
 
     description: str
@@ -91,7 +91,7 @@ class OpenScan:
             return
         for chunk in self.reader.chunks(self.budget):
             if self.observations:
-                name_both(chunk, self.observations)
+                name_contradicted_record(chunk, self.observations)
             yield chunk
 
     def check_record_type(self, seen: int, foreign: int) -> None:
@@ -107,7 +107,7 @@ class OpenScan:
             )
 
     def check_counts(self, rows: Mapping[int, int]) -> None:
-        """Compare the rows of each file, once all files were read, with manifests and sidecars."""
+        """Compare the number of rows of each file, once all were read, with manifests and sidecars."""
         if self.options.offset or self.options.limit is not None:
             return
         by_path: Counter[str] = Counter()
@@ -122,7 +122,7 @@ class OpenScan:
 class Reader(BatchStream):
     """Record batches of one schema from TFRecord files; made by `tfrecord_io.open_reader`.
 
-    A context manager and an iterator, consumed once. Anything that takes ``__arrow_c_stream__`` reads from it:
+    A context manager and an iterator, consumed once. Anything that accepts ``__arrow_c_stream__`` can read from it:
     polars, DuckDB, pyarrow.
 
     Attributes
@@ -133,7 +133,7 @@ class Reader(BatchStream):
     fault : Exception or None
         What stopped the reading; across ``__arrow_c_stream__`` a consumer sees only its text.
     origins : RowOrigins
-        The records of the rows given so far.
+        The records of the rows delivered so far.
     """
 
     _word = "reader"
@@ -154,9 +154,9 @@ class Reader(BatchStream):
         return f"<Reader of {self._scan.description}>"
 
     def _built(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
-        """(batch, whether it ends a joined one) of each chunk; then raises what stopped the reading.
+        """Yield (batch, whether it ends a joined one) for each chunk, then raise the error that ended the read.
 
-        Where the last chunk has a revision it is kept, and the iteration ends.
+        A revision in the last chunk is kept instead, and ends the iteration.
         """
         scan, rows = self._scan, Counter[int]()
         unchecked = scan.schema_source not in ("inferred", "companions")
@@ -172,7 +172,7 @@ class Reader(BatchStream):
             ends, begin, revision = chunk.ends_batch, scan.sources[chunk.file].begin, chunk.revision
             del chunk
             yield batch, ends
-            del batch  # only its consumer holds it while the next one is decoded
+            del batch  # only the consumer keeps it while the next one is decoded
             if error is not None:
                 self._stop(error.in_piece(begin) if isinstance(error, TFRecordError) else error)
                 return
@@ -201,25 +201,25 @@ class Reader(BatchStream):
         self.report.stopped = end_read(error, self._scan.options.on_error)
 
     def _joined(self) -> Generator[pa.RecordBatch]:
-        """Batches of the size asked for: those of small files are joined."""
-        held: list[pa.RecordBatch] = []
+        """Batches of the requested size: those of small files are joined."""
+        pending: list[pa.RecordBatch] = []
         try:
             for batch, ends in self._built():
                 if len(batch):
-                    held.append(batch)
+                    pending.append(batch)
                 del batch
-                if ends and held:
-                    yield _join(held)
+                if ends and pending:
+                    yield _join(pending)
             self._raise_revision()
         except Exception:
-            if held:
-                yield _join(held)
+            if pending:
+                yield _join(pending)
             raise
-        if held:
-            yield _join(held)
+        if pending:
+            yield _join(pending)
 
     def _raise_revision(self) -> None:
-        """Raise where a file has an embedded schema that came too late for the plan."""
+        """Raise if an embedded schema was found too late for the plan."""
         if self._revision is not None:
             self._close_files()
             raise self._revision.late_error()
@@ -232,12 +232,12 @@ class Reader(BatchStream):
         return self._scan.schema
 
     def read_all(self) -> pa.Table:
-        """All rows that are left, as one table.
+        """All remaining rows as one table.
 
         Raises
         ------
         TFRecordError
-            With ``records_intact``, the rows before the damage.
+            With ``records_intact``, the number of rows before the damage.
         """
         self._refuse_used()
         if self._started:
@@ -257,13 +257,13 @@ class Reader(BatchStream):
         return to_table(batches, self.schema)
 
     def read_pandas(self, dtype_backend: str | None = None) -> pd.DataFrame:
-        """All rows that are left, as a DataFrame; see `tfrecord_io.read_tfrecord`."""
+        """All remaining rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
         started = self._started
         return to_pandas(self.read_all(), dtype_backend, whole_file=self.is_one_whole_file and not started)
 
     @property
     def is_one_whole_file(self) -> bool:
-        """Whether all rows of one file are read: only then its RangeIndex may be theirs."""
+        """Whether all rows of one file are read: only then does its stored RangeIndex apply."""
         options = self._scan.options
         return len(self._scan.sources) == 1 and options.offset == 0 and options.limit is None
 
@@ -279,7 +279,7 @@ class Reader(BatchStream):
 
 
 def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """One batch of those in the list, which is empty afterwards: only the caller holds the result."""
+    """Join the batches, and empty the list so that only the caller holds the result."""
     joined = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
     batches.clear()
     return joined

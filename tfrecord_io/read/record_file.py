@@ -1,4 +1,4 @@
-"""An open file of records: its blocks of uncompressed bytes, and the errors for what is wrong in it.
+"""An open file of records: its blocks of uncompressed bytes, and the errors for faults in them.
 
 Format: tensorflow/core/lib/io/record_writer.h. A record is a u64 length, the masked CRC32C of those eight bytes,
 the payload and its masked CRC32C, all little-endian.
@@ -29,7 +29,7 @@ class RecordFile:
     block_bytes : int
         Size of the blocks.
     ahead : bool
-        Another thread reads the next block meanwhile.
+        A thread reads the next block in advance.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class RecordFile:
         self.blocks: BlockReader | ReadAhead = blocks(self._stream, block_bytes, start=source.begin)
 
     def error(self, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any) -> TFRecordError:
-        """The exception for a fault in `data`, whose first byte and record are `offset` and `record` of the file."""
+        """The exception for a fault in `data`, which begins at byte `offset` and record index `record` of the file."""
         if self._span is not None and FaultCode.TRUNCATED_HEADER <= fault.code <= FaultCode.TRUNCATED_FOOTER:
             return TruncatedRecordError(
                 f"it continues beyond byte {self._span[1]}, where its piece of the file ends",

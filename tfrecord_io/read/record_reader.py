@@ -1,4 +1,4 @@
-"""Iterate over records as bytes: any payload, framed as TensorFlow frames it."""
+"""Iterate over the payloads of TFRecord files, whatever they contain."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ class RecordReader:
     Parameters
     ----------
     path : str, PathLike, list of those, or binary file object
-        Every form that `tfrecord_io.read_table` takes: URLs, globs, braces, directories, shard specs.
+        Any path that `tfrecord_io.read_table` accepts: URLs, globs, braces, directories, shard specs.
     compression : {"infer", "gzip", "zlib", "zstd", None}
-        "infer" goes by content.
+        "infer" detects it from the content.
     check_crc : bool
         Check the payloads' CRCs; those of the lengths are always checked.
     on_error : {"raise", "stop"}
         "stop" ends at the first damage with a StoppedEarlyWarning.
     max_record_bytes : int
-        Longer records are refused.
+        Longer records are an error.
     storage_options, filesystem
         For fsspec.
 
     Yields
     ------
     bytes
-        A copy of its own for each record.
+        A copy of each payload.
 
     Raises
     ------
     CorruptRecordError, TruncatedRecordError
-        After all records before the damage were given.
+        After all records before the damage were delivered.
     FileNotFoundError
         Nothing matches `path`.
 
@@ -106,7 +106,7 @@ class RecordReader:
         return next(self._records)
 
     def close(self) -> None:
-        """Close the file that is open; iteration is over."""
+        """Close the open file and end the iteration."""
         self._records = iter(())
         self._prefetcher.close()
         self._walker.close()

@@ -1,4 +1,4 @@
-"""Plan a read: find the schema that governs it, or infer it from a sample."""
+"""Plan a read: choose the schema that governs it, or infer it from a sample."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tfrecord_io.read import payload_decoder
 from tfrecord_io.read.chunk import DecodedChunk, DecodeSettings
 from tfrecord_io.read.chunk_reader import ChunkReader, RowBudget, row_budget
 from tfrecord_io.read.embedded_schemas import EmbeddedSchema, EmbeddedSchemaCheck, SchemaRevision, schema_of_empty
-from tfrecord_io.read.inference import evidence_of, folded_columns, inferred_schema, left_out_companions, observe_units
+from tfrecord_io.read.inference import evidence_of, folded_columns, inferred_schema, left_out_companions, observe_chunks
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.reader import OpenScan, Reader
 from tfrecord_io.read.scan import ResolvedSchema, Scan
-from tfrecord_io.read.sidecar_schema import SidecarSchema, find_sidecar_schema
+from tfrecord_io.read.sidecar_schema import find_sidecar_schema
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_glob, matches
 from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.leaf import companions, feature_of_companion
@@ -31,14 +31,14 @@ _SAMPLE_BYTES = 16 * MIB
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What decoding takes for granted. What is read may prove each wrong once, in one direction.
+    """What decoding takes for granted. The records may disprove each assumption once, in one direction.
 
     Attributes
     ----------
     record_type : RecordType
         DETECT may become SEQUENCE_EXAMPLE.
     fold_tensors : bool
-        Whether companion features are read, and make tensors of bytes; may become False.
+        Whether companion features are read, and turn bytes into tensors; may become False.
     embedded : EmbeddedSchema or None
         Grows as files have more columns.
     """
@@ -55,11 +55,11 @@ class Planned:
     Attributes
     ----------
     opened : OpenScan
-        Reads on where planning stopped; it has the sample.
+        Continues where planning stopped; it has the sample.
     inferred : InferredSchema or None
-        With its evidence, where that was asked for.
+        With its evidence, if that was requested.
     error : Exception or None
-        What ended a sample.
+        What ended the sample.
     sampled : int or None
         Number of records in the sample.
     """
@@ -71,7 +71,7 @@ class Planned:
     sampled: int | None = None
 
     def close(self) -> Scan:
-        """Close the files, drop the sample, and give the scan."""
+        """Close the files, drop the sample, and return the scan."""
         self.opened.sample.clear()
         self.opened.reader.close()
         return self.scan
@@ -88,8 +88,8 @@ def plan_scan(
 ) -> Planned:
     """Choose the schema of a read, and compile it.
 
-    The schema is the first of: ``schema=``, what the files embed, what a sidecar file describes, what the values show. Bytes
-    that have companion features are tensors then.
+    The schema is the first of: ``schema=``, the embedded schema of the files, that of a sidecar file, the one inferred
+    from the values, where bytes with companion features become tensors.
 
     Parameters
     ----------
@@ -99,9 +99,9 @@ def plan_scan(
     whole, with_index
         See `Scan`.
     with_evidence : bool
-        Keep in `Planned.inferred` what an inferred schema rests on.
+        Keep the evidence for an inferred schema in `Planned.inferred`.
     embedded : EmbeddedSchema, optional
-        One that is known to govern the files.
+        The embedded schema of the files, if known.
     """
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
@@ -127,13 +127,13 @@ class _Planner:
         self._infers = isinstance(options.schema, str) and options.schema == "infer"
 
     def assumptions(self, embedded: EmbeddedSchema | None) -> Assumptions:
-        """The assumptions to begin with."""
+        """The initial assumptions."""
         options = self.options
         plain = (self._infers and not self._with_evidence) or options.stable_types or options.record_type == "bytes"
         return Assumptions(RECORD_TYPES.get(options.record_type, RecordType.EXAMPLE), not plain, embedded)
 
     def plan(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
-        """Attempt a plan, with other assumptions until they hold."""
+        """Attempt a plan, with changed assumptions until they hold."""
         try:
             while not isinstance(attempt := self._attempt(reader, assumptions), Planned):
                 assumptions = attempt
@@ -150,66 +150,47 @@ class _Planner:
 
     def _attempt(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         options = self.options
-        obeys = options.schema is None
+        uses_embedded = options.schema is None
         if options.record_type == "bytes":
-            return self._planned(reader, self._payloads())
-        reader.check = EmbeddedSchemaCheck(obeys, assumptions.embedded)
-        if assumptions.embedded is None and (obeys or self._infers):
-            is_sequence, revision = reader.peek()  # consumes nothing
+            return self._payloads(reader)
+        reader.check = EmbeddedSchemaCheck(uses_embedded, assumptions.embedded)
+        if assumptions.embedded is None and (uses_embedded or self._infers):
+            is_sequence, revision = reader.peek()
             if is_sequence and assumptions.record_type is RecordType.DETECT:
                 assumptions = replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
             if revision is not None:
                 revision.warn_if_late()
                 assumptions = replace(assumptions, embedded=revision.embedded)
-        if not obeys and not self._infers:
-            return self._declared(reader, assumptions)
-        embedded = assumptions.embedded or (schema_of_empty(self.sources) if obeys else None)
+        record_type = assumptions.record_type
+        if not uses_embedded and not self._infers:
+            partitions, schema = self._partitions.declared(Schema.parse(options.schema), self.sources)
+            resolved = ResolvedSchema(self._overridden(schema), "schema=", record_type)
+            return self._planned(reader, resolved, partitions=partitions)
+        embedded = assumptions.embedded or (schema_of_empty(self.sources) if uses_embedded else None)
         if embedded is not None:
-            resolved = ResolvedSchema(
-                self._overridden(Schema.parse(embedded.schema)), "embedded", assumptions.record_type, embedded
-            )
-            return self._planned(reader, resolved)
-        sidecar = find_sidecar_schema(self.sources, options.storage) if obeys else None
+            schema = self._overridden(Schema.parse(embedded.schema))
+            return self._planned(reader, ResolvedSchema(schema, "embedded", record_type, embedded))
+        sidecar = find_sidecar_schema(self.sources, options.storage) if uses_embedded else None
         if sidecar is not None:
-            schema = self._overridden(sidecar.schema)
-            return self._planned(reader, ResolvedSchema(schema, "features.json", assumptions.record_type), sidecar)
+            resolved = ResolvedSchema(self._overridden(sidecar.schema), "features.json", record_type)
+            return self._planned(reader, resolved, sidecar=sidecar)
         return self._inferred(reader, assumptions)
 
-    def _payloads(self) -> ResolvedSchema:
-        """Records as they are: nothing is parsed, and no schema is looked for."""
+    def _payloads(self, reader: ChunkReader) -> Planned:
+        """The plan to read records as bytes: nothing is parsed, and no schema is looked for."""
         if self.options.schema not in (None, "infer"):
             raise ValueError('record_type="bytes" has one column of its own: schema= does not apply')
-        return ResolvedSchema(Schema.from_arrow(payload_decoder.SCHEMA), 'record_type="bytes"')
+        return self._planned(reader, ResolvedSchema(Schema.from_arrow(payload_decoder.SCHEMA), 'record_type="bytes"'))
 
-    def _declared(self, reader: ChunkReader, assumptions: Assumptions) -> Planned:
-        partitions, schema = self._partitions.declared(Schema.parse(self.options.schema), self.sources)
-        resolved = ResolvedSchema(self._overridden(schema), "schema=", assumptions.record_type)
-        return self._planned(reader, resolved, partitions=partitions)
-
-    def _planned(
-        self,
-        reader: ChunkReader,
-        resolved: ResolvedSchema,
-        sidecar: SidecarSchema | None = None,
-        partitions: PartitionColumns | None = None,
-    ) -> Planned:
-        """The plan to read under a schema that is known."""
+    def _planned(self, reader: ChunkReader, resolved: ResolvedSchema, **known: Any) -> Planned:
+        """The plan to read under a schema that needs no sample; `known` are fields of the scan."""
         self._check_names(resolved.schema.names)
-        scan = self._scan(resolved, sidecar, partitions)
+        scan = self._scan(resolved, **known)
         return Planned(scan, scan.opened(reader))
 
-    def _scan(
-        self, resolved: ResolvedSchema, sidecar: SidecarSchema | None = None, partitions: PartitionColumns | None = None
-    ) -> Scan:
-        return Scan(
-            self.sources,
-            self.options,
-            resolved,
-            partitions or self._partitions,
-            sidecar,
-            with_index=self._with_index,
-            whole=self._whole,
-        )
+    def _scan(self, resolved: ResolvedSchema, **known: Any) -> Scan:
+        fields = {"partitions": self._partitions, "with_index": self._with_index, "whole": self._whole, **known}
+        return Scan(self.sources, self.options, resolved, **fields)
 
     def _check_names(self, features: Collection[str]) -> None:
         self._partitions.refuse_features(features, self.sources)
@@ -222,7 +203,7 @@ class _Planner:
     # Inference --------------------------------------------------------------------------------------------------
 
     def _inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
-        """Decode a sample, fix the schema, and go on under it."""
+        """Decode a sample and infer the schema from it."""
         options = self.options
         names = _NameFilter(self._projection, assumptions.fold_tensors)
         text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
@@ -241,22 +222,22 @@ class _Planner:
         if sample and (revision := sample[-1].revision) is not None:
             revision.warn_if_late()
             return replace(assumptions, embedded=revision.embedded)
-        observations = observe_units(sample)
-        failed = next((at for at, chunk in enumerate(sample) if chunk.error is not None), None)
+        observations = observe_chunks(sample)
+        failed = next((i for i, chunk in enumerate(sample) if chunk.error is not None), None)
         error = None if failed is None else sample[failed].error
         if failed is None:
-            self._check_names(names.met)
+            self._check_names(names.seen)
         else:
             sample = sample[: failed + 1]
             if names.is_companion(getattr(error, "feature", None)):
-                return replace(assumptions, fold_tensors=False)  # it is only read along, and may be anything
+                return replace(assumptions, fold_tensors=False)  # it was not selected, and may be anything
         if assumptions.record_type is RecordType.DETECT and any(chunk.sequence for chunk in sample):
-            # One feature list makes them all SequenceExamples, also those that were read as Examples.
+            # One feature list makes all records SequenceExamples, also those that were decoded as Examples.
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
         sampled = sum(chunk.rows for chunk in sample)
         folded = folded_columns(sample, observations, self._may_fold) if assumptions.fold_tensors else {}
         schema = self._overridden(inferred_schema(observations, options, folded))
-        hidden = self._hidden_companions(schema, sample, names.met) if assumptions.fold_tensors else frozenset()
+        hidden = self._hidden_companions(schema, sample, names.seen) if assumptions.fold_tensors else frozenset()
         resolved = ResolvedSchema(
             schema,
             "companions" if folded else "inferred",
@@ -276,7 +257,7 @@ class _Planner:
         return Planned(scan, opened, inferred, error, sampled)
 
     def _sample(self, reader: ChunkReader, budget: RowBudget) -> Iterator[DecodedChunk]:
-        """The chunks of the sample; `budget` is that of the read, to which they belong."""
+        """The chunks of the sample, which count towards the `budget` of the read."""
         if self.options.sample == "all":
             yield from reader.chunks(budget)
             return
@@ -297,7 +278,7 @@ class _Planner:
                 break
 
     def _may_fold(self, name: str) -> bool:
-        """Whether the feature may become a tensor: it is wanted, and no type is declared for it or its companions."""
+        """Whether a feature may become a tensor: it is selected, and neither it nor a companion has a declared type."""
         keys = self.options.schema_overrides or {}
         names = (name, *companions(name))
         declared = any(key == other or (is_glob(key) and matches(key, other)) for key in keys for other in names)
@@ -313,21 +294,20 @@ class _Planner:
 
 
 class _NameFilter:
-    """Which features a sample decodes: those wanted, and the companions of those. It keeps the names it was asked for."""
+    """Selects the features that a sample decodes: the projection and its companions; `seen` collects all names."""
 
     def __init__(self, projection: Projection, with_companions: bool) -> None:
-        self.met: set[str] = set()
+        self.seen: set[str] = set()
         self._projection = projection
         self._with_companions = with_companions
 
     def __call__(self, name: str) -> bool:
-        self.met.add(name)
-        return self._projection(name) or self._reads_along(name)
+        self.seen.add(name)
+        return self._projection(name) or self.is_companion(name)
 
     def is_companion(self, name: str | None) -> bool:
-        """Whether the feature is read only as a companion of another."""
-        return name is not None and not self._projection(name) and self._reads_along(name)
-
-    def _reads_along(self, name: str) -> bool:
+        """Whether the feature is read only as a companion of a selected one."""
+        if name is None or not self._with_companions or self._projection(name):
+            return False
         feature = feature_of_companion(name)
-        return self._with_companions and feature is not None and self._projection(feature)
+        return feature is not None and self._projection(feature)

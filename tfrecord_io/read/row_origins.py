@@ -1,4 +1,4 @@
-"""Where rows come from: the file and the record of each, for the words of an error."""
+"""Where rows come from: the file and the record index of each, for error messages."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from bisect import bisect_right
 
 
 class RowOrigins:
-    """The records that the rows of a reading were; rows of one file that follow each other cost one entry.
+    """The records that the rows of a read come from; consecutive records of one file take one entry.
 
     Attributes
     ----------
     rows : int
-        How many there are.
+        Number of rows.
 
     Examples
     --------
@@ -25,23 +25,19 @@ class RowOrigins:
     def __init__(self) -> None:
         self.rows = 0
         self._first_rows: list[int] = []
-        self._runs: list[tuple[str, int]] = []  # path and first record, one for each first row
+        self._runs: list[tuple[str, int]] = []  # path and first record, for each entry of `_first_rows`
 
     def add(self, path: str, first_record: int, rows: int) -> None:
-        """`rows` more, the records from `first_record` on."""
-        if not rows:
-            return
-        if (
-            not self._runs
-            or self._runs[-1][0] != path
-            or self._runs[-1][1] + self.rows - self._first_rows[-1] != first_record
-        ):
+        """Add `rows` rows: the records from `first_record` on."""
+        if rows and (
+            not self.rows or self.of(self.rows) != (path, first_record)
+        ):  # not the next record of the last run
             self._first_rows.append(self.rows)
             self._runs.append((path, first_record))
         self.rows += rows
 
     def of(self, row: int) -> tuple[str, int]:
-        """Path and record of a row."""
-        at = bisect_right(self._first_rows, row) - 1
-        path, first_record = self._runs[at]
-        return path, first_record + row - self._first_rows[at]
+        """Path and record index of a row."""
+        run = bisect_right(self._first_rows, row) - 1
+        path, first_record = self._runs[run]
+        return path, first_record + row - self._first_rows[run]

@@ -1,4 +1,4 @@
-"""A read whose schema is fixed, as a value: it can be pickled, split, and opened any number of times."""
+"""A read with a fixed schema, as a value: it can be pickled, split, and opened any number of times."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ from tfrecord_io.storage.read.source import Source
 
 @dataclass(frozen=True, slots=True)
 class ResolvedSchema:
-    """The schema of the features, and where it comes from.
+    """The schema of the features, and its source.
 
     Attributes
     ----------
     schema : Schema
-        Of all features that may be read.
+        Of all features that can be read.
     source : str
         "schema=", "embedded", "features.json", "companions", "inferred" or 'record_type="bytes"'.
     embedded : EmbeddedSchema or None
-        The one that governs, where `source` is "embedded".
+        The one that governs, if `source` is "embedded".
     folded : frozenset of str
         Columns that were inferred to be tensors from their companion features.
     companions : frozenset of str
         Companion features that are not columns.
     observations : mapping of str to Observation
-        What a sample showed of each feature: the error for a record that contradicts it names a record of these.
+        Of each feature in the sample: the error for a contradicting record also names a record of the sample.
     """
 
     schema: Schema
@@ -66,7 +66,7 @@ class ResolvedSchema:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What is read, and as what; it holds no open file, thread or lock.
+    """What is read, and under which schema; it holds no open file, thread or lock.
 
     Parameters
     ----------
@@ -75,25 +75,25 @@ class Scan:
     resolved : ResolvedSchema
     partitions : PartitionColumns
     sidecar : SidecarSchema, optional
-        Where the schema is that of a sidecar file, which also has the number of records.
+        If the schema is that of a sidecar file, which also states the number of records.
     with_index : bool
-        The columns of a DataFrame's index that the files carry join any projection.
+        Index columns that were stored from a DataFrame are read in addition to any projection.
     whole : bool
-        All is read at once: batches are as large as possible.
+        Everything is read at once: batches are as large as possible.
 
     Attributes
     ----------
     schema : pyarrow.Schema
         Of the batches.
     columns : Schema
-        Those of features.
+        Of the features.
     settings : DecodeSettings
     builder : BatchBuilder or CompositeBatchBuilder
 
     Raises
     ------
     SchemaError
-        A column cannot be read, or its name is taken.
+        A column cannot be read, or its name is used twice.
     """
 
     sources: tuple[Source, ...]
@@ -141,8 +141,8 @@ class Scan:
             plan = Plan(check_crc=options.check_crc, max_record_bytes=options.max_record_bytes)
             return DecodeSettings(plan, as_bytes=True)
         read = {column.name for column in compiled.columns}
-        select: Callable[[str], bool] = projection
         unknown, ignored = "fault", compiled.ignored
+        select: Callable[[str], bool] = projection
         if resolved.is_inferred:
             unknown = "fault" if options.on_new == "raise" else "skip"
             ignored |= resolved.companions - read
@@ -150,7 +150,7 @@ class Scan:
             everything = plan_columns(resolved.schema)
             ignored = everything.ignored | {column.name for column in everything.columns} - read
         else:
-            select = compiled.asked_for.__contains__  # of unknown ones: the other part of a SequenceExample
+            select = compiled.asked_for.__contains__  # unknown names: the other part of a SequenceExample
         plan = Plan(
             columns=compiled.columns,
             unknown=unknown,
@@ -174,7 +174,7 @@ class Scan:
         return schema.append(pa.field(path_column, pa.string()))
 
     def __str__(self) -> str:
-        """Files and columns in a few words."""
+        """Files and columns, for display."""
         if not self.sources:
             return "no files"
         more = f" and {len(self.sources) - 1:,} more files" if len(self.sources) > 1 else ""
@@ -183,7 +183,7 @@ class Scan:
     # Other reads under the same schema ------------------------------------------------------------------------
 
     def over(self, sources: Iterable[Source] | None = None, **changes: Any) -> Scan:
-        """The same schema over other files, or with other options; nothing is inferred or resolved again.
+        """A scan of other files, or with other options, under the same schema; nothing is inferred or resolved again.
 
         Parameters
         ----------
@@ -199,7 +199,7 @@ class Scan:
         return replace(self, options=options, sources=tuple(sources), sidecar=None)
 
     def pieces(self, n: int) -> list[Scan]:
-        """At most `n` reads of about the same size which together are this one, in its order.
+        """Split into at most `n` scans of about the same size, in order.
 
         Large plain files are split at record boundaries; compressed files stay whole.
 
@@ -217,15 +217,15 @@ class Scan:
 
     @property
     def embedded_check(self) -> EmbeddedSchemaCheck:
-        """A check of embedded schemas against the one that governs."""
+        """A check of embedded schemas against the governing one."""
         return EmbeddedSchemaCheck(self.options.schema is None, self.resolved.embedded)
 
     def open(self) -> Reader:
-        """Open the files; the reader raises where a file has more columns than the schema."""
+        """Open the files; the reader raises if a file has more columns than the schema."""
         return Reader(self.opened(ChunkReader(self.sources, self.options)))
 
     def opened(self, reader: ChunkReader) -> OpenScan:
-        """This read through a chunk reader, from where that is."""
+        """Read this scan through a chunk reader, from its current position."""
         reader.settings, reader.check = self.settings, self.embedded_check
         return OpenScan(
             description=str(self),
@@ -242,17 +242,9 @@ class Scan:
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        sources = PackedSources.of(self.sources)
-        return _unpickle, (
-            sources,
-            self.options,
-            self.resolved,
-            self.partitions,
-            self.sidecar,
-            self.with_index,
-            self.whole,
-        )
+        arguments = (self.options, self.resolved, self.partitions, self.sidecar, self.with_index, self.whole)
+        return _unpickle, (PackedSources.of(self.sources), *arguments)
 
 
-def _unpickle(sources: PackedSources, *others: Any) -> Scan:
-    return Scan(sources.unpack(), *others)
+def _unpickle(sources: PackedSources, *arguments: Any) -> Scan:
+    return Scan(sources.unpack(), *arguments)

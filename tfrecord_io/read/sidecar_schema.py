@@ -1,4 +1,4 @@
-"""The description of records in sidecar files: the ``features.json`` and ``dataset_info.json`` of TFDS."""
+"""Schemas in sidecar files: the ``features.json`` and ``dataset_info.json`` of TFDS."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from tfrecord_io.storage.read.source import Source
 
 @dataclass(frozen=True, slots=True)
 class SidecarSchema:
-    """A dataset's description, found in the directory of its files."""
+    """A dataset's description in the directory of its files."""
 
     schema: Schema
     directory: str
     storage: StorageOptions
 
     def check(self, records: Mapping[str, int]) -> None:
-        """Compare the number of records read of each file, by path, with the description.
+        """Compare the number of records read from each file, by path, with the description.
 
         Raises
         ------
         CorruptRecordError
-            A file has more or fewer.
+            A file has more or fewer records.
         """
         counts = {path.removeprefix(self.directory).lstrip("/"): count for path, count in records.items()}
         check_shards(self.directory, counts, self.storage)
 
 
 def find_sidecar_schema(sources: Sequence[Source], storage: StorageOptions) -> SidecarSchema | None:
-    """The description in the directory of `sources`; None where there is none, or where they are in several."""
+    """The description in the directory of `sources`; None without one, or if there are several directories."""
     directories = {source.path.rpartition("/")[0] for source in sources}
     if len(directories) != 1 or any(source.is_file_object for source in sources):
         return None
