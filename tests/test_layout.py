@@ -19,7 +19,7 @@ FLOORS = {
     unit: floor
     for floor, units in enumerate(
         [
-            "errors options display progress background",
+            "errors options display progress background closing",
             "format keyword_docs",
             "compression _native",
             "storage engine",

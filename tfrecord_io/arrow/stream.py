@@ -7,12 +7,13 @@ of its status in front of the text and chooses the number by the exception's cla
 from __future__ import annotations
 
 import ctypes
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator
-from types import TracebackType
 from typing import ClassVar, Self
 
 import pyarrow as pa
+
+from tfrecord_io.closing import Closing
 
 
 class _CStream(ctypes.Structure):
@@ -69,7 +70,7 @@ def export_stream(schema: pa.Schema, batches: Iterator[pa.RecordBatch], requeste
     return capsule
 
 
-class BatchStream(ABC):
+class BatchStream(Closing):
     """Base class of streams of record batches, which can be read once.
 
     A context manager and an iterator; anything that takes ``__arrow_c_stream__`` can read it.
@@ -91,10 +92,6 @@ class BatchStream(ABC):
     @abstractmethod
     def schema(self) -> pa.Schema:
         """The schema of every batch."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Close the files and end the reading."""
 
     def _end(self) -> None:
         """There are no more batches."""
@@ -154,14 +151,6 @@ class BatchStream(ABC):
             raise ValueError(f"the {self._word} is closed")
         if self._ended:
             raise ValueError(f"the {self._word} has been consumed; open it again")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()

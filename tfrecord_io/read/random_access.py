@@ -5,14 +5,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.decode.batch_builder import to_table
 from tfrecord_io.arrow.output.to_python import cell
+from tfrecord_io.closing import Closing
 from tfrecord_io.engine.contract import Array, Fault
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
@@ -42,7 +42,7 @@ _UNSUPPORTED = (
 )
 
 
-class RandomAccess:
+class RandomAccess(Closing):
     """Records of TFRecord files by number; made by `tfrecord_io.open_random`.
 
     A sequence and a context manager. Threads may share it, and a forked process may use it. It can be pickled;
@@ -184,14 +184,6 @@ class RandomAccess:
         """Close the files."""
         self._closed = True
         self._files.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._closed:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from tfrecord_io.closing import Closing
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import StorageOptions
@@ -16,7 +16,7 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 
 
-class RecordReader:
+class RecordReader(Closing):
     """Iterate over the payloads of TFRecord files.
 
     Parameters
@@ -110,11 +110,3 @@ class RecordReader:
         self._records = iter(())
         self._prefetcher.close()
         self._walker.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -8,13 +8,13 @@ import threading
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import pyarrow as pa
 
 from tfrecord_io.arrays.representation import TableRepresentation, reader_options, slice_columns
 from tfrecord_io.arrow.output.to_numpy import leaf_fields
+from tfrecord_io.closing import Closing
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.read.on_error import end_read
@@ -32,7 +32,7 @@ _SEED_BITS = 48
 _READY = 2  # chunks made ahead by the thread
 
 
-class ArrayIterator:
+class ArrayIterator(Closing):
     """Batches of arrays; made by `tfrecord_io.iter_arrays`.
 
     An iterator and a context manager. Its batches are dicts of arrays, as from `read_arrays`; each belongs to the
@@ -181,14 +181,6 @@ class ArrayIterator:
         self._position = self._current_position()
         self._chunk = None
         self._closed = True
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._chunks is not None or self._closed:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
+from tfrecord_io.closing import Closing
 from tfrecord_io.compression import codec_for_path, get_codec
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.index.index_writer import IndexWriter
@@ -63,21 +62,12 @@ class Sink(Protocol):
         """Remove what was written; after `commit`, do nothing."""
 
 
-class PublishingWriter(ABC):
+class PublishingWriter(Closing):
     """A context manager that publishes what was written when the block ends, and discards it after an exception."""
 
     _sink: Sink
 
-    @abstractmethod
-    def close(self) -> None:
-        """Publish what was written."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self.close()
         else:

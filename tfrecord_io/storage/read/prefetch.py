@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
+from tfrecord_io.closing import Closing
 from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_reader import RangeReader
 
 
-class SourcePrefetcher:
+class SourcePrefetcher(Closing):
     """Iterate over sources in order, each with the data prefetched for it. Local files are passed through unchanged.
 
     A remote file stays open until the next source is taken, even if the raw file from its ``open`` is closed.
@@ -82,9 +83,3 @@ class SourcePrefetcher:
         self._next = len(self._sources)
         while self._readers:
             self._readers.popitem()[1].close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()

@@ -6,15 +6,16 @@ import copy
 import errno
 import os
 import stat
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tfrecord_io.closing import Closing
 from tfrecord_io.compression import SNIFF_BYTES, Codec, infer
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.filesystem.errors import raise_os_errors
@@ -28,7 +29,7 @@ _MOST_REQUESTS = 32  # under way at a time
 _JOINED_BYTES = 8 << 20  # limit of several ranges that are read as one
 
 
-class RandomAccessFile(ABC):
+class RandomAccessFile(Closing):
     """A file to read at any offset, from several threads at a time, also after a fork.
 
     Attributes
@@ -78,14 +79,8 @@ class RandomAccessFile(ABC):
         text = f"the file ended at byte {offset} of {self.size}: it was truncated since it was opened"
         return OSError(errno.EIO, text, self.path)
 
-    def close(self) -> None:  # noqa: B027 — a remote file holds nothing open
-        pass
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    def close(self) -> None:
+        """Release nothing: a remote file holds nothing open."""
 
 
 def open_random_access(source: Source) -> RandomAccessFile:

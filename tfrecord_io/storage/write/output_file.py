@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 from abc import ABC, abstractmethod
-from types import TracebackType
 from typing import Any, Self
 
 _PIECE = 8 << 20  # bytes per write; Ctrl-C is handled between two
@@ -92,9 +91,7 @@ class OutputFile(ABC):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self.commit()
         else:
