@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from rounds import COMPLETE
+from rounds import COMPLETE, rounds
 
+ROUNDS = 12 if COMPLETE else 1  # each is a process of its own
 START = "import sys, tfrecord_io as tfr\npath = sys.argv[1]\n"
 RAISED_IN_A_STEP = """
 def train():
@@ -55,12 +56,18 @@ def run(code: str, path: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", START + code, path], capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.storm
 @pytest.mark.parametrize(
-    ("code", "status"), [(RAISED_IN_A_STEP, 1), (HELD_BY_A_CYCLE, 0), (HELD_READER, 0), (HELD_RECORD_READER, 0)]
+    ("code", "status", "threads"),
+    [
+        *((RAISED_IN_A_STEP, 1, threads) for threads in (1, 2, 4)),
+        *((HELD_BY_A_CYCLE, 0, threads) for threads in (1, 2, 4)),
+        *((HELD_READER, 0, threads) for threads in (1, 2, 4)),
+        (HELD_RECORD_READER, 0, 1),
+    ],
 )
 def test_exit_with_threads_running(path: Path, code: str, status: int, threads: int) -> None:
-    for _ in range(12 if COMPLETE else 3):
+    for _ in range(ROUNDS):
         done = run(code.format(threads=threads), path)
         assert done.returncode == status, done.stderr
         last = done.stderr.strip().splitlines()[-1:]
@@ -81,7 +88,7 @@ def test_abandoned_readers_leave_no_threads_and_descriptors(path: Path, abandon:
     abandon(path)  # what is imported and opened once
     gc.collect()
     descriptors = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
-    for _ in range(200):
+    for _ in range(rounds(200)):
         abandon(path)
     gc.collect()
     for thread in threading.enumerate():
