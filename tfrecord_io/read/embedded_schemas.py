@@ -68,7 +68,8 @@ class EmbeddedSchemaCheck:
 
     obey: bool
     governing: EmbeddedSchema | None = None
-    _known: set[bytes] = field(default_factory=set)  # contents that were accepted
+    _accepted: dict[bytes, pa.Schema] = field(default_factory=dict)  # by content
+    _unreadable: set[bytes] = field(default_factory=set)
     _by_path: dict[str, pa.Schema] = field(default_factory=dict)  # what each file's record 0 carries
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -87,24 +88,25 @@ class EmbeddedSchemaCheck:
         if not self.obey:
             return None
         with self._lock:
-            if content in self._known and (record > 0 or path in self._by_path):
-                return None
-            embedded = self._unpack(path, record, content)
-            if embedded is None:
-                return None
-            verdict = self._compare(path, record, offset, embedded)
-            if verdict is None:
-                self._known.add(content)
-                if record == 0:
-                    self._by_path[path] = embedded.schema
-            return verdict
+            schema = self._accepted.get(content)
+            if schema is None or (record > 0 and self._by_path.get(path, schema) is not schema):
+                embedded = self._unpack(path, record, content)
+                if embedded is None:
+                    return None
+                verdict = self._compare(path, record, offset, embedded)
+                if verdict is not None:
+                    return verdict
+                schema = self._accepted.setdefault(content, embedded.schema)
+            if record == 0:
+                self._by_path[path] = schema
+            return None
 
     def _unpack(self, path: str, record: int, content: bytes) -> Embedded | None:
         try:
             return unpack(content)
         except EmbeddedSchemaUnreadable as error:
-            if content not in self._known:
-                self._known.add(content)
+            if content not in self._unreadable:
+                self._unreadable.add(content)
                 where = f"{printable(path)}: record {record}"
                 reason = f"its embedded schema cannot be used ({error.reason})"
                 warn(f"{where}: {reason}; types are inferred from the values", SchemaWarning)

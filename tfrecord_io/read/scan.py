@@ -147,7 +147,7 @@ class Scan:
             unknown = "fault" if options.on_new == "raise" else "skip"
             ignored |= resolved.companions - read
         elif resolved.source == "embedded":
-            everything = plan_columns(resolved.schema)
+            everything = compiled if self.columns == resolved.schema else plan_columns(resolved.schema)
             ignored = everything.ignored | {column.name for column in everything.columns} - read
         else:
             select = compiled.asked_for.__contains__  # unknown names: the other part of a SequenceExample
