@@ -60,7 +60,7 @@ def _bits(rows: list[Any], type_: pa.DataType) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("cell", "type_", "said"),
+    ("cell", "type_", "message"),
     [
         (b"\xff", pa.int16(), "not a TensorProto"),
         (tfr.serialize_tensor(np.int32(1)), pa.int16(), "of int32"),
@@ -72,7 +72,7 @@ def _bits(rows: list[Any], type_: pa.DataType) -> list[Any]:
     ],
 )
 def test_what_is_no_such_tensor_names_its_record(
-    engine: str, tmp_path: Path, cell: bytes, type_: pa.DataType, said: str
+    engine: str, tmp_path: Path, cell: bytes, type_: pa.DataType, message: str
 ) -> None:
     value = np.dtype("i2").type(1) if pa.types.is_int16(type_) else [1] if pa.types.is_list(type_) else "a"
     tfr.write_tfrecord(
@@ -82,7 +82,7 @@ def test_what_is_no_such_tensor_names_its_record(
     with tfr.RecordWriter(tmp_path / "b") as writer:
         for payload in (first, second, tfr.encode_example({"x": cell})):
             writer.write(payload)
-    with pytest.raises(tfr.DecodeError, match=said) as caught:
+    with pytest.raises(tfr.DecodeError, match=message) as caught:
         tfr.read_table(tmp_path / "b")
     assert (caught.value.record, caught.value.feature) == (2, "x")
 

@@ -113,16 +113,16 @@ def test_an_iterable_of_nothing_has_no_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "said"),
+    ("other", "message"),
     [
         ({"a": ["x"], "b": ["x"]}, "item 1.*another type"),
         ({"a": [1]}, "item 1.*'b'"),
         ({"b": ["x"], "a": [1]}, "order"),
     ],
 )
-def test_items_of_another_schema_are_refused(other: dict[str, Any], said: str) -> None:
+def test_items_of_another_schema_are_refused(other: dict[str, Any], message: str) -> None:
     source = open_input([{"a": [1], "b": ["x"]}, other])
-    with pytest.raises(SchemaError, match=said):
+    with pytest.raises(SchemaError, match=message):
         list(source)
 
 
@@ -258,7 +258,7 @@ def test_arrays_and_lists_become_columns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         ({"a": [1], "b": [1, 2]}, "2 values"),
         ({1: [1]}, "int"),
@@ -271,8 +271,8 @@ def test_arrays_and_lists_become_columns() -> None:
         ({"a": [b"x", "y"]}, "bytes, str"),
     ],
 )
-def test_mappings_that_are_no_table(data: dict[Any, Any], said: str) -> None:
-    with pytest.raises(EncodeError, match=said):
+def test_mappings_that_are_no_table(data: dict[Any, Any], message: str) -> None:
+    with pytest.raises(EncodeError, match=message):
         open_input(data)
 
 

@@ -72,7 +72,7 @@ FIXED = tensor_field("x", element("int16"), (2, 2))
 
 
 @pytest.mark.parametrize(
-    ("rows", "type_", "target", "record", "said"),
+    ("rows", "type_", "target", "record", "message"),
     [
         ([[1, 2, 3, 4], None, [5]], pa.list_(pa.int16()), FIXED, 12, r"shape \(1,\).*\(2, 2\)"),
         ([[1, 2, 3]], pa.list_(pa.int16()), tensor_field("x", element("int16"), (None, 2)), 10, r"\(None, 2\)"),
@@ -89,10 +89,10 @@ FIXED = tensor_field("x", element("int16"), (2, 2))
     ],
 )
 def test_what_does_not_fit_names_its_row(
-    rows: list[Any], type_: pa.DataType, target: pa.Field, record: int | None, said: str
+    rows: list[Any], type_: pa.DataType, target: pa.Field, record: int | None, message: str
 ) -> None:
     batch = pa.record_batch([pa.array(rows, type_)], names=["x"])
-    with pytest.raises(EncodeError, match=said) as caught:
+    with pytest.raises(EncodeError, match=message) as caught:
         cast_columns(batch, pa.schema([target]), 10)
     assert (caught.value.feature, caught.value.record) == ("x", record)
 

@@ -1,4 +1,4 @@
-"""Columns put together from features, as `schema.assembly` says: shapes restored, lists cut, bytes decoded."""
+"""Columns built from several features by a `Composite`: shapes restored, lists split, bytes decoded."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class CompositeDecoder:
     Attributes
     ----------
     needed : bool
-        Whether any column is put together; if not, batches are what they were.
+        Whether any column is composite; if not, batches stay as they are.
     parts : Schema
-        What to read by.
+        The schema to read by.
     schema : pa.Schema
         Of the batches that `batch` gives.
 
@@ -104,7 +104,7 @@ class CompositeBatchBuilder:
 
 
 def assemble(assembly: Composite, parts: list[pa.Array]) -> pa.Array:
-    """One column from its parts, which stand in the order of `Composite.components`; null where the values are.
+    """One column from its parts, in the order of `Composite.components`; null where the values are null.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def assemble(assembly: Composite, parts: list[pa.Array]) -> pa.Array:
 
 
 class _InPresent(Exception):
-    """A fault in a row, counted among those that are present."""
+    """A fault whose row is counted among those that are not null."""
 
     def __init__(self, fault: RowFault) -> None:
         self.fault = fault
@@ -138,7 +138,7 @@ def _refuse(bad: Array, reason: str, **facts: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Level:
-    """Lists at one depth: of a fixed size, or each of its length. A fixed size may still have lengths to check."""
+    """Lists at one depth: of a fixed size, or with lengths. A fixed size may also have lengths, to be checked."""
 
     size: int | None
     lengths: Array | None
@@ -146,7 +146,7 @@ class _Level:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    """The rows of a column that are present, on the way from parts to values and levels."""
+    """The rows of a column that are not null, and the steps from parts to values and levels."""
 
     assembly: Composite
     stored: pa.Array  # of all values, without nulls
@@ -170,11 +170,8 @@ class _Work:
             shapes = self._shapes(self.counts, self.counts * 0 + 1)
             return values, _axes(a, self.counts, shapes)
         size = a.item_size
-        _refuse(
-            self.counts % size != 0 if size else self.counts != 0,
-            f"the number of values is not a multiple of {size}",
-            expected=size,
-        )
+        bad = self.counts % size != 0 if size else self.counts != 0
+        _refuse(bad, f"the number of values is not a multiple of {size}", expected=size)
         items = self.counts // size if size else self.counts
         return values, self._lists(items) + _axes(a, np.full(int(items.sum()), size), None)
 
@@ -182,19 +179,14 @@ class _Work:
         a = self.assembly
         per_row = self.counts  # items
         shapes = self._shapes(None, per_row)
-        expected = (
-            np.full(len(self.stored), a.item_size)
-            if None not in a.shape
-            else None
-            if shapes is None
-            else np.prod(shapes, axis=1)
-        )
+        expected = None if shapes is None else np.prod(shapes, axis=1)
+        if None not in a.shape:
+            expected = np.full(len(self.stored), a.item_size)
         try:
             values, counts = array_values(self.stored, a.encoding, a.value_type, expected)
             axes = _axes(a, counts, shapes)
-        except _InPresent as fault:
-            raise _InPresent(fault.fault.in_row_of(offsets_of(per_row))) from None
-        except RowFault as fault:
+        except (_InPresent, RowFault) as error:
+            fault = error.fault if isinstance(error, _InPresent) else error
             raise _InPresent(fault.in_row_of(offsets_of(per_row))) from None
         return values, self._lists(per_row) + axes
 
@@ -206,16 +198,14 @@ class _Work:
         rank = len(a.shape)
         _refuse(per_row != items * rank, f"a shape of {rank} axes is needed for each item", expected=rank)
         shapes = flat.reshape(-1, rank)
-        of_row = np.repeat(np.arange(len(items)), items)
+        rows = np.repeat(np.arange(len(items)), items)
         fixed = np.array([-1 if axis is None else axis for axis in a.shape])
         bad = (shapes < 0) | (shapes > 2**31) | ((fixed >= 0) & (shapes != fixed))
         bad = np.any(bad, axis=1) | (np.prod(shapes.astype(float), axis=1) >= 2**31)
         if np.any(bad):
             at = int(bad.argmax())
             raise _InPresent(
-                RowFault(
-                    int(of_row[at]), f"{tuple(shapes[at].tolist())} is not of the shape {a.shape}", expected=a.shape
-                )
+                RowFault(int(rows[at]), f"{tuple(shapes[at].tolist())} is not of the shape {a.shape}", expected=a.shape)
             )
         if counts is not None:
             _refuse(np.prod(shapes, axis=1) != counts, "the number of values is not that of the shape")
@@ -261,11 +251,8 @@ def _axes(a: Composite, counts: Array, shapes: Array | None) -> list[_Level]:
         shapes = np.broadcast_to(np.array(a.shape, np.int64), (len(counts), len(a.shape)))
     if shapes is None:
         rest = a.item_size
-        _refuse(
-            (counts % rest != 0) if rest else counts != 0,
-            f"the number of values is not a multiple of {rest}",
-            expected=rest,
-        )
+        bad = counts % rest != 0 if rest else counts != 0
+        _refuse(bad, f"the number of values is not a multiple of {rest}", expected=rest)
         free = counts // rest if rest else counts
         shapes = np.stack([free if axis is None else np.full(len(counts), axis) for axis in a.shape], axis=1)
     before = np.cumprod(np.concatenate([np.ones((len(shapes), 1)), shapes], axis=1), axis=1)[
@@ -288,8 +275,8 @@ def _nest(a: Composite, mask: Array, values: pa.Array, levels: list[_Level]) -> 
     types = [type_]
     for _ in levels[1:]:
         types.append(types[-1].value_type)
-    for level, each in zip(reversed(levels[1:]), reversed(types[1:]), strict=True):
-        values = _wrapped(each, level, values)
+    for level, level_type in zip(reversed(levels[1:]), reversed(types[1:]), strict=True):
+        values = _wrapped(level_type, level, values)
     outer = levels[0].lengths if levels[0].lengths is not None else np.full(rows - nulls, levels[0].size)
     offsets = offsets_of(scatter(outer, mask))
     column = wrap(type_, rows, nulls, bitmap_of(mask) if nulls else None, offsets, values)
@@ -312,9 +299,8 @@ def _typed(stored: pa.Array, a: Composite, counts: Array) -> pa.Array:
         bad = (codes < -1) | (codes >= len(a.labels))
         if np.any(bad):
             at = int(bad.argmax())
-            fault = RowFault(
-                at, f"{codes[at]} is not one of {len(a.labels)} labels", expected=len(a.labels), got=int(codes[at])
-            )
+            reason = f"{codes[at]} is not one of {len(a.labels)} labels"
+            fault = RowFault(at, reason, expected=len(a.labels), got=int(codes[at]))
             raise _InPresent(fault.in_row_of(offsets_of(counts)))
         indices = pa.array(codes.astype(np.int32), mask=codes == -1)
         return pa.DictionaryArray.from_arrays(indices, pa.array(a.labels, pa.string()))

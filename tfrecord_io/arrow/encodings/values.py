@@ -51,7 +51,7 @@ class Values(TensorEncoding):
 
 
 def number_kind(element: Element) -> Kind | None:
-    """The feature type of lists of such numbers; None where there is none."""
+    """The feature type of lists of such numbers; None if lists do not hold them."""
     return Kind.FLOAT if element.name == "bfloat16" else KIND_OF_DTYPE.get(element.dtype.kind)
 
 
