@@ -1,4 +1,4 @@
-"""Buffers as Arrow arrays and Arrow arrays as buffers: the same memory under another name; and arithmetic of masks and offsets."""
+"""Buffers as Arrow arrays and Arrow arrays as buffers, without copies; arithmetic of masks and offsets."""
 
 from __future__ import annotations
 

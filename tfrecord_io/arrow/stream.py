@@ -1,7 +1,8 @@
 """Batches as an Arrow C stream whose consumer gets the text of the exception that stops the reading.
 
-https://arrow.apache.org/docs/format/CStreamInterface.html: an error is passed on as a number and a text. pyarrow puts the name
-of its status in front of the text and chooses the number by the exception's class; here all errors are Invalid.
+https://arrow.apache.org/docs/format/CStreamInterface.html: an error is passed on as a number and a text. pyarrow puts
+the name of its status in front of the text and chooses the number by the exception's class; here all errors are
+Invalid.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _GetLastError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
 class _Batches:
-    """Iterates over batches and keeps the text of the error that ends them. The stream owns it, and it owns the C callback."""
+    """Iterates over batches and keeps the text of the error that ends them. Owned by the stream; owns the C callback."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches

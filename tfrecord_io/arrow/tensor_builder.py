@@ -1,7 +1,7 @@
 """Columns of tensors made of NumPy arrays.
 
-A tensor's bytes are the same in NumPy, in Arrow's storage and in a record, so arrays in C order and little-endian are not
-copied; those that are strided, big-endian or have null rows are.
+A tensor's bytes are the same in NumPy, in Arrow's storage and in a record, so arrays in C order and little-endian are
+not copied; those that are strided, big-endian or have null rows are.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def shape_of_cells(cells: Sequence[Array | None]) -> tuple[Element, tuple[int | 
 
 
 def cells_to_tensors(cells: Sequence[Array | None], element: Element, shape: tuple[int | None, ...]) -> pa.Array:
-    """A column of the arrays of a sequence; dtype and shape are those that `shape_of_cells` gives for the whole column."""
+    """A column of the arrays of a sequence; dtype and shape are those of the whole column by `shape_of_cells`."""
     present = _present(cells)
     arrays = [cell for cell in cells if cell is not None]
     valid = None if present.all() else present

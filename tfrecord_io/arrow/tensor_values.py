@@ -97,7 +97,7 @@ def tensors_of(
             data = data.reshape(len(storage), size)[valid].reshape(-1) if size else data[:0]
         present = len(storage) if valid is None else int(np.count_nonzero(valid))
         offsets = np.arange(present + 1, dtype=np.int64) * size
-        return TensorValues(element, data, offsets, tuple(shape), valid)  # type: ignore[arg-type]  # no dimension is unknown
+        return TensorValues(element, data, offsets, tuple(shape), valid)  # type: ignore[arg-type]  # none is unknown
     return _variable_tensors(storage, element, type_, valid)
 
 
@@ -107,7 +107,7 @@ def tensors_of_column(array: pa.Array, field: pa.Field) -> TensorValues:
 
 
 def to_ndarray(array: pa.Array, field: pa.Field) -> Array:
-    """A column of tensors of one shape as an array [rows, *shape], zeros in null rows. A view where Arrow's memory allows it."""
+    """A column of tensors of one shape as an array [rows, *shape], zeros in null rows. A view where possible."""
     tensors = tensors_of_column(array, field)
     assert isinstance(tensors.shapes, tuple)
     values = ndarray_of(tensors).reshape(len(tensors), *tensors.shapes)
@@ -119,7 +119,7 @@ def to_ndarray(array: pa.Array, field: pa.Field) -> Array:
 
 
 def to_cells(array: pa.Array, field: pa.Field) -> Array:
-    """The tensors of a column as an object array of ndarrays, None where null. Views of Arrow's memory where it allows it."""
+    """The tensors of a column as an object array of ndarrays, None where null. Views where possible."""
     tensors = tensors_of_column(array, field)
     cells = np.empty(len(array), object)
     rows = np.arange(len(array)) if tensors.valid is None else np.flatnonzero(tensors.valid)
@@ -198,7 +198,7 @@ def _nested(cell: Any) -> Any:
 
 
 def first_invalid(element: Element, data: Array) -> int:
-    """The position of the first bytes that are not a value: a bool other than 0 and 1, a number that is not a character; or −1.
+    """The position of the first bytes that are not a value (a bool other than 0 and 1, not a character); or −1.
 
     NumPy would take them, and fail later.
 
@@ -288,7 +288,7 @@ def _variable_tensors(storage: pa.Array, element: Element, type_: pa.DataType, v
 
 
 def _refuse_misfits(stored: Array, logical: Array, axes: tuple[int | None, ...], counts: Array, rows: Array) -> None:
-    """Refuse shapes that are negative, that do not have as many values as the tensor, or that differ from the type's."""
+    """Refuse shapes that are negative, do not have as many values as the tensor, or differ from the type's."""
     declared = np.array([-1 if axis is None else axis for axis in axes], np.int64)
     bad = (stored < 0).any(axis=1) | (stored.astype(np.float64).prod(axis=1) != counts)
     other = ((declared >= 0) & (logical != declared)).any(axis=1)

@@ -1,4 +1,4 @@
-"""Columns that are put together from features: every form comes back, and what contradicts itself is a fault of its row."""
+"""Columns built from several features: every form comes back, and a contradiction is a fault of its row."""
 
 from __future__ import annotations
 

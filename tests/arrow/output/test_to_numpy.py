@@ -1,4 +1,4 @@
-"""Arrow columns as NumPy rows: the values that Arrow says, wherever a slice begins and however rows are cut into arrays."""
+"""Arrow columns as NumPy rows: the same values, wherever a slice begins and however rows are split into arrays."""
 
 from __future__ import annotations
 

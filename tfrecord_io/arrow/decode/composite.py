@@ -61,7 +61,7 @@ class CompositeDecoder:
         self.needed = any(assembly is not None for _, _, assembly in self._assemblies)
 
     def batch(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, RowFault | None]:
-        """The batch, from one of `parts`. If a row does not fit, it ends before the first such row, and the fault is returned too."""
+        """The batch, from one of `parts`. It ends before the first row that does not fit, whose fault is returned too."""
         if not self.needed:
             return batch, None
         first: RowFault | None = None

@@ -19,7 +19,7 @@ from tfrecord_io.engine.contract import Array
 _MOST = 2**31 - 1  # bytes of one item, as of one record
 
 ToPlain = Callable[[pa.Array, Array | None], tuple[Array, Array]]
-"""From a binary array without nulls, and how many bytes each item must have (None: unknown), to all bytes and the size of each."""
+"""From a binary array without nulls, and the size of each item (None: unknown), to all bytes and their sizes."""
 
 
 def array_values(stored: pa.Array, encoding: str, type_: pa.DataType, expected: Array | None) -> tuple[pa.Array, Array]:

@@ -32,7 +32,8 @@ def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
     if is_nothing(column):
         return absent(column.name, column.rows, kind, layout)
     if column.kind is not kind:
-        reason = f"expected {kind.description}, got {column.kind.description}; pass a schema that fits the records, or leave the feature out"
+        reason = f"expected {kind.description}, got {column.kind.description}"
+        reason += "; pass a schema that fits the records, or leave the feature out"
         raise RowFault(first_valid(column), reason, expected=kind.name, got=column.kind.name, error=FeatureTypeError)
     if column.layout is Layout.SCALAR:
         return _listed(column)

@@ -1,4 +1,4 @@
-"""The plan that an engine decodes by, compiled from a schema: which features, of which feature type, and what to refuse."""
+"""The plan that an engine decodes by, compiled from a schema: features, their feature types, what to refuse."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class CompiledPlan:
     Attributes
     ----------
     columns : tuple of PlanColumn
-        One for each feature that the schema's columns are read from, and for the companions that are read along with them.
+        One for each feature that the schema's columns are read from, and for the companions that are read along with
+        them.
     ignored : frozenset of str
         Companions of raw leaves of structs, which are not columns themselves.
     companions : frozenset of str

@@ -119,7 +119,8 @@ class TensorColumn:
         at = int(bad.argmax())
         row, size = int(np.flatnonzero(mask)[at]), int(cells.sizes[at])
         expected = f"{'' if self._size is not None else 'a multiple of '}{part}"
-        reason = f"{size} bytes do not make {self._element.name} of the shape {self._shape}, which has {expected}; {_hint(size, self._shape)}"
+        reason = f"{size} bytes do not make {self._element.name} of the shape {self._shape}, which has {expected}"
+        reason += f"; {_hint(size, self._shape)}"
         reason += "" if companion is None else companion.description(row)
         raise RowFault(row, reason, expected=part if self._size is not None else expected, got=size)
 

@@ -1,7 +1,7 @@
 """Columns without Arrow's wrappers: for each leaf, plain values and the rows that they belong to.
 
-Resolves slices, nulls of parents, list views, run-ends, dictionaries, extension types and structs. Values below a null row
-are undefined in Arrow, so they are left out. Nothing is copied if the values of the valid rows are contiguous.
+Resolves slices, nulls of parents, list views, run-ends, dictionaries, extension types and structs. Values below a null
+row are undefined in Arrow, so they are left out. Nothing is copied if the values of the valid rows are contiguous.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class Rows:
 
     def error(self, slot: int, reason: str, advice: str, **context: object) -> EncodeError:
         """An error about one value."""
-        return EncodeError(reason, feature=self.feature, record=self.row_of(slot), advice=advice, **context)  # type: ignore[arg-type]
+        record = self.row_of(slot)
+        return EncodeError(reason, feature=self.feature, record=record, advice=advice, **context)  # type: ignore[arg-type]
 
 
 def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows, pa.Array]]:
@@ -61,9 +62,9 @@ def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows
     Yields
     ------
     Rows, pyarrow.Array
-        The values have ``rows.slots`` elements, and no dictionary, view, run-end or extension type but those of tensors, of
-        which each is one element; there are no nulls inside lists, and a row without a list may be null by ``rows.valid``,
-        which includes the values' own nulls.
+        The values have ``rows.slots`` elements, and no dictionary, view, run-end or extension type but those of
+        tensors, of which each is one element; there are no nulls inside lists, and a row without a list may be null by
+        ``rows.valid``, which includes the values' own nulls.
 
     Raises
     ------

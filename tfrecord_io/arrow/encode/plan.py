@@ -50,7 +50,8 @@ class WritePlan:
     Attributes
     ----------
     schema : pyarrow.Schema
-        The schema of the input; the metadata of each field states its encoding. See ``schema.embedded.embedded_schema``.
+        The schema of the input; the metadata of each field states its encoding. See
+        ``schema.embedded.embedded_schema``.
     columns : tuple of tuple of Leaf
         The leaves of each column, in order; of a feature list those of one step.
     in_steps : tuple of bool
@@ -123,7 +124,7 @@ def plan_writing(
 
 
 def _annotate(field: pa.Field, feature: str, asked: dict[str, str], above: str | None, raw_float64: bool) -> pa.Field:
-    """Put the encoding that the caller, the field's metadata or a struct above asks for into the metadata of the leaves."""
+    """Put the encoding that the caller, the metadata or a struct above asks for into the metadata of the leaves."""
     encoding = asked.pop(feature, None) or encoding_of(field) or above
     if pa.types.is_struct(field.type):
         children = [_annotate(child, f"{feature}/{child.name}", asked, encoding, raw_float64) for child in field.type]

@@ -39,8 +39,8 @@ class DecodedCells(NamedTuple):
 class TensorEncoding(EncodingRules):
     """A tensor encoding: a subclass, and one row of `tfrecord_io.schema.tensor_encodings.TENSOR_ENCODINGS`.
 
-    A cell of a column of numbers is a tensor of shape ``()``, one of a column of lists has a shape ``(n,)``. Null rows, companion
-    features and the location of errors are up to the caller.
+    A cell of a column of numbers is a tensor of shape ``()``, one of a column of lists has a shape ``(n,)``. Null rows,
+    companion features and the location of errors are up to the caller.
     """
 
     @abstractmethod
@@ -50,8 +50,8 @@ class TensorEncoding(EncodingRules):
         Returns
         -------
         (ndarray, ndarray of int64)
-            Bytes (uint8) and the offset of each cell's value in them; or, if a cell has many values, numbers of the dtype of `cells`
-            and the offset of each cell's first.
+            Bytes (uint8) and the offset of each cell's value in them; or, if a cell has many values, numbers of the
+            dtype of `cells` and the offset of each cell's first.
         """
 
     @abstractmethod
@@ -134,8 +134,9 @@ def check_shapes(shapes: Array | Sequence[tuple[int, ...]], shape: Shape, what: 
     ------
     RowFault
     """
-    is_matrix = isinstance(shapes, np.ndarray)
-    ranks = np.full(len(shapes), shapes.shape[1]) if is_matrix else np.array([len(each) for each in shapes])  # type: ignore[union-attr]
+    ranks = (
+        np.full(len(shapes), shapes.shape[1]) if isinstance(shapes, np.ndarray) else np.array(list(map(len, shapes)))
+    )
     bad = ranks != len(shape)
     if not bad.any():
         matrix = np.asarray(shapes, np.int64).reshape(len(shapes), len(shape))

@@ -1,4 +1,4 @@
-"""The encoding "npy": the bytes that ``numpy.save`` writes, a header with dtype, order and shape in front of the values.
+"""The encoding "npy": the bytes that ``numpy.save`` writes, a header with dtype, order and shape, then the values.
 
 Written in format version 1.0 (2.0 for long headers), read in 1.0 to 3.0. Pickled objects are never read.
 """

@@ -1,4 +1,4 @@
-"""The encoding "raw": the bytes of an array in C order, little-endian; its shape and dtype are in the companion features."""
+"""The encoding "raw": the bytes of an array in C order, little-endian; companion features hold its shape and dtype."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The encoding "tensor_proto": what ``tf.io.serialize_tensor`` writes, a message with the dtype, the shape and the values.
+"""The encoding "tensor_proto": what ``tf.io.serialize_tensor`` writes, a message with dtype, shape and values.
 
-Tensors of one dtype and shape begin with the same bytes, so a comparison and a copy read a whole column. Others are parsed
-one by one.
+Tensors of one dtype and shape begin with the same bytes, so a comparison and a copy read a whole column. Others are
+parsed one by one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which features of decoded rows are tensors: bytes that have companion features, a shape and a dtype, in every record.
 
-Results for parts of the records are joined as observations are. That is associative and commutative, so the order of files
-and their division into chunks have no influence.
+Results for parts of the records are joined as observations are. That is associative and commutative, so the order of
+files and their division into chunks have no influence.
 """
 
 from __future__ import annotations

@@ -75,11 +75,13 @@ def open_input(
 
     Parameters
     ----------
-    data : DataFrame, Table, RecordBatch, RecordBatchReader, Reader, mapping of arrays, structured array, or iterable of those
-        Also anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``. The first item of an iterable is read at once.
+    data : DataFrame, Table, RecordBatch, RecordBatchReader, Reader, mapping of arrays, structured array, or iterable of
+    those
+        Also anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``. The first item of an iterable is read at
+        once.
     index : bool, optional
-        For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex as metadata and any other as columns,
-        True keeps all as columns, False none.
+        For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex as metadata and any other as
+        columns, True keeps all as columns, False none.
     nan_to_null : bool
         For DataFrames: NaN in a float column is a missing value. Arrow's and NumPy's NaN are always values.
     encodings : mapping of str to str, optional
@@ -92,7 +94,8 @@ def open_input(
     Raises
     ------
     EncodeError
-        A column cannot be converted to Arrow, for example an object column of mixed types, or two columns have one name.
+        A column cannot be converted to Arrow, for example an object column of mixed types, or two columns have one
+        name.
     SchemaError
         While iterating: a batch of an iterable has another schema than the first.
     TypeError
@@ -237,8 +240,8 @@ def _of_iterable(items: Iterator[Any], options: _InputOptions, row_base: int) ->
 def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
     """`source`, which `who` names, converted to the schema `first` of the data before it.
 
-    Offsets of another width and views make no difference. A column of nulls fits any type, as pandas does not store which.
-    Tensors of one shape fit those whose shapes vary.
+    Offsets of another width and views make no difference. A column of nulls fits any type, as pandas does not store
+    which. Tensors of one shape fit those whose shapes vary.
 
     Raises
     ------
@@ -291,7 +294,8 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
         if len(axes) == len(others) and (of == other or set(numbers) <= set("biuf")):
             free = tuple(x if x == y else None for x, y in zip(axes, others, strict=True))
             dtype = np.result_type(of.dtype, other.dtype) if of != other else of.dtype
-            return f"say what all have from the start: schema={{'{a.name}': tfr.tensor('{dtype_name(dtype)}', {free}), ...}}"
+            declared = f"tfr.tensor('{dtype_name(dtype)}', {free})"
+            return f"say what all have from the start: schema={{'{a.name}': {declared}, ...}}"
     return f"cast {logical_name(a.type, a.metadata)} to {logical_name(b.type, b.metadata)}"
 
 

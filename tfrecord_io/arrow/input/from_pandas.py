@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def table_of_frame(
     frame: pd.DataFrame, index: bool | None = None, nan_to_null: bool = True, encodings: Mapping[str, str] | None = None
 ) -> Columns:
-    """Convert by ``pyarrow.Table.from_pandas``, whose metadata restores index and dtypes; columns of arrays become tensors.
+    """Convert by ``pyarrow.Table.from_pandas``, whose metadata restores index and dtypes; arrays become tensors.
 
     Parameters
     ----------

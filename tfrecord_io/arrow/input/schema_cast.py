@@ -29,7 +29,7 @@ def cast_columns(
     float64: str | None = None,
     rounding: Rounding | None = None,
 ) -> list[pa.Array]:
-    """The columns of a batch, cast to a schema with the same names in the same order; those of tensors by `tensor_cast`.
+    """The columns of a batch, cast to a schema with the same names in the same order.
 
     Parameters
     ----------
@@ -146,4 +146,4 @@ def _floats(array: pa.Array, own: pa.Field, made: pa.Array, field: pa.Field) -> 
     elif is_list_like(own.type) and is_list_like(field.type):
         yield from _floats(array.flatten(), own.type.value_field, made.flatten(), field.type.value_field)
     elif t.is_floating(own.type) and t.is_floating(field.type) and own.type.bit_width > field.type.bit_width:
-        yield tuple(np.asarray(each.drop_null()) for each in (array, made))  # type: ignore[misc]  # they have nulls in the same rows
+        yield tuple(np.asarray(each.drop_null()) for each in (array, made))  # type: ignore[misc]

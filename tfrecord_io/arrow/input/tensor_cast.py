@@ -1,4 +1,4 @@
-"""Columns cast to a declared tensor type: lists are reshaped, values cast without loss, fixed shapes become variable ones."""
+"""Columns cast to a declared tensor type: lists are reshaped, values cast without loss, shapes made variable."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _lists(tensors: TensorValues, rows: int, target: pa.Field) -> pa.Array:
 
 
 def tensors_fit(source: pa.Field, target: pa.Field) -> bool:
-    """Whether all tensors of `source` are valid ones of `target`: dtype and rank are the same, and each dimension is or is unknown."""
+    """Whether all tensors of `source` are valid in `target`: the same dtype, and the same or unknown dimensions."""
     if not (is_any_tensor(source.type) and is_any_tensor(target.type)) or is_fixed_shape_tensor(target.type):
         return False
     (own, own_axes), (declared, axes) = element_and_shape(source), element_and_shape(target)

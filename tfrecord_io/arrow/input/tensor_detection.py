@@ -1,7 +1,7 @@
 """Which columns of NumPy arrays become tensors.
 
-Those with two or more dimensions do, those of dtypes that lists in a record cannot hold (complex numbers, bfloat16, months), and
-text and dates if an encoding is requested that stores them as arrays.
+Those with two or more dimensions do, those of dtypes that lists in a record cannot hold (complex numbers, bfloat16,
+months), and text and dates if an encoding is requested that stores them as arrays.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def tensors_of_array(values: Array, encoding: str | None = None, valid: Array | 
 def tensors_of_cells(cells: Sequence[Any] | Array, encoding: str | None = None) -> Tensors | pa.Array | None:
     """The tensors of a sequence of arrays, in which None, NaN, NA and NaT are missing; None if it is a plain column.
 
-    Arrays without dimensions are single values, which become a plain column if lists can hold them. So do one-dimensional
-    arrays in the other byte order, which Arrow does not support.
+    Arrays without dimensions are single values, which become a plain column if lists can hold them. So do
+    one-dimensional arrays in the other byte order, which Arrow does not support.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def _is_missing(cell: Any) -> bool:
 
 
 def _only_tensors_hold(dtype: np.dtype[Any], encoding: str | None) -> bool:
-    """Whether lists in a record cannot hold such values, or the encoding stores text of one width and dates as arrays."""
+    """Whether lists in a record cannot hold such values, or the encoding stores fixed-width text and dates as arrays."""
     kind = dtype.kind
     if kind in _ARROW_TIMES:
         unit, count = np.datetime_data(dtype)

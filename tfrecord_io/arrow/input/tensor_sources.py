@@ -1,7 +1,7 @@
 """Columns of NumPy arrays that become tensors batch by batch.
 
-The type is decided over the whole column; values are converted, if needed, only for the rows of a batch. So an array in a file
-(``np.memmap``) is never entirely in memory.
+The type is decided over the whole column; values are converted, if needed, only for the rows of a batch. So an array in
+a file (``np.memmap``) is never entirely in memory.
 """
 
 from __future__ import annotations

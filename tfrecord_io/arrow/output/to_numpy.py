@@ -1,7 +1,7 @@
 """Arrow columns as NumPy arrays with a row for each record: views of Arrow's memory where possible.
 
-The type of a column decides whether it is `Dense` (each row is one value, or an array of one shape) or `Ragged` (rows are arrays
-of different shapes).
+The type of a column decides whether it is `Dense` (each row is one value, or an array of one shape) or `Ragged` (rows
+are arrays of different shapes).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Dense:
     Attributes
     ----------
     values : ndarray
-        Its first axis counts the rows. Bytes are objects, text is of NumPy's StringDType; both hold None where a row is missing.
+        Its first axis counts the rows. Bytes are objects, text is of NumPy's StringDType; both hold None where a row is
+        missing.
     valid : bool ndarray, optional
         False where a row is missing; its values are zeros. None: no row is missing.
     """

@@ -1,8 +1,8 @@
 """Arrow tables as pandas DataFrames, with the dtypes, index and labels that they were written with.
 
-pandas stores a description of a frame in the schema's metadata (key ``pandas``). Arrow alone would convert integers with
-missing values to float64 and such bools to objects. So a new description is made for each table: the embedded one is checked
-against the table, and columns without a valid entry get the dtype of their Arrow type.
+pandas stores a description of a frame in the schema's metadata (key ``pandas``). Arrow alone would convert integers
+with missing values to float64 and such bools to objects. So a new description is made for each table: the embedded one
+is checked against the table, and columns without a valid entry get the dtype of their Arrow type.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ def cell(column: pa.Array, row: int, field: pa.Field | None = None) -> Any:
     Returns
     -------
     object
-        None if it is null; a new ndarray for a list or a tensor (of objects if its items are bytes, text or lists); a dict for
-        a struct; else the result of pyarrow's ``as_py``.
+        None if it is null; a new ndarray for a list or a tensor (of objects if its items are bytes, text or lists); a
+        dict for a struct; else the result of pyarrow's ``as_py``.
 
     Examples
     --------
