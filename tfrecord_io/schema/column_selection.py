@@ -46,12 +46,8 @@ class Projection:
 
     def __call__(self, name: str) -> bool:
         """Whether the column is selected."""
-        if self.takes_all:
-            return True
-        if name in self._excluded:
-            return False
-        if name in self._included:
-            return True
+        if self.takes_all or name in self._excluded or name in self._included:
+            return name not in self._excluded
         if any(pattern.match(name) for pattern in self._excluded_patterns):
             return False
         return self._only_excludes or any(pattern.match(name) for pattern in self._included_patterns)
@@ -66,13 +62,7 @@ class Projection:
         return is_excluded and not self(name)
 
     def check(self, names: Iterable[str]) -> None:
-        """Check that every entry matches one of `names`.
-
-        Raises
-        ------
-        FeatureNotFoundError
-            An entry does not; the message lists the names.
-        """
+        """Raise FeatureNotFoundError, which lists the names, where an entry matches none of `names`."""
         available = set(names)
         for entry in self._entries:
             bare = entry.removeprefix("!")
@@ -107,31 +97,16 @@ def _matches_any(entry: str, names: Iterable[str]) -> bool:
 
 
 def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature: str) -> FeatureNotFoundError:
-    listed = ", ".join(sorted(names)[:20]) or "none"
-    return FeatureNotFoundError(
-        f"{keyword} names '{entry}', and no {noun} matches", feature=feature, advice=f"valid names: {listed}"
-    )
+    advice = f"valid names: {', '.join(sorted(names)[:20]) or 'none'}"
+    return FeatureNotFoundError(f"{keyword} names '{entry}', and no {noun} matches", feature=feature, advice=advice)
 
 
 def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) -> Schema:
     """Replace columns of an inferred schema, as ``schema_overrides=`` does; names and order stay.
 
-    Parameters
-    ----------
-    inferred : Schema or pa.Schema
-    overrides : mapping of str to field, type or type name
-        Keys are names of columns and globs. A literal name wins over a glob; of several globs that match, the first in
-        the mapping wins.
-
-    Raises
-    ------
-    FeatureNotFoundError
-        A key matches no column.
-    SchemaError, TypeError
-        A value is not a type.
-
-    Examples
-    --------
+    Keys of `overrides` are names of columns and globs, values are fields, types and type names. A literal name wins
+    over a glob; of several globs that match, the first in the mapping wins. FeatureNotFoundError if a key matches no
+    column, SchemaError or TypeError if a value is not a type.
     >>> inferred = pa.schema({"box/x": pa.float32(), "box/y": pa.float32(), "id": pa.int64()})
     >>> apply_overrides(inferred, {"box/*": "list<float>", "id": "int32"})
     Schema of 3 columns
@@ -147,11 +122,9 @@ def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) 
 
 
 def _overridden(f: Field, overrides: Mapping[str, Any]) -> Field:
-    key = f.column
-    if key not in overrides:
-        globs = [glob for glob in overrides if is_glob(glob) and matches(glob, f.column)]
-        if not globs:
-            return f
-        key = globs[0]
+    globs = (glob for glob in overrides if is_glob(glob) and matches(glob, f.column))
+    key = f.column if f.column in overrides else next(globs, None)
+    if key is None:
+        return f
     field = as_field(f.column, overrides[key])
     return field if field.feature != f.column else replace(field, feature=f.feature)

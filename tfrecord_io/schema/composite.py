@@ -8,7 +8,7 @@ the columns.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -30,43 +30,20 @@ VALUES = "values"  # one bytes value is one value; any other encoding is one of 
 class Composite:
     """How a column is built: items of a shape, in nested lists.
 
-    Parameters
-    ----------
-    values : str
-        The feature with the values of all items, or with a bytes value for each item.
-    dtype : str
-        Arrow's name of the type of a value.
-    encoding : str
-        "values", or how bytes encode the array of an item: "bytes" (C order, little-endian), "zlib" (those,
-        compressed).
-    shape : tuple of int or None
-        Of an item. The size of one unknown dimension follows from the number of values.
-    shape_feature : str, optional
-        The feature with the shapes of the items, one after another.
-    sequence : tuple of int or None
-        Lengths of the lists around the items, outermost first; None: any.
-    lengths : tuple of str or None
-        For each list inside the outermost: the feature with their lengths. None: all have the length in `sequence`.
-    labels : tuple of str, optional
-        Values are indices into these; −1 is no label.
-    sentinel : bool
-        A row that holds only the least value of the type is null (TFDS's ``optional=True``); for signed numbers only.
-
-    Examples
-    --------
     >>> Composite("steps/action", "float", shape=(7,), sequence=(None,)).type
     ListType(list<item: fixed_size_list<item: float>[7]>)
     """
 
-    values: str
-    dtype: str
-    encoding: str = VALUES
-    shape: Shape = ()
-    shape_feature: str | None = None
-    sequence: Shape = ()
+    values: str  # the feature with the values of all items, or with a bytes value for each item
+    dtype: str  # Arrow's name of the type of a value
+    encoding: str = VALUES  # or of an item's array: "bytes" (C order, little-endian), "zlib" (those, compressed)
+    shape: Shape = ()  # of an item; the size of one unknown dimension follows from the number of values
+    shape_feature: str | None = None  # the feature with the shapes of the items, one after another
+    sequence: Shape = ()  # lengths of the lists around the items, outermost first; None: any
+    # For each list inside the outermost the feature with their lengths; None: all have the length in `sequence`.
     lengths: tuple[str | None, ...] = ()
-    labels: tuple[str, ...] | None = None
-    sentinel: bool = False
+    labels: tuple[str, ...] | None = None  # values are indices into these; −1 is no label
+    sentinel: bool = False  # TFDS's optional=True: rows of only the least value of the (signed) type are null
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", as_shape(self.shape))
@@ -81,10 +58,9 @@ class Composite:
             raise SchemaError("nested lists need lengths for each level but the outermost", feature=self.values)
         if any(name is None and not size for name, size in zip(self.lengths, self.sequence[1:], strict=True)):
             raise SchemaError("a list inside a list needs a length, or a feature with lengths", feature=self.values)
-        if self.sequence and self.encoding == VALUES:  # only the size of the items separates them
-            max_unknown = 0
-        else:
-            max_unknown = 1 if self.shape_feature is None else len(self.shape)
+        max_unknown = 1 if self.shape_feature is None else len(self.shape)
+        if self.sequence and self.encoding == VALUES:
+            max_unknown = 0  # only the size of the items separates them
         if self.shape.count(None) > max_unknown:
             reason = "the sizes of the unknown dimensions are in no feature"
             raise SchemaError(reason, feature=self.values, got=self.shape)
@@ -143,13 +119,7 @@ class Composite:
 
 
 def composite_of(field: Field) -> Composite | None:
-    """How a field's column is built; None where it is one plain feature.
-
-    Raises
-    ------
-    SchemaError
-        The metadata is damaged.
-    """
+    """How a field's column is built, None where it is one plain feature; SchemaError if the metadata is damaged."""
     text = field.metadata.get(COMPOSITE_KEY)
     if text is None:
         return None
@@ -170,8 +140,7 @@ def component_fields(fields: Iterable[Field]) -> list[Field]:
     """The fields to read by: a composite column is replaced by its components."""
     components: list[Field] = []
     for f in fields:
-        composite = composite_of(f)
-        if composite is None:
+        if (composite := composite_of(f)) is None:
             components.append(f)
             continue
         for index, (feature, type_) in enumerate(composite.components()):
@@ -186,5 +155,6 @@ def built_fields(fields: Iterable[Field]) -> list[Field]:
 
 
 def _plain(field: Field) -> Field:
-    kept: Mapping[bytes, bytes] = {key: value for key, value in field.metadata.items() if key != COMPOSITE_KEY}
-    return field if len(kept) == len(field.metadata) else replace(field, metadata=kept)
+    if COMPOSITE_KEY not in field.metadata:
+        return field
+    return replace(field, metadata={key: value for key, value in field.metadata.items() if key != COMPOSITE_KEY})

@@ -21,7 +21,6 @@ CONVERSION_ERRORS = (
     pa.ArrowException,
     TypeError,
     ValueError,
-    OverflowError,
     ArithmeticError,
     LookupError,
     AttributeError,
@@ -29,8 +28,7 @@ CONVERSION_ERRORS = (
 )
 
 _MICROSECOND = dt.timedelta(microseconds=1)
-# Values that JSON does not have are objects of one key, which names their class. A datetime is a date, so it comes
-# first.
+# Values that JSON does not have are objects of one key, which names their class. A datetime is a date: it comes first.
 _TAGS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any], Any]]] = {
     "bytes": (bytes, lambda v: base64.b64encode(v).decode(), base64.b64decode),
     "datetime": (dt.datetime, dt.datetime.isoformat, dt.datetime.fromisoformat),
@@ -86,14 +84,9 @@ def from_json_value(value: Any) -> Any:
 
 
 def normalized_tensor_default(default: Any, field: pa.Field) -> Any:
-    """The default as a field stores it.
+    """The default as a field stores it; ValueError or TypeError if it does not have the shape, or the dtype.
 
     For tensors of one shape: one value for every element, or a flat list of Arrow's values. For others: nested lists.
-
-    Raises
-    ------
-    ValueError, TypeError
-        It does not have the shape, or the dtype.
 
     >>> from tfrecord_io.format.dtypes import element
     >>> from tfrecord_io.schema.tensor_types import tensor_field

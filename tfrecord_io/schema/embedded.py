@@ -24,7 +24,15 @@ from tfrecord_io.format.kinds import EMBEDDED_FIELD
 from tfrecord_io.format.protobuf import varint
 from tfrecord_io.schema.field import DEFAULT_KEY, FEATURE_KEY
 from tfrecord_io.schema.leaf import Leaf, leaves, step_field
-from tfrecord_io.schema.tensor_types import FIXED_SHAPE, VARIABLE_SHAPE, is_any_tensor, tensor_type_from_metadata
+from tfrecord_io.schema.tensor_types import (
+    EXTENSION_METADATA,
+    EXTENSION_NAME,
+    FIXED_SHAPE,
+    INERT_NAME,
+    VARIABLE_SHAPE,
+    is_any_tensor,
+    tensor_type_from_metadata,
+)
 from tfrecord_io.schema.types import EXTENSIONS, UnsupportedType, is_list_like, relist, restored_field
 
 FIELD = EMBEDDED_FIELD
@@ -35,11 +43,8 @@ _ZLIB = 1  # flag
 _ZLIB_ABOVE = 16 << 10
 _DICTIONARY_BYTES = 1 << 20  # of one column
 _DICTIONARIES_BYTES = 8 << 20  # of all columns, so that the content is always below MAX_BYTES
-
-# Arrow builds extension types from fields with this key; a replacement of the same length prevents that.
-_EXTENSION_NAME = b"ARROW:extension:name"
-_EXTENSION_METADATA = b"ARROW:extension:metadata"
-_INERT_NAME = b"tfrecord_io:ext:name"
+# What the reading of damaged bytes raises.
+_DAMAGED = (pa.ArrowException, OSError, MemoryError, ValueError, LookupError, TypeError, ArithmeticError, struct.error)
 
 
 class EmbeddedSchemaUnreadable(Exception):
@@ -52,17 +57,10 @@ class EmbeddedSchemaUnreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """The content of an embedded schema.
+    """The content of an embedded schema."""
 
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        Columns as they are read back. Field metadata ``tfrecord_io.encoding`` marks raw columns.
-    dictionaries : mapping of str to pyarrow.Array
-        Categories by feature. Other dictionary columns build theirs from the values.
-    """
-
-    schema: pa.Schema
+    schema: pa.Schema  # columns as they are read back; field metadata tfrecord_io.encoding marks raw columns
+    # Categories by feature. Other dictionary columns build theirs from the values.
     dictionaries: Mapping[str, pa.Array] = field(default_factory=dict)
 
 
@@ -114,18 +112,10 @@ def field_bytes(content: bytes) -> bytes:
 
 
 def pack(schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None) -> bytes:
-    """The content of the field for a schema from `embedded_schema`.
+    """The content of the field for a schema from `embedded_schema`; SchemaError if it is above 16 MiB.
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    dictionaries : mapping of str to pyarrow.Array, optional
-        Categories by feature name. Left out are those above 1 MiB, and those with which the sum would be above 8 MiB.
-
-    Raises
-    ------
-    SchemaError
-        The schema alone is above 16 MiB.
+    Of the `dictionaries`, categories by feature name, those above 1 MiB are left out, and those with which the sum
+    would be above 8 MiB.
     """
     kept: dict[str, pa.Array] = {}
     left = _DICTIONARIES_BYTES
@@ -140,11 +130,8 @@ def pack(schema: pa.Schema, dictionaries: Mapping[str, pa.Array] | None = None) 
             writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
     stream = sink.getvalue().to_pybytes()
     if len(stream) > MAX_BYTES:
-        raise SchemaError(
-            f"the schema of {len(schema)} columns takes {len(stream)} bytes",
-            expected=MAX_BYTES,
-            advice="pass embed_schema=False",
-        )
+        reason = f"the schema of {len(schema)} columns takes {len(stream)} bytes"
+        raise SchemaError(reason, expected=MAX_BYTES, advice="pass embed_schema=False")
     small = len(stream) <= _ZLIB_ABOVE
     return MAGIC + bytes([VERSION, 0 if small else _ZLIB]) + (stream if small else zlib.compress(stream))
 
@@ -160,9 +147,8 @@ def _no_rows(type: pa.DataType, feature: str, dictionaries: Mapping[str, pa.Arra
     if t.is_fixed_size_list(type):
         return pa.FixedSizeListArray.from_arrays(_no_rows(type.value_type, feature, dictionaries), type=type)
     if t.is_list(type):
-        return pa.ListArray.from_arrays(
-            pa.array([0], pa.int32()), _no_rows(type.value_type, feature, dictionaries), type=type
-        )
+        offsets = pa.array([0], pa.int32())
+        return pa.ListArray.from_arrays(offsets, _no_rows(type.value_type, feature, dictionaries), type=type)
     if is_any_tensor(type):
         return pa.ExtensionArray.from_storage(type, pa.array([], type.storage_type))
     return pa.array([], type)
@@ -186,29 +172,14 @@ def has_dictionary(type: pa.DataType) -> bool:
 
 
 def unpack(content: bytes) -> Embedded:
-    """Read the content of the field.
-
-    Raises
-    ------
-    EmbeddedSchemaUnreadable
-        It is not a schema, of another version, too large, or damaged. Nothing else is raised, whatever the bytes.
-    """
+    """Read the content of the field; EmbeddedSchemaUnreadable, and nothing else, if it is not one of this version."""
     try:
         return _read_stream(_stream_of(bytes(content)))
     except MissingDependencyError as error:
         raise EmbeddedSchemaUnreadable(f"the embedded schema cannot be used: {error.reason}") from error
     except (UnsupportedType, NotImplementedError) as error:
         raise EmbeddedSchemaUnreadable("the embedded schema uses types that this version does not read") from error
-    except (
-        pa.ArrowException,
-        OSError,
-        MemoryError,
-        ValueError,
-        LookupError,
-        TypeError,
-        ArithmeticError,
-        struct.error,
-    ) as error:
+    except _DAMAGED as error:
         raise EmbeddedSchemaUnreadable(f"the embedded schema is damaged ({type(error).__name__})") from error
 
 
@@ -230,11 +201,10 @@ def _stream_of(content: bytes) -> bytes:
         except zlib.error as error:
             raise EmbeddedSchemaUnreadable("the embedded schema does not inflate") from error
         if len(stream) > MAX_BYTES or not inflater.eof:
-            raise EmbeddedSchemaUnreadable(
-                f"the embedded schema is truncated, or inflates to more than {MAX_BYTES} bytes"
-            )
+            reason = f"the embedded schema is truncated, or inflates to more than {MAX_BYTES} bytes"
+            raise EmbeddedSchemaUnreadable(reason)
     end = 8 + int.from_bytes(stream[4:8], "little")  # of the schema message; dictionaries may hold any text
-    return stream[:end].replace(_EXTENSION_NAME, _INERT_NAME) + stream[end:]
+    return stream[:end].replace(EXTENSION_NAME, INERT_NAME) + stream[end:]
 
 
 def _read_stream(stream: bytes) -> Embedded:
@@ -245,7 +215,7 @@ def _read_stream(stream: bytes) -> Embedded:
         batch = reader.read_next_batch() if has_batch else None
     if batch is not None:
         batch.validate(full=True)
-    metadata = {key: value.replace(_INERT_NAME, _EXTENSION_NAME) for key, value in (inert.metadata or {}).items()}
+    metadata = {key: value.replace(INERT_NAME, EXTENSION_NAME) for key, value in (inert.metadata or {}).items()}
     schema = pa.schema([_restore(column) for column in inert], metadata=metadata or None)
     leaves_by_column = [leaves(step_field(column) or column) for column in schema]
     names = [name for column in leaves_by_column for leaf in column for name in (leaf.feature, *leaf.companions)]
@@ -278,8 +248,8 @@ def _restore(column: pa.Field) -> pa.Field:
     elif t.is_struct(type):
         type = pa.struct([_restore(child) for child in type])
     metadata = dict(column.metadata or {})
-    name = metadata.pop(_INERT_NAME, b"").decode()
-    type_metadata = metadata.pop(_EXTENSION_METADATA, b"")
+    name = metadata.pop(INERT_NAME, b"").decode()
+    type_metadata = metadata.pop(EXTENSION_METADATA, b"")
     if name in EXTENSIONS:
         extension = {"arrow.bool8": pa.bool8, "arrow.json": lambda: pa.json_(type), "arrow.uuid": pa.uuid}[name]()
         type = extension if extension.storage_type == type else type

@@ -18,10 +18,7 @@ _MAX_SIDE = 2**16  # pixels
 def image_metadata(mode: str | None, resize: tuple[int, int] | None, shape: Shape | None) -> dict[bytes, bytes]:
     """The metadata of an image column; without a mode it follows from the channels of the shape.
 
-    Raises
-    ------
-    SchemaError
-        The mode is unknown, or mode, size and shape contradict each other.
+    SchemaError if the mode is unknown, or mode, size and shape contradict each other.
     """
     if shape is not None and len(shape) != 3:
         raise SchemaError(f"an image has the shape (height, width, channels), not {shape}", expected=3, got=len(shape))
@@ -29,9 +26,7 @@ def image_metadata(mode: str | None, resize: tuple[int, int] | None, shape: Shap
     mode = mode or _MODE_OF.get(channels or 3, "unchanged")
     if mode not in MODES:
         raise SchemaError(f"unknown image mode {mode!r}", expected=MODES, got=mode)
-    metadata: dict[str, object] = {"mode": mode}
-    if resize is not None:
-        metadata["resize"] = _size(resize)
+    metadata = {"mode": mode} if resize is None else {"mode": mode, "resize": _size(resize)}
     if channels not in (None, _CHANNELS.get(mode, channels)):
         reason = f"the mode {mode!r} has {_CHANNELS[mode]} channels, the shape has {channels}"
         raise SchemaError(reason, expected=_CHANNELS[mode])
@@ -55,11 +50,9 @@ def _size(resize: tuple[int, int]) -> list[int]:
     try:
         height, width = (int(side) for side in resize)
     except (TypeError, ValueError):
-        raise SchemaError(
-            f"resize={resize!r}: expected (height, width)", expected="(height, width)", got=resize
-        ) from None
+        reason = f"resize={resize!r}: expected (height, width)"
+        raise SchemaError(reason, expected="(height, width)", got=resize) from None
     if not (0 < height <= _MAX_SIDE and 0 < width <= _MAX_SIDE):
-        raise SchemaError(
-            f"resize={resize!r}: expected sides from 1 to {_MAX_SIDE}", expected=f"1 to {_MAX_SIDE}", got=resize
-        )
+        reason = f"resize={resize!r}: expected sides from 1 to {_MAX_SIDE}"
+        raise SchemaError(reason, expected=f"1 to {_MAX_SIDE}", got=resize)
     return [height, width]

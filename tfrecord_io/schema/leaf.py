@@ -37,30 +37,17 @@ BY_WIRE = "wire"  # of a declared tensor: RAW where a record has bytes, LIST whe
 class Leaf:
     """One feature and the Arrow values that it holds.
 
-    Attributes
-    ----------
-    feature : str
-        The feature's name; the names of a struct's children are joined by "/".
-    path : tuple of str
-        Struct children from the column down to the leaf, empty for a plain column.
-    type : pyarrow.DataType
-        Logical type, without run-ends. Inside a list of structs it is a list of the child's type.
-    kind, layout
-        Of the feature in a record: NONE and NULL where nothing is written, BYTES and SCALAR where a cell is one bytes
-        value.
-    encoding : str
-        Name of a tensor encoding.
-    element, shape : optional
-        The dtype and shape, for a column of tensors.
+    `kind` and `layout` are those of the feature in a record: NONE and NULL where nothing is written, BYTES and SCALAR
+    where a cell is one bytes value.
     """
 
-    feature: str
-    path: tuple[str, ...]
-    type: pa.DataType
+    feature: str  # the names of a struct's children are joined by "/"
+    path: tuple[str, ...]  # struct children from the column down to the leaf, empty for a plain column
+    type: pa.DataType  # logical, without run-ends; inside a list of structs it is a list of the child's type
     kind: Kind
     layout: Layout
     encoding: str = LIST
-    element: Element | None = None
+    element: Element | None = None  # of a column of tensors, as is `shape`
     shape: Shape | None = None
 
     @property
@@ -101,10 +88,7 @@ def with_encoding(field: pa.Field, encoding: str | None) -> pa.Field:
 def step_field(field: pa.Field) -> pa.Field | None:
     """The field of one step, if the column is a feature list: lists of lists, or lists marked as a feature list.
 
-    Raises
-    ------
-    UnsupportedType
-        The steps are structs.
+    UnsupportedType if the steps are structs.
     """
     type = without_run_ends(field.type)
     if not is_list_like(type):
@@ -122,18 +106,9 @@ def step_field(field: pa.Field) -> pa.Field | None:
 def leaves(field: pa.Field) -> list[Leaf]:
     """List the features that a column is written as.
 
-    Parameters
-    ----------
-    field : pyarrow.Field
-        A column. Its metadata (or that of a struct's child) may contain ``tfrecord_io.encoding``.
+    The metadata of the field, or of a struct's child, may contain ``tfrecord_io.encoding``. UnsupportedType if the type
+    cannot be stored in a TFRecord, or not with this encoding.
 
-    Raises
-    ------
-    UnsupportedType
-        The type cannot be stored in a TFRecord, or not with this encoding.
-
-    Examples
-    --------
     >>> [leaf.feature for leaf in leaves(pa.field("a", pa.struct([("x", pa.int8()), ("y", pa.string())])))]
     ['a/x', 'a/y']
     """

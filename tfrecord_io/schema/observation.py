@@ -33,48 +33,30 @@ class RecordRef:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What some records show about one column.
+    """What some records show about one column."""
 
-    Parameters
-    ----------
-    kind : Kind
-        NONE if no values were seen.
-    layout : Layout
-        NULL (no record has it), SCALAR (one value in each record that has it) or LIST.
-    text : bool
-        All bytes values are text.
-    nulls : bool
-        For the steps of a feature list: some step has no values.
-    first, listed, binary : RecordRef, optional
-        The first record that has the column, whose number of values is not one, that has bytes that are not text.
-    steps : Observation, optional
-        For a feature list: what its steps show.
-    """
-
-    kind: Kind = Kind.NONE
-    layout: Layout = Layout.NULL
-    text: bool = True
-    nulls: bool = False
-    first: RecordRef | None = None
-    listed: RecordRef | None = None
-    binary: RecordRef | None = None
-    steps: Observation | None = None
+    kind: Kind = Kind.NONE  # NONE if no values were seen
+    layout: Layout = Layout.NULL  # NULL (no record has it), SCALAR (one value in each record that has it) or LIST
+    text: bool = True  # all bytes values are text
+    nulls: bool = False  # for the steps of a feature list: some step has no values
+    first: RecordRef | None = None  # the first record that has the column
+    listed: RecordRef | None = None  # the first record whose number of values is not one
+    binary: RecordRef | None = None  # the first record that has bytes that are not text
+    steps: Observation | None = None  # for a feature list: what its steps show
 
 
 def join(name: str, a: Observation, b: Observation) -> Observation:
     """The least observation that covers both.
 
-    Raises
-    ------
-    SchemaError
-        The two have different kinds, or one is a feature list and the other is not; both records are named.
+    SchemaError, which names both records, if they have different kinds, or only one is a feature list.
     """
     if (a.steps is None) != (b.steps is None) and Layout.NULL not in (a.layout, b.layout):
         raise _conflict(name, a, b, _form(a), _form(b))
-    kind = _join_kind(name, a, b)
+    if a.kind is not b.kind and Kind.NONE not in (a.kind, b.kind):
+        raise _conflict(name, a, b, a.kind.description, b.kind.description)
     steps = join(name, a.steps, b.steps) if a.steps and b.steps else a.steps or b.steps
     return Observation(
-        kind,
+        max(a.kind, b.kind),
         max(a.layout, b.layout),
         a.text and b.text,
         a.nulls or b.nulls,
@@ -91,7 +73,7 @@ def join_columns(a: Mapping[str, Observation], b: Mapping[str, Observation]) -> 
     Columns are joined by name, so that of several contradictions in one record always the same one is reported.
     """
     joined = dict(a)
-    for name, seen in sorted(b.items(), key=lambda item: item[0]):
+    for name, seen in sorted(b.items()):
         joined[name] = join(name, joined[name], seen) if name in joined else seen
     return joined
 
@@ -108,14 +90,8 @@ def arrow_type(
 ) -> pa.DataType:
     """The Arrow type of a column for which `seen` was observed.
 
-    Parameters
-    ----------
-    infer_text : bool
-        Bytes that are all text become string.
-    stable_types : bool
-        Always lists and binary, so that the type depends on the kind alone.
-    large_offsets : bool
-        64-bit offsets: large_list, large_binary, large_string.
+    Bytes that are all text become string with `infer_text`; `stable_types` are always lists and binary, so that they
+    depend on the kind alone; `large_offsets` are of 64 bits: large_list, large_binary, large_string.
     """
     text = infer_text and not stable_types
     if seen.steps is not None:
@@ -139,12 +115,6 @@ def arrow_schema(
     """The schema of inferred columns, sorted by name: their order in records has no meaning."""
     options = {"infer_text": infer_text, "stable_types": stable_types, "large_offsets": large_offsets}
     return pa.schema([(name, arrow_type(columns[name], **options)) for name in sorted(columns)])
-
-
-def _join_kind(name: str, a: Observation, b: Observation) -> Kind:
-    if a.kind is not b.kind and Kind.NONE not in (a.kind, b.kind):
-        raise _conflict(name, a, b, a.kind.description, b.kind.description)
-    return max(a.kind, b.kind)
 
 
 def _value_type(seen: Observation, text: bool, large: bool) -> pa.DataType:

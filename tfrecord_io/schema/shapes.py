@@ -17,12 +17,7 @@ _MAX_VALUES = 2**31 - 1  # in one record: no payload has more bytes
 
 
 def as_shape(source: Any) -> Shape:
-    """A shape from numbers, None and −1, from one number, or from TensorFlow's TensorShape.
-
-    Raises
-    ------
-    ValueError
-        `source` is not a shape, or has more values than a record can hold.
+    """A shape from numbers, None and −1, from one number, or from TensorFlow's TensorShape; ValueError for others.
 
     >>> as_shape([28, -1])
     (28, None)
@@ -61,10 +56,7 @@ def size_of(shape: Shape) -> int | None:
 def shape_of(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None = None) -> Shape | None:
     """The shape that a type of tensors or of fixed size implies; the field's `metadata` has the dtype of tensors.
 
-    Raises
-    ------
-    ValueError
-        The dtype does not fit the type.
+    ValueError if that dtype does not fit the type.
     """
     if is_any_tensor(type_):
         return element_and_shape(pa.field("", type_, metadata=dict(metadata or {})))[1]

@@ -28,33 +28,15 @@ TENSOR_ENCODINGS = {
 
 
 class EncodingRules(ABC):
-    """What columns an encoding stores, and what their features look like.
+    """What columns an encoding stores, and what their features look like."""
 
-    Attributes
-    ----------
-    name : str
-        As in `TENSOR_ENCODINGS`, ``column_encoding=``, ``tfr.tensor(encoding=)`` and the embedded schema.
-    one_value_per_cell : bool
-        A cell is one bytes value; else it is a list of numbers.
-    companions : bool
-        The features ``x/shape`` and ``x/dtype`` are written next to ``x``.
-    self_describing : bool
-        Each bytes value states its dtype and its shape.
-    adaptive : bool
-        For reading only: the feature type that a record has decides between two other encodings.
-    dtype_kinds : str
-        Kinds of NumPy dtypes that can be written, as in ``numpy.dtype.kind``; "V" stands for bfloat16.
-    stores_text : bool
-        Text and bytes of any length can be written.
-    """
-
-    name: ClassVar[str]
-    one_value_per_cell: ClassVar[bool] = True
-    companions: ClassVar[bool] = False
-    self_describing: ClassVar[bool] = False
-    adaptive: ClassVar[bool] = False
-    dtype_kinds: ClassVar[str]
-    stores_text: ClassVar[bool] = False
+    name: ClassVar[str]  # as in TENSOR_ENCODINGS, column_encoding=, tfr.tensor(encoding=) and the embedded schema
+    one_value_per_cell: ClassVar[bool] = True  # a cell is one bytes value; else it is a list of numbers
+    companions: ClassVar[bool] = False  # the features x/shape and x/dtype are written next to x
+    self_describing: ClassVar[bool] = False  # each bytes value states its dtype and its shape
+    adaptive: ClassVar[bool] = False  # for reading only: a record's feature type decides between two other encodings
+    dtype_kinds: ClassVar[str]  # NumPy's kinds of the dtypes that can be written; "V" stands for bfloat16
+    stores_text: ClassVar[bool] = False  # text and bytes of any length can be written
 
     @property
     def layout(self) -> Layout:
@@ -74,12 +56,7 @@ class EncodingRules(ABC):
         return ("V" if element.name == "bfloat16" else element.dtype.kind) in self.dtype_kinds
 
     def check(self, element: Element | None, shape: Shape = ()) -> None:
-        """Refuse to write cells of this dtype and shape.
-
-        Raises
-        ------
-        ValueError
-        """
+        """Raise ValueError where cells of this dtype and shape cannot be written."""
         if not self.stores(element):
             what = "text and bytes" if element is None else element.name
             raise ValueError(f'the encoding "{self.name}" does not store {what}')
@@ -107,12 +84,7 @@ def _load(name: str) -> EncodingRules:
 
 
 def check_column_encodings(column_encoding: Mapping[str, str] | None) -> None:
-    """Check the names of encodings in a writer's ``column_encoding=``.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Raise ValueError for an unknown or adaptive encoding in a writer's ``column_encoding=``."""
     for column, name in (column_encoding or {}).items():
         if name not in TENSOR_ENCODINGS or encoding_rules(name).adaptive:
             names = [repr(valid) for valid in TENSOR_ENCODINGS if not encoding_rules(valid).adaptive]

@@ -23,8 +23,10 @@ Shape = tuple[int | None, ...]
 FIXED_SHAPE = "arrow.fixed_shape_tensor"
 VARIABLE_SHAPE = "arrow.variable_shape_tensor"
 
-_NAME, _METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
-_NO_NAME = b"tfrecord_io:ext:name"  # of the same length; under it Arrow builds the storage type and shows the metadata
+# Arrow builds extension types from fields with these keys. With another name of the same length it builds the storage
+# type and shows the metadata.
+EXTENSION_NAME, EXTENSION_METADATA = b"ARROW:extension:name", b"ARROW:extension:metadata"
+INERT_NAME = b"tfrecord_io:ext:name"
 
 # Limits for the metadata of a type that is read from a file
 _MAX_METADATA_BYTES = 64 << 10
@@ -54,23 +56,9 @@ class _VariableShapeTensor(pa.ExtensionType):  # type: ignore[misc]  # pyarrow c
 def variable_shape_tensor(
     value_type: pa.DataType, shape: Shape, dim_names: tuple[str, ...] | None = None
 ) -> pa.BaseExtensionType:
-    """The type of tensors of one rank and of shapes that vary.
+    """The type of tensors of one rank, whose dimensions vary where `shape` is None.
 
-    Parameters
-    ----------
-    value_type : pyarrow.DataType
-        Of one value.
-    shape : tuple of int or None
-        The size of each dimension that is the same throughout; None where it varies.
-    dim_names : tuple of str, optional
-        A name for each dimension.
-
-    Notes
-    -----
     Stored as ``struct<data: list<value>, shape: fixed_size_list<int32>[ndim]>``: the values in C order, and the shape.
-
-    Examples
-    --------
     >>> variable_shape_tensor(pa.float32(), (None, 3)).storage_type
     StructType(struct<data: list<item: float>, shape: fixed_size_list<item: int32>[2]>)
     """
@@ -79,7 +67,7 @@ def variable_shape_tensor(
     if dim_names is not None:
         metadata["dim_names"] = dim_names
     register_variable_shape_tensor()
-    message_metadata = {_NAME: VARIABLE_SHAPE.encode(), _METADATA: json.dumps(metadata).encode()}
+    message_metadata = {EXTENSION_NAME: VARIABLE_SHAPE.encode(), EXTENSION_METADATA: json.dumps(metadata).encode()}
     message = pa.schema([pa.field("", storage, metadata=message_metadata)]).serialize()
     return pa.ipc.read_schema(message).field(0).type
 
@@ -116,10 +104,7 @@ def tensor_value_type(type_: pa.DataType) -> pa.DataType:
 def axes_of(type_: pa.DataType) -> Shape:
     """The size of each dimension of tensors in logical order (a permutation is applied), None where it varies.
 
-    Raises
-    ------
-    ValueError
-        The type's metadata is damaged.
+    ValueError if the type's metadata is damaged.
     """
     if is_fixed_shape_tensor(type_):
         return tuple(type_.shape[axis] for axis in type_.permutation) if type_.permutation else tuple(type_.shape)
@@ -150,21 +135,16 @@ def without_permutation(type_: pa.DataType) -> pa.DataType:
     return pa.fixed_shape_tensor(type_.value_type, axes, dim_names=names and list(names))
 
 
-def dim_names_of(type_: pa.DataType) -> tuple[str, ...] | None:
-    """Names of the stored axes, None where they have none."""
-    names = type_.dim_names if is_fixed_shape_tensor(type_) else _extension_metadata(type_).get("dim_names")
-    return tuple(names) if names else None
-
-
 def logical_dim_names(type_: pa.DataType) -> tuple[str, ...] | None:
     """Names of the axes in their logical order, None where they have none."""
-    names, order = dim_names_of(type_), permutation_of(type_)
-    return names if names is None or order is None else tuple(names[axis] for axis in order)
+    names = type_.dim_names if is_fixed_shape_tensor(type_) else _extension_metadata(type_).get("dim_names")
+    order = permutation_of(type_)
+    return tuple(names if order is None else (names[axis] for axis in order)) if names else None
 
 
 def _extension_metadata(type_: pa.BaseExtensionType) -> dict[str, Any]:
-    stream = pa.schema([pa.field("", type_)]).serialize().to_pybytes().replace(_NAME, _NO_NAME)
-    text = (pa.ipc.read_schema(pa.py_buffer(stream)).field(0).metadata or {}).get(_METADATA)
+    stream = pa.schema([pa.field("", type_)]).serialize().to_pybytes().replace(EXTENSION_NAME, INERT_NAME)
+    text = (pa.ipc.read_schema(pa.py_buffer(stream)).field(0).metadata or {}).get(EXTENSION_METADATA)
     metadata = json.loads(text or b"{}")
     if not isinstance(metadata, dict):
         raise ValueError(f"the metadata of {type_} is damaged")
@@ -201,10 +181,7 @@ def tensor_field(name: str, element: Element, shape: Shape, *, nullable: bool = 
 def element_and_shape(field: pa.Field) -> tuple[Element, Shape]:
     """The dtype and the shape of a column of tensors, as NumPy has them: without the axis that complex numbers add.
 
-    Raises
-    ------
-    ValueError
-        The type is not one of tensors, or the dtype in its metadata does not fit it.
+    ValueError if the type is not one of tensors, or the dtype in its metadata does not fit it.
 
     >>> from tfrecord_io.format.dtypes import element
     >>> dtype, shape = element_and_shape(tensor_field("x", element("complex64"), (None, 4)))
@@ -226,13 +203,8 @@ def element_and_shape(field: pa.Field) -> tuple[Element, Shape]:
 def tensor_type_from_metadata(name: str, storage: pa.DataType, text: bytes) -> pa.DataType:
     """The extension type `name` over `storage`, from its metadata in an untrusted file.
 
-    Only what this package's writers produce is accepted: no permutation, no unknown keys, no axis that a record could
-    not hold.
-
-    Raises
-    ------
-    ValueError
-        The metadata is damaged, does not fit the storage, or is never written.
+    Only what this package's writers produce is accepted, anything else is a ValueError: a permutation, unknown keys,
+    axes that a record could not hold, or that do not fit the storage.
 
     >>> tensor_type_from_metadata("arrow.fixed_shape_tensor", pa.list_(pa.int8(), 6), b'{"shape": [2, 3]}').shape
     [2, 3]

@@ -49,9 +49,8 @@ def kind_of(type: pa.DataType, feature: str = "") -> Kind:
     if t.is_dictionary(type):
         value = type.value_type
         if t.is_nested(value) or t.is_null(value) or t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType):
-            raise UnsupportedType(
-                feature, f"a dictionary of {value} values", "decode it first (Array.dictionary_decode)"
-            )
+            advice = "decode it first (Array.dictionary_decode)"
+            raise UnsupportedType(feature, f"a dictionary of {value} values", advice)
         return kind_of(value, feature)
     if is_any_tensor(type):
         return kind_of(tensor_value_type(type), feature)
@@ -69,15 +68,13 @@ def kind_of(type: pa.DataType, feature: str = "") -> Kind:
         return Kind.BYTES
     if is_text_or_bytes(type):
         return Kind.BYTES
-    raise UnsupportedType(feature, f"values of type {type} cannot be stored in a TFRecord", _advice(type))
-
-
-def _advice(type: pa.DataType) -> str:
     if t.is_map(type):
-        return "make it a list of structs, or two list columns, one of keys and one of values"
-    if t.is_union(type):
-        return "make it a struct with one child for each type"
-    return "cast the column to integers or text"
+        advice = "make it a list of structs, or two list columns, one of keys and one of values"
+    elif t.is_union(type):
+        advice = "make it a struct with one child for each type"
+    else:
+        advice = "cast the column to integers or text"
+    raise UnsupportedType(feature, f"values of type {type} cannot be stored in a TFRecord", advice)
 
 
 _DIGITS = {32: 9, 64: 18, 128: 38, 256: 76}  # the most that a decimal has, by its width in bits
@@ -159,11 +156,7 @@ def value_type(type: pa.DataType) -> pa.DataType:
 
 
 def restored_type(type: pa.DataType) -> pa.DataType:
-    """The type a column is read back with: no views, no run-ends, 32-bit offsets; all else as it is.
-
-    >>> restored_type(pa.large_list(pa.large_string()))
-    ListType(list<item: string>)
-    """
+    """The type a column is read back with: no views, no run-ends, 32-bit offsets; all else as it is."""
     if t.is_run_end_encoded(type):
         return restored_type(type.value_type)
     if is_list_like(type):
@@ -182,14 +175,9 @@ def restored_type(type: pa.DataType) -> pa.DataType:
 
 
 def restored_field(field: pa.Field) -> pa.Field:
-    """The field a column is read back with: of `restored_type`, tensors in C order, their dtype in the metadata.
+    """The field a column is read back with: of `restored_type`, tensors in C order, their dtype in its metadata.
 
-    The dtype of the tensors of a feature list is in the metadata of the column.
-
-    Raises
-    ------
-    UnsupportedType
-        The type or the metadata of tensors is not supported.
+    UnsupportedType if the type or the metadata of tensors is not supported.
     """
     type = without_run_ends(field.type)
     if is_any_tensor(type):
