@@ -29,7 +29,7 @@ _GetLastError = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 
 
 class _Batches:
-    """Iterates over batches and keeps the text of the error that ends them. Owned by the stream; owns the C callback."""
+    """Iterates over batches, keeps the text of the error that ends them. The stream owns it; it owns the C callback."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches

@@ -61,7 +61,7 @@ class CompositeDecoder:
         self.needed = any(assembly is not None for _, _, assembly in self._assemblies)
 
     def batch(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, RowFault | None]:
-        """The batch, from one of `parts`. It ends before the first row that does not fit, whose fault is returned too."""
+        """The batch, from one of `parts`. It ends before the first row that does not fit; its fault is returned."""
         if not self.needed:
             return batch, None
         first: RowFault | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -41,10 +42,10 @@ class Rows:
         inside = slot if self.offsets is None else int(np.searchsorted(self.offsets, slot, side="right")) - 1
         return self.base + inside
 
-    def error(self, slot: int, reason: str, advice: str, **context: object) -> EncodeError:
+    def error(self, slot: int, reason: str, advice: str, **context: Any) -> EncodeError:
         """An error about one value."""
         record = self.row_of(slot)
-        return EncodeError(reason, feature=self.feature, record=record, advice=advice, **context)  # type: ignore[arg-type]
+        return EncodeError(reason, feature=self.feature, record=record, advice=advice, **context)
 
 
 def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows, pa.Array]]:

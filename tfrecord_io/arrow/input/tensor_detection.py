@@ -93,7 +93,7 @@ def _is_missing(cell: Any) -> bool:
 
 
 def _only_tensors_hold(dtype: np.dtype[Any], encoding: str | None) -> bool:
-    """Whether lists in a record cannot hold such values, or the encoding stores fixed-width text and dates as arrays."""
+    """Whether lists in a record cannot hold such values, or the encoding stores text and dates as arrays."""
     kind = dtype.kind
     if kind in _ARROW_TIMES:
         unit, count = np.datetime_data(dtype)
