@@ -38,7 +38,7 @@ COLUMNS = ("x", "y", "x/y", "größe/日本", "")
 
 
 def assert_same(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], what: object = "") -> None:
-    """Dtype, in this machine's order, shape and bits."""
+    """Equal dtype in native byte order, shape and bits."""
     expected = expected.astype(expected.dtype.newbyteorder("="))
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape), what
     assert found.tobytes() == expected.tobytes(), what
@@ -46,13 +46,13 @@ def assert_same(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], wha
 
 @st.composite
 def arrays(draw: st.DrawFn, rows: int) -> np.ndarray[Any, Any]:
-    """Any bits, of one axis to five, in any layout in memory."""
+    """Any bits, with one to five axes, in any memory layout."""
     shape = draw(st.lists(st.integers(0, 3), max_size=4))
     return draw(layouts(values_of(draw(st.sampled_from(ALL)), (rows, *shape), draw(st.integers(0, 2**32 - 1)))))
 
 
 def tables(rows: st.SearchStrategy[int]) -> st.SearchStrategy[dict[str, np.ndarray[Any, Any]]]:
-    """Columns of equally many rows."""
+    """Columns with the same number of rows."""
     return rows.flatmap(lambda n: st.dictionaries(st.sampled_from(COLUMNS), arrays(n), min_size=1))
 
 
@@ -120,7 +120,7 @@ def test_no_time_is_kept_in_tensors_and_missing_in_columns(engine: str, tmp_path
     assert_same(np.ma.filled(found, np.array("NaT", dtype_of(name))), values)
 
 
-def test_no_records_say_nothing_and_a_schema_does(engine: str, tmp_path: Path) -> None:
+def test_files_without_records_need_a_schema(engine: str, tmp_path: Path) -> None:
     written({"x": np.zeros((0, 2, 3), np.float32), "y": np.zeros(0, np.uint8)}, tmp_path / "a")
     assert tfr.read_arrays(tmp_path / "a") == {}
     found = tfr.read_arrays(tmp_path / "a", schema={"x": tfr.tensor("float32", (2, 3)), "y": "uint8"})
@@ -128,13 +128,13 @@ def test_no_records_say_nothing_and_a_schema_does(engine: str, tmp_path: Path) -
     assert_same(found["y"], np.zeros(0, np.uint8))
 
 
-# ---- whatever copies payloads
+# ---- tools that copy payloads
 
 
 @pytest.mark.filterwarnings("ignore:.*embedded schema was found in record:tfrecord_io.SchemaWarning")
 @given(data=st.data())
 def test_shuffled_and_merged_records_keep_their_tensors(engine: str, tmp_path: Path, data: st.DataObject) -> None:
-    """The records that carry the schema come late, or are gone."""
+    """The records that carry the schema are moved or removed."""
     counts = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))
     table = data.draw(st.dictionaries(st.sampled_from(COLUMNS), arrays(sum(counts)), min_size=1))
     raw = dict.fromkeys(table, "raw")

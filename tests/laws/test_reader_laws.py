@@ -43,7 +43,7 @@ files = st.lists(st.lists(rows | uniform.map(lambda f: example(**f)), max_size=6
 
 
 def outcome(paths: Any, **keywords: Any) -> Any:
-    """Types and values, or what the error says."""
+    """Types and values, or the attributes of the error."""
     try:
         table = tfr.read_table(paths, **keywords)
     except (tfr.TFRecordError, NotImplementedError) as error:

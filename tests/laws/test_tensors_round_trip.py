@@ -23,7 +23,7 @@ def bits(cells: Any, name: str) -> list[Any]:
 @pytest.mark.parametrize("encoding", ["raw", "tensor_proto"])
 @given(data=st.data())
 def test_tensors_come_back(engine: str, tmp_path: Path, encoding: str, data: st.DataObject) -> None:
-    """Of two and more dimensions, which are a column of tensors whatever the dtype."""
+    """Arrays of two and more dimensions, which become tensors whatever the dtype."""
     ranks = columns(3).filter(lambda each: all(cell is None or cell.ndim > 1 for cell in each.cells))
     given_ = data.draw(ranks.filter(lambda each: encoding == "raw" or "64[" not in each.name))
     if all(cell is None for cell in given_.cells):

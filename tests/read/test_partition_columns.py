@@ -1,4 +1,4 @@
-"""Columns that folders stand for, in every way of reading."""
+"""Partition columns, in every way of reading."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MODES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("mode", MODES, ids=str)
-def test_they_stand_behind_the_features(engine: str, root: Path, mode: dict[str, Any]) -> None:
+def test_partition_columns_follow_the_features(engine: str, root: Path, mode: dict[str, Any]) -> None:
     features = ["a", "x"] if mode.get("schema") == "infer" else ["x", "a"]
     expected = pa.table({n: pa.array(EXPECTED[n], TYPES[n]) for n in [*features, "label", "year"]})
     table = tfr.read_table(root, **mode)
@@ -53,7 +53,7 @@ def test_they_stand_behind_the_features(engine: str, root: Path, mode: dict[str,
 
 
 @pytest.mark.parametrize("mode", MODES[:3], ids=str)
-def test_columns_chooses_among_them(engine: str, root: Path, mode: dict[str, Any]) -> None:
+def test_columns_selects_partition_columns(engine: str, root: Path, mode: dict[str, Any]) -> None:
     for columns in (["x"], ["year", "x"], ["label"], ["x", "label", "a"], "year"):
         wanted = [columns] if isinstance(columns, str) else columns
         table = tfr.read_table(root, columns=columns, **mode)
@@ -96,7 +96,7 @@ def test_a_feature_of_the_same_name_is_an_error_that_names_both(tmp_path: Path, 
     assert tfr.read_table(tmp_path / "d" / "label=cat")["label"].to_pylist() == ["dog"]
 
 
-def test_a_declared_column_of_a_folders_name_is_the_folders(engine: str, root: Path) -> None:
+def test_a_declared_column_may_be_a_partition_column(engine: str, root: Path) -> None:
     with tfr.open_reader(root) as reader:
         found = reader.schema
     assert tfr.read_table(root, schema=found) == tfr.read_table(root)
@@ -110,22 +110,22 @@ def test_a_declared_column_of_a_folders_name_is_the_folders(engine: str, root: P
 
 
 @pytest.mark.parametrize(
-    ("declared", "said"),
+    ("declared", "message"),
     [
         ({"label": "int64"}, r"label=(cat|big dog)' is not a value of the declared type int64"),
         ({"label": tfr.text(required=True)}, "not in a directory 'label="),
         ({"year": "uint8"}, "year=.*uint8"),
     ],
 )
-def test_a_folder_that_is_no_value_of_the_declared_type_is_named(
-    root: Path, declared: dict[str, Any], said: str
+def test_a_folder_name_that_does_not_fit_the_declared_type_is_an_error(
+    root: Path, declared: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(tfr.SchemaError, match=said) as caught:
+    with pytest.raises(tfr.SchemaError, match=message) as caught:
         tfr.read_table(root, schema=declared)
     assert caught.value.feature == next(iter(declared))
 
 
-def test_shuffled_files_and_those_of_workers_keep_their_folders(tmp_path: Path) -> None:
+def test_shuffling_and_workers_keep_partition_columns(tmp_path: Path) -> None:
     for k in range(6):
         tfr.write_tfrecord({"x": [k] * 3}, f"{tmp_path}/k={k}/")
     for keywords in (
@@ -137,7 +137,7 @@ def test_shuffled_files_and_those_of_workers_keep_their_folders(tmp_path: Path) 
             assert batch["x"].tolist() == batch["k"].tolist()
 
 
-def test_records_by_number_have_them(root: Path) -> None:
+def test_random_access_adds_partition_columns(root: Path) -> None:
     whole = tfr.read_table(root)
     with tfr.open_random(root) as records:
         assert records[:] == whole

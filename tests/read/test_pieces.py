@@ -1,4 +1,4 @@
-"""Pieces of a file: each record is in one of them, whatever the payloads hold."""
+"""Pieces of a file: each record is in exactly one of them, whatever the payloads contain."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tfrecord_io.tools.index_files import write_indexes
 small = st.binary(max_size=40) | st.integers(0, 300).map(bytes)
 nested = st.lists(small, max_size=90).map(lambda payloads: framed(*payloads))  # a whole TFRecord file as a payload
 cut = st.tuples(nested, st.integers(1, 60)).map(lambda pair: pair[0][: -pair[1]])
-claims = st.integers(0, 2000).map(header)  # a header that says any length
+claims = st.integers(0, 2000).map(header)  # a header that states any length
 payloads = (
     small
     | nested
@@ -48,7 +48,7 @@ def source_of(path: Path) -> Source:
 
 
 def read(piece: Source) -> list[bytes]:
-    """The payloads of a piece, by small blocks."""
+    """The payloads of a piece, read in small blocks."""
     payloads: list[bytes] = []
     walker = BlockWalker(iter([piece]), lambda source: RecordFile(source, block_bytes=1000))
     try:
@@ -71,7 +71,7 @@ def read(piece: Source) -> list[bytes]:
 @given(st.lists(payloads, max_size=30), st.integers(1, 12))
 @pytest.mark.parametrize("by", ["index", "headers", "resync"])
 @pytest.mark.fault(21)
-def test_pieces_are_the_whole_and_have_no_record_twice(
+def test_each_record_is_in_exactly_one_piece(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str, records: list[bytes], n: int
 ) -> None:
     monkeypatch.setattr(splitting, "_EXACT_BYTES", 0 if by == "resync" else 1 << 30)
@@ -88,8 +88,10 @@ def test_pieces_are_the_whole_and_have_no_record_twice(
 
 
 @given(st.lists(payloads, min_size=1, max_size=20), st.data())
-def test_every_byte_has_its_boundary(engine: str, tmp_path: Path, records: list[bytes], data: st.DataObject) -> None:
-    """The first record at or after any byte is found, as if by reading from the start."""
+def test_the_boundary_after_any_byte_is_found(
+    engine: str, tmp_path: Path, records: list[bytes], data: st.DataObject
+) -> None:
+    """The first boundary at or after any byte is that of reading from the start."""
     path = written(tmp_path / "a.tfrecord", records)
     bounds = [0]
     for record in records:
@@ -100,7 +102,7 @@ def test_every_byte_has_its_boundary(engine: str, tmp_path: Path, records: list[
     assert found == [next(bound for bound in bounds if bound >= position) for position in positions]
 
 
-def test_pieces_are_even(tmp_path: Path) -> None:
+def test_pieces_have_similar_sizes(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [bytes(size % 997) for size in range(0, 400_000, 331)])
     sizes = [piece.size or 0 for piece in pieces(source_of(path), 7)]
     assert max(sizes) - min(sizes) < 3000
@@ -108,8 +110,8 @@ def test_pieces_are_even(tmp_path: Path) -> None:
 
 @pytest.mark.fault(21)
 @pytest.mark.parametrize("cut", [0, 4, 5, 16])
-def test_a_long_file_inside_of_a_payload_never_surfaces(engine: str, tmp_path: Path, cut: int) -> None:
-    """Also one that lacks its last four bytes: the chain in it leads to where the payload's own record ends."""
+def test_boundaries_inside_a_nested_file_are_not_accepted(engine: str, tmp_path: Path, cut: int) -> None:
+    """Also if it lacks its last four bytes: then its chain leads to the end of the record that contains it."""
     inner = framed(*[b"inner %d" % i for i in range(1000)])
     inner = inner[: len(inner) - cut]
     path = written(tmp_path / "a.tfrecord", [b"first", inner, b"last"])
@@ -120,9 +122,7 @@ def test_a_long_file_inside_of_a_payload_never_surfaces(engine: str, tmp_path: P
 
 @pytest.mark.fault(21)
 @pytest.mark.parametrize("byte", [0, 9])
-def test_a_file_inside_of_a_payload_never_surfaces_where_its_record_is_damaged(
-    engine: str, tmp_path: Path, byte: int
-) -> None:
+def test_a_nested_file_in_a_damaged_record_is_not_read(engine: str, tmp_path: Path, byte: int) -> None:
     inner = framed(*[b"inner %d" % i for i in range(300)])
     path = written(tmp_path / "a.tfrecord", [b"first", inner, b"last", b"very last"])
     content = bytearray(path.read_bytes())
@@ -135,7 +135,7 @@ def test_a_file_inside_of_a_payload_never_surfaces_where_its_record_is_damaged(
 
 
 @pytest.mark.parametrize("damaged", [2, 50, 98])
-def test_damage_is_in_one_piece_and_the_others_are_sound(engine: str, tmp_path: Path, damaged: int) -> None:
+def test_damage_affects_one_piece(engine: str, tmp_path: Path, damaged: int) -> None:
     records = [b"%d" % i * 20 for i in range(100)]
     path = written(tmp_path / "a.tfrecord", records)
     content = bytearray(path.read_bytes())
@@ -152,7 +152,7 @@ def test_damage_is_in_one_piece_and_the_others_are_sound(engine: str, tmp_path: 
     assert set(good) <= set(records)
 
 
-def test_a_cut_file_is_one_piece_that_raises(engine: str, tmp_path: Path) -> None:
+def test_the_first_piece_of_a_truncated_file_raises(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 50)
     path.write_bytes(path.read_bytes()[:-3])
     first, *others = pieces(source_of(path), 4)
@@ -162,7 +162,7 @@ def test_a_cut_file_is_one_piece_that_raises(engine: str, tmp_path: Path) -> Non
     assert caught.value.offset == 49 * 23
 
 
-def test_a_piece_that_ends_inside_of_a_record_raises_with_the_byte(tmp_path: Path) -> None:
+def test_a_piece_that_ends_inside_a_record_raises_with_the_offset(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 5)
     with pytest.raises(
         tfr.CorruptRecordError, match=r"it continues beyond byte 50, where its piece of the file ends"
@@ -171,20 +171,20 @@ def test_a_piece_that_ends_inside_of_a_record_raises_with_the_byte(tmp_path: Pat
     assert caught.value.offset == 46
 
 
-def test_a_chain_longer_than_any_record_is_enough(tmp_path: Path) -> None:
-    """With a limit on records not all headers need to be looked at: damage far behind is no matter."""
+def test_a_chain_longer_than_any_record_is_accepted(tmp_path: Path) -> None:
+    """With a limit on records not all headers need to be read: damage far behind does not matter."""
     path = written(tmp_path / "a.tfrecord", [bytes(100)] * 1000)
     content = bytearray(path.read_bytes())
     content[-116] ^= 1
     path.write_bytes(content)
-    assert pieces(source_of(path), 2)[0].size == len(content)  # nothing is sure
+    assert pieces(source_of(path), 2)[0].size == len(content)  # no boundary is certain
     ranges = open_random_access(source_of(path))
     ranges.block_bytes = 4096
     assert find_boundaries(ranges, get_engine(), [1000], max_record_bytes=200) == [1044]
 
 
-def test_a_payload_full_of_headers_takes_no_time_without_end(tmp_path: Path) -> None:
-    """Each claims a long record: none is read for each of them."""
+def test_a_payload_full_of_headers_takes_bounded_time(tmp_path: Path) -> None:
+    """Each header states a long record; these are not read for every header."""
     claims = b"".join(header(5_000_000 - 12 * at) for at in range(100_000))
     path = written(tmp_path / "a.tfrecord", [b"first", claims, bytes(8_000_000), b"last"])
     seen = 0
@@ -203,7 +203,7 @@ def test_a_payload_full_of_headers_takes_no_time_without_end(tmp_path: Path) -> 
     assert [record for piece in pieces(source_of(path), 5) for record in read(piece)][-1] == b"last"
 
 
-def test_pieces_are_not_split_or_counted_as_the_whole(tmp_path: Path) -> None:
+def test_pieces_are_counted_but_not_split(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [b"payload"] * 10)
     write_indexes(path)
     halves = pieces(source_of(path), 2)
@@ -214,7 +214,7 @@ def test_pieces_are_not_split_or_counted_as_the_whole(tmp_path: Path) -> None:
         tfr.count_records([halves[0]], compression="gzip")
 
 
-def test_compressed_files_have_no_pieces(tmp_path: Path) -> None:
+def test_compressed_files_cannot_be_split(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord.gz"
     path.write_bytes(gzip.compress(framed(b"payload")))
     with pytest.raises(ValueError, match=r"compressed \(gzip\): splitting needs a plain file"):
@@ -231,7 +231,7 @@ def test_readers_read_pieces(tmp_path: Path, threads: int) -> None:
     assert rows == list(range(1000))
 
 
-def test_errors_of_pieces_have_the_byte_of_the_file_and_no_false_record(tmp_path: Path) -> None:
+def test_errors_in_pieces_have_the_offset_in_the_file_and_no_record_index(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(i)) for i in range(900)] + [b"no example"] + [b""] * 50)
     second = pieces(source_of(path), 2)[1]
     with pytest.raises(tfr.DecodeError, match=f"after byte {second.begin}") as caught:
@@ -242,8 +242,8 @@ def test_errors_of_pieces_have_the_byte_of_the_file_and_no_false_record(tmp_path
 
 @pytest.mark.parametrize("index", [False, True], ids=["headers", "index"])
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "looks"])
-def test_pieces_of_a_bucket_are_the_whole_through_reading_ahead(bucket: Bucket, index: bool, stream: bool) -> None:
-    """Of a file, and of the shards of a dataset with a manifest."""
+def test_pieces_of_a_bucket_are_prefetched_in_order(bucket: Bucket, index: bool, stream: bool) -> None:
+    """Pieces of a file, and of the shards of a dataset with a manifest."""
     options = {"storage_options": bucket.storage_options}
     table = pa.table({"n": pa.array(range(3000)), "s": [f"row {i}" * (i % 50) for i in range(3000)]})
     tfr.write_tfrecord(table, bucket.url("one.tfrecord"), write_index=index, **options)
@@ -277,7 +277,7 @@ def test_a_scan_reads_pieces_of_a_bucket_under_one_schema(bucket: Bucket, shards
 
 
 @pytest.mark.parametrize("compression", ["zstd", "gzip"])
-def test_compressed_shards_of_a_bucket_come_in_order_through_reading_ahead(bucket: Bucket, compression: str) -> None:
+def test_compressed_shards_of_a_bucket_are_prefetched_in_order(bucket: Bucket, compression: str) -> None:
     options = {"storage_options": bucket.storage_options}
     table = pa.table({"n": pa.array(range(3000)), "s": [f"row {i}" * (i % 50) for i in range(3000)]})
     tfr.write_tfrecord(table, bucket.url("d/"), shards=5, compression=compression, **options)

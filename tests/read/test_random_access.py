@@ -1,4 +1,4 @@
-"""Records by number are those that reading gives, whatever is asked and from wherever."""
+"""Records by number equal those of a sequential read, for any key, process and thread."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ numbers = st.integers(-ROWS, ROWS - 1)
 
 
 @given(st.lists(numbers, max_size=30))
-def test_records_asked_for_by_number_are_those_of_the_table(engine: str, paths: list[Path], asked: list[int]) -> None:
+def test_records_by_number_equal_the_rows_of_the_table(engine: str, paths: list[Path], asked: list[int]) -> None:
     whole = tfr.read_table(paths)
     with tfr.open_random(paths) as records:
         expected = whole.take(pa.array([number % ROWS for number in asked], pa.int64()))
@@ -65,7 +65,7 @@ def test_records_asked_for_by_number_are_those_of_the_table(engine: str, paths: 
 
 
 @given(st.slices(ROWS))
-def test_slices_are_those_of_a_list(paths: list[Path], cut: slice) -> None:
+def test_slices_equal_those_of_a_list(paths: list[Path], cut: slice) -> None:
     whole = tfr.read_table(paths)
     with tfr.open_random(paths) as records:
         assert records[cut].to_pylist() == whole.to_pylist()[cut]
@@ -85,7 +85,7 @@ def test_one_record_is_a_dict_of_values_and_arrays(engine: str, paths: list[Path
         assert [record["id"] for record in records] == list(range(ROWS))
 
 
-def test_types_come_from_the_schema_given(paths: list[Path]) -> None:
+def test_types_are_those_of_the_given_schema(paths: list[Path]) -> None:
     with tfr.open_random(paths, schema={"id": "int8", "scores": pa.list_(pa.float16())}) as records:
         assert records.schema_source == "schema="
         assert records[:2].schema.types == [pa.int8(), pa.list_(pa.float16())]
@@ -105,7 +105,7 @@ def test_records_as_bytes(engine: str, tmp_path: Path) -> None:
         assert records[0] == {"record": b"one"}
 
 
-def test_one_record_is_what_decode_example_gives(data: Path) -> None:
+def test_one_record_equals_decode_example(data: Path) -> None:
     path = data / "ragged.tfrecord"
     with tfr.open_random(path, stable_types=True) as records, tfr.RecordReader(path) as reader:
         for number, payload in enumerate(reader):
@@ -148,7 +148,7 @@ def test_no_records_and_no_columns(engine: str, tmp_path: Path, paths: list[Path
 
 
 @pytest.mark.parametrize("key", [ROWS, -ROWS - 1, [0, ROWS], np.array([2**64 - 1], np.uint64), 2**70], ids=str)
-def test_a_number_without_a_record_is_an_index_error(paths: list[Path], key: Any) -> None:
+def test_a_number_out_of_range_is_an_index_error(paths: list[Path], key: Any) -> None:
     with (
         tfr.open_random(paths) as records,
         pytest.raises(IndexError, match=f"is out of range: the files have {ROWS} records"),
@@ -162,7 +162,7 @@ def test_other_keys_are_type_errors(paths: list[Path], key: Any) -> None:
         records[key]
 
 
-def test_what_has_no_places_is_refused(tmp_path: Path) -> None:
+def test_files_without_record_offsets_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.tfrecord.gz").write_bytes(gzip.compress(framed(example(x=int64s(1)))))
     with pytest.raises(ValueError, match=r"compressed \(gzip\): random access needs a plain file.*decompress it"):
         tfr.open_random(tmp_path / "a.tfrecord.gz")
@@ -176,7 +176,7 @@ def test_what_has_no_places_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("index", [False, True])
-def test_a_damaged_record_is_named_and_the_others_are_given(engine: str, tmp_path: Path, index: bool) -> None:
+def test_a_damaged_record_is_named_and_the_others_are_read(engine: str, tmp_path: Path, index: bool) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": range(10)}, path, embed_schema=False, write_index=index)
     content = bytearray(path.read_bytes())
@@ -223,7 +223,7 @@ def test_other_messages_are_refused(tmp_path: Path) -> None:
             tfr.open_random(path, schema=schema)
 
 
-def test_a_later_file_may_say_more(engine: str, tmp_path: Path) -> None:
+def test_a_later_file_may_have_more_columns(engine: str, tmp_path: Path) -> None:
     tfr.write_tfrecord({"x": pa.array([1, 2], pa.int8())}, tmp_path / "a.tfrecord")
     tfr.write_tfrecord({"x": pa.array([3], pa.int8()), "y": ["new"]}, tmp_path / "b.tfrecord")
     with tfr.open_random(tmp_path) as records:
@@ -239,7 +239,7 @@ def test_files_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(56)
-def test_an_index_that_does_not_fit_is_an_error(tmp_path: Path) -> None:
+def test_an_index_of_another_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": range(10)}, path, write_index=True)
     tfr.write_tfrecord({"x": range(11)}, path)
@@ -249,7 +249,7 @@ def test_an_index_that_does_not_fit_is_an_error(tmp_path: Path) -> None:
 
 @pytest.mark.fault(56)
 @pytest.mark.parametrize("key", [1, [0, 1], slice(1, 3)], ids=str)
-def test_an_index_that_is_wrong_inside_is_an_error_when_it_misleads(engine: str, tmp_path: Path, key: Any) -> None:
+def test_wrong_offsets_in_an_index_are_detected_when_used(engine: str, tmp_path: Path, key: Any) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": range(4)}, path, embed_schema=False)
     (tmp_path / "a.tfrecord.index").write_text("0 30\n30 60\n90 30\n")
@@ -261,9 +261,7 @@ def test_an_index_that_is_wrong_inside_is_an_error_when_it_misleads(engine: str,
 
 
 @pytest.mark.parametrize("kept_open", [128, 0])
-def test_it_pickles_and_opens_its_files_anew(
-    paths: list[Path], monkeypatch: pytest.MonkeyPatch, kept_open: int
-) -> None:
+def test_unpickling_opens_the_files_again(paths: list[Path], monkeypatch: pytest.MonkeyPatch, kept_open: int) -> None:
     monkeypatch.setattr(indexed_files, "_MOST_OPEN", kept_open)
     with tfr.open_random(paths, columns=["id"]) as records:
         copy = pickle.loads(pickle.dumps(records))
@@ -278,7 +276,7 @@ def test_it_pickles_and_opens_its_files_anew(
 
 @pytest.mark.fault(65)
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_other_processes_read_as_well(paths: list[Path], method: str) -> None:
+def test_other_processes_can_read(paths: list[Path], method: str) -> None:
     with tfr.open_random(paths) as records, multiprocessing.get_context(method).Pool(2) as pool:
         asked = [list(range(at, ROWS, 2)) for at in range(2)]
         assert pool.starmap(sum_of, [(records, each) for each in asked]) == [sum(each) for each in asked]
@@ -289,8 +287,8 @@ def _in_fork(records: Any, answers: Any) -> None:
 
 
 @pytest.mark.fault(65)
-def test_a_fork_goes_on_with_the_open_files(paths: list[Path]) -> None:
-    """Its reads by position do not move those of the parent."""
+def test_a_fork_uses_the_open_files(paths: list[Path]) -> None:
+    """Its reads at an offset do not move the position of the parent."""
     context = multiprocessing.get_context("fork")
     answers = context.SimpleQueue()
     with tfr.open_random(paths) as records:
@@ -304,7 +302,7 @@ def test_a_fork_goes_on_with_the_open_files(paths: list[Path]) -> None:
 
 
 @pytest.mark.fault(65)
-def test_threads_share_it(engine: str, paths: list[Path]) -> None:
+def test_threads_can_share_one_reader(engine: str, paths: list[Path]) -> None:
     with tfr.open_random(paths) as records, ThreadPoolExecutor(8) as pool:
         asked = [[(17 * n) % ROWS, n % ROWS] for n in range(200)]
         assert [table["id"].to_pylist() for table in pool.map(records.__getitem__, asked)] == asked
@@ -339,7 +337,7 @@ def test_tensors_are_the_arrays_that_were_written(tmp_path: Path, name: str, sha
     with tfr.open_random(path) as records:
         got = [records[at]["x"] for at in range(4)]
     assert got[3] is None
-    for mine, theirs in zip(got[:3], cells, strict=True):
-        assert (mine.dtype, mine.shape, mine.tobytes()) == (theirs.dtype, theirs.shape, theirs.tobytes())
-        assert mine.flags.writeable
-        assert mine.base is None
+    for value, expected in zip(got[:3], cells, strict=True):
+        assert (value.dtype, value.shape, value.tobytes()) == (expected.dtype, expected.shape, expected.tobytes())
+        assert value.flags.writeable
+        assert value.base is None

@@ -1,4 +1,4 @@
-"""Reading a whole: values, nulls and types, and which rows and columns are asked for."""
+"""Whole reads: values, nulls and types, and the selection of rows and columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = {"int64": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}
 
 
 def stated(cell: dict[str, Any] | None) -> tuple[str, list[Any]] | None:
-    """(kind, values) of a feature as a golden .json says it; None: no kind."""
+    """(kind, values) of a feature as stated in a golden .json file; None: no kind."""
     if cell is None:
         return None
     ((kind, values),) = cell.items()
@@ -146,7 +146,7 @@ def test_columns_are_names_globs_and_exclusions(engine: str, tmp_path: Path, col
 
 
 @pytest.mark.parametrize("missing", [["nope"], ["id", "no*"], ["!nope"], ["*", "!no*"]])
-def test_a_column_that_matches_nothing_raises_and_says_what_there_is(
+def test_a_column_that_matches_nothing_raises_with_the_valid_names(
     engine: str, tmp_path: Path, missing: list[str]
 ) -> None:
     path = written(tmp_path / "a", [example(id=int64s(1))])
@@ -189,7 +189,7 @@ def test_offset_and_limit_count_over_all_files(engine: str, tmp_path: Path) -> N
             assert got.to_pydict().get("n", []) == everything[offset:][:limit]
 
 
-def test_a_limit_does_not_meet_damage_behind_it(engine: str, tmp_path: Path) -> None:
+def test_a_limit_stops_before_later_damage(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(x=int64s(i)) for i in range(3)])
     path.write_bytes(path.read_bytes() + b"junk of some length")
     assert tfr.read_table(path, limit=3)["x"].to_pylist() == [0, 1, 2]
@@ -197,7 +197,7 @@ def test_a_limit_does_not_meet_damage_behind_it(engine: str, tmp_path: Path) -> 
         assert reader.read_all().num_rows == 3
 
 
-def test_check_crc_false_reads_what_the_crc_condemns(engine: str, tmp_path: Path) -> None:
+def test_check_crc_false_reads_records_with_a_wrong_crc(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(x=int64s(5)), example(x=int64s(6))])
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
@@ -253,18 +253,18 @@ def test_pandas_types(engine: str, tmp_path: Path) -> None:
     assert [arrow[name].pyarrow_dtype for name in "fv"] == [pa.float32(), pa.list_(pa.int64())]
 
 
-def test_readers_say_in_a_line_what_they_read(tmp_path: Path) -> None:
+def test_repr_names_files_and_columns(tmp_path: Path) -> None:
     path = tmp_path / "x.tfrecord"
     tfr.write_tfrecord({"x": np.zeros((2, 2, 3), "f4"), "c": np.zeros((2, 2), "c8"), "n": [1, 2]}, path)
-    said = f"of {path}: x: tensor<float32>[2,3], c: tensor<complex64>[2], n: int64>"
+    description = f"of {path}: x: tensor<float32>[2,3], c: tensor<complex64>[2], n: int64>"
     with (
         tfr.open_reader(path) as reader,
         tfr.open_random(path) as records,
         tfr.iter_arrays(path, batch_size=1) as batches,
     ):
-        assert repr(reader) == f"<Reader {said}"
-        assert repr(records) == f"<RandomAccess to 2 records {said}"
-        assert repr(batches) == f"<ArrayIterator {said}"
+        assert repr(reader) == f"<Reader {description}"
+        assert repr(records) == f"<RandomAccess to 2 records {description}"
+        assert repr(batches) == f"<ArrayIterator {description}"
     with tfr.open_reader([path, path]) as reader:
         assert f"{path} and 1 more files: x:" in repr(reader)
     assert repr(tfr.read_metadata(path)).splitlines()[1:] == [

@@ -1,4 +1,4 @@
-"""Reading by a schema that is given: columns, order, casts, what is missing and what misfits."""
+"""Reading with a given schema: columns, order, casts, missing values and values that do not fit."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
     ],
 )
 @pytest.mark.parametrize("threads", [1, 2])
-def test_a_schema_says_columns_order_and_types(engine: str, path: Path, schema: Any, threads: int) -> None:
+def test_a_schema_determines_columns_order_and_types(engine: str, path: Path, schema: Any, threads: int) -> None:
     table = tfr.read_table(path, schema=schema, threads=threads)
     assert table.schema == pa.schema([("s", pa.string()), ("i", pa.int8())])
     assert table.to_pydict() == {"s": ["a", "b", None], "i": [1, 0, 1]}
@@ -105,7 +105,7 @@ def test_another_kind_than_declared_is_a_feature_type_error(engine: str, tmp_pat
     assert isinstance(error, TypeError)
 
 
-def test_more_than_one_value_for_a_scalar_says_to_declare_a_list(engine: str, tmp_path: Path) -> None:
+def test_several_values_for_a_scalar_advise_to_declare_a_list(engine: str, tmp_path: Path) -> None:
     for values, count in ((int64s(1, 2), 2), (b"\x1a\x00", 0)):
         path = written(tmp_path / "a", [example(x=int64s(1)), example(x=values)])
         with pytest.raises(tfr.DecodeError, match=r"expected exactly 1 value.*list") as caught:
@@ -136,7 +136,7 @@ def test_absent_and_kindless_are_null_and_an_error_where_required(engine: str, t
     assert "record 1" in str(caught.value)
 
 
-def test_bytes_that_are_no_utf8_for_a_declared_string(engine: str, tmp_path: Path) -> None:
+def test_invalid_utf8_for_a_declared_string(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(x=blobs(b"\x1b[0m")), example(x=blobs(b"\xff"))])
     assert tfr.read_table(path, schema={"x": "string"}, limit=1)["x"].to_pylist() == ["\x1b[0m"]
     with pytest.raises(tfr.DecodeError, match="UTF-8") as caught:
@@ -159,7 +159,7 @@ def test_raw_bytes_of_another_length_than_their_dtype_and_shape(engine: str, tmp
     assert (caught.value.feature, caught.value.record, caught.value.records_intact) == ("x", 1, 1)
 
 
-def test_what_is_no_schema_is_refused_at_the_door(engine: str, path: Path) -> None:
+def test_invalid_schemas_are_refused(engine: str, path: Path) -> None:
     for schema, error in (
         ([("i", "int64")], TypeError),
         ("int64", TypeError),

@@ -1,4 +1,4 @@
-"""Reading as a stream: batches of one schema, the protocol of a reader, and what contradicts the sample."""
+"""Reading as a stream: batches of one schema, the protocol of a reader, and contradictions of the sample."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def numbers(path: Path, count: int, start: int = 0) -> Path:
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
 @pytest.mark.parametrize("sample", [1, 7, 10_000, "all"])
-def test_batches_have_the_rows_asked_for_and_join_small_files(
+def test_batches_have_the_requested_rows_and_join_small_files(
     engine: str, tmp_path: Path, threads: int, sample: Any
 ) -> None:
     sizes = [3, 0, 1, 5, 2, 0, 4, 9]
@@ -76,7 +76,7 @@ LATE = {
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("late", LATE)
-def test_what_contradicts_the_sample_raises_and_says_what_to_pass(
+def test_a_record_that_contradicts_the_sample_raises_with_advice(
     engine: str, tmp_path: Path, late: str, threads: int
 ) -> None:
     early, later, error, advice = LATE[late]
@@ -115,7 +115,7 @@ def test_a_feature_first_seen_after_the_sample(engine: str, tmp_path: Path, thre
     assert tfr.read_table(path).column_names == ["new", "x"]
 
 
-def test_a_limit_is_the_sample_where_it_is_less(engine: str, tmp_path: Path) -> None:
+def test_a_limit_also_limits_the_sample(engine: str, tmp_path: Path) -> None:
     path = written(tmp_path / "a", [example(x=int64s(1)), example(x=int64s(1, 2))])
     with tfr.open_reader(path, limit=1) as reader:
         assert reader.schema.field("x").type == pa.int64()
@@ -141,7 +141,7 @@ def test_iterating_to_the_end_is_a_stopiteration(engine: str, tmp_path: Path) ->
     assert reader.fault is None
 
 
-def test_a_closed_reader_says_so(engine: str, tmp_path: Path) -> None:
+def test_a_closed_reader_raises(engine: str, tmp_path: Path) -> None:
     with tfr.open_reader(numbers(tmp_path / "a", 5), batch_size=2) as reader:
         next(reader)
     reader.close()
@@ -172,7 +172,7 @@ def test_arrow_consumers_read_the_stream(engine: str, tmp_path: Path) -> None:
     assert pa.table(empty).num_rows == 0
 
 
-def test_an_error_across_the_arrow_stream_begins_with_our_sentence(engine: str, tmp_path: Path) -> None:
+def test_an_error_across_the_arrow_stream_begins_with_the_original_message(engine: str, tmp_path: Path) -> None:
     path = numbers(tmp_path / "a", 5)
     path.write_bytes(path.read_bytes() + b"\0" * 12)
     reader = tfr.open_reader(path, batch_size=2, sample=1)
@@ -192,7 +192,7 @@ def test_an_error_across_the_arrow_stream_begins_with_our_sentence(engine: str, 
 def test_an_abandoned_reader_does_not_wait_for_its_threads(
     engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The garbage collector may run anywhere, also where a thread is being started: to wait there is a deadlock."""
+    """The garbage collector may run anywhere, also while a thread is being started: waiting would be a deadlock."""
     reader = tfr.open_reader(numbers(tmp_path / "a", 50), batch_size=1, sample=1, threads=2)
     next(reader)
     next(reader)
@@ -204,7 +204,7 @@ def test_an_abandoned_reader_does_not_wait_for_its_threads(
 
 
 class Failing(io.RawIOBase):
-    """A file that gives some bytes, then an error of the disk."""
+    """A file that returns some bytes, then raises an OSError."""
 
     def __init__(self, content: bytes) -> None:
         self.content = io.BytesIO(content)
@@ -232,7 +232,7 @@ def test_an_error_of_the_disk_comes_after_the_rows_before_it(engine: str) -> Non
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_stop_gives_what_is_intact_with_one_warning(engine: str, tmp_path: Path, threads: int) -> None:
+def test_stop_returns_the_intact_records_with_one_warning(engine: str, tmp_path: Path, threads: int) -> None:
     path = numbers(tmp_path / "a", 5)
     path.write_bytes(path.read_bytes()[:-1])
     other = numbers(tmp_path / "b", 2)
@@ -252,7 +252,7 @@ def test_stop_gives_what_is_intact_with_one_warning(engine: str, tmp_path: Path,
     assert "record 4" in reader.report.stopped
 
 
-def test_calls_that_give_a_whole_say_how_much_was_intact(engine: str, tmp_path: Path) -> None:
+def test_errors_of_whole_reads_state_the_number_of_intact_records(engine: str, tmp_path: Path) -> None:
     first, second = numbers(tmp_path / "a", 3), numbers(tmp_path / "b", 4)
     second.write_bytes(second.read_bytes()[:-1])
     with pytest.raises(tfr.TruncatedRecordError) as caught:

@@ -1,4 +1,4 @@
-"""Records as bytes: what is written is read, whatever the bytes, the compression and the blocks."""
+"""Payloads are read as they were written, whatever their bytes, the compression and the blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ payloads = st.lists(st.binary(max_size=200) | st.sampled_from([b"", bytes(5000)]
 
 
 @given(payloads=payloads, suffix=st.sampled_from(["", ".gz", ".zlib"]))
-def test_what_is_written_is_read(payloads: list[bytes], suffix: str) -> None:
+def test_payloads_are_read_as_they_were_written(payloads: list[bytes], suffix: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "a.tfrecord" + suffix)
         with tfr.RecordWriter(path) as writer:
@@ -42,7 +42,7 @@ def test_each_engine_frames_alike(engine: str, tmp_path: Path) -> None:
     assert list(tfr.RecordReader(tmp_path / "a")) == values
 
 
-def test_records_are_copies_of_their_own(engine: str, tmp_path: Path) -> None:
+def test_each_record_is_a_copy(engine: str, tmp_path: Path) -> None:
     values = [bytes([i]) * 1000 for i in range(200)]
     path = written(tmp_path / "a", values * 40)  # more than a block
     reader = tfr.RecordReader(path)
@@ -82,14 +82,14 @@ def test_damage_comes_after_the_records_before_it(engine: str, tmp_path: Path) -
     assert list(tfr.RecordReader(path, check_crc=False)) == [b"a", bytes([content[29]]), b"c"]
 
 
-def test_a_closed_reader_gives_no_more(engine: str, tmp_path: Path) -> None:
+def test_a_closed_reader_is_exhausted(engine: str, tmp_path: Path) -> None:
     reader = tfr.RecordReader(written(tmp_path / "a", [b"a", b"b"]))
     next(reader)
     reader.close()
     assert list(reader) == []
 
 
-def test_options_are_checked_at_the_door(tmp_path: Path) -> None:
+def test_options_are_checked_before_reading(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [b"abc"])
     with pytest.raises(NotImplementedError):
         tfr.RecordReader(path, on_error="skip")

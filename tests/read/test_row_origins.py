@@ -1,4 +1,4 @@
-"""Which record a row was."""
+"""The origin of a row: its file and record index."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_each_row_is_the_record_that_was_added(runs: list[tuple[str, int, int]])
     assert [origins.of(row) for row in range(len(expected))] == expected
 
 
-def test_a_long_file_costs_one_entry() -> None:
+def test_consecutive_records_take_one_entry() -> None:
     origins = RowOrigins()
     for first in range(0, 10_000, 10):
         origins.add("a", first, 10)

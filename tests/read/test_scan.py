@@ -27,7 +27,7 @@ def scan_of(path: Any, **keywords: Any) -> Scan:
 
 @pytest.fixture
 def two(tmp_path: Path) -> list[Path]:
-    """Two files; the second one's embedded schema has a column more."""
+    """Two files; the embedded schema of the second has one more column."""
     tfr.write_tfrecord({"n": [1, 2]}, tmp_path / "a.tfrecord")
     tfr.write_tfrecord({"n": [3], "extra": ["x"]}, tmp_path / "b.tfrecord")
     return [tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"]
@@ -96,8 +96,8 @@ def test_a_scan_of_a_thousand_files_pickles_small(tmp_path: Path) -> None:
     for number in range(1000):
         values = [example(n=int64s(*range(1 + number % 50)), name=blobs(b"x" * number))]
         written(tmp_path / "data" / f"train-{number:05d}-of-01000.tfrecord", values)
-    tfr.write_tfrecord({"n": list(range(2000))}, f"{tmp_path}/ours/", shards=1000, threads=1)
-    for folder in ("data", "ours"):
+    tfr.write_tfrecord({"n": list(range(2000))}, f"{tmp_path}/own/", shards=1000, threads=1)
+    for folder in ("data", "own"):
         scan = scan_of(tmp_path / folder)
         pickled = pickle.dumps(scan)
         assert len(pickled) <= 5000, folder
@@ -122,7 +122,7 @@ def test_pieces_are_the_whole_in_order(tmp_path: Path, n: int, suffix: str) -> N
     assert pa.concat_tables([pickle.loads(pickle.dumps(piece)).open().read_all() for piece in pieces]) == table
 
 
-def test_a_piece_says_which_record_of_the_file_is_damaged(tmp_path: Path) -> None:
+def test_a_damaged_record_in_a_piece_has_its_offset_in_the_file(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(n=int64s(n)) for n in range(100)])
     pieces = scan_of(path, schema={"n": "int64"}).pieces(4)
     content = bytearray(path.read_bytes())

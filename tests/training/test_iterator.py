@@ -1,4 +1,4 @@
-"""Batches for training: each record once an epoch, in an order that a seed decides, from any place again."""
+"""Batches for training: each record once per epoch, in an order determined by a seed, resumable at any batch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ buffers = st.sampled_from([0, 1, 3, 10, 50])
 
 @contextmanager
 def numbered(counts: list[int]) -> Iterator[list[Path]]:
-    """Files of records that count on from 0."""
+    """Files of records numbered consecutively from 0."""
     with tempfile.TemporaryDirectory() as folder:
         paths, begin = [], 0
         for i, count in enumerate(counts):
@@ -41,7 +41,7 @@ def joined(batches: list[list[int]]) -> list[int]:
 
 
 @given(counts=sizes, batch_size=st.integers(1, 9), buffer=buffers, seed=st.integers(0, 9), drop_last=st.booleans())
-def test_each_record_comes_once_an_epoch(
+def test_each_record_is_delivered_once_per_epoch(
     counts: list[int], batch_size: int, buffer: int, seed: int, drop_last: bool
 ) -> None:
     total = sum(counts)
@@ -91,7 +91,7 @@ def test_threads_and_pieces_do_not_change_the_order(
 
 
 @given(counts=sizes, workers=st.integers(1, 5), buffer=buffers, data=st.data())
-def test_workers_part_the_records(counts: list[int], workers: int, buffer: int, data: st.DataObject) -> None:
+def test_workers_partition_the_records(counts: list[int], workers: int, buffer: int, data: st.DataObject) -> None:
     window = data.draw(st.fixed_dictionaries({}, optional={"offset": st.integers(0, 9), "limit": st.integers(0, 30)}))
     with numbered(counts) as paths, chunks_of(7):
         parts = [
@@ -112,7 +112,7 @@ def test_workers_part_the_records(counts: list[int], workers: int, buffer: int, 
     window=st.fixed_dictionaries({}, optional={"offset": st.integers(0, 5), "limit": st.integers(0, 30)}),
     worker=st.sampled_from([None, (0, 2), (1, 3)]),
 )
-def test_a_state_goes_on_with_the_very_batches(
+def test_a_state_continues_with_the_same_batches(
     counts: list[int],
     batch_size: int,
     buffer: int,
@@ -142,7 +142,7 @@ def test_a_state_goes_on_with_the_very_batches(
             assert [batch["x"].tolist() for batch in again] == given_[i:]
 
 
-def test_a_state_is_that_of_the_batch_given_not_of_the_reading_ahead(tmp_path: Path) -> None:
+def test_a_state_does_not_include_prefetched_batches(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(500)])
     asked = {"batch_size": 10, "shuffle_buffer": 64, "seed": 1}
     alone = tfr.iter_arrays(path, threads=1, **asked)
@@ -152,7 +152,7 @@ def test_a_state_is_that_of_the_batch_given_not_of_the_reading_ahead(tmp_path: P
             assert ahead.state() == alone.state()
 
 
-def test_without_an_end_epochs_go_on(tmp_path: Path) -> None:
+def test_epochs_none_continues_without_end(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(7)])
     with tfr.iter_arrays(path, batch_size=3, shuffle_buffer=5, seed=0, epochs=None) as batches:
         seen = [next(batches)["x"].tolist() for _ in range(30)]
@@ -184,7 +184,7 @@ def test_a_seed_is_drawn_and_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"batch_size": 4}, "batch_size=3, and this is batch_size=4"),
         ({"shuffle_buffer": 6}, "shuffle_buffer=5, and this is shuffle_buffer=6"),
@@ -195,11 +195,11 @@ def test_a_seed_is_drawn_and_shown(tmp_path: Path) -> None:
         ({"seed": 8}, "seed=7, and this is seed=8"),
     ],
 )
-def test_a_state_of_other_options_is_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+def test_a_state_of_other_options_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(9)])
     asked: dict[str, Any] = {"batch_size": 3, "shuffle_buffer": 5, "seed": 7}
     state = tfr.iter_arrays(path, **asked).state()
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         tfr.iter_arrays(path, state=state, **{**asked, **change})
 
 
@@ -236,7 +236,7 @@ def test_a_damaged_state_is_refused(tmp_path: Path, damage: dict[str, Any]) -> N
 
 @pytest.mark.parametrize("threads", [1, 2, 4])
 @pytest.mark.parametrize("buffer", [0, 7, 1000])
-def test_damage_comes_behind_the_records_before_it(tmp_path: Path, threads: int, buffer: int) -> None:
+def test_damage_is_raised_after_the_records_before_it(tmp_path: Path, threads: int, buffer: int) -> None:
     content = bytearray(framed(*[example(x=int64s(n)) for n in range(100)]))
     content[len(framed(*[example(x=int64s(n)) for n in range(80)])) + 14] ^= 1
     path = tmp_path / "a.tfrecord"
@@ -260,7 +260,7 @@ def test_damage_comes_behind_the_records_before_it(tmp_path: Path, threads: int,
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("buffer", [0, 7, 1000])
-def test_behind_a_stop_no_epoch_follows(tmp_path: Path, threads: int, buffer: int) -> None:
+def test_no_epoch_follows_a_stop(tmp_path: Path, threads: int, buffer: int) -> None:
     content = framed(*[example(x=int64s(n)) for n in range(20)])
     paths = [written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(30, 36)]), tmp_path / "b.tfrecord"]
     paths[1].write_bytes(content[:-1])
@@ -274,7 +274,7 @@ def test_behind_a_stop_no_epoch_follows(tmp_path: Path, threads: int, buffer: in
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_damage_before_any_column_is_told(tmp_path: Path, threads: int) -> None:
+def test_damage_before_any_column_is_raised(tmp_path: Path, threads: int) -> None:
     content = bytearray(framed(example(x=int64s(1)), example(x=int64s(2))))
     content[14] ^= 1
     paths = [tmp_path / "a.tfrecord", written(tmp_path / "b.tfrecord", [example(x=int64s(3))])]

@@ -1,4 +1,4 @@
-"""What the batches of an iterator hold, the errors between them, and the life of its thread."""
+"""The contents of an iterator's batches, the errors between them, and the lifetime of its thread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from training_batches import chunks_of, values
 
 
 def test_batches_are_those_of_read_arrays(tmp_path: Path, engine: str) -> None:
-    """Every kind of column, straight and through a buffer."""
+    """Every kind of column, in order and through a shuffle buffer."""
     rows = 40
     table = pa.table(
         {
@@ -60,7 +60,7 @@ def test_batches_are_those_of_read_arrays(tmp_path: Path, engine: str) -> None:
 
 
 @pytest.mark.parametrize("buffer", [0, 8])
-def test_forms_of_ragged_columns(tmp_path: Path, buffer: int) -> None:
+def test_representations_of_ragged_columns(tmp_path: Path, buffer: int) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(*range(n % 4)), n=int64s(n)) for n in range(20)])
     asked = {"batch_size": 6, "shuffle_buffer": buffer, "seed": 0}
     expected = [[list(range(n % 4)) for n in batch["n"].tolist()] for batch in tfr.iter_arrays(path, **asked)]
@@ -91,7 +91,7 @@ def test_lists_of_one_length_in_the_sample_are_stacked_throughout(tmp_path: Path
 
 
 @pytest.mark.fault(44)
-def test_a_missing_value_is_named_behind_the_records_before_it(tmp_path: Path) -> None:
+def test_a_missing_value_is_raised_after_the_records_before_it(tmp_path: Path) -> None:
     path = written(
         tmp_path / "a.tfrecord", [*(example(x=int64s(n)) for n in (1, 2, 3)), example(), example(x=int64s(5))]
     )
@@ -132,7 +132,7 @@ def test_close_and_the_garbage_collector_end_the_thread(tmp_path: Path) -> None:
         assert not mine[0].is_alive()
 
 
-def test_pickles_until_it_has_begun(tmp_path: Path) -> None:
+def test_an_iterator_pickles_until_it_is_started(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(30)])
     batches = tfr.iter_arrays(path, batch_size=4, shuffle_buffer=9)
     again = pickle.loads(pickle.dumps(batches))
@@ -185,7 +185,7 @@ def test_a_forked_process_may_begin_but_not_go_on(tmp_path: Path) -> None:
     begun.close()
 
 
-def test_the_one_liner(data: Path) -> None:
+def test_an_epoch_of_images_has_all_records(data: Path) -> None:
     seen = 0
     for batch in tfr.iter_arrays(data / "fashion.tfrecord", batch_size=16, shuffle_buffer=500, seed=0):
         seen += len(batch["image"])
@@ -232,7 +232,7 @@ def test_a_file_object_is_refused(tmp_path: Path) -> None:
         tfr.iter_arrays(file, batch_size=1)
 
 
-def test_a_feature_that_the_sample_lacks_is_told(tmp_path: Path) -> None:
+def test_a_feature_missing_from_the_sample_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [*[example(x=int64s(1))] * 5, example(x=int64s(1), y=blobs(b"z"))])
     with pytest.raises(tfr.SchemaError, match="on_new"):
         list(tfr.iter_arrays(path, batch_size=2, sample=3))
@@ -265,7 +265,7 @@ def test_tensors_that_were_written_come_back(tmp_path: Path, buffer: int, engine
 
 @pytest.mark.parametrize("buffer", [0, 5])
 def test_records_of_other_kinds(tmp_path: Path, data: Path, buffer: int) -> None:
-    """SequenceExamples, records as they are, compressed files, paths of rows."""
+    """SequenceExamples, payloads, compressed files, paths of rows."""
     asked = {"batch_size": 3, "shuffle_buffer": buffer, "seed": 0}
     table = pa.table({"n": range(8), "steps": [[[1] * (k % 3) for k in range(n)] for n in range(8)]})
     tfr.write_tfrecord(table, tmp_path / "s.tfrecord.gz", record_type="sequence_example")
@@ -282,7 +282,7 @@ def test_records_of_other_kinds(tmp_path: Path, data: Path, buffer: int) -> None
     assert sorted(rows) == sorted((path.name.encode() * n, str(path)) for path in paths for n in range(4))
 
 
-def test_an_unknown_keyword_is_answered_with_those_of_the_signature(tmp_path: Path) -> None:
+def test_an_unknown_keyword_error_lists_the_valid_keywords(tmp_path: Path) -> None:
     path = written(tmp_path / "a.tfrecord", [example(x=int64s(1))])
     with pytest.raises(TypeError, match="unexpected keyword argument 'nonsense'") as caught:
         tfr.iter_arrays(path, batch_size=1, nonsense=1)

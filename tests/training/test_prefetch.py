@@ -1,4 +1,4 @@
-"""A generator in a thread: its items in order, its error behind them, and no thread left over."""
+"""A generator in a thread: its items in order, its error after them, and no thread left running."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tfrecord_io.training.prefetch import BackgroundGenerator
 
 
-def test_items_come_in_order_and_the_error_behind_them() -> None:
+def test_items_are_in_order_and_the_error_follows_them() -> None:
     def numbers() -> Generator[int]:
         yield from range(20)
         raise OSError("torn")
@@ -21,7 +21,7 @@ def test_items_come_in_order_and_the_error_behind_them() -> None:
     with pytest.raises(OSError, match="torn"):
         got.extend(ahead)
     assert got == list(range(20))
-    with pytest.raises(OSError, match="torn"):  # the end stays the end
+    with pytest.raises(OSError, match="torn"):  # further calls raise it again
         next(ahead)
 
 
@@ -66,7 +66,7 @@ def test_the_generator_is_closed_in_its_thread(how: str) -> None:
     assert closed == ["tfrecord_io batches"]
 
 
-def test_an_error_in_the_making_is_told() -> None:
+def test_an_error_before_the_first_item_is_raised() -> None:
     def broken() -> Generator[int]:
         raise ValueError("no files")
 

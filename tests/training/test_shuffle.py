@@ -1,4 +1,4 @@
-"""The order of a shuffle buffer is that of the plainest one, and its draws are uniform."""
+"""The order of a shuffle buffer equals that of a plain implementation, and its draws are uniform."""
 
 from __future__ import annotations
 
@@ -32,14 +32,16 @@ def test_draws_in_two_parts_are_the_draws_in_one(size: int, count: int, cut: int
     whole, buffer = exchange(numbers, size)
     first, between = exchange(numbers[:cut], size)
     second, after = exchange(numbers[cut:], size)
-    names = np.concatenate([between, np.arange(size + cut, size + count)])  # what the places mean after the first part
+    names = np.concatenate(
+        [between, np.arange(size + cut, size + count)]
+    )  # the records in the slots after the first part
     assert [*first.tolist(), *names[second].tolist()] == whole.tolist()
     assert names[after].tolist() == buffer.tolist()
 
 
 @law
 @given(size=st.integers(0, 30), taken=st.integers(0, 30), seed=st.integers(0, 99))
-def test_what_is_drained_and_what_is_left_are_all(size: int, taken: int, seed: int) -> None:
+def test_drained_and_remaining_records_are_all(size: int, taken: int, seed: int) -> None:
     numbers = random_numbers(seed, 0, 0).random(size)
     taken = min(taken, size)
     given_, left = drain(numbers[:taken], size)
@@ -54,7 +56,7 @@ def test_large_buffers_are_drawn_from_the_same_way() -> None:
 
 
 @given(begin=st.integers(0, 50), seed=st.integers(0, 2**64))
-def test_numbers_can_be_taken_from_anywhere(begin: int, seed: int) -> None:
+def test_random_numbers_can_start_anywhere(begin: int, seed: int) -> None:
     assert (
         random_numbers(seed, 3, 1, begin).random(5).tolist()
         == random_numbers(seed, 3, 1).random(begin + 5)[begin:].tolist()
@@ -75,7 +77,7 @@ def test_epochs_and_workers_draw_differently() -> None:
 
 @pytest.mark.parametrize(("records", "size"), [(6, 6), (12, 3)])
 def test_draws_are_uniform(records: int, size: int) -> None:
-    """Chi-square: each draw takes each place of the buffer as often as the others."""
+    """Chi-square: each draw takes each slot of the buffer equally often."""
     trials = 6000
     counts = np.zeros((records, size), np.int64)
     for seed in range(trials):
@@ -89,7 +91,7 @@ def test_draws_are_uniform(records: int, size: int) -> None:
         assert statistic < left - 1 + 4 * np.sqrt(2 * max(left - 1, 1)) + 4  # four standard deviations of chi-square
 
 
-def test_every_order_of_few_records_comes_as_often() -> None:
+def test_every_order_of_three_records_is_equally_frequent() -> None:
     counts: dict[tuple[int, ...], int] = {}
     for seed in range(6000):
         order = tuple(drain(random_numbers(seed, 0, 0).random(3), 3)[0])

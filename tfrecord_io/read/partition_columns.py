@@ -90,8 +90,10 @@ class PartitionColumns:
         order = dict.fromkeys([*projection.order(names), *names])
         return pa.schema([fields[name] for name in order], metadata=schema.metadata)
 
-    def add_to(self, batch: pa.RecordBatch, sources: Sequence[Source], schema: pa.Schema) -> pa.RecordBatch:
-        """`batch` with the partition columns that are in `schema`, in its order.
+    def add_to(
+        self, batch: pa.RecordBatch, sources: Sequence[Source], schema: pa.Schema, path_column: str | None
+    ) -> pa.RecordBatch:
+        """`batch` with the partition columns that are in `schema`, in its order, and the column of file paths.
 
         Parameters
         ----------
@@ -99,7 +101,7 @@ class PartitionColumns:
             Of each row, or one for all rows.
         """
         fields = [field for field in self.fields if field.name in schema.names]
-        if not fields:
+        if not fields and path_column is None:
             return batch
         distinct = {id(source): source for source in sources}
         indices = np.zeros(len(batch), np.int64)  # of each row's source
@@ -110,6 +112,9 @@ class PartitionColumns:
         for field in fields:
             values = [_value(field, dict(source.partitions).get(field.name), source) for source in distinct.values()]
             columns[field.name] = pa.chunked_array(values, field.type).combine_chunks().take(pa.array(indices))
+        if path_column is not None:
+            paths = pa.array([source.path for source in distinct.values()], pa.string())
+            columns[path_column] = paths.take(pa.array(indices))
         present = [field for field in schema if field.name in columns]
         arrays = [columns[field.name] for field in present]
         return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(present, metadata=schema.metadata))

@@ -29,17 +29,7 @@ from tfrecord_io.storage.read.block_reader import Bytes
 Location = tuple[int, int]  # of a record: the number of its file, and its record index
 
 _CHUNK_BYTES = 64 * MIB  # of records that are read and decoded together
-_UNSUPPORTED = (
-    "offset",
-    "limit",
-    "on_error",
-    "batch_size",
-    "batch_bytes",
-    "threads",
-    "progress",
-    "filters",
-    "compression",
-)
+_OMITTED = ("offset", "limit", "on_error", "batch_size", "batch_bytes", "threads", "progress", "filters", "compression")
 
 
 class RandomAccess(Closing):
@@ -95,7 +85,9 @@ class RandomAccess(Closing):
                 error = row_fault.to_error(path, record)
                 error.offset = offset
                 raise error
-            yield self._with_paths(batch, locations[first:done])
+            sources = [self._files.sources[file] for file, _ in locations[first:done]]
+            path_column = self._scan.options.include_file_paths
+            yield self._scan.partitions.add_to(batch, sources, self.schema, path_column)
         if consumed != len(data):
             path, record, offset = self._origin(locations[-1])
             raise CorruptRecordError(
@@ -112,15 +104,6 @@ class RandomAccess(Closing):
             verdict = self._check.check(path, record, offset, content)
             if verdict is not None:
                 raise verdict.late_error() if isinstance(verdict, SchemaRevision) else verdict
-
-    def _with_paths(self, batch: pa.RecordBatch, locations: Sequence[Location]) -> pa.RecordBatch:
-        sources = [self._files.sources[file] for file, _ in locations]
-        batch = self._scan.partitions.add_to(batch, sources, self.schema)
-        name = self._scan.options.include_file_paths
-        if name is None:
-            return batch
-        paths = pa.array([source.path for source in sources], pa.string())
-        return batch.append_column(self.schema.field(name), paths)
 
     def _origin(self, location: Location) -> tuple[str, int, int]:
         """Path, record index and offset of a record, for errors."""
@@ -218,7 +201,7 @@ def _as_integers(key: Any) -> Array:
     return numbers.astype(np.int64)
 
 
-@document_keywords(ReadOptions, without=_UNSUPPORTED)
+@document_keywords(ReadOptions, without=_OMITTED)
 def open_random(path: Any, **keywords: Any) -> RandomAccess:
     """Open TFRecord files for reading any of their records, by number.
 
@@ -256,7 +239,7 @@ def open_random(path: Any, **keywords: Any) -> RandomAccess:
     ...     len(records), records[-1], records[[1, 0, 1]]["word"].to_pylist()
     (3, {'x': 3, 'word': None}, ['b', 'a', 'b'])
     """
-    for name in _UNSUPPORTED:
+    for name in _OMITTED:
         if name in keywords:
             raise TypeError(f"open_random has no keyword argument {name!r}")
     options = ReadOptions.of({**keywords, "threads": 1})

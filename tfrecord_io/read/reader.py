@@ -188,11 +188,8 @@ class Reader(BatchStream):
         if fault is not None:
             chunk.revision = None
             error = fault.to_error(path=chunk.path, record=chunk.first_record + fault.row)
-        batch = scan.partitions.add_to(batch, [scan.sources[chunk.file]], self.schema)
-        name = scan.options.include_file_paths
-        if name is not None:
-            batch = batch.append_column(self.schema.field(name), pa.repeat(chunk.path, len(batch)))
-        return batch, error
+        path_column = scan.options.include_file_paths
+        return scan.partitions.add_to(batch, [scan.sources[chunk.file]], self.schema, path_column), error
 
     def _stop(self, error: Exception) -> None:
         self._close_files()
