@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import warnings
+import weakref
+from collections.abc import Sized
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tfrecord_io.closing import Closing
 from tfrecord_io.compression import codec_for_path, get_codec
 from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import TFRecordError, printable
 from tfrecord_io.index.index_writer import IndexWriter
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
@@ -33,6 +38,8 @@ class Sink(Protocol):
     path : str
         For messages and the report.
     compression : str or None
+    records : int
+        Those written so far.
     closed : bool
         After `commit` or `discard`.
     files : tuple of WrittenFile
@@ -42,6 +49,9 @@ class Sink(Protocol):
     path: str
     compression: str | None
     closed: bool
+
+    @property
+    def records(self) -> int: ...
 
     @property
     def files(self) -> tuple[WrittenFile, ...]: ...
@@ -67,11 +77,28 @@ class PublishingWriter(Closing):
 
     _sink: Sink
 
+    def _open(self, sink: Sink, buffer: Sized = ()) -> None:
+        """Write to `sink` from here on; `buffer` has the records that did not reach it yet."""
+        self._sink = sink
+        weakref.finalize(self, _discard_abandoned, sink, buffer, os.getpid())
+
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self.close()
         else:
             self._sink.discard()
+
+
+def _discard_abandoned(sink: Sink, buffer: Sized, process: int) -> None:
+    """Discard what a writer wrote that was dropped without being closed, and warn of it; also when the process ends."""
+    if sink.closed or os.getpid() != process:
+        return
+    records = sink.records + len(buffer)
+    with suppress(OSError, TFRecordError):
+        sink.discard()
+    advice = "use it as a context manager, or call close()"
+    text = f"{printable(sink.path)}: the writer was never closed: {records:,} records are discarded; {advice}"
+    warnings.warn(text, ResourceWarning, stacklevel=2)
 
 
 class FrameSink:

@@ -56,12 +56,11 @@ class RecordWriter(PublishingWriter):
     ) -> None:
         storage = StorageOptions(storage_options, filesystem)
         _refuse_shards(path, storage)
-        self._sink = FrameSink(
-            path, storage, compression=compression, overwrite=overwrite, threads=_COMPRESSION_THREADS
-        )
         self._engine = get_engine()
         self._buffer: list[bytes] = []
         self._buffered_bytes = 0
+        sink = FrameSink(path, storage, compression=compression, overwrite=overwrite, threads=_COMPRESSION_THREADS)
+        self._open(sink, self._buffer)
 
     def write(self, payload: Any) -> None:
         """Append one record: any bytes-like object of at most 2**31 − 1 bytes, which is copied."""

@@ -56,6 +56,10 @@ class ShardedSink:
             return RoundRobin(self._output.count)
         return BySize(self._output.max_shard_bytes or MAX_RECORD_BYTES, len(self._prefix))
 
+    @property
+    def records(self) -> int:
+        return sum(shard.records for shard in self._shards.values())
+
     def expect(self, rows: int) -> None:
         """Make the shards contiguous parts, as the number of rows is known."""
         if self._output.count is not None:

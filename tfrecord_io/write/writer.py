@@ -89,7 +89,7 @@ class Writer(PublishingWriter):
         self._schema = None if options.schema is None else Schema.parse(options.schema)
         if self._schema is not None:
             self._compile(written_schema(self._schema))
-        self._sink = _open_sink(path, options)
+        self._open(_open_sink(path, options))
 
     def _compile(self, schema: pa.Schema) -> WritePlan:
         options = self._options
