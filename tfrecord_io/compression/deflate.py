@@ -7,11 +7,11 @@ be intact records.
 from __future__ import annotations
 
 import zlib
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 from tfrecord_io.compression.codec import Codec, Compressor, Damage
-from tfrecord_io.compression.deflate_blocks import DeflateBlocks
+from tfrecord_io.compression.deflate_blocks import DeflateBlocks, Trailer
 
 try:
     from isal import isal_zlib
@@ -24,35 +24,15 @@ _ERRORS: tuple[type[Exception], ...] = (fast.error, zlib.error)
 _ISAL_LEVELS = range(1, 4)  # isal's level 0 compresses, zlib's does not
 
 
-class Trailer(ABC):
-    """The checksums after the deflate data of a member."""
+class DeflateDecompressor:
+    """Decompresses one member: header, deflate data, trailer. The codec defines header and trailer."""
 
-    size: ClassVar[int]
-
-    @abstractmethod
-    def add(self, data: Any) -> None:
-        """Add uncompressed bytes."""
-
-    @abstractmethod
-    def pack(self) -> bytes:
-        """The trailer of the bytes added."""
-
-    @abstractmethod
-    def check(self, stored: bytes) -> None:
-        """Raise `Damage` if `stored` is not the trailer of the bytes added."""
-
-
-class DeflateDecompressor(ABC):
-    """Decompresses one member: header, deflate data, trailer. Subclasses define header and trailer."""
-
-    trailer: ClassVar[type[Trailer]]
-
-    def __init__(self, *, exact: bool = False) -> None:
+    def __init__(self, codec: DeflateCodec, *, exact: bool) -> None:
         self.eof = False
         self.unused = b""
         self.hungry = True
         self.lossy = not exact
-        self._trailer = self.trailer()
+        self._codec, self._trailer = codec, codec.trailer()
         self._head: bytes | None = b""  # header received so far; None once it is complete
         self._tail: bytes | None = None  # trailer received so far; None before it
         self._rest = b""  # unused compressed bytes
@@ -62,14 +42,10 @@ class DeflateDecompressor(ABC):
     def held(self) -> int:
         return len(self._head or b"") + len(self._tail if self._tail is not None else self._rest)
 
-    @abstractmethod
-    def header_end(self, head: bytes) -> int | None:
-        """The length of the header at the start of `head`; None if it is incomplete. Raises `Damage`."""
-
     def decompress(self, data: bytes, limit: int) -> bytes:
         if self._head is not None:
             self._head += data
-            end = self.header_end(self._head)
+            end = self._codec.header_end(self._head)
             if end is None:
                 return b""
             data, self._head = self._head[end:], None
@@ -90,18 +66,18 @@ class DeflateDecompressor(ABC):
         self._trailer.add(out)
         if self._inflate.eof:
             self._rest, self._tail = b"", self._inflate.unused_data
-            self.hungry = len(self._tail) < self.trailer.size
+            self.hungry = len(self._tail) < self._trailer.size
         else:
             self._rest = self._inflate.unconsumed_tail
             self.hungry = not self._rest and len(out) < limit
         return out
 
     def _finish(self) -> None:
-        tail = self._tail or b""
-        self.hungry = len(tail) < self.trailer.size
+        tail, size = self._tail or b"", self._trailer.size
+        self.hungry = len(tail) < size
         if not self.hungry:
-            self._trailer.check(tail[: self.trailer.size])
-            self.eof, self.unused, self._tail = True, tail[self.trailer.size :], b""
+            self._trailer.check(tail[:size])
+            self.eof, self.unused, self._tail = True, tail[size:], b""
 
 
 class ExactInflate:
@@ -137,20 +113,14 @@ class ExactInflate:
         except zlib.error as error:
             self._broken = error
         out = []
-        for step in _halves(len(data)):  # the longest part of the data that is valid
+        # the longest part of the data that is valid; then one byte, which can produce several matches of up to 258 bytes
+        for step, room in [(step, 0) for step in _halves(len(data))] + [(1, room) for room in _halves(4096)]:
             trial = before.copy()
             try:
-                out.append(trial.decompress(data[:step]))
+                out.append(trial.decompress(data[:step], room))
             except zlib.error:
                 continue
-            before, data = trial, data[step:]
-        for room in _halves(4096):  # one byte of data can produce several matches of up to 258 bytes
-            trial = before.copy()
-            try:
-                out.append(trial.decompress(data[:1], room))
-            except zlib.error:
-                continue
-            before, data = trial, trial.unconsumed_tail + data[1:]
+            before, data = trial, trial.unconsumed_tail + data[step:]
         self._bad = data
         return b"".join(out)
 
@@ -173,16 +143,21 @@ class DeflateCodec(Codec):
     def header(self, level: int | None) -> bytes:
         """The header of a member."""
 
+    @abstractmethod
+    def header_end(self, head: bytes) -> int | None:
+        """The length of the header at the start of `head`; None if it is incomplete. Raises `Damage`."""
+
+    def decompressor(self, *, exact: bool = False) -> DeflateDecompressor:
+        return DeflateDecompressor(self, exact=exact)
+
     def new_compressor(self, level: int | None, threads: int) -> Compressor:
         """See `Codec.compressor`. The default is isal's level, which is near zlib's 6 in size and much faster."""
         library = fast if level is None or level in _ISAL_LEVELS else zlib
         chosen = library.Z_DEFAULT_COMPRESSION if level is None else level
+        parameters = chosen, zlib.DEFLATED, -zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_DEFAULT_STRATEGY
 
         def deflate(block: memoryview, window: Any) -> bytes:
-            dictionary = (window,) if len(window) else ()
-            compressor = library.compressobj(
-                chosen, zlib.DEFLATED, -zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_DEFAULT_STRATEGY, *dictionary
-            )
+            compressor = library.compressobj(*parameters, *([window] if len(window) else []))
             out: bytes = compressor.compress(block) + compressor.flush(zlib.Z_SYNC_FLUSH)
             return out
 

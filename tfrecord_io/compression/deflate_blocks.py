@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 BLOCK_BYTES = 1 << 20
 _SMALL = BLOCK_BYTES // 4  # smaller pieces are joined
@@ -20,10 +20,20 @@ _WINDOW = 32 << 10  # how far deflate looks back
 _LAST = b"\x03\x00"  # an empty final block
 
 
-class _Trailer(Protocol):
-    def add(self, data: Any) -> None: ...
+class Trailer(Protocol):
+    """The checksums after the deflate data of a member."""
 
-    def pack(self) -> bytes: ...
+    size: ClassVar[int]
+
+    def add(self, data: Any) -> None:
+        """Add uncompressed bytes."""
+
+    def pack(self) -> bytes:
+        """The trailer of the bytes added."""
+        ...
+
+    def check(self, stored: bytes) -> None:
+        """Raise `Damage` if `stored` is not the trailer of the bytes added."""
 
 
 class DeflateBlocks:
@@ -36,12 +46,9 @@ class DeflateBlocks:
     """
 
     def __init__(
-        self, deflate: Callable[[memoryview, Any], bytes], header: bytes, trailer: _Trailer, threads: int
+        self, deflate: Callable[[memoryview, Any], bytes], header: bytes, trailer: Trailer, threads: int
     ) -> None:
-        self._deflate = deflate
-        self._header = header
-        self._trailer = trailer
-        self._threads = threads
+        self._deflate, self._header, self._trailer, self._threads = deflate, header, trailer, threads
         self._held: list[bytes] = []  # small pieces, to be joined to a block
         self._held_bytes = 0
         self._window: Any = b""  # the bytes before the next block

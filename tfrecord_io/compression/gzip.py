@@ -6,7 +6,8 @@ import struct
 from typing import Any
 
 from tfrecord_io.compression.codec import Damage
-from tfrecord_io.compression.deflate import DeflateCodec, DeflateDecompressor, Trailer, fast
+from tfrecord_io.compression.deflate import DeflateCodec, fast
+from tfrecord_io.compression.deflate_blocks import Trailer
 
 _MAGIC = b"\x1f\x8b\x08"  # ID1, ID2, CM = deflate
 _FIXED = 10  # magic, flags, time, extra flags, system
@@ -51,13 +52,6 @@ class Gzip(DeflateCodec):
     def header(self, level: int | None) -> bytes:
         return _MAGIC + bytes(6) + b"\xff"  # no time and no system: equal data gives equal files
 
-    def decompressor(self, *, exact: bool = False) -> GzipDecompressor:
-        return GzipDecompressor(exact=exact)
-
-
-class GzipDecompressor(DeflateDecompressor):
-    trailer = GzipTrailer
-
     def header_end(self, head: bytes) -> int | None:
         if not _MAGIC.startswith(head[:3]):
             raise Damage("no gzip header")
@@ -67,9 +61,9 @@ class GzipDecompressor(DeflateDecompressor):
         if flags & _RESERVED:
             raise Damage("a gzip header with reserved flags")
         end = self._variable_end(head, flags)
-        if (end is None or end > len(head)) and len(head) > _LONGEST_HEADER:
-            raise Damage("a gzip header of over 1 MiB")
         if end is None or end > len(head):
+            if len(head) > _LONGEST_HEADER:
+                raise Damage("a gzip header of over 1 MiB")
             return None
         if flags & _HCRC and int.from_bytes(head[end - 2 : end], "little") != fast.crc32(head[: end - 2]) & 0xFFFF:
             raise Damage("gzip header CRC mismatch")

@@ -19,27 +19,11 @@ _PLAIN = ("", "none")
 def get_codec(name: str | None) -> Codec | None:
     """Find a codec by name.
 
-    Parameters
-    ----------
-    name : str or None
-        "gzip", "zlib" or "zstd", in any case (TensorFlow has "GZIP", "ZLIB"); None, "" and "none" mean plain.
+    The names are "gzip", "zlib" and "zstd", in any case (TensorFlow has "GZIP", "ZLIB"); None, "" and "none" mean
+    plain. Any other name is a ValueError that lists the valid ones.
 
-    Returns
-    -------
-    Codec or None
-        None for plain.
-
-    Raises
-    ------
-    ValueError
-        For any other name; the message lists the valid ones.
-
-    Examples
-    --------
-    >>> get_codec("GZIP")
-    <codec gzip>
-    >>> get_codec("") is None
-    True
+    >>> get_codec("GZIP"), get_codec("")
+    (<codec gzip>, None)
     """
     if name is None:
         return None
@@ -58,8 +42,6 @@ def get_codec(name: str | None) -> Codec | None:
 def codec_for_path(path: str) -> Codec | None:
     """Find the codec of a file by its suffix; None for plain.
 
-    Examples
-    --------
     >>> codec_for_path("train.tfrecord.GZ"), codec_for_path("train.tfrecord")
     (<codec gzip>, None)
     """

@@ -45,18 +45,9 @@ def open_decompressed(
 ) -> Stream:
     """Open the uncompressed bytes of a file as a stream.
 
-    Parameters
-    ----------
-    raw : binary file
-        Closed with the stream. If it can seek, damaged data is read twice to return all bytes before the damage.
-    codec : Codec or None
-        None for a plain file.
-    path : str
-        For messages.
-    head : bytes, optional
-        The first bytes of the file, if they have been read from `raw` already.
-    size : int, optional
-        Size of the file. An earlier end is an error, as files may shrink and connections break.
+    `raw` is closed with the stream; if it can seek, damaged data is read twice to return all bytes before the damage.
+    `head` are the first bytes of the file, if they have been read from `raw` already. If the file ends before `size`,
+    that is an error, as files may shrink and connections break.
 
     Raises
     ------
@@ -66,12 +57,14 @@ def open_decompressed(
     OSError
         By ``readinto``: reading fails; the message has the offset in the file.
     """
-    source = _Input(raw, path, head, size)
-    return PlainStream(source) if codec is None else DecompressedStream(source, codec)
+    stream = PlainStream(raw, path, head, size)
+    return stream if codec is None else DecompressedStream(stream, codec)
 
 
-class _Input:
+class PlainStream:
     """The bytes of a file, including a head that was read before; errors have offsets, and an early end is one."""
+
+    compression: str | None = None
 
     def __init__(self, raw: Raw, path: str, head: bytes, size: int | None) -> None:
         self.raw, self.path, self.size = raw, path, size
@@ -128,28 +121,10 @@ class _Input:
         self.raw.close()
 
 
-class PlainStream:
-    """The bytes of a plain file."""
-
-    compression: str | None = None
-
-    def __init__(self, source: _Input) -> None:
-        self._source = source
-        self.offset = 0
-
-    def readinto(self, buffer: memoryview) -> int:
-        n = self._source.readinto(buffer)
-        self.offset += n
-        return n
-
-    def close(self) -> None:
-        self._source.close()
-
-
 class DecompressedStream:
     """The uncompressed bytes of the members of a file, one after the other."""
 
-    def __init__(self, source: _Input, codec: Codec) -> None:
+    def __init__(self, source: PlainStream, codec: Codec) -> None:
         self.offset = 0
         self._source, self._codec = source, codec
         codec.decompressor()  # raises here if its library is missing
@@ -166,8 +141,7 @@ class DecompressedStream:
     @property
     def raw_offset(self) -> int:
         """Bytes of the file used for the bytes returned."""
-        held = 0 if self._member is None else self._member.held
-        return self._source.offset - len(self._data) - held
+        return self._source.offset - len(self._data) - (0 if self._member is None else self._member.held)
 
     def readinto(self, buffer: memoryview) -> int:
         while len(buffer) and not self._ended:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tfrecord_io.compression.codec import Damage
-from tfrecord_io.compression.deflate import DeflateCodec, DeflateDecompressor, Trailer, fast
+from tfrecord_io.compression.deflate import DeflateCodec, fast
+from tfrecord_io.compression.deflate_blocks import Trailer
 
 _DEFLATE = 8
 _DICTIONARY = 0x20
@@ -64,21 +65,11 @@ class Zlib(DeflateCodec):
         first = 0x78 << 8 | effort << 6
         return (first + -first % 31).to_bytes(2, "big")
 
-    def decompressor(self, *, exact: bool = False) -> ZlibDecompressor:
-        return ZlibDecompressor(exact=exact)
-
-
-class ZlibDecompressor(DeflateDecompressor):
-    trailer = ZlibTrailer
-
     def header_end(self, head: bytes) -> int | None:
-        if not ZLIB_HEADER.accepts(head):
+        if not self.accepts(head):
             raise Damage("no zlib header")
         if len(head) < 2:
             return None
         if head[1] & _DICTIONARY:
             raise Damage("the zlib stream needs a preset dictionary, which is not supported")
         return 2
-
-
-ZLIB_HEADER = Zlib()
