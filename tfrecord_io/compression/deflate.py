@@ -113,7 +113,7 @@ class ExactInflate:
         except zlib.error as error:
             self._broken = error
         out = []
-        # the longest part of the data that is valid; then one byte, which can produce several matches of up to 258 bytes
+        # the longest valid part of the data; then one byte, which can produce several matches of up to 258 bytes
         for step, room in [(step, 0) for step in _halves(len(data))] + [(1, room) for room in _halves(4096)]:
             trial = before.copy()
             try:

@@ -22,14 +22,8 @@ _HEAD_BYTES = 4096  # enough to recognize a file format
 class HeaderScanner:
     """Scans the headers of a file, from that at `begin` to the end of the last record at `end`.
 
-    With `check_crc`, the payloads that are read anyway are checked.
-
-    Attributes
-    ----------
-    offset : int
-        End of the records scanned so far; after the last one, the first byte that does not belong to a record.
-    fault : Fault or None
-        After the last sizes: what is wrong with the record at `offset`.
+    With `check_crc`, the payloads that are read anyway are checked. `offset` is the end of the records scanned so far;
+    after the last sizes, `fault` is what is wrong with the record at `offset`.
     """
 
     def __init__(
@@ -89,31 +83,23 @@ class HeaderScanner:
 
     def _skip_record(self, header: Bytes) -> int | None:
         """Skip a record with a valid header and return its size; None if the file ends inside it."""
-        size = frame_size(header)
-        self.fault = self._truncation(size)
-        if self.fault is not None:
-            return None
-        self.offset += size
-        return size
-
-    def _truncation(self, size: int) -> Fault | None:
-        """The fault of a record of `size` bytes if the file ends inside it."""
-        left = self._end - self.offset
+        size, left = frame_size(header), self._end - self.offset
         if size <= left:
-            return None
-        length = size - FRAME_BYTES
-        if left < HEADER_BYTES + length:
-            return Fault(FaultCode.TRUNCATED_PAYLOAD, 0, 0, expected=length, got=left - HEADER_BYTES)
-        return Fault(FaultCode.TRUNCATED_FOOTER, 0, 0, expected=FOOTER_BYTES, got=left - HEADER_BYTES - length)
+            self.offset += size
+            return size
+        length, left = size - FRAME_BYTES, left - HEADER_BYTES
+        if left < length:
+            self.fault = Fault(FaultCode.TRUNCATED_PAYLOAD, 0, 0, expected=length, got=left)
+        else:
+            self.fault = Fault(FaultCode.TRUNCATED_FOOTER, 0, 0, expected=FOOTER_BYTES, got=left - length)
+        return None
 
 
 def scan_sizes(path: str, file: RandomAccessFile, max_record_bytes: int = MAX_RECORD_BYTES) -> Iterator[Array]:
     """Frame sizes of a plain file, some at a time; payloads are not checked.
 
-    Raises
-    ------
-    CorruptRecordError, TruncatedRecordError
-        After the sizes of all records before it: a header is damaged. ``records_intact`` counts those records.
+    A damaged header is a CorruptRecordError or TruncatedRecordError after the sizes of all records before it;
+    ``records_intact`` counts those records.
     """
     scanner = HeaderScanner(file, get_engine(), 0, file.size, max_record_bytes)
     records = 0

@@ -16,13 +16,7 @@ from tfrecord_io.storage.write.atomic import open_output
 
 
 class IndexWriter:
-    """Collects the sizes of the records written to a file, and writes its index to a sidecar file.
-
-    Raises
-    ------
-    ValueError
-        The file is compressed, or a file object: it can have no index.
-    """
+    """Collects the sizes of the records written to a file, and writes its index to a sidecar file."""
 
     def __init__(self, path: Any, compression: str | None = None, storage: StorageOptions = DEFAULT_STORAGE) -> None:
         check_uncompressed(compression)
@@ -49,6 +43,5 @@ class IndexWriter:
 def check_uncompressed(compression: str | None) -> None:
     """Raise ValueError for a compressed file, whose records have no offsets to seek to."""
     if compression is not None:
-        raise ValueError(
-            f"write_index: a compressed file ({compression}) cannot be indexed; write it plain, compression=None"
-        )
+        reason = f"a compressed file ({compression}) cannot be indexed; write it plain, compression=None"
+        raise ValueError(f"write_index: {reason}")

@@ -26,23 +26,17 @@ _THREADS = 16
 class IndexedFiles:
     """Plain files whose records are numbered consecutively, from 0 on.
 
-    Threads and forked processes may share it. It can be pickled; unpickling opens the files again.
-
-    Attributes
-    ----------
-    indexes : list of RecordIndex
-        Of each file: read from its index file, or computed from its headers.
+    Threads and forked processes may share it. It can be pickled; unpickling opens the files again. `indexes` has the
+    index of each file: read from its index file, or computed from its headers.
     """
 
     def __init__(self, sources: list[Source], max_record_bytes: int = MAX_RECORD_BYTES) -> None:
         self.sources = sources
         self._open_files: dict[int, RandomAccessFile] = {}
         try:
-            index_sources = find_indexes(sources)
+            limits = [max_record_bytes] * len(sources)
             with ThreadPoolExecutor(_THREADS) as pool:
-                self.indexes = list(
-                    pool.map(self._load_index, range(len(sources)), index_sources, [max_record_bytes] * len(sources))
-                )
+                self.indexes = list(pool.map(self._load_index, range(len(sources)), find_indexes(sources), limits))
         except BaseException:
             self.close()
             raise
@@ -98,15 +92,7 @@ class IndexedFiles:
             begin = end
 
     def frames(self, numbers: Array) -> list[Bytes]:
-        """The frames of records, unchecked, in the order of `numbers`.
-
-        Raises
-        ------
-        CorruptRecordError
-            A file was changed.
-        OSError
-            A file cannot be read.
-        """
+        """The frames of records, unchecked, in the order of `numbers`; CorruptRecordError if a file was changed."""
         files, records = self.locate(numbers)
         if len(numbers) == 1:
             file, record = int(files[0]), int(records[0])

@@ -24,13 +24,9 @@ def find_indexes(sources: Sequence[Source]) -> list[Source | None]:
 def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> RecordIndex:
     """Read an index file that matches its data file.
 
-    It matches if its text is valid, it ends where the data file ends, the first and the last record have a header of
-    the right size at their offset, and it is not older than the data file.
-
-    Raises
-    ------
-    CorruptRecordError
-        It does not match the data file `source`, opened as `file`; the message names both files.
+    It matches the data file `source`, opened as `file`, if its text is valid, it ends where the data file ends, the
+    first and the last record have a header of the right size at their offset, and it is not older than the data file.
+    Else this is a CorruptRecordError that names both files.
     """
 
     def mismatch(reason: str, expected: Any = None, got: Any = None, advice: str = _ADVICE) -> CorruptRecordError:

@@ -27,18 +27,11 @@ _OTHER_BYTES = bytes(set(range(256)) - set(b"0123456789 \r\n"))
 class RecordIndex:
     """The offsets of the records of a file, which follow each other from its first byte on.
 
-    Attributes
-    ----------
-    bounds : numpy int64 array
-        Offset of each record's frame, and the end of the file.
-
-    Examples
-    --------
     >>> RecordIndex.of_sizes([20, 16]).to_text()
     b'0 20\\n20 16\\n'
     """
 
-    bounds: Array
+    bounds: Array  # int64: the offset of each record's frame, and the end of the file
 
     @classmethod
     def of_sizes(cls, sizes: Any) -> Self:
@@ -74,13 +67,7 @@ class RecordIndex:
 
     @classmethod
     def parse(cls, text: bytes, path: str) -> Self:
-        """Parse the content of an index file.
-
-        Raises
-        ------
-        CorruptRecordError
-            A line is not a pair of numbers, or the records do not follow each other from byte 0 on.
-        """
+        """Parse the content of an index file."""
         if not text:
             return cls.of_sizes([])
         offsets, sizes = _numbers(text, path)

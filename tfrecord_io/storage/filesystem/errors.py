@@ -29,8 +29,6 @@ _ERRNO = {
 def is_transient(error: Exception) -> bool:
     """Whether a retry of the same request may succeed.
 
-    Examples
-    --------
     >>> is_transient(ConnectionResetError()), is_transient(PermissionError("Forbidden"))
     (True, False)
     """
@@ -65,17 +63,17 @@ def retry(call: Callable[[], T]) -> T:
     raise AssertionError("the last try returns or raises")
 
 
-def to_os_error(error: Exception, path: str, suffix: str = "") -> OSError:
-    """Convert any exception of a remote filesystem to an OSError with errno, message (plus `suffix`) and path."""
-    if isinstance(error, OSError) and error.filename is not None and error.errno is not None:
-        return error
+def to_os_error(error: Exception, path: str, *, retried: bool = False) -> OSError:
+    """Convert any exception of a remote filesystem to an OSError with errno, message and path."""
     if isinstance(error, OSError):
+        if error.filename is not None and error.errno is not None:
+            return error
         number = error.errno or next((n for kind, n in _ERRNO.items() if isinstance(error, kind)), errno.EIO)
         text = error.strerror or str(error) or type(error).__name__
     else:
         number = errno.EACCES if _status(error) in (401, 403) else errno.EIO
         text = f"{type(error).__name__}: {error}"
-    converted = OSError(number, f"{text}{suffix}", path)
+    converted = OSError(number, f"{text} (tried {TRIES} times)" if retried else text, path)
     converted.__cause__ = error
     return converted
 

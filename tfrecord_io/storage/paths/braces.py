@@ -13,15 +13,9 @@ _MOST = 1_000_000
 def expand_braces(text: str) -> list[str]:
     """Expand the braces of a pattern.
 
-    Braces nest. A pair with neither a comma nor a range, and a single brace, are literal text.
+    Braces nest. A pair with neither a comma nor a range, and a single brace, are literal text. More than a million
+    results are a ValueError.
 
-    Raises
-    ------
-    ValueError
-        There would be more than a million.
-
-    Examples
-    --------
     >>> expand_braces("{train,test}-{08..10}")
     ['train-08', 'train-09', 'train-10', 'test-08', 'test-09', 'test-10']
     """

@@ -18,7 +18,6 @@ this directory.
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import os
 import re
@@ -39,28 +38,17 @@ _ID = re.compile("[0-9a-f]{16}")
 _CRC = re.compile("[0-9a-f]{8}")
 STAGED = re.compile(r"_[0-9a-f]{16}-[0-9]{5}\.staged")
 _MOST = 2**63 - 1
-_DEFECTS = (ValueError, RecursionError, binascii.Error)
 
 
 @dataclass(frozen=True, slots=True)
 class ManifestFile:
-    """One shard.
+    """One shard."""
 
-    Attributes
-    ----------
-    path : str
-        Its name in the manifest's directory.
-    bytes, crc32c : int
-        Of the file, compressed if it is; the CRC is unmasked.
-    staged : str or None
-        The name of the file until it is renamed to `path`.
-    """
-
-    path: str
+    path: str  # its name in the manifest's directory
     records: int
-    bytes: int
-    crc32c: int
-    staged: str | None = None
+    bytes: int  # of the file, compressed if it is
+    crc32c: int  # of the same bytes, unmasked
+    staged: str | None = None  # the name of the file until it is renamed to `path`
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +120,14 @@ def _entry(file: ManifestFile) -> dict[str, Any]:
 def parse_manifest(text: bytes, path: str) -> Manifest | None:
     """Parse a manifest; None if it is a file of another tool.
 
-    Raises
-    ------
-    CorruptRecordError
-        It is damaged, has another version, or names a file that is not a shard of its dataset.
+    If it is damaged, has another version, or names a file that is not a shard of its dataset, this is a
+    CorruptRecordError.
     """
     if len(text) > MAX_MANIFEST_BYTES:
         _refuse(path, f"it has {len(text)} bytes, over the limit of {MAX_MANIFEST_BYTES}")
     try:
         document = json.loads(text)
-    except _DEFECTS as error:
+    except (ValueError, RecursionError) as error:
         _refuse(path, f"it is not JSON ({type(error).__name__})")
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         return None
@@ -166,6 +152,7 @@ class _Parser:
         if len(names) < len(files):
             _refuse(self._path, "it names a file twice")
         compression = document.get("compression")
+        replaces = self._is({"replaces": [], **document}, "replaces", list)
         manifest = Manifest(
             dataset=dataset,
             id=self._matching(document, "id", _ID),
@@ -173,9 +160,7 @@ class _Parser:
             compression=compression if isinstance(compression, str) else None,
             schema=self._schema(document.get("schema")),
             complete=self._is(document, "complete", bool),
-            replaces=tuple(
-                self._shard(name, dataset) for name in self._is({"replaces": [], **document}, "replaces", list)
-            ),
+            replaces=tuple(self._shard(name, dataset) for name in replaces),
         )
         for name in ("records", "bytes"):
             if self._number(document, name) != getattr(manifest, name):
@@ -219,11 +204,9 @@ class _Parser:
     def _matching(self, document: dict[str, Any], name: str, pattern: re.Pattern[str]) -> str:
         return str(self._is(document, name, str, lambda text: pattern.fullmatch(text) is not None))
 
-    def _is(
-        self, document: dict[str, Any], name: str, type_: type, holds: Callable[[Any], bool] = lambda value: True
-    ) -> Any:
+    def _is(self, document: dict[str, Any], name: str, type_: type, holds: Callable[[Any], bool] | None = None) -> Any:
         value = document.get(name)
-        if type(value) is not type_ or not holds(value):
+        if type(value) is not type_ or (holds is not None and not holds(value)):
             _refuse(self._path, f"its '{name}' is {printable(repr(value), 80)}")
         return value
 

@@ -32,28 +32,15 @@ class _Dataset:
     version: ManifestVersion
     directory: str  # with its slash
 
-    def check_complete(self) -> None:
-        if not self.manifest.complete:
-            reason = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
-            raise CorruptRecordError(reason, path=self.version.path, advice="write it again with overwrite=True")
-
 
 @dataclass
 class Manifests:
-    """The manifests in some directories, and the shards that they describe.
-
-    Attributes
-    ----------
-    datasets : list
-        Filled by `apply`.
-    shards : dict of str to ManifestShard
-        By name in the filesystem; filled by `check`.
-    """
+    """The manifests in some directories, and the shards that they describe."""
 
     fs: FileSystem
     check_sizes: bool = True
-    datasets: list[_Dataset] = field(default_factory=list)
-    shards: dict[str, ManifestShard] = field(default_factory=dict)
+    datasets: list[_Dataset] = field(default_factory=list)  # filled by `apply`
+    shards: dict[str, ManifestShard] = field(default_factory=dict)  # by name in the filesystem; filled by `check`
     _damaged: dict[str, tuple[Entry, CorruptRecordError]] = field(default_factory=dict)  # by name of the manifest
 
     def apply(self, listing: Iterable[Entry]) -> list[Entry]:
@@ -93,14 +80,9 @@ class Manifests:
     def check(self, files: Sequence[Entry], wanted: Callable[[str], bool], *, complete: bool) -> None:
         """Compare `files` with the manifests.
 
-        `wanted` tells which base names the path asks for; with `complete`, all of them must exist.
-
-        Raises
-        ------
-        FileNotFoundError
-            A file that the manifest names is missing.
-        CorruptRecordError
-            A file has another size than the manifest states, or is not in it; or the manifest is damaged.
+        `wanted` tells which base names the path asks for; with `complete`, a missing one is a FileNotFoundError. A file
+        with another size than stated, one that the manifest does not name, or a damaged manifest is a
+        CorruptRecordError.
         """
         by_dataset: dict[tuple[str, str], dict[str, Entry]] = {}
         for entry in files:
@@ -118,16 +100,17 @@ class Manifests:
         """Raise the error of a damaged manifest if its dataset is, or may be, wanted."""
         for entry, error in self._damaged.values():
             stem = stem_of(entry.basename) or ""
-            if (entry.parent, stem) in by_dataset or any(
-                wanted(shard_name(stem, 0, count) + RECORD_SUFFIXES[0]) for count in (1, None)
-            ):
+            names = [shard_name(stem, 0, count) + RECORD_SUFFIXES[0] for count in (1, None)]
+            if (entry.parent, stem) in by_dataset or any(map(wanted, names)):
                 raise error
 
     def _check_dataset(
         self, dataset: _Dataset, stated: Mapping[str, ManifestFile], existing: Mapping[str, Entry], complete: bool
     ) -> None:
-        dataset.check_complete()
         manifest = dataset.version.path
+        if not dataset.manifest.complete:
+            reason = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
+            raise CorruptRecordError(reason, path=manifest, advice="write it again with overwrite=True")
         for name in existing:
             if name not in stated:
                 reason = f"the manifest of its dataset, '{manifest}', does not name it"
@@ -158,14 +141,10 @@ class Manifests:
     def _shards(self, dataset: _Dataset, files: Mapping[str, ManifestFile]) -> dict[str, ManifestShard]:
         """Local shards are all watched; in a bucket, where that costs a request, only the last one, for all of them."""
         local, last = isinstance(self.fs, LocalFileSystem), max(files, key=natural_key, default=None)
-        return {
-            name: ManifestShard(
-                dataset.version,
-                file.records,
-                file.bytes,
-                file.crc32c,
-                None if file.staged is None else dataset.directory + file.staged,
-                local or name == last,
-            )
-            for name, file in files.items()
-        }
+
+        def shard(name: str, file: ManifestFile) -> ManifestShard:
+            staged = None if file.staged is None else dataset.directory + file.staged
+            watched = local or name == last
+            return ManifestShard(dataset.version, file.records, file.bytes, file.crc32c, staged, watched)
+
+        return {name: shard(name, file) for name, file in files.items()}

@@ -38,12 +38,12 @@ class _PackedText:
         return cls(prefix, suffix, len(parts), None, 0, zlib.compress(joined, 9))
 
     def texts(self) -> list[str]:
+        if self.count == 0:
+            return []
         if self.first is not None:
             parts = [f"{self.first + at:0{self.width}}" for at in range(self.count)]
-        elif self.count:
-            parts = zlib.decompress(self.parts).decode("utf-8", "surrogateescape").split(_SEPARATOR)
         else:
-            parts = []
+            parts = zlib.decompress(self.parts).decode("utf-8", "surrogateescape").split(_SEPARATOR)
         return [f"{self.prefix}{part}{self.suffix}" for part in parts]
 
 
@@ -58,7 +58,7 @@ class _PackedNumbers:
     @classmethod
     def of(cls, numbers: Iterable[int | None]) -> _PackedNumbers:
         values = np.array([-1 if number is None else number for number in numbers], np.int64)
-        least = int(values.min(initial=0)) if not len(values) else int(values.min())
+        least = int(values.min()) if len(values) else 0
         differences = (values - least).astype(np.uint64)
         dtype = np.min_scalar_type(int(differences.max(initial=0)))
         return cls(least, dtype.str, zlib.compress(differences.astype(dtype).tobytes(), 9))
@@ -89,20 +89,16 @@ class PackedSources:
 
     @classmethod
     def of(cls, sources: Sequence[Source]) -> PackedSources:
-        """Pack sources.
-
-        Raises
-        ------
-        TypeError
-            One is a file object, which only this process can read.
-        """
+        """Pack sources. A file object, which only this process can read, is a TypeError."""
         for source in sources:
             if source.is_file_object:
                 raise TypeError(f"{source.path}: a read of a file object cannot be pickled: pass a path")
         remote = [source.remote for source in sources]
-        filesystems = list({id(found[0]): found[0] for found in remote if found is not None}.values())
+        filesystems = {id(found[0]): found[0] for found in remote if found is not None}
+        positions = {key: position for position, key in enumerate(filesystems)}
         shards = [source.shard for source in sources]
         manifests = list(dict.fromkeys(shard.manifest for shard in shards if shard is not None))
+        manifest_of = [None if shard is None else manifests.index(shard.manifest) for shard in shards]
         staged = tuple(None if shard is None else shard.staged for shard in shards)
         partitions = tuple(source.partitions for source in sources)
         return cls(
@@ -111,14 +107,10 @@ class PackedSources:
             sizes=_PackedNumbers.of(source.size for source in sources),
             begins=_PackedNumbers.of(None if source.span is None else source.span[0] for source in sources),
             ends=_PackedNumbers.of(None if source.span is None else source.span[1] for source in sources),
-            filesystems=tuple(filesystems),
-            filesystem_of=_PackedNumbers.of(
-                None if found is None else _position(filesystems, found[0]) for found in remote
-            ),
+            filesystems=tuple(filesystems.values()),
+            filesystem_of=_PackedNumbers.of(None if found is None else positions[id(found[0])] for found in remote),
             manifests=tuple(manifests),
-            manifest_of=_PackedNumbers.of(
-                None if shard is None else manifests.index(shard.manifest) for shard in shards
-            ),
+            manifest_of=_PackedNumbers.of(manifest_of),
             records=_PackedNumbers.of(None if shard is None else shard.records for shard in shards),
             staged=staged if any(staged) else None,
             watched=zlib.compress(bytes(shard is not None and shard.watched for shard in shards), 9),
@@ -128,34 +120,21 @@ class PackedSources:
     def unpack(self) -> tuple[Source, ...]:
         """The sources; the checksums in manifests are not among what is restored."""
         names, watched = iter(self.names.texts()), zlib.decompress(self.watched)
-        numbers = [
-            packed.numbers()
-            for packed in (self.sizes, self.begins, self.ends, self.filesystem_of, self.manifest_of, self.records)
-        ]
+        packed = (self.sizes, self.begins, self.ends, self.filesystem_of, self.manifest_of, self.records)
+        rows = zip(self.paths.texts(), *(numbers.numbers() for numbers in packed), strict=True)
         sources = []
-        for at, (path, size, begin, end, fs, manifest, records) in enumerate(
-            zip(self.paths.texts(), *numbers, strict=True)
-        ):
+        for at, (path, size, begin, end, fs, manifest, records) in enumerate(rows):
             span = None if begin is None or end is None else (begin, end)
             shard = None
             if manifest is not None:
                 staged = None if self.staged is None else self.staged[at]
-                size_of_file = None if span is not None else size
+                file_size = size if span is None and size is not None else 0
                 shard = ManifestShard(
-                    self.manifests[manifest], records or 0, size_of_file or 0, None, staged, bool(watched[at])
+                    self.manifests[manifest], records or 0, file_size, None, staged, bool(watched[at])
                 )
-            sources.append(
-                Source(
-                    path,
-                    size,
-                    fs is None,
-                    None if fs is None else self.filesystems[fs],
-                    None if fs is None else next(names),
-                    span=span,
-                    shard=shard,
-                    partitions=() if self.partitions is None else self.partitions[at],
-                )
-            )
+            partitions = () if self.partitions is None else self.partitions[at]
+            fsspec, name = (None, None) if fs is None else (self.filesystems[fs], next(names))
+            sources.append(Source(path, size, fs is None, fsspec, name, None, span, shard, partitions))
         return tuple(sources)
 
 
@@ -163,7 +142,3 @@ def _common_prefix(texts: Sequence[str]) -> str:
     first, last = min(texts, default=""), max(texts, default="")
     differing = (at for at, (a, b) in enumerate(zip(first, last, strict=False)) if a != b)
     return first[: next(differing, min(len(first), len(last)))]
-
-
-def _position(filesystems: list[Any], fs: Any) -> int:
-    return next(at for at, other in enumerate(filesystems) if other is fs)

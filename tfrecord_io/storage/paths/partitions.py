@@ -27,19 +27,12 @@ def parse_folder(folder: str) -> tuple[str, str | None] | None:
     try:
         return unquote(name, errors="strict"), None if value == _MISSING else unquote(value, errors="strict")
     except UnicodeDecodeError as error:
-        raise SchemaError(
-            f"the folder '{folder}' has a partition value that is not UTF-8", advice="rename it"
-        ) from error
+        reason = f"the folder '{folder}' has a partition value that is not UTF-8"
+        raise SchemaError(reason, advice="rename it") from error
 
 
 def folders_of(path: str, root: str) -> tuple[tuple[str, str | None], ...]:
-    """The partition columns and values in the folders between `root` and a file of this path.
-
-    Raises
-    ------
-    SchemaError
-        Two of them name one column.
-    """
+    """The partition columns and values in the folders between `root` and a file of this path."""
     if not path.startswith(root):
         return ()
     pairs = [pair for folder in path[len(root) :].split("/")[:-1] if (pair := parse_folder(folder)) is not None]

@@ -17,31 +17,14 @@ from tfrecord_io.storage.read.source import Source, read_whole, source_of
 
 @dataclass(frozen=True, slots=True)
 class PathMatch:
-    """The files that a path means.
-
-    Attributes
-    ----------
-    path : str
-    sources : list of Source
-        At least one, in natural order.
-    is_directory : bool
-        They are all files of a directory.
-    """
+    """The files that a path means."""
 
     path: str
-    sources: list[Source]
-    is_directory: bool = False
+    sources: list[Source]  # at least one, in natural order
+    is_directory: bool = False  # they are all files of a directory
 
     def single(self, advice: str) -> Source:
-        """The only one.
-
-        Raises
-        ------
-        IsADirectoryError
-            The path is a directory.
-        ValueError
-            A glob matches several; the message ends with `advice`.
-        """
+        """The only one. A directory is an IsADirectoryError, several files a ValueError that ends with `advice`."""
         if self.is_directory:
             raise IsADirectoryError(errno.EISDIR, "expected a file, got a directory", self.path)
         if len(self.sources) > 1:
@@ -52,12 +35,7 @@ class PathMatch:
 def find_files(path: Any, suffixes: str | tuple[str, ...], storage: StorageOptions = DEFAULT_STORAGE) -> PathMatch:
     """Find the files that a path means; of a directory those whose names end with one of `suffixes`.
 
-    A file of exactly this name wins over what it matches as a glob.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is no such file, or the directory contains none.
+    A file of exactly this name wins over what it matches as a glob. If there is none, this is a FileNotFoundError.
     """
     fs, name = locate(path, storage)
     entry = fs.entry(name)

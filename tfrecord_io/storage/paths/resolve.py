@@ -48,23 +48,11 @@ def resolve_inputs(
     allow_missing_shards: bool = False,
     check_sizes: bool = True,
 ) -> list[Source]:
-    """Find the files that a path means.
+    """Find the files that a path means, at least one.
 
-    Parameters
-    ----------
-    path : str, PathLike, binary file object, or iterable of those
-        A local path or a URL: of a file or a directory, a glob, with braces, or a shard spec; see the module's
-        docstring.
-    storage : StorageOptions
-    allow_missing_shards : bool
-        Accept shard families with a missing or duplicate index, and missing files that a manifest names.
-    check_sizes : bool
-        Whether files must have the sizes that a manifest states.
-
-    Returns
-    -------
-    list of Source
-        At least one.
+    `path` is a str, a PathLike, a binary file object, or an iterable of those; see the module's docstring.
+    `allow_missing_shards` accepts shard families with a missing or duplicate index, and missing files that a manifest
+    names. With `check_sizes`, files must have the sizes that a manifest states.
 
     Raises
     ------
@@ -198,9 +186,8 @@ class _Search:
     def _in_partitions(self, directory: str) -> list[Entry]:
         """The files in partition folders, and in no others."""
         root = f"{directory.rstrip('/')}/" if directory else ""
-        return [
-            e for e in self.fs.glob(f"{glob.escape(root)}*=*/**") if not e.directory and is_below_folders(e.name, root)
-        ]
+        inside = self.fs.glob(f"{glob.escape(root)}*=*/**")
+        return [e for e in inside if not e.directory and is_below_folders(e.name, root)]
 
     def _glob(self, pattern: str) -> list[Entry]:
         everything = self.fs.glob(pattern)

@@ -21,39 +21,19 @@ MOST_SHARDS = 100_000  # so that names with five digits sort correctly
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where a writer writes: one file, or the shards of a dataset.
+    """Where a writer writes: one file, or the shards of a dataset."""
 
-    Attributes
-    ----------
-    path : str
-        For messages.
-    sharded : bool
-        Whether it is a sharded dataset; else one file, or a file object.
-    count : int or None
-        Number of shards, if it is known before writing; 1 for a file.
-    max_shard_bytes : int or None
-        A record that would make the uncompressed shard larger than this starts a new shard.
-    compression : str or None
-        Name of the codec of the shards.
-    """
-
-    path: str
-    sharded: bool = False
-    count: int | None = 1
-    max_shard_bytes: int | None = None
-    compression: str | None = None
+    path: str  # for messages
+    sharded: bool = False  # else one file, or a file object
+    count: int | None = 1  # number of shards, if it is known before writing
+    max_shard_bytes: int | None = None  # a record that would make the uncompressed shard larger starts a new shard
+    compression: str | None = None  # name of the codec of the shards
     file: Any = None
     base: str = field(default="", repr=False)  # of the shards' names, in `path`'s form
     suffix: str = field(default="", repr=False)
 
     def shard(self, index: int) -> str:
-        """Path of one shard, for `tfrecord_io.storage.write.atomic.open_output`.
-
-        Raises
-        ------
-        ValueError
-            `index` has more than five digits.
-        """
+        """Path of one shard, for `tfrecord_io.storage.write.atomic.open_output`."""
         if index >= MOST_SHARDS:
             raise ValueError(f"'{self.path}': more than {MOST_SHARDS} shards; pass a larger max_shard_bytes")
         return shard_name(self.base, index, self.count) + self.suffix
@@ -76,23 +56,12 @@ def resolve_output(
 ) -> Output:
     """Resolve a path to write; nothing is created.
 
-    Parameters
-    ----------
-    path : str, PathLike or binary file object
-        A file; an existing directory or a path that ends in "/": shards ``part-00000-of-00008.tfrecord``;
-        ``name@8``: shards ``name-00000-of-00008``, unless a file of exactly this name exists.
-    shards, max_shard_bytes : int, optional
-        Write shards to any path; with `max_shard_bytes` their names have no count: ``name-00000.tfrecord``.
-    compression : str or None
-        Of shards, whose names get its suffix; "infer" uses the suffix in `path`.
+    An existing directory, or a path that ends in "/", gets shards ``part-00000-of-00008.tfrecord``. ``name@8`` means
+    shards ``name-00000-of-00008``, unless a file of exactly this name exists. Any other path is a file, or with
+    `shards` or `max_shard_bytes` the base of shards; with `max_shard_bytes` their names have no count:
+    ``name-00000.tfrecord``. `compression` is that of shards, whose names get its suffix; "infer" uses the suffix in
+    `path`. Arguments that contradict each other are a ValueError.
 
-    Raises
-    ------
-    ValueError
-        The arguments contradict each other.
-
-    Examples
-    --------
     >>> output = resolve_output("out/train@2")
     >>> [output.shard(i) for i in range(output.count)]
     ['out/train-00000-of-00002', 'out/train-00001-of-00002']
@@ -112,9 +81,8 @@ def resolve_output(
     if text.endswith("/") or (entry is not None and entry.directory):
         directory = _base(fs, name, text)
         base = (directory if directory.endswith("://") else directory.rstrip("/") + "/") + DIRECTORY_STEM + _SUFFIX
-        return _shards(
-            text, base, shards or (None if max_shard_bytes else 1), max_shard_bytes, compression, suffix_last=True
-        )
+        count = shards or (None if max_shard_bytes else 1)
+        return _shards(text, base, count, max_shard_bytes, compression, suffix_last=True)
     spec = parse_spec(text) if entry is None else None
     if spec is not None:
         stem, count = spec

@@ -67,8 +67,6 @@ def parse_shard(name: str) -> ShardName | None:
 def shard_name(base: str, index: int, count: int | None) -> str:
     """The name of shard `index` of `count`, as TensorFlow names it; without a count if it is not known yet.
 
-    Examples
-    --------
     >>> shard_name("out/train", 0, 8), shard_name("out/train", 0, None)
     ('out/train-00000-of-00008', 'out/train-00000')
     """
@@ -89,8 +87,6 @@ def split_suffixes(name: str) -> tuple[str, str, str]:
 def spelled_shards(stem: str, count: int) -> list[list[str]]:
     """The names of all shards of ``stem@count``, for each usual form of names, the most exact first.
 
-    Examples
-    --------
     >>> [names[0] for names in spelled_shards("train", 2)][:3]
     ['train-00000-of-00002', 'train.tfrecord-00000-of-00002', 'train-00000-of-00002.tfrecord']
     """
@@ -104,9 +100,7 @@ def spelled_shards(stem: str, count: int) -> list[list[str]]:
 def parse_spec(name: str) -> tuple[str, int | None] | None:
     """Split ``train@8`` into ("train", 8) and ``train@*`` into ("train", None); None if it is not a shard spec."""
     match = _SPEC.fullmatch(name)
-    if match is None:
-        return None
-    return match["stem"], None if match["count"] == "*" else int(match["count"])
+    return None if match is None else (match["stem"], None if match["count"] == "*" else int(match["count"]))
 
 
 def is_record_file(name: str) -> bool:
@@ -134,9 +128,8 @@ def is_sidecar(name: str) -> bool:
 
 def natural_key(path: str) -> list[list[str | int]]:
     """Sort key by which ``file9`` comes before ``file10``."""
-    return [[int(t) if i % 2 else t for i, t in enumerate(re.split("([0-9]+)", part))] for part in path.split("/")] + [
-        [path]
-    ]
+    keys = [[int(t) if i % 2 else t for i, t in enumerate(re.split("([0-9]+)", part))] for part in path.split("/")]
+    return [*keys, [path]]
 
 
 def _without_compression_suffix(name: str) -> str:

@@ -31,8 +31,8 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
             fs = FsspecFileSystem(source.remote[0])
             with suppress(OSError, NotImplementedError):  # without permission to list, single look-ups may work
                 listings[parent] = {entry.name: entry for entry in fs.listing(parent[1])} if fs.can_list else {}
-        alone = source.is_file_object or source.span is not None
-        sidecars.append(None if alone else _first(source, suffixes, listings.get(parent)))
+        without = source.is_file_object or source.span is not None
+        sidecars.append(None if without else _first(source, suffixes, listings.get(parent)))
     return sidecars
 
 
@@ -70,7 +70,8 @@ def modified(source: Source) -> float | None:
     if source.is_file_object:
         return None
     if source.remote is None:
-        return (os.stat(source.path) if source.shard is None else source.shard.status(source.path)).st_mtime
+        status = os.stat(source.path) if source.shard is None else source.shard.by_name(source.path, os.stat)
+        return status.st_mtime
     fs, name = source.remote
     try:
         return float(fs.modified(name).timestamp())

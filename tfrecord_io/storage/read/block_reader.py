@@ -20,21 +20,11 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A piece of a file.
+    """A piece of a file."""
 
-    Attributes
-    ----------
-    data : numpy uint8 array
-        A view of a buffer with at least `SPARE` more readable bytes after it.
-    start : int
-        Offset of ``data[0]`` in the uncompressed file.
-    final : bool
-        Whether the file ends with it.
-    """
-
-    data: Bytes
-    start: int
-    final: bool
+    data: Bytes  # a view of a buffer with at least `SPARE` more readable bytes after it
+    start: int  # offset of ``data[0]`` in the uncompressed file
+    final: bool  # the file ends with it
 
 
 class BufferPool:
@@ -69,28 +59,18 @@ class BlockReader:
     valid until the next call. Those from `fresh_block` have a buffer each, for threads, until it is returned with
     `release`.
 
-    An error of the stream is raised by a separate call, after a block with the bytes before it.
+    An error of the stream is raised by a separate call, after a block with the bytes before it. The first block, and
+    those before an error or the end, may be smaller than `block_bytes`. The stream's first byte is at the offset
+    `start` of the uncompressed file.
 
-    Parameters
-    ----------
-    stream : Stream
-        Has ``readinto(buffer) -> int``, which returns 0 only at the end.
-    block_bytes : int
-        Size of a block; the first one, and those before an error or the end, may be smaller.
-    start : int
-        Offset in the uncompressed file of the stream's first byte.
-
-    Examples
-    --------
     >>> import io
     >>> reader = BlockReader(io.BytesIO(b"abcdefgh"), block_bytes=5)
     >>> block = reader.next_block()
     >>> bytes(block.data), block.start, block.final
     (b'abcde', 0, False)
     >>> reader.consume(4)
-    >>> block = reader.next_block()
-    >>> bytes(block.data), block.start, block.final
-    (b'efgh', 4, True)
+    >>> reader.next_block()
+    Block(data=array([101, 102, 103, 104], dtype=uint8), start=4, final=True)
     """
 
     def __init__(self, stream: Stream | Any, block_bytes: int = BLOCK_BYTES, start: int = 0) -> None:

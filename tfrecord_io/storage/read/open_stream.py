@@ -19,19 +19,8 @@ _BUFFER = 8 << 10  # small: columns of an array are read in pieces
 def open_source(source: Source, compression: str | None = "infer") -> Stream:
     """Open a source and decompress it.
 
-    Parameters
-    ----------
-    source : Source
-        A piece of a file is always plain.
-    compression : str or None
-        "infer" detects it by content; a name as for `tfrecord_io.compression.get_codec` is checked against the content.
-
-    Raises
-    ------
-    CompressionError
-        `compression` does not match the content.
-    OSError
-        It cannot be opened or read.
+    The `compression` "infer" is detected by content; a name as for `tfrecord_io.compression.get_codec` is checked
+    against the content, and is a CompressionError if it does not match. A piece of a file is always plain.
     """
     codec = None if compression == "infer" else get_codec(compression)  # rejects a wrong name before opening the file
     raw = source.open()
@@ -73,13 +62,9 @@ def _check_codec(codec: Codec | None, name: str | None, head: bytes, path: str) 
     else:
         content = None if codec is None else looks_like(head) or "something else"
     if content is not None:
-        raise CompressionError(
-            f"compression={name!r} was passed, but the file looks like {content}",
-            path=path,
-            expected=name,
-            got=content,
-            advice="compression='infer' detects it by the content",
-        )
+        reason = f"compression={name!r} was passed, but the file looks like {content}"
+        advice = "compression='infer' detects it by the content"
+        raise CompressionError(reason, path=path, expected=name, got=content, advice=advice)
 
 
 class SpanStream:

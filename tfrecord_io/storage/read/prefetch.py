@@ -18,21 +18,8 @@ class SourcePrefetcher(Closing):
 
     A remote file stays open until the next source is taken, even if the raw file from its ``open`` is closed.
 
-    Parameters
-    ----------
-    sources : list of Source
-    stream : bool
-        All will be read; else the amount prefetched adapts to how far each file is read.
-    heads : bool
-        Only the first bytes of each will be read.
-
-    Examples
-    --------
-    >>> from tfrecord_io.storage.paths.resolve import resolve_inputs
-    >>> import io
-    >>> with SourcePrefetcher(resolve_inputs([io.BytesIO(b"a"), io.BytesIO(b"b")])) as prefetcher:
-    ...     [source.path for source in prefetcher]
-    ['<BytesIO>', '<BytesIO>']
+    With `stream`, all will be read; else the amount prefetched adapts to how far each file is read. With `heads`, only
+    the first bytes of each will be read.
     """
 
     def __init__(self, sources: list[Source], *, stream: bool = True, heads: bool = False) -> None:

@@ -20,7 +20,7 @@ from tfrecord_io.compression import SNIFF_BYTES, Codec, infer
 from tfrecord_io.errors import printable
 from tfrecord_io.storage.filesystem.errors import raise_os_errors
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.source import Source, open_raw
 
 if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_reader import RangeReader
@@ -30,37 +30,19 @@ _JOINED_BYTES = 8 << 20  # limit of several ranges that are read as one
 
 
 class RandomAccessFile(Closing):
-    """A file to read at any offset, from several threads at a time, also after a fork.
-
-    Attributes
-    ----------
-    size : int
-        Bytes of the file.
-    block_bytes : int
-        How much to read at a time if the file is read through.
-    gap_bytes : int
-        Up to this size, unneeded bytes between two ranges are read to save a request.
-    skip_bytes : int
-        From this size on, skipping bytes is faster than reading them.
-    """
+    """A file to read at any offset, from several threads at a time, also after a fork."""
 
     size: int
-    block_bytes: int
-    gap_bytes: int
-    skip_bytes: int
+    block_bytes: int  # how much to read at a time if the file is read through
+    gap_bytes: int  # up to this size, unneeded bytes between two ranges are read to save a request
+    skip_bytes: int  # from this size on, skipping bytes is faster than reading them
 
     def __init__(self, source: Source) -> None:
         self.path = source.path
 
     @abstractmethod
     def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:
-        """All bytes of [begin, end), optionally read into the start of `buffer`.
-
-        Raises
-        ------
-        OSError
-            The file ends before `end`, or cannot be read.
-        """
+        """All bytes of [begin, end), optionally read into the start of `buffer`; OSError if the file ends before."""
 
     def read_all(self, begins: Sequence[int], ends: Sequence[int]) -> list[Bytes]:
         """Several ranges, in ascending order of their begins."""
@@ -84,16 +66,8 @@ class RandomAccessFile(Closing):
 
 
 def open_random_access(source: Source) -> RandomAccessFile:
-    """Open a file for random access.
-
-    Raises
-    ------
-    ValueError
-        It is a piece of a file, or a pipe or other file that cannot seek.
-    TypeError
-        It is a file object, whose position the caller may change.
-    """
-    if source.is_file_object:
+    """Open a file for random access. A piece of a file, or a file that cannot seek, such as a pipe, is a ValueError."""
+    if source.is_file_object:  # its position may be changed by the caller
         raise TypeError(f"{printable(source.path)}: random access takes paths, not file objects")
     if source.span is not None:
         raise ValueError(f"{printable(source.path)}: a piece of a file is read from its start to its end")
@@ -101,13 +75,7 @@ def open_random_access(source: Source) -> RandomAccessFile:
 
 
 def open_plain(source: Source, purpose: str) -> RandomAccessFile:
-    """Open an uncompressed file for random access.
-
-    Raises
-    ------
-    ValueError
-        It is compressed, so its records have no offsets in the file. The message names `purpose`.
-    """
+    """Open a file for random access; if it is compressed, raise a ValueError that names `purpose`."""
     file = open_random_access(source)
     codec = codec_of(file, source.path)
     if codec is not None:
@@ -126,8 +94,6 @@ def codec_of(file: RandomAccessFile, path: str) -> Codec | None:
 def join_ranges(begins: Sequence[int], ends: Sequence[int], gap: int, most: int) -> list[tuple[int, int, int]]:
     """Join ascending ranges at most `gap` bytes apart to ones of at most `most` bytes: (begin, end, number joined).
 
-    Examples
-    --------
     >>> join_ranges([0, 10, 500], [10, 20, 600], gap=100, most=1000)
     [(0, 20, 2), (500, 600, 1)]
     """
@@ -155,9 +121,8 @@ class LocalRandomAccessFile(RandomAccessFile):
         status = os.fstat(self._fd)
         if not stat.S_ISREG(status.st_mode):
             self.close()
-            raise ValueError(
-                f"{printable(source.path)} is not a regular file: it can be read only once, from its start"
-            )
+            reason = "is not a regular file: it can be read only once, from its start"
+            raise ValueError(f"{printable(source.path)} {reason}")
         self.size = status.st_size
 
     def _read_spans(self, spans: list[tuple[int, int]]) -> list[Bytes]:
@@ -193,7 +158,7 @@ def _open_descriptor(source: Source) -> int:
     shard = source.shard
     if shard is None:
         return os.open(source.path, os.O_RDONLY | os.O_CLOEXEC)
-    with shard.open_checked(lambda: shard.open_local(source.path)) as raw:
+    with shard.open_checked(lambda: shard.by_name(source.path, open_raw)) as raw:
         return os.dup(raw.fileno())
 
 

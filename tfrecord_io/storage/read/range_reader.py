@@ -17,14 +17,7 @@ from threading import RLock
 from typing import Any
 
 from tfrecord_io.compression import Raw
-from tfrecord_io.storage.filesystem.errors import (
-    ARGUMENT_ERRORS,
-    TRIES,
-    is_transient,
-    pauses,
-    raise_os_errors,
-    to_os_error,
-)
+from tfrecord_io.storage.filesystem.errors import ARGUMENT_ERRORS, is_transient, pauses, raise_os_errors, to_os_error
 from tfrecord_io.storage.read.range_requests import RangesUnsupported, RemoteObject
 
 _MOST_BYTES = 64 << 20  # requested or received but unused, over all files of a window
@@ -124,14 +117,9 @@ class RangeReader:
 
     One thread at a time reads; `close` may be called from any thread, and ends the waiting of the reading one.
 
-    Parameters
-    ----------
-    window : Window, optional
-        Shared with the files read before and after; by default each reader has its own.
-    open_sequential : callable, optional
-        Opens the file for reading it from its start, if the server does not support range requests.
-    begin : int
-        The first byte that will be read.
+    The `window` is shared with the files read before and after; by default each reader has its own. `open_sequential`
+    opens the file for reading it from its start, if the server does not support range requests. `begin` is the first
+    byte that will be read.
     """
 
     def __init__(
@@ -261,7 +249,7 @@ class RangeReader:
                 if not is_transient(error):
                     return b"".join(parts), to_os_error(error, self.path)
             if pause is None:
-                return b"".join(parts), to_os_error(error, self.path, f" (tried {TRIES} times)")
+                return b"".join(parts), to_os_error(error, self.path, retried=True)
             await asyncio.sleep(pause)
         return parts[0] if len(parts) == 1 else b"".join(parts), None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import io
-import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 MAX_MANIFEST_BYTES = 64 << 20
 MANIFEST_ADVICE = "write the dataset again, or delete the manifest if the files were changed on purpose"
 
+T = TypeVar("T")
 _Opened = TypeVar("_Opened", bound=Raw)
 
 
@@ -48,24 +48,14 @@ class ManifestVersion:
 
 @dataclass(frozen=True, slots=True)
 class ManifestShard:
-    """What a manifest states about a file.
-
-    Attributes
-    ----------
-    records, bytes, crc32c : int
-        `bytes` and `crc32c` (unmasked) are of the file, compressed if it is; `crc32c` is None after unpickling.
-    staged : str or None
-        The path of a local file as long as its writer has not renamed it.
-    watched : bool
-        Whether the dataset is checked to be unchanged each time that the file is opened.
-    """
+    """What a manifest states about a file."""
 
     manifest: ManifestVersion
     records: int
-    bytes: int
-    crc32c: int | None
-    staged: str | None
-    watched: bool
+    bytes: int  # of the file, compressed if it is
+    crc32c: int | None  # of the same bytes, unmasked; None after unpickling
+    staged: str | None  # the path of a local file as long as its writer has not renamed it
+    watched: bool  # the dataset is checked to be unchanged each time that the file is opened
 
     def open_checked(self, open_file: Callable[[], _Opened]) -> _Opened:
         """Open the file, and check that its dataset was not replaced."""
@@ -82,35 +72,25 @@ class ManifestShard:
             raise
         return raw
 
-    def open_local(self, path: str) -> io.FileIO:
-        """Open a local file under its staged or its final name."""
-        if self.staged is not None:
-            with suppress(FileNotFoundError):  # it has its final name by now
-                return open(self.staged, "rb", buffering=0)
-        return open(path, "rb", buffering=0)
-
-    def status(self, path: str) -> os.stat_result:
-        """The status of a local file under its staged or its final name."""
+    def by_name(self, path: str, use: Callable[[str], T]) -> T:
+        """Call `use` with the staged name of a local file, or with its final name if it has that by now."""
         if self.staged is not None:
             with suppress(FileNotFoundError):
-                return os.stat(self.staged)
-        return os.stat(path)
+                return use(self.staged)
+        return use(path)
 
     def check_records(self, records: int, path: str) -> None:
-        """Raise CorruptRecordError if the file has another number of records than stated."""
         self._check("{} records", records, self.records, path)
 
     def check_size(self, size: int, path: str) -> None:
-        """Raise CorruptRecordError if the file has another size than stated."""
         self._check("{} bytes", size, self.bytes, path)
 
     def check_checksum(self, crc32c: int, path: str) -> None:
-        """Raise CorruptRecordError if the file has another checksum than stated."""
-        if self.crc32c is not None:
-            self._check("the CRC32C {:08x}", crc32c, self.crc32c, path)
+        self._check("the CRC32C {:08x}", crc32c, self.crc32c, path)
 
-    def _check(self, form: str, got: int, expected: int, path: str) -> None:
-        if got != expected:
+    def _check(self, form: str, got: int, expected: int | None, path: str) -> None:
+        """Raise CorruptRecordError if the file has another number than stated."""
+        if expected not in (got, None):
             reason = f"the file has {form.format(got)}, but '{self.manifest.path}' states {form.format(expected)}"
             raise CorruptRecordError(reason, path=path, expected=expected, got=got, advice=MANIFEST_ADVICE)
 
@@ -119,41 +99,25 @@ class ManifestShard:
 class Source:
     """A file to read: on disk, behind a URL, or an open binary file object.
 
-    Attributes
-    ----------
-    path : str
-        A local path or a URL; of a file object its name, or its class in ``<>``.
-    size : int or None
-        Bytes of the file when it was looked up, None if unknown; of a piece, the size of the piece.
-    local : bool
-        Whether it is a file of the operating system.
-    span : tuple of int, optional
-        (begin, end): only this piece of the file is read. Offsets and record numbers count from the piece's begin.
-    shard : ManifestShard or None
-        What its dataset's manifest states about it.
-    partitions : tuple of (str, str or None)
-        Names and values of the partition columns, from folders such as ``label=cat``.
+    Of a `span` (begin, end), only this piece of the file is read. Offsets and record numbers count from its begin.
     """
 
-    path: str
-    size: int | None
-    local: bool
+    path: str  # a local path or a URL; of a file object its name, or its class in ``<>``
+    size: int | None  # bytes of the file when it was looked up, None if unknown; of a piece, the size of the piece
+    local: bool  # a file of the operating system
     _fsspec: Any = field(default=None, repr=False)
     _name: str | None = field(default=None, repr=False)
     _file: CallerFile | None = field(default=None, repr=False)
     span: tuple[int, int] | None = None
-    shard: ManifestShard | None = None
-    partitions: tuple[tuple[str, str | None], ...] = ()
+    shard: ManifestShard | None = None  # what its dataset's manifest states about it
+    partitions: tuple[tuple[str, str | None], ...] = ()  # columns and values, from folders such as ``label=cat``
     _info: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # fsspec's own description
     _prefetched: RangeReader | None = field(default=None, repr=False, compare=False)  # open, with requests under way
 
     def open(self) -> Raw:
         """Open for reading from the start; a file object is read from its first position, and close() leaves it open.
 
-        Raises
-        ------
-        OSError
-            It is a file object that cannot seek, and was opened before.
+        If a file object cannot seek and was opened before, this is an OSError.
         """
         if self._file is not None:
             self._file.rewind()
@@ -166,7 +130,7 @@ class Source:
             return BorrowedFile(self._prefetched)
         if self.remote:
             return self.open_ranges() or self._open_sequential()
-        return open(self.path, "rb", buffering=0) if self.shard is None else self.shard.open_local(self.path)
+        return open_raw(self.path) if self.shard is None else self.shard.by_name(self.path, open_raw)
 
     def open_ranges(self, window: Window | None = None) -> RangeReader | None:
         """Open for reading by range requests; None if the filesystem's own file object is to be used."""
@@ -175,10 +139,10 @@ class Source:
         from tfrecord_io.storage.read.range_reader import RangeReader
         from tfrecord_io.storage.read.range_requests import open_object  # imports fsspec
 
-        remote = open_object(self._fsspec, str(self._name), self._info, self.path)
-        end = (self.size or 0) if self.span is None else self.span[1]
+        remote = open_object(*self.remote, self._info, self.path)
         if remote is None:
             return None
+        end = (self.size or 0) if self.span is None else self.span[1]
         return RangeReader(remote, end, self.path, window, self._open_sequential, begin=self.begin)
 
     def _open_sequential(self) -> Raw:
@@ -215,16 +179,13 @@ def source_of(fs: FileSystem, entry: Entry) -> Source:
     return Source(entry.name, entry.size, True)
 
 
-def source_of_file_object(file: Any) -> Source:
-    """The source of a binary file object.
+def open_raw(path: str) -> io.FileIO:
+    """Open a local file without a buffer."""
+    return open(path, "rb", buffering=0)
 
-    Raises
-    ------
-    TypeError
-        The file is in text mode.
-    ValueError
-        It is not open for reading.
-    """
+
+def source_of_file_object(file: Any) -> Source:
+    """The source of a binary file object. In text mode it is a TypeError, if not open for reading a ValueError."""
     if isinstance(file, io.TextIOBase):
         raise TypeError("the file is open in text mode; open it with mode 'rb'")
     if hasattr(file, "readable") and not file.readable():

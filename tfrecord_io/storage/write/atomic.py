@@ -20,28 +20,11 @@ from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter
 
 
 def open_output(path: Any, storage: StorageOptions = DEFAULT_STORAGE, *, overwrite: bool | None = None) -> OutputFile:
-    """Open one file for writing.
+    """Open one file for writing: a str, PathLike, URL or binary file object.
 
-    Parameters
-    ----------
-    path : str, PathLike, URL or binary file object
-        Taken literally: no globs, no braces.
-    overwrite : bool, optional
-        None or True replaces an existing file; False is an error, even if the file is created before the commit.
-
-    Returns
-    -------
-    OutputFile
-        As a context manager, it publishes the file unless an exception ends its block.
-
-    Raises
-    ------
-    FileExistsError
-        Here or by ``commit``: `overwrite` is False and the file exists.
-    FileNotFoundError
-        The directory is missing.
-    IsADirectoryError, PermissionError
-        With the path.
+    The path is taken literally: no globs, no braces. As a context manager, the file is published unless an exception
+    ends the block. If `overwrite` is False, an existing file is a FileExistsError, here or, if it is created before, by
+    ``commit``; None and True replace it.
     """
     if hasattr(path, "write"):
         return FileObjectOutput(path)

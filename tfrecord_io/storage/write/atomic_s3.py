@@ -16,14 +16,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from tfrecord_io.storage.filesystem.errors import (
-    ARGUMENT_ERRORS,
-    TRIES,
-    is_transient,
-    pauses,
-    raise_os_errors,
-    to_os_error,
-)
+from tfrecord_io.storage.filesystem.errors import ARGUMENT_ERRORS, is_transient, pauses, raise_os_errors, to_os_error
 from tfrecord_io.storage.write.output_file import OutputFile, exists_error
 
 T = TypeVar("T")
@@ -199,7 +192,7 @@ class S3Output(OutputFile):
                 raise
             except Exception as error:  # of any library
                 if pause is None or not is_transient(error):
-                    raise to_os_error(error, self.path, f" (tried {TRIES} times)" if pause is None else "") from error
+                    raise to_os_error(error, self.path, retried=pause is None) from error
             await asyncio.sleep(pause)
         raise AssertionError("the last try returns or raises")
 

@@ -11,30 +11,16 @@ _PIECE = 8 << 20  # bytes per write; Ctrl-C is handled between two
 
 
 class OutputFile(ABC):
-    """A file being written.
-
-    Attributes
-    ----------
-    path : str
-        For messages: a local path or a URL.
-    offset : int
-        Bytes written.
-    """
+    """A file being written."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
-        self.offset = 0
+        self.path = path  # for messages: a local path or a URL
+        self.offset = 0  # bytes written
         self._open = True
         self._failed = False
 
     def write(self, buffer: Any) -> int:
-        """Write all bytes of a contiguous buffer.
-
-        Raises
-        ------
-        OSError
-            With the path. The file can only be discarded then.
-        """
+        """Write all bytes of a contiguous buffer. After an error the file can only be discarded."""
         self._check_open()
         view = memoryview(buffer).cast("B")
         done = 0
