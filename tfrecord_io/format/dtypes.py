@@ -36,27 +36,13 @@ _MAX_BYTES = 2**31 - 1  # of one value, as of one record
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """One value of a tensor.
+    """One value of a tensor."""
 
-    Attributes
-    ----------
-    name : str
-        NumPy's name of the dtype, as in the companion feature ``x/dtype``.
-    dtype : numpy.dtype
-        Little-endian.
-    arrow : pyarrow.DataType
-        The type that holds it.
-    inner : tuple of int
-        An additional innermost axis in Arrow: ``(2,)`` for complex numbers.
-    marked : bool
-        Whether the field's metadata must name the dtype, as the Arrow type alone does not determine it.
-    """
-
-    name: str
-    dtype: np.dtype[Any]
-    arrow: pa.DataType
-    inner: tuple[int, ...] = ()
-    marked: bool = False
+    name: str  # NumPy's name of the dtype, as in the companion feature x/dtype
+    dtype: np.dtype[Any]  # little-endian
+    arrow: pa.DataType  # the type that holds it
+    inner: tuple[int, ...] = ()  # an additional innermost axis in Arrow: (2,) for complex numbers
+    marked: bool = False  # the field's metadata must name the dtype, as the Arrow type alone does not determine it
 
     @property
     def itemsize(self) -> int:
@@ -73,14 +59,9 @@ class Element:
 
 @lru_cache(maxsize=256)
 def element(name: str) -> Element:
-    """Look up a dtype by its name.
+    """Look up a dtype by its name; ValueError if it is not in the table.
 
-    Raises
-    ------
-    ValueError
-        It is not in the table.
-    MissingDependencyError
-        It is bfloat16, and ml_dtypes is not installed.
+    MissingDependencyError if it is bfloat16, and ml_dtypes is not installed.
 
     >>> element("complex64").arrow, element("complex64").inner
     (DataType(float), (2,))
@@ -108,13 +89,18 @@ def element(name: str) -> Element:
     raise ValueError(f"unsupported dtype '{printable(name, 60)}': use {SUPPORTED_DTYPES}")
 
 
+def find_element(name: str) -> Element | None:
+    """Look up a dtype by its name, None if it is not in the table."""
+    try:
+        return element(name)
+    except ValueError:
+        return None
+
+
 def dtype_name(dtype: Any) -> str:
     """The table's name of a NumPy dtype, of either byte order.
 
-    Raises
-    ------
-    ValueError
-        The dtype is not in the table: objects, records, void, dates without a unit.
+    ValueError if the dtype is not in the table: objects, records, void, dates without a unit.
 
     >>> dtype_name(np.dtype(">f4")), dtype_name(np.dtype("U3")), dtype_name(np.dtype("M8[D]"))
     ('float32', 'U3', 'datetime64[D]')
@@ -128,10 +114,7 @@ def dtype_name(dtype: Any) -> str:
 def element_of(type_: pa.DataType, metadata: Any = None) -> Element:
     """The element of a tensor column, from the Arrow type of its values and the metadata of its field.
 
-    Raises
-    ------
-    ValueError
-        The dtype in the metadata does not fit the type, or a tensor cannot have values of this type.
+    ValueError if the dtype in the metadata does not fit the type, or a tensor cannot have values of this type.
     """
     name = (metadata or {}).get(DTYPE_KEY)
     if name is not None:
@@ -161,17 +144,16 @@ _SYNONYMS |= dict.fromkeys(("bytes", "str", "object"), STRING)
 def declared_name(dtype: Any) -> str:
     """The name of a dtype of NumPy or TensorFlow, or of its name or scalar type; "string" for bytes and text.
 
-    Raises
-    ------
-    SchemaError
-        A tensor cannot have this dtype.
+    SchemaError if a tensor cannot have this dtype.
 
     >>> declared_name(np.float32), declared_name("half"), declared_name(object)
     ('float32', 'float16', 'string')
     """
     if isinstance(dtype, str):
         name = _SYNONYMS.get(dtype, dtype)
-        return name if name == STRING else dtype_name(dtype_named(name))
+        if name != STRING and find_element(name) is None:
+            raise _unsupported(f"a tensor cannot have the dtype {name!r}", name)
+        return name
     if any(dtype is type_ for type_ in (None, int, float, complex)):  # NumPy and TensorFlow disagree on their widths
         raise _unsupported(f"{getattr(dtype, '__name__', dtype)} does not determine a number of bits", dtype)
     try:
@@ -179,14 +161,6 @@ def declared_name(dtype: Any) -> str:
         return STRING if declared.kind in "OSU" else dtype_name(declared)
     except (TypeError, ValueError):
         raise _unsupported(f"a tensor cannot have the dtype {dtype!r}", dtype) from None
-
-
-def dtype_named(name: str) -> np.dtype:
-    """The dtype of a name; SchemaError where the table does not have it."""
-    try:
-        return element(name).dtype
-    except ValueError:
-        raise _unsupported(f"a tensor cannot have the dtype {name!r}", name) from None
 
 
 def _unsupported(reason: str, got: object) -> SchemaError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -104,11 +105,8 @@ class Field:
         if self.part not in PARTS:
             raise SchemaError(f"unknown part {self.part!r}", feature=self.feature, expected=PARTS, got=self.part)
         if self.part == FEATURE_LIST and not is_list_like(self.type):
-            raise SchemaError(
-                f"a feature list is a list of its steps, not {type_name(self.type)}",
-                feature=self.feature,
-                advice="make it of sequence()",
-            )
+            reason = f"a feature list is a list of its steps, not {type_name(self.type)}"
+            raise SchemaError(reason, feature=self.feature, advice="make it of sequence()")
 
     def _set_shape(self) -> None:
         """Take the shape given, if the type allows it, or else the one that the type implies."""
@@ -126,26 +124,19 @@ class Field:
 
     def _set_default(self) -> None:
         default = self.default
-        if is_any_tensor(self.type):
-            try:
-                default = normalized_tensor_default(default, self.tensor)
-            except (ValueError, TypeError) as error:
-                raise self._bad_default(default) from error
-        else:
-            if isinstance(default, np.ndarray | np.generic):
-                default = default.tolist()
-            if self.part == CONTEXT and self.shape is not None and isinstance(default, list | tuple):
-                default = list(_flat(default))
-        object.__setattr__(self, "default", default)
+        if isinstance(default, np.ndarray | np.generic) and not is_any_tensor(self.type):
+            default = default.tolist()
         try:
+            if is_any_tensor(self.type):
+                default = normalized_tensor_default(default, self.tensor)
+            elif self.part == CONTEXT and self.shape is not None and isinstance(default, list | tuple):
+                default = list(_flat(default))
+            object.__setattr__(self, "default", default)
             self.default_array()
             to_json_value(default)
         except CONVERSION_ERRORS as error:
-            raise self._bad_default(default) from error
-
-    def _bad_default(self, default: Any) -> SchemaError:
-        reason = f"the default {printable(repr(default))} does not fit the type {self.type_name}"
-        return SchemaError(reason, feature=self.feature, expected=self.type_name, got=default)
+            reason = f"the default {printable(repr(default))} does not fit the type {self.type_name}"
+            raise SchemaError(reason, feature=self.feature, expected=self.type_name, got=default) from error
 
     @property
     def value(self) -> pa.DataType:
@@ -196,22 +187,17 @@ class Field:
 
     def notes(self) -> dict[str, str]:
         """What the field has besides a name and a type, for display."""
-        notes = {}
-        if self.part == FEATURE_LIST:
-            notes["feature list"] = ""
-        if self.feature != self.column:
-            notes["feature"] = printable(self.feature)
-        if self.encoding != LIST:
-            notes["encoding"] = self.encoding
-        if self.shape != shape_of(self.value, self.metadata):
-            notes["shape"] = str(self.shape)
-        if IMAGE_KEY in self.metadata:
-            notes |= {name: printable(str(value), 40) for name, value in _image_notes(self.metadata[IMAGE_KEY])}
-        if self.required:
-            notes["required"] = ""
-        if self.default is not None:
-            notes["default"] = printable(repr(self.default))
-        return notes
+        image = {name: printable(str(value), 40) for name, value in _image_notes(self.metadata.get(IMAGE_KEY, b""))}
+        notes = {
+            "feature list": "" if self.part == FEATURE_LIST else None,
+            "feature": printable(self.feature) if self.feature != self.column else None,
+            "encoding": self.encoding if self.encoding != LIST else None,
+            "shape": str(self.shape) if self.shape != shape_of(self.value, self.metadata) else None,
+            **image,
+            "required": "" if self.required else None,
+            "default": printable(repr(self.default)) if self.default is not None else None,
+        }
+        return {name: note for name, note in notes.items() if note is not None}
 
     def named(self, column: str) -> Field:
         """The same field as column `column`; the feature is renamed too, unless it has a name of its own."""
@@ -221,10 +207,7 @@ class Field:
     def from_arrow(cls, source: pa.Field) -> Field:
         """Convert a pa.Field; one that is not nullable is required.
 
-        Raises
-        ------
-        SchemaError
-            Its metadata is damaged, or describes an invalid field.
+        SchemaError if its metadata is damaged, or describes an invalid field.
         """
         metadata = dict(source.metadata or {})
         metadata.pop(ENCODING_KEY, None)
@@ -234,9 +217,8 @@ class Field:
             shape = json.loads(metadata.pop(SHAPE_KEY, b"null"))
             default = from_json_value(json.loads(metadata.pop(DEFAULT_KEY, b"null")))
         except CONVERSION_ERRORS as error:
-            raise SchemaError(
-                "its metadata is damaged: tfrecord_io.shape, tfrecord_io.default", feature=feature
-            ) from error
+            reason = "its metadata is damaged: tfrecord_io.shape, tfrecord_io.default"
+            raise SchemaError(reason, feature=feature) from error
         encoding = encoding_of(source) or LIST
         return cls(source.name, source.type, feature, encoding, not source.nullable, default, metadata, shape, part)  # type: ignore[arg-type]
 
@@ -289,11 +271,9 @@ def _flat(values: Any) -> Iterator[Any]:
 
 def check_unique(fields: Iterable[Field]) -> None:
     """Raise SchemaError where two fields have the same column."""
-    columns: set[str] = set()
-    for f in fields:
-        if f.column in columns:
-            raise SchemaError("a schema names this column twice", feature=f.column)
-        columns.add(f.column)
+    for column, count in Counter(f.column for f in fields).items():
+        if count > 1:
+            raise SchemaError("a schema names this column twice", feature=column)
 
 
 def _unpickle(source: bytes, default: Any) -> Field:

@@ -6,7 +6,6 @@ Each returns a field without a name: its key in a Schema's dict names the column
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, Element, dtype_name, element, element_of
+from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, Element, dtype_name, element, element_of, find_element
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.image import image_metadata
 from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, LIST
@@ -142,12 +141,9 @@ def image(
     >>> image(mode="L", resize=(28, 28))
     Field(binary, image L, resize (28, 28))
     """
-    try:
-        axes = None if shape is None else as_shape(shape)
-    except ValueError as error:
-        raise SchemaError(str(error), got=shape) from None
+    axes = None if shape is None else as_shape(shape)
     metadata = image_metadata(mode, resize, axes)
-    return replace(_field(pa.binary(), feature, LIST, required, default, shape), metadata=metadata)
+    return _field(pa.binary(), feature, LIST, required, default, axes, metadata=metadata)
 
 
 def tensor(
@@ -185,13 +181,12 @@ def tensor(
     >>> tensor("complex64", (None, 3))
     Field(tensor<complex64>[?,3], encoding wire)
     """
-    try:
-        axes = as_shape(shape)
-    except ValueError as error:
-        raise SchemaError(str(error), got=shape) from None
+    axes = as_shape(shape)
     value = _element(dtype)
     if isinstance(value, Element):
-        if not axes and not _is_self_describing(encoding) and value.plain is not None:
+        # `Field` refuses unknown encodings.
+        is_self_describing = encoding in TENSOR_ENCODINGS and encoding_rules(encoding).self_describing
+        if not axes and not is_self_describing and value.plain is not None:
             return _field(value.plain, feature, encoding, required, default)
         type_, metadata = tensor_type(value, axes), dtype_metadata(value)
         return _field(type_, feature, encoding, required, default, axes, metadata=metadata)
@@ -202,17 +197,13 @@ def tensor(
     return _field(type_, feature, encoding, required, default, axes)
 
 
-def _is_self_describing(encoding: str) -> bool:
-    return encoding in TENSOR_ENCODINGS and encoding_rules(encoding).self_describing  # `Field` refuses other names
-
-
 def _element(dtype: Any) -> Element | pa.DataType:
     """The elements of a tensor: an entry of the table of dtypes, or the type of bytes or text."""
     plain = getattr(dtype, "as_numpy_dtype", dtype)  # tf.DType
     is_dtype = isinstance(plain, np.dtype) or (isinstance(plain, type) and issubclass(plain, np.generic))
     try:
-        if isinstance(plain, str) and _is_in_table(plain):
-            return element(plain)
+        if isinstance(plain, str) and (known := find_element(plain)) is not None:
+            return known
         if is_dtype and np.dtype(plain).kind != "O" and np.dtype(plain).itemsize:
             return element(dtype_name(plain))
         value = as_arrow_type(plain)
@@ -222,20 +213,9 @@ def _element(dtype: Any) -> Element | pa.DataType:
             raise ValueError("NumPy has no time zones")
         return element_of(value)
     except ValueError as error:
-        advice = f"use {SUPPORTED_DTYPES}, bytes or text"
-        if isinstance(error, SchemaError):
-            reason = f"tensors of {printable(str(dtype), 60)} are not supported"
-            raise SchemaError(reason, got=str(dtype), advice=advice) from None
-        reason = f"tensors of {dtype} are not supported: {error}"
-        raise SchemaError(reason, got=str(dtype), advice=advice) from None
-
-
-def _is_in_table(name: str) -> bool:
-    try:
-        element(name)
-    except ValueError:
-        return False
-    return True
+        detail = "" if isinstance(error, SchemaError) else f": {error}"
+        reason = f"tensors of {printable(str(dtype), 60)} are not supported{detail}"
+        raise SchemaError(reason, got=str(dtype), advice=f"use {SUPPORTED_DTYPES}, bytes or text") from None
 
 
 def sequence(item: Any, *, default: Any = None, required: bool = False, feature: str | None = None) -> Field:
@@ -260,9 +240,8 @@ def sequence(item: Any, *, default: Any = None, required: bool = False, feature:
     step = item if isinstance(item, Field) else Field("", as_arrow_type(item))
     if step.part == FEATURE_LIST:
         raise SchemaError("a step of a feature list cannot be a feature list itself", got=repr(step))
-    return _field(
-        pa.list_(step.type), feature, step.encoding, required, default, step.shape, FEATURE_LIST, step.metadata
-    )
+    type_ = pa.list_(step.type)
+    return _field(type_, feature, step.encoding, required, default, step.shape, FEATURE_LIST, step.metadata)
 
 
 def _field(
@@ -281,12 +260,7 @@ def _field(
 def as_field(name: str, source: Any) -> Field:
     """The field of a column: from a field, an Arrow type or field, a type's name or a dtype.
 
-    Raises
-    ------
-    SchemaError
-        A name that is not a type.
-    TypeError
-        `source` is none of these.
+    SchemaError if a name is not that of a type, TypeError if `source` is none of these.
     """
     if not isinstance(name, str):
         raise TypeError(f"a column's name is a str, not {type(name).__name__}")

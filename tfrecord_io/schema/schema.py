@@ -62,7 +62,7 @@ class Schema:
         self.__setattr__(name, None)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (self.fields, dict(self.metadata))
+        return Schema, (self.fields, dict(self.metadata))
 
     @classmethod
     def parse(cls, source: Any) -> Schema:
@@ -79,9 +79,8 @@ class Schema:
             return source
         if isinstance(source, pa.Schema | Mapping) or hasattr(source, "__arrow_c_schema__"):
             return cls(source)
-        raise TypeError(
-            f"schema: expected a Schema, a pyarrow.Schema or a dict of names and types, got {type(source).__name__}"
-        )
+        got = type(source).__name__
+        raise TypeError(f"schema: expected a Schema, a pyarrow.Schema or a dict of names and types, got {got}")
 
     # To and from other formats --------------------------------------------------------------------------------
 
@@ -364,9 +363,7 @@ def _fields_and_metadata(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes,
     if isinstance(source, Schema):
         return source.fields, source.metadata
     if isinstance(source, Mapping):
-        if source and all(
-            type(value).__name__ in FEATURES for value in source.values()
-        ):  # TensorFlow's or this package's
+        if source and all(type(value).__name__ in FEATURES for value in source.values()):  # TensorFlow's or these
             return Schema.from_feature_description(source).fields, {}
         return tuple(as_field(name, value) for name, value in source.items()), {}
     if not isinstance(source, pa.Schema) and hasattr(source, "__arrow_c_schema__"):
@@ -377,7 +374,3 @@ def _fields_and_metadata(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes,
     if not all(isinstance(f, Field) for f in fields):
         raise TypeError("a schema is made of fields, or of a dict of names and types")
     return fields, {}
-
-
-def _unpickle(fields: tuple[Field, ...], metadata: dict[bytes, bytes]) -> Schema:
-    return Schema(fields, metadata)

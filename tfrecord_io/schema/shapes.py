@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_any_tensor
 from tfrecord_io.schema.types import is_list_like, is_text
 
@@ -17,25 +18,22 @@ _MAX_VALUES = 2**31 - 1  # in one record: no payload has more bytes
 
 
 def as_shape(source: Any) -> Shape:
-    """A shape from numbers, None and −1, from one number, or from TensorFlow's TensorShape; ValueError for others.
+    """A shape from numbers, None and −1, from one number, or from TensorFlow's TensorShape; SchemaError for others.
 
     >>> as_shape([28, -1])
     (28, None)
     """
     if hasattr(source, "as_list"):  # tf.TensorShape
         source = source.as_list()
-    if hasattr(source, "__index__"):
-        source = (source,)
-    if isinstance(source, str | bytes):
-        raise ValueError(f"{source!r} is not a shape")
     try:
-        axes = tuple(None if axis is None or operator.index(axis) == -1 else operator.index(axis) for axis in source)
+        sizes = [source] if hasattr(source, "__index__") or isinstance(source, str | bytes) else source
+        axes = tuple(None if axis is None or operator.index(axis) == -1 else operator.index(axis) for axis in sizes)
     except TypeError:
-        raise ValueError(f"{source!r} is not a shape") from None
+        raise SchemaError(f"{source!r} is not a shape", got=source) from None
     if any(axis is not None and axis < 0 for axis in axes):
-        raise ValueError(f"the shape {axes} has a negative axis")
+        raise SchemaError(f"the shape {axes} has a negative axis", got=source)
     if fixed_part(axes) > _MAX_VALUES:
-        raise ValueError(f"the shape {axes} has more values than a record can hold")
+        raise SchemaError(f"the shape {axes} has more values than a record can hold", got=source)
     return axes
 
 

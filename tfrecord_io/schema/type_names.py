@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError, printable
-from tfrecord_io.format.dtypes import DTYPE_KEY, Element, element
+from tfrecord_io.format.dtypes import DTYPE_KEY, find_element
 from tfrecord_io.schema.tensor_types import (
     Shape,
     axes_of,
@@ -34,7 +34,7 @@ _SYNONYMS: dict[str, pa.DataType] = {
     "date": pa.date32(),
 }
 _EXTENSIONS: dict[str, Callable[[], pa.DataType]] = {"uuid": pa.uuid, "json": pa.json_, "bool8": pa.bool8}
-_LISTS: dict[str, Callable[[pa.DataType], pa.DataType]] = {"list": pa.list_, "large_list": pa.large_list}
+_LISTS: dict[str, Callable[[pa.Field], pa.DataType]] = {"list": pa.list_, "large_list": pa.large_list}
 _NUMPY_NAMES = {  # by Arrow's name, or the beginning of one
     "halffloat": "float16",
     "float": "float32",
@@ -82,6 +82,7 @@ def type_name(type_: pa.DataType) -> str:
 def logical_name(type_: pa.DataType, metadata: Mapping[bytes, bytes] | None) -> str:
     """The name of a field's type; of tensors with the dtype in the field's metadata, and the shape that NumPy has.
 
+    >>> from tfrecord_io.format.dtypes import element
     >>> dtype = element("complex64")
     >>> logical_name(tensor_type(dtype, (None, 3)), dtype_metadata(dtype))
     'tensor<complex64>[?,3]'
@@ -129,7 +130,7 @@ def schema_summary(schema: pa.Schema, limit: int = 6) -> str:
 def marked_tensor(name: str) -> tuple[pa.DataType, dict[bytes, bytes]] | None:
     """Type and metadata for names like ``"tensor<complex64>[2,3]"``, whose dtype is in the metadata; else None."""
     match = _TENSOR.fullmatch(name.strip())
-    dtype = None if match is None else _known_element(match[1])
+    dtype = None if match is None else find_element(match[1].strip())
     if match is None or dtype is None or not dtype.marked:
         return None
     return tensor_type(dtype, _axes(match[2])), dtype_metadata(dtype)
@@ -145,15 +146,8 @@ def _numpy_name(name: str) -> str:
 
 def _tensor_value(name: str, whole: str, depth: int) -> pa.DataType:
     """The type of a tensor's values from NumPy's name or from Arrow's."""
-    dtype = _known_element(name)
+    dtype = find_element(name.strip())
     return _parse(name, whole, depth) if dtype is None or dtype.marked else dtype.arrow
-
-
-def _known_element(name: str) -> Element | None:
-    try:
-        return element(name.strip())
-    except ValueError:
-        return None
 
 
 def _axes_name(shape: Shape, separator: str = ",") -> str:
@@ -167,12 +161,7 @@ def _axes(text: str) -> Shape:
 def as_arrow_type(source: Any) -> pa.DataType:
     """The Arrow type for a type, its name or a dtype of NumPy or TensorFlow.
 
-    Raises
-    ------
-    SchemaError
-        A name or dtype that has no Arrow type.
-    TypeError
-        `source` is none of these.
+    SchemaError if a name or dtype has no Arrow type, TypeError if `source` is none of these.
     """
     if isinstance(source, pa.DataType):
         return source
@@ -222,31 +211,29 @@ def _parametric(text: str, whole: str, depth: int) -> pa.DataType | None:
 def _nested(match: re.Match[str], whole: str, depth: int) -> pa.DataType:
     outer, inner, size = match.groups()
     if outer == "struct":
-        return pa.struct([pa.field(*_named(part, whole, depth)) for part in _split(inner)])
+        return pa.struct([_child(part, whole, depth) for part in _split(inner)])
     if outer == "fixed_size_list" and size is None:
         inner, _, size = inner.rpartition(",")
     name, sep, value = inner.partition(":")
-    type_ = _item(value if sep and re.fullmatch(r"\s*\w+\s*", name) else inner, whole, depth)
+    has_name = sep and re.fullmatch(r"\s*\w+\s*", name)
+    item = _field("item", value if has_name else inner, whole, depth)
     if size is None and outer in _LISTS:
-        return _LISTS[outer](type_)
+        return _LISTS[outer](item)
     if size is None or outer == "large_list" or not size.strip().isdigit():
         raise _unknown(whole)
-    return pa.list_(type_, int(size))
+    return pa.list_(item, int(size))
 
 
-def _item(text: str, whole: str, depth: int) -> pa.DataType | pa.Field:
-    """The item of a list type: a type, or a field where the values are never null."""
-    bare = text.rstrip().removesuffix(_NOT_NULL)
-    type_ = _parse(bare, whole, depth - 1)
-    return type_ if bare == text.rstrip() else pa.field("item", type_, nullable=False)
-
-
-def _named(part: str, whole: str, depth: int) -> tuple[str, pa.DataType, bool]:
+def _child(part: str, whole: str, depth: int) -> pa.Field:
     name, sep, value = part.partition(":")
     if not sep:
         raise _unknown(whole)
-    bare = value.rstrip().removesuffix(_NOT_NULL)
-    return name.strip(), _parse(bare, whole, depth - 1), bare == value.rstrip()
+    return _field(name.strip(), value, whole, depth)
+
+
+def _field(name: str, text: str, whole: str, depth: int) -> pa.Field:
+    bare = text.rstrip().removesuffix(_NOT_NULL)
+    return pa.field(name, _parse(bare, whole, depth - 1), nullable=bare == text.rstrip())
 
 
 def _split(text: str) -> list[str]:
@@ -261,6 +248,5 @@ def _split(text: str) -> list[str]:
 
 
 def _unknown(name: str) -> SchemaError:
-    return SchemaError(
-        f"unknown type {name!r}", got=name, advice="use names like 'int32', 'string', 'list<float32>', 'timestamp[us]'"
-    )
+    advice = "use names like 'int32', 'string', 'list<float32>', 'timestamp[us]'"
+    return SchemaError(f"unknown type {name!r}", got=name, advice=advice)

@@ -48,9 +48,7 @@ def from_feature_description(
     fields: dict[str, Field] = {}
     for name, feature in as_description(description).items():
         for f in _fields(name, feature):
-            if (
-                f.column not in fields or f.column == name
-            ):  # a feature's own description takes precedence over its use as a key
+            if f.column not in fields or f.column == name:  # its own description has precedence over its use as a key
                 fields[f.column] = f
     for name, feature in as_description(sequence_features or {}).items():
         if name in fields:
@@ -62,13 +60,12 @@ def from_feature_description(
 def _fields(name: str, feature: Feature) -> Iterator[Field]:
     if isinstance(feature, RaggedFeature):
         yield from _ragged(name, feature)
-        return
-    if isinstance(feature, SparseFeature):
+    elif isinstance(feature, SparseFeature):
         yield list_(_TYPES[feature.dtype], feature=feature.value_key).named(name)
         for key in feature.index_keys:
             yield list_("int64").named(key)
-        return
-    yield _plain(feature).named(name)
+    else:
+        yield _plain(feature).named(name)
 
 
 def _plain(feature: FixedLenFeature | VarLenFeature | FixedLenSequenceFeature) -> Field:
@@ -94,10 +91,8 @@ def _fixed(type_: pa.DataType, shape: tuple[int, ...], **keywords: Any) -> Field
 
 def _ragged(name: str, feature: RaggedFeature) -> Iterator[Field]:
     values = feature.value_key or name
-    if not feature.partitions:
-        yield list_(_TYPES[feature.dtype], feature=values).named(name)
-        return
-    if all(isinstance(partition, RowLengths | UniformRowLength) for partition in feature.partitions):
+    is_composite = all(isinstance(partition, RowLengths | UniformRowLength) for partition in feature.partitions)
+    if feature.partitions and is_composite:
         sizes = [p.length if isinstance(p, UniformRowLength) else None for p in feature.partitions]
         lengths = [p.key if isinstance(p, RowLengths) else None for p in feature.partitions]
         yield Composite(values, str(_TYPES[feature.dtype]), sequence=(None, *sizes), lengths=tuple(lengths)).field(name)
@@ -129,13 +124,7 @@ def _bytes(default: Any) -> Any:
 
 
 def to_feature_description(fields: Iterable[Field], part: str = CONTEXT) -> dict[str, Feature]:
-    """The feature description of one part of a schema; see `Schema.to_feature_description`.
-
-    Raises
-    ------
-    SchemaError
-        A column cannot be described.
-    """
+    """The feature description of one part of a schema; SchemaError if a column cannot be described."""
     if part not in PARTS:
         raise ValueError(f"part={part!r}: expected one of {', '.join(PARTS)}")
     description: dict[str, Feature] = {}
@@ -146,8 +135,7 @@ def to_feature_description(fields: Iterable[Field], part: str = CONTEXT) -> dict
 
 
 def _describe(f: Field) -> dict[str, Feature]:
-    composite = composite_of(f)
-    if composite is not None:
+    if (composite := composite_of(f)) is not None:
         return {f.column: _describe_composite(f, composite)}
     if t.is_struct(f.type) or (is_list_like(f.type) and t.is_struct(f.type.value_type)):
         children = [leaf for leaf in _leaves(f, f.type) if leaf.kind is not Kind.NONE]

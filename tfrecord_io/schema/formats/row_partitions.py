@@ -4,44 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, get_args
 
 from tfrecord_io.errors import SchemaError, printable
 
 
 @dataclass(frozen=True)
-class RowSplits:
+class _Keyed:
+    """Rows by the values of the feature `key`."""
+
+    key: str
+
+
+class RowSplits(_Keyed):
     """Rows by the offset at which each begins, and the end of the last one: 0 first."""
 
-    key: str
 
-
-@dataclass(frozen=True)
-class RowLengths:
+class RowLengths(_Keyed):
     """Rows by their numbers of values."""
 
-    key: str
 
-
-@dataclass(frozen=True)
-class RowStarts:
+class RowStarts(_Keyed):
     """Rows by the offset at which each begins."""
 
-    key: str
 
-
-@dataclass(frozen=True)
-class RowLimits:
+class RowLimits(_Keyed):
     """Rows by the offset at which each ends."""
 
-    key: str
 
-
-@dataclass(frozen=True)
-class ValueRowIds:
+class ValueRowIds(_Keyed):
     """Rows by the row number of each value."""
-
-    key: str
 
 
 @dataclass(frozen=True)
@@ -56,18 +48,13 @@ class UniformRowLength:
 
 
 Partition = RowSplits | RowLengths | RowStarts | RowLimits | ValueRowIds | UniformRowLength
-PARTITIONS: dict[str, type[Any]] = {
-    class_.__name__: class_ for class_ in (RowSplits, RowLengths, RowStarts, RowLimits, ValueRowIds, UniformRowLength)
-}
+PARTITIONS: dict[str, type[Any]] = {class_.__name__: class_ for class_ in get_args(Partition)}
 
 
 def as_instance(source: Any, classes: Mapping[str, type[Any]]) -> Any:
     """Convert an object to the one of `classes` that has the name of its class, or of a base class.
 
-    Raises
-    ------
-    SchemaError
-        No class has that name, or an attribute is missing.
+    SchemaError if no class has that name, or an attribute is missing.
     """
     class_ = next((classes[base.__name__] for base in type(source).__mro__ if base.__name__ in classes), None)
     if class_ is None:
@@ -76,6 +63,6 @@ def as_instance(source: Any, classes: Mapping[str, type[Any]]) -> Any:
     if isinstance(source, class_):
         return source
     try:
-        return class_(**{name: getattr(source, name) for name in (f.name for f in fields(class_))})
+        return class_(*(getattr(source, f.name) for f in fields(class_)))
     except AttributeError as error:
         raise SchemaError(f"{printable(repr(source))} is not a {class_.__name__}: {error}") from error

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -35,10 +35,7 @@ _NAMES = {"float": "float32", "bytes": "string", "binary": "string", "str": "str
 def parse_dtype(dtype: Any) -> str:
     """Return "int64", "float32" or "string" for a name, a NumPy dtype, an Arrow type or TensorFlow's DType.
 
-    Raises
-    ------
-    SchemaError
-        Another dtype: TensorFlow parses only these.
+    SchemaError for another dtype: TensorFlow parses only these.
     """
     name = str(dtype) if isinstance(dtype, str | pa.DataType) else getattr(dtype, "name", None)
     if not isinstance(name, str):
@@ -82,12 +79,8 @@ class FixedLenFeature:
     default_value: Any = None
 
     def __post_init__(self) -> None:
-        _set(
-            self,
-            shape=_fixed_shape(self.shape),
-            dtype=parse_dtype(self.dtype),
-            default_value=_plain(self.default_value),
-        )
+        shape, dtype = _fixed_shape(self.shape), parse_dtype(self.dtype)
+        _set(self, shape=shape, dtype=dtype, default_value=_plain(self.default_value))
 
 
 @dataclass(frozen=True)
@@ -176,14 +169,12 @@ class SparseFeature:
     def __post_init__(self) -> None:
         one = isinstance(self.index_key, str)
         if one != hasattr(self.size, "__index__"):
-            raise SchemaError(
-                "index_key and size are both single values or both lists", expected=self.index_key, got=self.size
-            )
+            reason = "index_key and size are both single values or both lists"
+            raise SchemaError(reason, expected=self.index_key, got=self.size)
         keys, shape = _keys(self.index_key), _fixed_shape(self.size)
         if not keys or not all(keys) or not self.value_key or len(keys) != len(shape):
-            raise SchemaError(
-                "a sparse feature needs a value_key, and as many index_keys as sizes", expected=keys, got=shape
-            )
+            reason = "a sparse feature needs a value_key, and as many index_keys as sizes"
+            raise SchemaError(reason, expected=keys, got=shape)
         _set(self, index_key=keys[0] if one else keys, size=shape[0] if one else shape, dtype=parse_dtype(self.dtype))
 
     @property
@@ -248,21 +239,14 @@ class RaggedFeature:
 
 
 Feature = FixedLenFeature | VarLenFeature | FixedLenSequenceFeature | SparseFeature | RaggedFeature
-FEATURES: dict[str, type[Any]] = {
-    class_.__name__: class_
-    for class_ in (FixedLenFeature, VarLenFeature, FixedLenSequenceFeature, SparseFeature, RaggedFeature)
-}
+FEATURES: dict[str, type[Any]] = {class_.__name__: class_ for class_ in get_args(Feature)}
 
 
 def as_description(source: Mapping[str, Any]) -> dict[str, Feature]:
     """A feature description in the classes of this module.
 
-    Raises
-    ------
-    SchemaError
-        A value is not a feature, or one that TensorFlow would refuse.
-    TypeError
-        `source` is not a mapping of names.
+    SchemaError if a value is not a feature, or one that TensorFlow would refuse; TypeError if `source` is not a mapping
+    of names.
     """
     if not isinstance(source, Mapping) or not all(isinstance(name, str) for name in source):
         raise TypeError("a feature description is a dict of names and features")
@@ -286,10 +270,7 @@ def _keys(source: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _fixed_shape(source: Any) -> tuple[int, ...]:
-    try:
-        shape = as_shape(source)
-    except ValueError as error:
-        raise SchemaError(str(error), got=source) from None
+    shape = as_shape(source)
     known = tuple(axis for axis in shape if axis is not None)
     if len(known) < len(shape):
         reason = f"the shape {shape} has an unknown dimension"
