@@ -64,9 +64,9 @@ class ColumnAccumulator:
         self.type = type
         self.nulls = self.nans = self.numbers = 0
         self.total = 0.0  # of the numbers
-        self.values: tuple[Any, Any] | None = None  # minimum and maximum, as below
-        self.lengths: tuple[int, int] | None = None
-        self.shapes: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+        self.values: tuple[Any, Any] = (None, None)  # minimum and maximum, as below
+        self.lengths: tuple[Any, Any] = (None, None)
+        self.shapes: tuple[Any, Any] = (None, None)
         self.distinct: set[Any] | None = set()
         self.example: Any = None
 
@@ -109,7 +109,7 @@ class ColumnAccumulator:
             self.lengths = _merged(self.lengths, pc.min_max(lengths).as_py().values())
 
     def _add_shapes(self, shapes: Array) -> None:
-        if self.shapes is not None:
+        if self.shapes[0] is not None:
             shapes = np.concatenate([shapes, self.shapes])
         self.shapes = tuple(shapes.min(axis=0).tolist()), tuple(shapes.max(axis=0).tolist())
 
@@ -140,30 +140,18 @@ class ColumnAccumulator:
             self.distinct = None
 
     def summary(self) -> ColumnSummary:
-        minimum, maximum = self.values or (None, None)
-        min_length, max_length = self.lengths or (None, None)
-        min_shape, max_shape = self.shapes or (None, None)
+        name, type_ = self.field.name, short_type_name(self.type, self.field.metadata)
+        mean = self.total / self.numbers if self.numbers else None
+        distinct = len(self.distinct) if self.distinct else None
         return ColumnSummary(
-            name=self.field.name,
-            type=short_type_name(self.type, self.field.metadata),
-            nulls=self.nulls,
-            minimum=minimum,
-            maximum=maximum,
-            mean=self.total / self.numbers if self.numbers else None,
-            nans=self.nans,
-            min_length=min_length,
-            max_length=max_length,
-            min_shape=min_shape,
-            max_shape=max_shape,
-            distinct=len(self.distinct) if self.distinct else None,
-            example=self.example,
+            name, type_, self.nulls, *self.values, mean, self.nans, *self.lengths, *self.shapes, distinct, self.example
         )
 
 
-def _merged(ends: tuple[Any, Any] | None, others: Iterable[Any]) -> tuple[Any, Any]:
+def _merged(ends: tuple[Any, Any], others: Iterable[Any]) -> tuple[Any, Any]:
     """Minimum and maximum of two such pairs."""
     low, high = others
-    return (low, high) if ends is None else (min(ends[0], low), max(ends[1], high))
+    return (low, high) if ends[0] is None else (min(ends[0], low), max(ends[1], high))
 
 
 def _example(present: pa.Array) -> Any:

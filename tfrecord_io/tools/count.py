@@ -65,9 +65,8 @@ def count_records(
     >>> tfr.count_records("three.tfrecord")
     3
     """
-    sources = resolve_inputs(
-        path, StorageOptions(storage_options, filesystem), allow_missing_shards=allow_missing_shards
-    )
+    storage = StorageOptions(storage_options, filesystem)
+    sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
     count = _Count(compression, max_record_bytes, check_crc)
     if check_crc:
         return _by_reading(sources, count)

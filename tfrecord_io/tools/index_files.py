@@ -73,9 +73,8 @@ def write_indexes(
     30 30
     60 30
     """
-    sources = resolve_inputs(
-        path, StorageOptions(storage_options, filesystem), allow_missing_shards=allow_missing_shards
-    )
+    storage = StorageOptions(storage_options, filesystem)
+    sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
     indexes = []
     for source in sources:
         with open_plain(source, "an index") as ranges:
@@ -113,9 +112,8 @@ def check_indexes(
     >>> [index.error for index in check_indexes("indexed.tfrecord")]
     [None]
     """
-    sources = resolve_inputs(
-        path, StorageOptions(storage_options, filesystem), allow_missing_shards=allow_missing_shards
-    )
+    storage = StorageOptions(storage_options, filesystem)
+    sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
     checked = []
     for source, file in zip(sources, find_indexes(sources), strict=True):
         with open_plain(source, "an index") as ranges:
@@ -136,12 +134,8 @@ def _check(source: Source, file: Source | None, ranges: RandomAccessFile, max_re
     if len(index) != len(actual) or not np.array_equal(index.bounds, actual.bounds):
         common = min(len(index), len(actual)) + 1
         record = int(np.argmax(np.append(index.bounds[:common] != actual.bounds[:common], True))) - 1
-        raise CorruptRecordError(
-            f"the index does not match {source.path}: record {record} ends at byte {index.bounds[record + 1]} in the "
-            f"index, at byte {actual.bounds[record + 1]} in the file",
-            path=file.path,
-            expected=len(actual),
-            got=len(index),
-            advice="write it again with tfr index",
-        )
+        ends = index.bounds[record + 1], actual.bounds[record + 1]
+        reason = f"the index does not match {source.path}: record {record} ends at byte {ends[0]} in the index, "
+        reason, advice = f"{reason}at byte {ends[1]} in the file", "write it again with tfr index"
+        raise CorruptRecordError(reason, path=file.path, expected=len(actual), got=len(index), advice=advice)
     return index

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from tfrecord_io.options import StorageOptions
@@ -49,7 +50,7 @@ class Leftover:
     upload: str | None
     started: datetime | None
     bytes: int | None
-    _name: str = field(default="", repr=False)
+    _remove: Callable[[], None] = field(repr=False, compare=False)
 
 
 def clean(
@@ -96,44 +97,36 @@ def clean(
     ['.a.tfrecord.0123456789abcdef.tmp']
     """
     fs, name = locate(path, StorageOptions(storage_options, filesystem))
-    store: _Uploads | _RemoteFiles | _LocalFiles
     if not isinstance(fs, FsspecFileSystem):
-        store = _LocalFiles(name)
+        found = _local_files(name or ".")
     elif {"s3", "s3a"} & set(protocols(fs.fsspec)):
-        store = _Uploads(fs, name.rstrip("/") + "/" * os.fspath(path).endswith("/"))
+        found = _uploads(fs, name.rstrip("/") + "/" * os.fspath(path).endswith("/"))
     elif _OBJECT_STORES & set(protocols(fs.fsspec)):
         reason = "killed writers leave nothing behind on this kind of storage, or it removes that by itself"
         raise ValueError(f"'{os.fspath(path)}': {reason}")
     else:
-        store = _RemoteFiles(fs, name)
+        found = _remote_files(fs, name)
     latest = datetime.now(UTC) - older_than
-    leftovers = [leftover for leftover in store.find() if leftover.started is not None and leftover.started <= latest]
+    leftovers = [leftover for leftover in found if leftover.started is not None and leftover.started <= latest]
     leftovers.sort(key=lambda leftover: (leftover.started, leftover.path))
     if remove:
         for leftover in leftovers:
-            store.remove(leftover)
+            leftover._remove()
     return leftovers
 
 
-class _LocalFiles:
+def _local_files(root: str) -> Iterator[Leftover]:
     """Temporary files below a folder, and shards that were written but not published."""
-
-    def __init__(self, folder: str) -> None:
-        self._folder = folder or "."
-
-    def find(self) -> Iterator[Leftover]:
-        os.stat(self._folder)  # os.walk ignores a missing folder
-        for folder, _, names in os.walk(self._folder):
-            unpublished = {name for name in names if STAGED.fullmatch(name)}
-            if unpublished:
-                unpublished -= _in_manifests(folder, names)
-            for name in sorted({*filter(_TEMPORARY.fullmatch, names), *unpublished}):
-                path = os.path.join(folder, name)
-                status = os.lstat(path)
-                yield Leftover(path, None, datetime.fromtimestamp(status.st_mtime, UTC), status.st_size)
-
-    def remove(self, leftover: Leftover) -> None:
-        os.unlink(leftover.path)
+    os.stat(root)  # os.walk ignores a missing folder
+    for folder, _, names in os.walk(root):
+        unpublished = {name for name in names if STAGED.fullmatch(name)}
+        if unpublished:
+            unpublished -= _in_manifests(folder, names)
+        for name in sorted({*filter(_TEMPORARY.fullmatch, names), *unpublished}):
+            path = os.path.join(folder, name)
+            status = os.lstat(path)
+            time = datetime.fromtimestamp(status.st_mtime, UTC)
+            yield Leftover(path, None, time, status.st_size, partial(os.unlink, path))
 
 
 def _in_manifests(folder: str, names: list[str]) -> set[str]:
@@ -149,66 +142,57 @@ def _in_manifests(folder: str, names: list[str]) -> set[str]:
     return staged
 
 
-class _RemoteFiles:
+def _remote_files(fs: FsspecFileSystem, folder: str) -> Iterator[Leftover]:
     """Temporary files below a folder of a remote filesystem whose writes are not atomic."""
-
-    def __init__(self, fs: FsspecFileSystem, folder: str) -> None:
-        self._fs, self._folder = fs, folder
-
-    def find(self) -> Iterator[Leftover]:
-        path = self._fs.display_path(self._folder)
-        entry = self._fs.entry(self._folder)
-        if entry is None or not entry.directory:
-            raise FileNotFoundError(2, "no such folder", path)
-        with raise_os_errors(path):
-            files = self._fs.fsspec.find(self._folder, detail=True)
-        for name, info in files.items():
-            if _TEMPORARY.fullmatch(name.rpartition("/")[2]):
-                yield Leftover(self._fs.display_path(name), None, _time_of(info), info.get("size"), name)
-
-    def remove(self, leftover: Leftover) -> None:
-        with raise_os_errors(leftover.path):
-            self._fs.fsspec.rm_file(leftover._name)
+    path = fs.display_path(folder)
+    entry = fs.entry(folder)
+    if entry is None or not entry.directory:
+        raise FileNotFoundError(2, "no such folder", path)
+    with raise_os_errors(path):
+        files = fs.fsspec.find(folder, detail=True)
+    for name, info in files.items():
+        if _TEMPORARY.fullmatch(name.rpartition("/")[2]):
+            path = fs.display_path(name)
+            yield Leftover(path, None, _time_of(info), info.get("size"), partial(_remove_remote, fs, name, path))
 
 
-class _Uploads:
+def _remove_remote(fs: FsspecFileSystem, name: str, path: str) -> None:
+    with raise_os_errors(path):
+        fs.fsspec.rm_file(name)
+
+
+def _uploads(fs: FsspecFileSystem, prefix: str) -> Iterator[Leftover]:
     """Unfinished multipart uploads of a bucket."""
+    bucket, prefix, _ = fs.fsspec.split_path(prefix)
 
-    def __init__(self, fs: FsspecFileSystem, prefix: str) -> None:
-        self._fs = fs
-        self._bucket, self._prefix, _ = fs.fsspec.split_path(prefix)
+    def call(method: str, **arguments: Any) -> dict[str, Any]:
+        with raise_os_errors(f"s3://{bucket}"):
+            response: dict[str, Any] = fs.fsspec.call_s3(method, Bucket=bucket, **arguments)
+            return response
 
-    def find(self) -> Iterator[Leftover]:
-        for page in self._pages("list_multipart_uploads", Prefix=self._prefix):
-            for upload in page.get("Uploads", []):
-                key, id_ = upload["Key"], upload["UploadId"]
-                path = self._fs.display_path(f"{self._bucket}/{key}")
-                yield Leftover(path, id_, upload.get("Initiated"), self._size(key, id_), key)
-
-    def _size(self, key: str, upload: str) -> int | None:
-        try:
-            pages = list(self._pages("list_parts", Key=key, UploadId=upload))
-        except FileNotFoundError:
-            return None  # the upload ended in the meantime
-        return sum(part["Size"] for page in pages for part in page.get("Parts", []))
-
-    def _pages(self, method: str, **arguments: Any) -> Iterator[dict[str, Any]]:
+    def pages(method: str, **arguments: Any) -> Iterator[dict[str, Any]]:
         """The pages of a listing: the markers that each returns are arguments of the next request."""
-        page = self._call(method, **arguments)
+        page = call(method, **arguments)
         yield page
         while page.get("IsTruncated"):
             markers = {name.removeprefix("Next"): value for name, value in page.items() if name.startswith("Next")}
-            page = self._call(method, **arguments, **markers)
+            page = call(method, **arguments, **markers)
             yield page
 
-    def remove(self, leftover: Leftover) -> None:
+    def size(upload: Mapping[str, str]) -> int | None:
         with suppress(FileNotFoundError):  # the upload ended in the meantime
-            self._call("abort_multipart_upload", Key=leftover._name, UploadId=leftover.upload)
+            return sum(part["Size"] for page in pages("list_parts", **upload) for part in page.get("Parts", []))
+        return None
 
-    def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
-        with raise_os_errors(f"s3://{self._bucket}"):
-            response: dict[str, Any] = self._fs.fsspec.call_s3(method, Bucket=self._bucket, **arguments)
-            return response
+    def abort(upload: Mapping[str, str]) -> None:
+        with suppress(FileNotFoundError):
+            call("abort_multipart_upload", **upload)
+
+    for page in pages("list_multipart_uploads", Prefix=prefix):
+        for entry in page.get("Uploads", []):
+            upload = {name: entry[name] for name in ("Key", "UploadId")}
+            path = fs.display_path(f"{bucket}/{upload['Key']}")
+            yield Leftover(path, upload["UploadId"], entry.get("Initiated"), size(upload), partial(abort, upload))
 
 
 def _time_of(info: Mapping[str, Any]) -> datetime | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,6 @@ from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.source import Source
 
 
 @dataclass(frozen=True)
@@ -93,26 +93,24 @@ def read_metadata(
     >>> metadata.schema_source, metadata.schema.names, metadata.files[0].compression
     ('embedded', ['n'], None)
     """
-    sources = resolve_inputs(
-        path, StorageOptions(storage_options, filesystem), allow_missing_shards=allow_missing_shards
-    )
+    storage = StorageOptions(storage_options, filesystem)
+    sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
     if any(source.is_file_object for source in sources):
         raise TypeError("read_metadata takes paths: a file object can be read only once")
     files = []
     with SourcePrefetcher(sources, heads=True) as prefetched:
         for source in prefetched:
-            file = RecordFile(source)
-            files.append(FileMetadata(source.path, source.size, file.compression))
-            file.close()
-    keywords = {"storage_options": storage_options, "filesystem": filesystem, "threads": 1}
-    with open_scan(sources, ReadOptions.of({**keywords, "allow_missing_shards": allow_missing_shards})) as reader:
+            with closing(RecordFile(source)) as file:
+                files.append(FileMetadata(source.path, source.size, file.compression))
+    options = ReadOptions(**storage.keywords, threads=1, allow_missing_shards=allow_missing_shards)
+    with open_scan(sources, options) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
-    sizes = [file.bytes for file in files]
-    total = None if None in sizes else sum(size for size in sizes if size is not None)
-    return Metadata(tuple(files), total, 0 if total == 0 else _records(sources), schema, schema_source)
+    size = _total(file.bytes for file in files)
+    records = 0 if size == 0 else _total(None if source.shard is None else source.shard.records for source in sources)
+    return Metadata(tuple(files), size, records, schema, schema_source)
 
 
-def _records(sources: Sequence[Source]) -> int | None:
-    """The number of records, if manifests list all files."""
-    counts = [source.shard.records for source in sources if source.shard is not None]
-    return sum(counts) if len(counts) == len(sources) else None
+def _total(numbers: Iterable[int | None]) -> int | None:
+    """The sum; None if a number is unknown."""
+    known = list(numbers)
+    return None if None in known else sum(filter(None, known))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,9 +102,8 @@ def verify(
     """
     if record_type not in (*RECORD_TYPES, "bytes"):
         raise ValueError(f"record_type={record_type!r}: expected one of {', '.join(map(repr, RECORD_TYPES))}, 'bytes'")
-    sources = resolve_inputs(
-        path, StorageOptions(storage_options, filesystem), allow_missing_shards=allow_missing_shards, check_sizes=False
-    )
+    storage = StorageOptions(storage_options, filesystem)
+    sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards, check_sizes=False)
     with SourcePrefetcher(sources) as prefetched:
         return VerifyReport(tuple(_check(source, record_type, compression, max_record_bytes) for source in prefetched))
 
@@ -114,11 +114,14 @@ def _check(source: Source, record_type: str | None, compression: str | None, max
     if record_type == "bytes":
         step = frame_step(engine, check_crc=True, max_record_bytes=max_record_bytes)
     else:
-        decoder = engine.decoder(
-            Plan(text=Text.NO, record_type=RECORD_TYPES[record_type], max_record_bytes=max_record_bytes)
-        )
+        plan = Plan(text=Text.NO, record_type=RECORD_TYPES[record_type], max_record_bytes=max_record_bytes)
+        decoder = engine.decoder(plan)
         step = _parse_step(decoder)
-    records, size, error = _run(source, compression, step)
+    error: TFRecordError | None = None
+    try:
+        records, size = walk_file(source, step, compression)
+    except TFRecordError as fault:
+        records, size, error = fault.records_intact or 0, fault.offset or 0, fault
     if error is None and decoder is not None and record_type is None and 0 < decoder.seen == decoder.foreign:
         reason = "the files are not Examples: no record has a feature"
         advice = 'other messages and plain bytes pass record_type="bytes"'
@@ -133,28 +136,18 @@ def _check(source: Source, record_type: str | None, compression: str | None, max
 def _manifest_error(source: Source, records: int) -> TFRecordError | None:
     """An error if records, size or checksum of a file differ from its manifest."""
     assert source.shard is not None
-    raw = source.open()
     try:
-        crc = size = 0
-        buffer = memoryview(bytearray(_BUFFER_BYTES))
-        while n := raw.readinto(buffer):
-            crc, size = get_engine().crc32c(buffer[:n], crc), size + n
+        with closing(source.open()) as raw:
+            crc = size = 0
+            buffer = memoryview(bytearray(_BUFFER_BYTES))
+            while n := raw.readinto(buffer):
+                crc, size = get_engine().crc32c(buffer[:n], crc), size + n
         source.shard.check_records(records, source.path)
         source.shard.check_size(size, source.path)
         source.shard.check_checksum(crc, source.path)
     except TFRecordError as error:
         return error
-    finally:
-        raw.close()
     return None
-
-
-def _run(source: Source, compression: str | None, step: Step) -> tuple[int, int, TFRecordError | None]:
-    """Walk a file to its end or its first fault."""
-    try:
-        return *walk_file(source, step, compression), None
-    except TFRecordError as error:
-        return error.records_intact or 0, error.offset or 0, error
 
 
 def _parse_step(decoder: Decoder) -> Step:
