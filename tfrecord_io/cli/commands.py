@@ -5,6 +5,7 @@ The library is imported inside the commands, so that ``tfr --help`` starts quick
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -74,12 +75,18 @@ columns = click.option(
 )
 
 
-@tfr.command()
-@paths
-@json_flag
-@compression
-@record_type
-@columns
+def inspection(*options: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
+    """Declare a command that has the argument PATH and the option --json, besides `options`."""
+
+    def declare(function: Any) -> click.Command:
+        for option in (*reversed(options), json_flag, paths):
+            function = option(function)
+        return tfr.command()(function)
+
+    return declare
+
+
+@inspection(compression, record_type, columns)
 @click.option("-n", "limit", type=click.IntRange(min=0), default=5, show_default=True, help="Number of records.")
 def head(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Show the first records."""
@@ -91,11 +98,7 @@ def head(path: str | list[str], as_json: bool, **options: Any) -> None:
     output.print_result(as_json, value, table=lambda: output.records_table(records))
 
 
-@tfr.command()
-@paths
-@json_flag
-@compression
-@record_type
+@inspection(compression, record_type)
 @click.option(
     "--as",
     "format",
@@ -120,10 +123,7 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **options: 
         output.print_result(as_json, value, text, lambda: output.schema_table(schema))
 
 
-@tfr.command()
-@paths
-@json_flag
-@compression
+@inspection(compression)
 def count(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Count the records."""
     from tfrecord_io.cli import output
@@ -133,9 +133,7 @@ def count(path: str | list[str], as_json: bool, **options: Any) -> None:
     output.print_result(as_json, {"records": records}, records)
 
 
-@tfr.command()
-@paths
-@json_flag
+@inspection()
 @click.option("--check", is_flag=True, help="Write nothing: check the existing index of each file.")
 def index(path: str | list[str], as_json: bool, check: bool) -> None:
     """Write the record offsets of each file to FILE.index.
@@ -155,11 +153,7 @@ def index(path: str | list[str], as_json: bool, check: bool) -> None:
         click.get_current_context().exit(INVALID_DATA)
 
 
-@tfr.command()
-@paths
-@json_flag
-@compression
-@record_type
+@inspection(compression, record_type)
 def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Check every checksum, and parse every record."""
     from tfrecord_io.cli import output
@@ -171,12 +165,7 @@ def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
         click.get_current_context().exit(INVALID_DATA)
 
 
-@tfr.command()
-@paths
-@json_flag
-@compression
-@record_type
-@columns
+@inspection(compression, record_type, columns)
 def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Show type, missing values, range and lengths of each column."""
     from tfrecord_io.cli import output

@@ -21,14 +21,8 @@ _KEYWORD = re.compile(
 )
 
 # Errors about arguments. Other OSErrors are about the bytes of the data.
-_USAGE_ERRORS = (
-    FeatureNotFoundError,
-    MissingDependencyError,
-    FileNotFoundError,
-    IsADirectoryError,
-    NotADirectoryError,
-    PermissionError,
-)
+_PATH_ERRORS = FileNotFoundError | IsADirectoryError | NotADirectoryError | PermissionError
+_USAGE_ERRORS = FeatureNotFoundError | MissingDependencyError | _PATH_ERRORS
 
 
 def exit_code(error: Exception) -> int | None:
@@ -104,6 +98,5 @@ class CommandGroup(click.Group):
 
 def _discard_stdout() -> None:
     """Redirect stdout to the null device, or Python would report the closed pipe again when it exits."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)
+    with open(os.devnull, "wb") as null:
+        os.dup2(null.fileno(), sys.stdout.fileno())

@@ -81,9 +81,8 @@ def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
     kept = [i for i, _ in enumerate(headings) if not rows or any(row[i] for row in rows)]
     for i in kept:
-        table.add_column(
-            Text(headings[i]), justify="right" if headings[i] in RIGHT_ALIGNED else "left", overflow="fold"
-        )
+        justify: Any = "right" if headings[i] in RIGHT_ALIGNED else "left"
+        table.add_column(Text(headings[i]), justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*(Text(row[i], style="dim" if row[i] == "null" else "") for i in kept))
     return table

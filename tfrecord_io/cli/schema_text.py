@@ -54,14 +54,13 @@ def resolve_schema(path: Any, format: str | None, keywords: Mapping[str, Any]) -
 
 
 def _arrow(schema: Schema) -> str:
-    fields = [
-        f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable}{_metadata(f)}),"
-        for f in schema.to_arrow()
-    ]
-    imports = ["import pyarrow as pa"]
+    lines = ["import pyarrow as pa"]
     if any(is_variable_shape_tensor(f.value) for f in schema):
-        imports.append("import tfrecord_io as tfr")
-    return "\n".join([*imports, "", "schema = pa.schema([", *fields, "])"])
+        lines.append("import tfrecord_io as tfr")
+    lines += ["", "schema = pa.schema(["]
+    for f in schema.to_arrow():
+        lines.append(f"    pa.field({f.name!r}, {_arrow_type(f.type)}, nullable={f.nullable}{_metadata(f)}),")
+    return "\n".join([*lines, "])"])
 
 
 def _metadata(field: pa.Field) -> str:
@@ -129,14 +128,12 @@ def _feature(feature: Any) -> str:
     text = repr(feature).replace(", default_value=None", "").replace(", value_key=None", "")
     text = re.sub(r"dtype='(\w+)'", r"dtype=tf.\1", text)
     text = re.sub(
-        r"\b(RowSplits|RowLengths|RowStarts|RowLimits|ValueRowIds|UniformRowLength)\(", r"tf.io.RaggedFeature.\1(", text
+        r"\b((Row(Splits|Lengths|Starts|Limits)|ValueRowIds|UniformRowLength)\()", r"tf.io.RaggedFeature.\1", text
     )
     return f"tf.io.{text}"
 
 
-_DECODE_RAW = frozenset(
-    "bfloat16 bool complex64 complex128 float16 float32 float64 int8 int16 int32 int64 uint8 uint16".split()
-)
+_DECODE_RAW = "bfloat16 bool complex64 complex128 float16 float32 float64 int8 int16 int32 int64 uint8 uint16".split()
 _FORMATS: dict[str, Callable[[Schema], str]] = {
     "arrow": _arrow,
     "tfx": Schema.to_tfx,

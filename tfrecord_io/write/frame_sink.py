@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import warnings
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Sized
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from tfrecord_io.closing import Closing
 from tfrecord_io.compression import codec_for_path, get_codec
@@ -30,7 +31,7 @@ class WrittenFile:
     bytes: int
 
 
-class Sink(Protocol):
+class Sink(ABC):
     """Takes framed records and publishes them atomically: one file, or a sharded dataset.
 
     Attributes
@@ -48,28 +49,47 @@ class Sink(Protocol):
 
     path: str
     compression: str | None
-    closed: bool
+    records = 0
+    closed = False
+    files: tuple[WrittenFile, ...] = ()
 
-    @property
-    def records(self) -> int: ...
-
-    @property
-    def files(self) -> tuple[WrittenFile, ...]: ...
-
-    def expect(self, rows: int) -> None:
+    def expect(self, rows: int) -> None:  # noqa: B027 — one file needs no announcement
         """Announce the total number of records, before the first `write`."""
 
+    @abstractmethod
     def begin(self, schema: bytes) -> bytes:
         """Announce the packed schema to embed, before the first `write`; return the prefix of the first payload."""
 
+    @abstractmethod
     def write(self, framed: Any, records: int) -> None:
         """Append `records` complete frames."""
 
     def commit(self) -> None:
-        """Publish what was written. If that fails, it is discarded."""
+        """Publish what was written, then its indexes. If publishing fails, everything is discarded."""
+        if self.closed:
+            return
+        try:
+            self.files = self._publish()
+        except BaseException:
+            self.discard()
+            raise
+        self.closed = True
+        self.publish_indexes()
 
     def discard(self) -> None:
         """Remove what was written; after `commit`, do nothing."""
+        if not self.closed:
+            self.closed = True
+            self._abort()
+
+    @abstractmethod
+    def _publish(self) -> tuple[WrittenFile, ...]: ...
+
+    @abstractmethod
+    def publish_indexes(self) -> None: ...
+
+    @abstractmethod
+    def _abort(self) -> None: ...
 
 
 class PublishingWriter(Closing):
@@ -101,7 +121,7 @@ def _discard_abandoned(sink: Sink, buffer: Sized, process: int) -> None:
     warnings.warn(text, ResourceWarning, stacklevel=2)
 
 
-class FrameSink:
+class FrameSink(Sink):
     """Writes framed records, through a compressor if any, to one file that is published atomically.
 
     With an `output`, the caller publishes it after `finish`; `path` is its name for the report, and `crc32c` is
@@ -131,14 +151,11 @@ class FrameSink:
         self._index = IndexWriter(path, self.compression, storage) if write_index else None
         self.output = open_output(path, storage, overwrite=overwrite) if output is None else output
         self.records = self.bytes = self.crc32c = 0
-        self.closed = self._finished = False
+        self._finished = False
 
     @property
-    def files(self) -> tuple[WrittenFile, ...]:
-        return (WrittenFile(self.path, self.records, self.bytes),)
-
-    def expect(self, rows: int) -> None:
-        pass
+    def file(self) -> WrittenFile:
+        return WrittenFile(self.path, self.records, self.bytes)
 
     def begin(self, schema: bytes) -> bytes:
         return field_bytes(schema)
@@ -175,28 +192,14 @@ class FrameSink:
                 self._append(data)
             self._compressor = None
 
-    def commit(self) -> None:
-        """Publish the file, then its index."""
-        if self.closed:
-            return
-        self.closed = True
-        try:
-            self._end_compression()
-            self.output.commit()
-        except BaseException:
-            self._abort()
-            raise
-        self.publish_index()
+    def _publish(self) -> tuple[WrittenFile, ...]:
+        self._end_compression()
+        self.output.commit()
+        return (self.file,)
 
-    def publish_index(self) -> None:
-        """Publish the index of a file that has been published."""
+    def publish_indexes(self) -> None:
         if self._index is not None:
             self._index.commit()
-
-    def discard(self) -> None:
-        if not self.closed:
-            self.closed = True
-            self._abort()
 
     def _abort(self) -> None:
         if self._compressor is not None:

@@ -16,11 +16,11 @@ from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
-from tfrecord_io.write.frame_sink import FrameSink, WrittenFile
+from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
 from tfrecord_io.write.shard_assignment import BySize, Contiguous, RoundRobin, ShardAssigner
 
 
-class ShardedSink:
+class ShardedSink(Sink):
     """Writes framed records to the shards of a dataset; see `Sink`."""
 
     def __init__(
@@ -33,20 +33,13 @@ class ShardedSink:
         threads: int = 1,
     ) -> None:
         self.path, self.compression = output.path, output.compression
-        self.closed = False
-        self.files: tuple[WrittenFile, ...] = ()
         self._output = output
         self._engine = get_engine()
         self._schema: bytes | None = None
         self._prefix = b""
         self._shards: dict[int, FrameSink] = {}
         self._assigner = self._default_assigner()
-        self._shard_options: dict[str, Any] = {
-            "compression": output.compression,
-            "write_index": write_index,
-            "threads": threads,
-            "storage": storage,
-        }
+        self._shard_options: dict[str, Any] = {"write_index": write_index, "threads": threads, "storage": storage}
         if write_index:
             check_uncompressed(output.compression)
         self._dataset = open_sharded_dataset_writer(output, storage, overwrite=overwrite)
@@ -55,10 +48,6 @@ class ShardedSink:
         if self._output.count is not None:
             return RoundRobin(self._output.count)
         return BySize(self._output.max_shard_bytes or MAX_RECORD_BYTES, len(self._prefix))
-
-    @property
-    def records(self) -> int:
-        return sum(shard.records for shard in self._shards.values())
 
     def expect(self, rows: int) -> None:
         """Make the shards contiguous parts, as the number of rows is known."""
@@ -82,11 +71,13 @@ class ShardedSink:
                 if number < self._assigner.current:
                     shard.finish()
             self._write_to(self._shard(index), data, frames, selection)
+        self.records += records
 
     def _shard(self, index: int) -> FrameSink:
         if index not in self._shards:
             output = self._dataset.open(index)
-            self._shards[index] = FrameSink(output.path, output=output, **self._shard_options)
+            options = self._shard_options
+            self._shards[index] = FrameSink(output.path, compression=self.compression, output=output, **options)
         return self._shards[index]
 
     def _write_to(self, shard: FrameSink, data: Any, frames: Frames, selection: slice) -> None:
@@ -109,28 +100,20 @@ class ShardedSink:
             raise EncodeError(reason, path=self.path, advice="pass embed_schema=False")
         return payload
 
-    def commit(self) -> None:
-        """Publish the dataset, then the indexes of its shards."""
-        if self.closed:
-            return
-        try:
-            count = self._assigner.current + 1 if self._output.count is None else self._output.count
-            shards = [self._shard(index) for index in range(count)]
-            for shard in shards:
-                shard.finish()
-            written = [WrittenShard(i, s.output, s.records, s.crc32c) for i, s in enumerate(shards)]
-            self._dataset.publish(written, self._schema)
-        except BaseException:
-            self.discard()
-            raise
-        self.closed = True
-        self.files = tuple(file for shard in shards for file in shard.files)
-        for shard in shards:  # the dataset is complete without them
-            shard.publish_index()
+    def _publish(self) -> tuple[WrittenFile, ...]:
+        count = self._assigner.current + 1 if self._output.count is None else self._output.count
+        shards = [self._shard(index) for index in range(count)]
+        for shard in shards:
+            shard.finish()
+        written = [WrittenShard(i, s.output, s.records, s.crc32c) for i, s in enumerate(shards)]
+        self._dataset.publish(written, self._schema)
+        return tuple(shard.file for shard in shards)
 
-    def discard(self) -> None:
-        if not self.closed:
-            self.closed = True
-            for shard in self._shards.values():
-                shard.discard()
-            self._dataset.discard()
+    def publish_indexes(self) -> None:  # the dataset is complete without them
+        for shard in self._shards.values():
+            shard.publish_indexes()
+
+    def _abort(self) -> None:
+        for shard in self._shards.values():
+            shard.discard()
+        self._dataset.discard()
