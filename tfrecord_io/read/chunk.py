@@ -71,6 +71,11 @@ class DecodeSettings:
     contradicts_sample: bool = False
     as_bytes: bool = False
 
+    @property
+    def fault_context(self) -> dict[str, Any]:
+        """Keyword arguments of `engine.fault_messages.to_error` for faults under these settings."""
+        return {"contradicts_sample": self.contradicts_sample, "plan": self.plan}
+
     def decoder(self) -> Decoder:
         engine = get_engine()
         if self.as_bytes:
@@ -105,12 +110,12 @@ class ChunkDecoder:
 
     Attributes
     ----------
-    decoder : Decoder
-        Of the engine; it holds the rows decoded so far.
+    engine_decoder : Decoder
+        Holds the rows decoded so far.
     """
 
     def __init__(self, settings: DecodeSettings, check: EmbeddedSchemaCheck) -> None:
-        self.decoder = settings.decoder()
+        self.engine_decoder = settings.decoder()
         self._check = check
         self._seen = self._foreign = 0
 
@@ -126,7 +131,7 @@ class ChunkDecoder:
         final: bool = True,
     ) -> FeedResult:
         """Decode the records of `data`, the first of which is `record` at byte `offset` of the file `path`."""
-        decoder, records, consumed = self.decoder, 0, 0
+        decoder, records, consumed = self.engine_decoder, 0, 0
         while True:
             limit = max_records if max_records < 0 else max_records - records
             progress = decoder.feed(data, consumed, max_records=limit, max_bytes=max_bytes, final=final)
@@ -144,7 +149,7 @@ class ChunkDecoder:
 
     def take(self, chunk: DecodedChunk) -> DecodedChunk:
         """Move the decoded rows into the chunk, with their counts."""
-        decoder = self.decoder
+        decoder = self.engine_decoder
         chunk.rows, chunk.payload_bytes = decoder.rows, decoder.value_bytes
         chunk.seen, chunk.foreign = decoder.seen - self._seen, decoder.foreign - self._foreign
         chunk.sequence = decoder.sequence
@@ -168,17 +173,12 @@ class DecodeTask:
             return chunk
         decoder = decoders.get()
         try:
-            decoder.decoder.expect(len(self.data))
+            decoder.engine_decoder.expect(len(self.data))
             result = decoder.feed(self.data, chunk.path, chunk.first_record, self.offset)
             if result.fault is not None:
-                chunk.error = to_error(
-                    result.fault,
-                    path=chunk.path,
-                    record=chunk.first_record,
-                    offset=self.offset,
-                    contradicts_sample=self.settings.contradicts_sample,
-                    plan=self.settings.plan,
-                )
+                path, record = chunk.path, chunk.first_record
+                context = self.settings.fault_context
+                chunk.error = to_error(result.fault, path=path, record=record, offset=self.offset, **context)
             elif result.error is not None:
                 chunk.error = result.error
             elif result.revision is not None:

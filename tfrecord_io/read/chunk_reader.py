@@ -172,7 +172,7 @@ class ChunkReader:
             if result.records or revision is not None or result.fault is not None:
                 break
             walker.read_on()
-        return decoder.decoder.sequence, revision
+        return decoder.engine_decoder.sequence, revision
 
     def decoder(self) -> ChunkDecoder:
         """A decoder for the current settings."""
@@ -189,7 +189,7 @@ class ChunkReader:
         if not max_rows or not self._load():
             return None
         chunk = self._new_chunk()
-        engine_decoder = decoder.decoder
+        engine_decoder = decoder.engine_decoder
         engine_decoder.expect(min(max_bytes, self._expected_bytes()))
         while walker.file is not None:
             if walker.error is not None:
@@ -202,10 +202,7 @@ class ChunkReader:
                 result = self._feed(decoder, max_records=max_rows - engine_decoder.rows, max_bytes=max_bytes)
                 chunk.error, chunk.revision = result.error, result.revision
                 if result.fault is not None:
-                    settings = self.settings
-                    chunk.error = walker.fault_error(
-                        result.fault, contradicts_sample=settings.contradicts_sample, plan=settings.plan
-                    )
+                    chunk.error = walker.fault_error(result.fault, **self.settings.fault_context)
                 walker.advance(result.records, result.consumed)
                 chunk.ends_batch = engine_decoder.rows >= max_rows or not walker.splits_record
                 if chunk.ends_read or chunk.ends_batch:

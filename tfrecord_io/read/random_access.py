@@ -112,15 +112,9 @@ class RandomAccess(Closing):
 
     def _fault_error(self, fault: Fault, location: Location, data: Bytes) -> TFRecordError:
         path, record, offset = self._origin(location)
-        error = record_error(
-            path,
-            replace(fault, record=0, offset=0),
-            record=record,
-            offset=offset,
-            data=data,
-            contradicts_sample=self._scan.settings.contradicts_sample,
-            plan=self._scan.settings.plan,
-        )
+        fault = replace(fault, record=0, offset=0)
+        context = self._scan.settings.fault_context
+        error = record_error(path, fault, record=record, offset=offset, data=data, **context)
         error.records_intact = None  # the records before it were not read
         return error
 
@@ -280,6 +274,6 @@ def _check_first_records(files: IndexedFiles, planned: Planned) -> SchemaRevisio
                 raise result.error
             if result.revision is not None:
                 return result.revision
-            seen, foreign = seen + decoder.decoder.seen, foreign + decoder.decoder.foreign
+            seen, foreign = seen + decoder.engine_decoder.seen, foreign + decoder.engine_decoder.foreign
     planned.opened.check_record_type(seen, foreign)
     return None
