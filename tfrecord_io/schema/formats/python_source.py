@@ -24,12 +24,7 @@ from tfrecord_io.schema.type_names import type_from_name, type_name
 from tfrecord_io.schema.types import is_list_like
 
 _MODULE = "tfr"
-_NAMES = {  # by Arrow's name
-    "<item: ": "<",
-    "halffloat": "float16",
-    "float": "float32",
-    "double": "float64",
-}
+_NAMES = {"<item: ": "<", "halffloat": "float16", "float": "float32", "double": "float64"}  # by Arrow's name
 _ARROW_NAMES = re.compile(r"<item: |\bhalffloat\b|\bfloat\b|\bdouble\b")
 
 
@@ -124,10 +119,7 @@ def _literal(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False) if value.isprintable() else repr(value)
     if isinstance(value, list):
         return f"[{', '.join(map(_literal, value))}]"
-    if (
-        value is None
-        or isinstance(value, bool | int | bytes | tuple)
-        or (isinstance(value, float) and math.isfinite(value))
-    ):
+    is_finite = not isinstance(value, float) or math.isfinite(value)
+    if isinstance(value, bool | int | float | bytes | tuple | None) and is_finite:
         return repr(value)
     raise SchemaError("a value has no literal", got=value)

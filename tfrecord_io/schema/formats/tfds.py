@@ -33,22 +33,19 @@ def from_tfds(
         raise ValueError(f"class_labels={class_labels!r}: expected one of {', '.join(CLASS_LABELS)}")
     folder = Directory(_directory(path), StorageOptions(storage_options, filesystem))
     text = folder.read(FEATURES)
+    file = folder.display_path(FEATURES)
     if text is None:
-        raise FileNotFoundError(
-            2, "no features.json, which TFDS writes next to a dataset's files", folder.display_path(FEATURES)
-        )
+        raise FileNotFoundError(2, "no features.json, which TFDS writes next to a dataset's files", file)
     try:
         leaves = leaves_of(json.loads(text))
         fields = [_field(leaf, _labels(folder, leaf) if class_labels == "names" else None) for leaf in leaves]
         check_unique(fields)
         return fields
     except SchemaError as error:
-        error.path = folder.display_path(FEATURES)
+        error.path = file
         raise
     except (ValueError, RecursionError) as error:
-        raise SchemaError(
-            f"it is not valid JSON ({type(error).__name__})", path=folder.display_path(FEATURES)
-        ) from error
+        raise SchemaError(f"it is not valid JSON ({type(error).__name__})", path=file) from error
 
 
 def shard_lengths(path: str | os.PathLike[str], storage: StorageOptions = DEFAULT_STORAGE) -> dict[str, int]:
@@ -75,24 +72,15 @@ def check_shards(
 ) -> None:
     """Compare numbers of records, by path or name of the file, with ``dataset_info.json``; other files are ignored.
 
-    Raises
-    ------
-    CorruptRecordError
-        A file has more or fewer records.
-    SchemaError
-        ``dataset_info.json`` is damaged.
+    CorruptRecordError if a file has more or fewer records, SchemaError if ``dataset_info.json`` is damaged.
     """
     lengths = shard_lengths(path, storage)
     for file, count in counts.items():
         expected = lengths.get(file.replace(os.sep, "/").rpartition("/")[2], count)
         if count != expected:
-            raise CorruptRecordError(
-                f"the file has {count} records, dataset_info.json lists {expected}",
-                path=file,
-                expected=expected,
-                got=count,
-                advice="it was truncated at the end of a record, or is not the file that TFDS wrote: get it again",
-            )
+            reason = f"the file has {count} records, dataset_info.json lists {expected}"
+            advice = "it was truncated at the end of a record, or is not the file that TFDS wrote: get it again"
+            raise CorruptRecordError(reason, path=file, expected=expected, got=count, advice=advice)
 
 
 def _directory(path: str | os.PathLike[str]) -> str:
@@ -144,17 +132,9 @@ def _composite(leaf: TfdsLeaf, dtype: str, labels: list[str] | None, sentinel: b
     lengths = tuple(f"{values}/ragged_row_lengths_{level}" for level in range(len(leaf.sequence) - 1))
     if lengths:
         values, shapes = f"{values}/ragged_flat_values", shapes and f"{shapes}/ragged_flat_values"
-    return Composite(
-        values,
-        dtype,
-        encoding=VALUES if leaf.encoding == "none" else leaf.encoding,
-        shape=leaf.shape,
-        shape_feature=shapes,
-        sequence=leaf.sequence,
-        lengths=lengths,
-        labels=None if labels is None else tuple(labels),
-        sentinel=sentinel,
-    )
+    encoding = VALUES if leaf.encoding == "none" else leaf.encoding
+    names = None if labels is None else tuple(labels)
+    return Composite(values, dtype, encoding, leaf.shape, shapes, leaf.sequence, lengths, names, sentinel)
 
 
 def _value_type(leaf: TfdsLeaf) -> pa.DataType:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,35 +23,16 @@ _MAX_DEPTH = 64  # of nested features
 
 @dataclass(frozen=True, slots=True)
 class TfdsLeaf:
-    """One tensor of a dataset.
+    """One tensor of a dataset."""
 
-    Parameters
-    ----------
-    name : str
-        Keys of the dicts that lead to it, joined by "/".
-    dtype : str
-        NumPy's name, or "string".
-    shape : tuple of int or None
-        Of the tensor, without the sequences around it.
-    sequence : tuple of int or None
-        Lengths of the sequences around it, outermost first.
-    encoding : {"none", "bytes", "zlib"}
-    is_text : bool
-        A string that is text, not bytes.
-    optional : bool
-        It may be None.
-    labels : str, optional
-        Stem of the file with the names of a ClassLabel.
-    """
-
-    name: str
-    dtype: str
-    shape: Shape = ()
-    sequence: Shape = ()
-    encoding: str = "none"
-    is_text: bool = False
-    optional: bool = False
-    labels: str | None = None
+    name: str  # keys of the dicts that lead to it, joined by "/"
+    dtype: str  # NumPy's name, or "string"
+    shape: Shape = ()  # of the tensor, without the sequences around it
+    sequence: Shape = ()  # lengths of the sequences around it, outermost first
+    encoding: str = "none"  # or "bytes", "zlib"
+    is_text: bool = False  # a string that is text, not bytes
+    optional: bool = False  # it may be None
+    labels: str | None = None  # stem of the file with the names of a ClassLabel
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +60,7 @@ class _Position:
 def leaves_of(document: Any) -> list[TfdsLeaf]:
     """The leaves of a parsed ``features.json``.
 
-    Raises
-    ------
-    SchemaError
-        It is not a features.json, or has a feature of an unsupported class.
+    SchemaError if it is not a features.json, or has a feature of an unsupported class.
 
     >>> tensor = {"type": "x.Tensor", "content": {"shape": [2], "dtype": "int8"}}
     >>> leaves_of({"type": "x.FeaturesDict", "content": {"n": tensor}})
@@ -105,12 +83,9 @@ def _walk(feature: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
     class_name, content = _class_and_content(feature)
     read = _CLASSES.get(class_name)
     if read is None:
-        raise SchemaError(
-            f"the TFDS feature class {class_name} is not supported",
-            feature=position.name or None,
-            got=class_name,
-            advice="pass schema='infer', or a schema of your own",
-        )
+        reason = f"the TFDS feature class {class_name} is not supported"
+        advice = "pass schema='infer', or a schema of your own"
+        raise SchemaError(reason, feature=position.name or None, got=class_name, advice=advice)
     yield from read(content, replace(position, depth=position.depth + 1))
 
 
@@ -194,18 +169,6 @@ def _video(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
     yield position.inside(frames[0]).leaf("string")
 
 
-def _class_label(_: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
-    yield position.leaf("int64", labels=position.stem)
-
-
-def _image(_: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
-    yield position.leaf("string")
-
-
-def _box(_: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
-    yield position.leaf("float32", (4,))
-
-
 def _text(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
     if content.get("use_encoder"):  # before version 4.0: numbers of subwords
         yield position.leaf("int64", (None,))
@@ -223,7 +186,7 @@ def _translations(_: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
         yield position.child(key).inside(None).leaf("string", is_text=True)
 
 
-_CLASSES: dict[str, Callable[[dict[str, Any], _Position], Iterator[TfdsLeaf]]] = {
+_CLASSES: dict[str, Callable[[dict[str, Any], _Position], Iterable[TfdsLeaf]]] = {
     "FeaturesDict": _features_dict,
     "Sequence": _sequence,
     "Dataset": _sequence,
@@ -231,11 +194,11 @@ _CLASSES: dict[str, Callable[[dict[str, Any], _Position], Iterator[TfdsLeaf]]] =
     "Scalar": _tensor,
     "Audio": _audio,
     "Video": _video,
-    "ClassLabel": _class_label,
-    "Image": _image,
-    "LabeledImage": _image,
-    "BBox": _box,
-    "BBoxFeature": _box,
+    "ClassLabel": lambda _, position: [position.leaf("int64", labels=position.stem)],
+    "Image": lambda _, position: [position.leaf("string")],
+    "LabeledImage": lambda _, position: [position.leaf("string")],
+    "BBox": lambda _, position: [position.leaf("float32", (4,))],
+    "BBoxFeature": lambda _, position: [position.leaf("float32", (4,))],
     "Text": _text,
     "Translation": _translation,
     "TranslationVariableLanguages": _translations,

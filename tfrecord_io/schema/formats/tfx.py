@@ -97,31 +97,28 @@ def _parsed(content: bytes) -> Any:
 def to_tfx(fields: Iterable[Field]) -> str:
     """A schema of these fields as the text of a ``schema.pbtxt``; see `Schema.to_tfx`."""
     message = SchemaMessage()
-    steps = None
     for column in fields:
         for field in _flat(column):
-            if field.part == FEATURE_LIST:
-                steps = steps or message.feature.add(name=SEQUENCE, type=STRUCT)
-                target = steps.struct_domain.feature.add()
-            else:
-                target = message.feature.add()
-            target.CopyFrom(feature_message(field))
-            if TfxSchemaReader(_single_feature_schema(target, field)).fields() != [field]:
+            single = SchemaMessage()  # of this feature and its tensor, unless that uses other features, too
+            _add_feature(field, single)
+            _add_representation(field, single, with_sparse=False)
+            target = _add_feature(field, message)
+            if TfxSchemaReader(single).fields() != [field]:
                 target.annotation.tag.append(TAG + to_json([field]))
             _add_components(field, message)
             _add_representation(field, message)
     return str(text_format.MessageToString(message, as_utf8=True))
 
 
-def _single_feature_schema(feature: Any, field: Field) -> Any:
-    """A message of this feature and its tensor, unless that uses other features, too."""
-    message = SchemaMessage()
+def _add_feature(field: Field, message: Any) -> Any:
+    """Add the feature to the message, or to its ``##SEQUENCE##``; returns it."""
+    target = message.feature
     if field.part == FEATURE_LIST:
-        message.feature.add(name=SEQUENCE, type=STRUCT).struct_domain.feature.add().CopyFrom(feature)
-    else:
-        message.feature.add().CopyFrom(feature)
-    _add_representation(field, message, with_sparse=False)
-    return message
+        steps = next((f for f in message.feature if f.name == SEQUENCE and f.type == STRUCT), None)
+        target = (steps or message.feature.add(name=SEQUENCE, type=STRUCT)).struct_domain.feature
+    added = target.add()
+    added.CopyFrom(feature_message(field))
+    return added
 
 
 def _add_representation(field: Field, message: Any, *, with_sparse: bool = True) -> None:

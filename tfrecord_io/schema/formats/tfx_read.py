@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,14 +40,7 @@ _TEXT_DOMAINS = {"string_domain", "natural_language_domain", "url_domain", "mid_
 
 
 class TfxSchemaReader:
-    """Converts one message to fields.
-
-    Parameters
-    ----------
-    message : SchemaMessage
-    group : str
-        Which tensor_representation_group is used.
-    """
+    """Converts one SchemaMessage to fields; `group` is the tensor_representation_group to use."""
 
     def __init__(self, message: Any, group: str = "") -> None:
         self._message = message
@@ -61,10 +54,7 @@ class TfxSchemaReader:
     def fields(self) -> list[Field]:
         """One field for each feature that is in use, in the order of the message.
 
-        Raises
-        ------
-        SchemaError
-            A feature is described in a way that no record can have.
+        SchemaError if a feature is described in a way that no record can have.
         """
         fields: _Fields = {}
         for feature in self._message.feature:
@@ -74,10 +64,8 @@ class TfxSchemaReader:
         self._represent(fields)
         for sparse in self._message.sparse_feature:
             if _in_use(sparse):
-                names = [index.name for index in sparse.index_feature]
-                self._sparse(
-                    fields, sparse.name, names, sparse.value_feature.name, sparse.dense_shape, sparse.is_sorted
-                )
+                names, values = [index.name for index in sparse.index_feature], sparse.value_feature.name
+                _sparse(fields, sparse.name, names, values, sparse.dense_shape, sparse.is_sorted)
         for composite in composites:
             for feature_name, _ in list(composite.components())[1:]:
                 fields.pop((CONTEXT, feature_name), None)
@@ -109,7 +97,8 @@ class TfxSchemaReader:
             return Field(feature.name, pa.list_(_step_type(feature, value)), required=required, part=part)
         if feature.HasField("shape"):
             return replace(_shaped(value, _sizes(feature.shape)), required=required).named(feature.name)
-        return Field(feature.name, _counted(value, _count(feature)), required=required)
+        counts = feature.value_counts.value_count or [feature.value_count]
+        return Field(feature.name, _counted(value, counts), required=required)
 
     # ---- types
 
@@ -146,9 +135,8 @@ class TfxSchemaReader:
                 continue
             tensor_ = getattr(representations[name], which)
             if which == "sparse_tensor":
-                indices = list(tensor_.index_column_names)
-                values, is_sorted = tensor_.value_column_name, tensor_.already_sorted
-                self._sparse(fields, name, indices, values, tensor_.dense_shape, is_sorted)
+                indices, values = list(tensor_.index_column_names), tensor_.value_column_name
+                _sparse(fields, name, indices, values, tensor_.dense_shape, tensor_.already_sorted)
                 continue
             path = list(tensor_.feature_path.step) if which == "ragged_tensor" else [tensor_.column_name]
             part, path = (FEATURE_LIST, path[1:]) if path[:1] == [SEQUENCE] else (CONTEXT, path)
@@ -161,33 +149,31 @@ class TfxSchemaReader:
             if key in claimed:
                 continue
             claimed.add(key)
-            fields[key] = replace(self._reshaped(fields[key], representations[name]), column=name, feature=key[1])
+            fields[key] = replace(_reshaped(fields[key], representations[name]), column=name, feature=key[1])
             for feature_name in _length_features(tensor_) if which == "ragged_tensor" else ():
                 fields.pop((CONTEXT, feature_name), None)
 
-    @staticmethod
-    def _reshaped(field: Field, representation: Any) -> Field:
-        own = representation_of(field)  # of a field from a tag
-        if field.part == FEATURE_LIST or (
-            own is not None and own[1] == representation
-        ):  # feature lists are ragged already
-            return field
-        which = representation.WhichOneof("kind")
-        return _RESHAPE[which](field, getattr(representation, which))
 
-    @staticmethod
-    def _sparse(fields: _Fields, name: str, indices: list[str], values: str, shape: Any, is_sorted: bool) -> None:
-        """Make lists of indices and values, and add the description of the sparse tensor to the values' metadata."""
-        for feature_name in (*indices, values):
-            field = fields.get((CONTEXT, feature_name))
-            if field is None:
-                reason = f"the sparse tensor {name!r} uses this feature, and the schema does not have it"
-                raise SchemaError(reason, feature=feature_name)
-            fields[CONTEXT, feature_name] = _as_list(field)
-        field = fields[CONTEXT, values]
-        description = {"name": name, "index": indices, "shape": list(_sizes(shape)), "sorted": is_sorted}
-        metadata = {**field.metadata, SPARSE_KEY: json.dumps(description).encode()}
-        fields[CONTEXT, values] = replace(field, metadata=metadata)
+def _reshaped(field: Field, representation: Any) -> Field:
+    own = representation_of(field)  # of a field from a tag
+    if field.part == FEATURE_LIST or (own is not None and own[1] == representation):
+        return field  # feature lists are ragged already
+    which = representation.WhichOneof("kind")
+    return _RESHAPE[which](field, getattr(representation, which))
+
+
+def _sparse(fields: _Fields, name: str, indices: list[str], values: str, shape: Any, is_sorted: bool) -> None:
+    """Make lists of indices and values, and add the description of the sparse tensor to the values' metadata."""
+    for feature_name in (*indices, values):
+        field = fields.get((CONTEXT, feature_name))
+        if field is None:
+            reason = f"the sparse tensor {name!r} uses this feature, and the schema does not have it"
+            raise SchemaError(reason, feature=feature_name)
+        fields[CONTEXT, feature_name] = _as_list(field)
+    description = {"name": name, "index": indices, "shape": list(_sizes(shape)), "sorted": is_sorted}
+    field = fields[CONTEXT, values]
+    metadata = {**field.metadata, SPARSE_KEY: json.dumps(description).encode()}
+    fields[CONTEXT, values] = replace(field, metadata=metadata)
 
 
 def _in_use(feature: Any) -> bool:
@@ -210,28 +196,18 @@ def _integer(which: str | None, domain: Any) -> pa.DataType:
     return pa.int64()
 
 
-def _count(feature: Any) -> int | None:
-    """The number of values in every record, None where it varies."""
-    counts = list(feature.value_counts.value_count)
-    if len(counts) > 1:
-        return None
-    return _fixed_count(counts[0] if counts else feature.value_count)
-
-
-def _fixed_count(count: Any) -> int | None:
-    return count.min if count.min == count.max and count.min > 0 else None
-
-
-def _counted(value: pa.DataType, count: int | None) -> pa.DataType:
-    if count is None:
+def _counted(value: pa.DataType, counts: Sequence[Any]) -> pa.DataType:
+    """The type of as many values as the only one of `counts` has; a list if there are several, or it is a range."""
+    count = counts[0].min if len(counts) == 1 and counts[0].min == counts[0].max else 0
+    if count <= 0:
         return pa.null() if t.is_null(value) else pa.list_(value)
     return value if count == 1 else pa.list_(value, count)
 
 
 def _step_type(feature: Any, value: pa.DataType) -> pa.DataType:
     """Steps are described by the second of value_counts: TFX's tools do not agree on what a value_count alone means."""
-    counts = list(feature.value_counts.value_count)
-    return _counted(value, _fixed_count(counts[1])) if len(counts) == 2 else pa.list_(value)
+    counts = feature.value_counts.value_count
+    return _counted(value, counts[1:]) if len(counts) == 2 else pa.list_(value)
 
 
 def _shaped(value: pa.DataType, shape: Shape) -> Field:
@@ -246,12 +222,9 @@ def _shaped(value: pa.DataType, shape: Shape) -> Field:
 
 def _value_of(field: Field) -> pa.DataType:
     """Type of one value of a context feature."""
-    type_ = field.type
-    if is_any_tensor(type_):
-        return tensor_value_type(type_)
-    if t.is_list(type_) or t.is_fixed_size_list(type_):
-        return type_.value_type
-    return type_
+    if is_any_tensor(field.type):
+        return tensor_value_type(field.type)
+    return field.type.value_type if t.is_list(field.type) or t.is_fixed_size_list(field.type) else field.type
 
 
 def _as_list(field: Field, _: Any = None) -> Field:
@@ -261,14 +234,15 @@ def _as_list(field: Field, _: Any = None) -> Field:
 
 def _as_dense(field: Field, kind: Any) -> Field:
     """As TensorFlow's FixedLenFeature: a missing feature is an error, unless there is a default."""
-    shaped = _shaped(_value_of(field), _sizes(kind.shape))
+    value = _value_of(field)
+    shaped = _shaped(value, _sizes(kind.shape))
     which = kind.default_value.WhichOneof("kind")
     if which is None:
         return replace(shaped, required=True, metadata=field.metadata)
     default = getattr(kind.default_value, which)
-    if which == "bytes_value" and not t.is_binary(_value_of(field)):
+    if which == "bytes_value" and not t.is_binary(value):
         default = default.decode("utf-8", "replace")
-    if t.is_boolean(_value_of(field)):
+    elif t.is_boolean(value):
         default = bool(default)
     return replace(shaped, default=default, required=field.required, metadata=field.metadata)
 
@@ -276,13 +250,10 @@ def _as_dense(field: Field, kind: Any) -> Field:
 def _as_ragged(field: Field, kind: Any) -> Field:
     if not kind.partition:
         return _as_list(field)
-    sizes: list[int | None] = [None]
-    lengths: list[str | None] = []
-    for partition in kind.partition:
-        uniform = partition.WhichOneof("kind") == "uniform_row_length"
-        sizes.append(partition.uniform_row_length if uniform else None)
-        lengths.append(None if uniform else partition.row_length)
-    composite = Composite(field.feature, type_name(_value_of(field)), sequence=tuple(sizes), lengths=tuple(lengths))
+    sizes = [p.uniform_row_length if p.HasField("uniform_row_length") else None for p in kind.partition]
+    lengths = [None if p.HasField("uniform_row_length") else p.row_length for p in kind.partition]
+    value = type_name(_value_of(field))
+    composite = Composite(field.feature, value, sequence=(None, *sizes), lengths=tuple(lengths))
     return composite.field(field.column, required=field.required)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -46,8 +45,7 @@ _RANGES = {type_: ends for ends, type_ in INTEGERS.items()}
 
 def feature_message(field: Field) -> Any:
     """The FeatureMessage of a field, without annotation; for a composite column that of its values."""
-    composite = composite_of(field)
-    if composite is not None:
+    if (composite := composite_of(field)) is not None:
         feature, type_ = next(composite.components())
         field = Field(field.column, type_, feature, required=field.required, part=CONTEXT)
     message = FeatureMessage(name=field.feature)
@@ -126,12 +124,9 @@ def _set_domain(message: Any, value: pa.DataType, field: Field) -> None:
 def representation_of(field: Field) -> tuple[str, Any] | None:
     """Name and message of the tensor, if needed: for defaults, optional shapes, nested rows, sparse tensors."""
     message = RepresentationMessage()
-    composite = composite_of(field)
-    if composite is not None:
-        if not _is_ragged(composite):
-            return None
+    if (composite := composite_of(field)) is not None:
         _set_ragged(message.ragged_tensor, composite)
-        return field.column, message
+        return (field.column, message) if _is_ragged(composite) else None
     if SPARSE_KEY in field.metadata:
         return _set_sparse(message.sparse_tensor, field), message
     shape = field.shape or ()
@@ -164,19 +159,14 @@ def _set_default(target: Any, default: Any) -> None:
 
 
 def _is_ragged(composite: Composite) -> bool:
-    plain = replace(composite, sequence=(None, *composite.sequence[1:]), shape=())
-    return (
-        len(composite.sequence) > 1 and plain == composite and composite.encoding == VALUES and composite.labels is None
-    )
+    is_nested = len(composite.sequence) > 1 and composite.sequence[0] is None and composite.shape == ()
+    return is_nested and composite.encoding == VALUES and composite.labels is None
 
 
 def _set_ragged(target: Any, composite: Composite) -> None:
     target.feature_path.step.append(composite.values)
     for size, lengths in zip(composite.sequence[1:], composite.lengths, strict=True):
-        if lengths is not None:
-            target.partition.add(row_length=lengths)
-        else:
-            target.partition.add(uniform_row_length=size)
+        target.partition.add(**({"uniform_row_length": size} if lengths is None else {"row_length": lengths}))
 
 
 def _set_sparse(sparse: Any, field: Field) -> str:
