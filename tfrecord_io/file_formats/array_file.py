@@ -70,13 +70,7 @@ class ArrayFile:
         return math.prod(self.shape) * self.dtype.itemsize
 
     def check_size(self, available: int) -> None:
-        """Compare with the number of bytes in the file, before anything is allocated for them.
-
-        Raises
-        ------
-        DecodeError
-            There are fewer or more.
-        """
+        """Raise DecodeError if the file has fewer or more bytes, before anything is allocated for them."""
         if available < self.size:
             raise self._too_short(available)
         if available > self.size:
@@ -89,13 +83,7 @@ class ArrayFile:
             raise EncodeError(reason, path=self.path, expected=MAX_RECORD_BYTES, got=size)
 
     def blocks(self, rows: int) -> Iterator[Array]:
-        """All rows in order, as ndarrays of shape [rows, ...].
-
-        Raises
-        ------
-        DecodeError
-            The file ends before or continues after the last value.
-        """
+        """All rows in order, as ndarrays [rows, ...]; DecodeError if the file does not end with the last value."""
         if self.fortran_order and len(self.shape) > 1 and self.row_bytes:
             yield from self._fortran_blocks(rows)
             return

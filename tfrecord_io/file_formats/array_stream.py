@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from typing import Self
+from contextlib import ExitStack
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,6 @@ from tfrecord_io.arrow.stream import BatchStream
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.file_formats.array_file import BLOCK_BYTES, ArrayFile
-from tfrecord_io.file_formats.open_array import Archive
 from tfrecord_io.schema.type_names import short_type_name
 
 _MAX_ROWS = 65_536
@@ -95,14 +95,8 @@ class ArrayStream(BatchStream):
         self._close()
 
 
-def stream_of(arrays: Mapping[str, ArrayFile], archive: Archive | None = None) -> ArrayStream:
-    """A stream with one row for each index of the leading axis of all arrays, from separate files or one archive.
-
-    Raises
-    ------
-    EncodeError
-        An array has no axis, lengths differ, a row is larger than a record can be, or a dtype cannot be stored.
-    """
+def stream_of(arrays: Mapping[str, ArrayFile], files: ExitStack, num_files: int) -> ArrayStream:
+    """A stream with one row for each index of the leading axis of all arrays; it takes over closing the `files`."""
     rows = _common_length(arrays)
     for array in arrays.values():
         array.check_record(array.row_bytes)
@@ -117,13 +111,7 @@ def stream_of(arrays: Mapping[str, ArrayFile], archive: Archive | None = None) -
         for blocks in zip(*columns.values(), strict=True):
             yield from _source(dict(zip(columns, blocks, strict=True)), encodings)
 
-    def close_all() -> None:
-        for array in arrays.values():
-            array.close()
-        if archive is not None:
-            archive.close()
-
-    return ArrayStream(*encoded({}), rows, close_all, num_files=len(arrays) if archive is None else 1, encoded=encoded)
+    return ArrayStream(*encoded({}), rows, files.pop_all().close, num_files=num_files, encoded=encoded)
 
 
 def _source(arrays: Mapping[str, Array], encodings: Mapping[str, str]) -> BatchSource:
@@ -146,12 +134,8 @@ def _common_length(arrays: Mapping[str, ArrayFile]) -> int:
     (first_name, first), *others = arrays.items()
     for name, array in others:
         if array.rows != first.rows:
-            raise EncodeError(
-                f"has {array.rows} rows, but '{printable(first_name)}' ({printable(first.path)}) has {first.rows}",
-                path=array.path,
-                feature=name,
-                expected=first.rows,
-                got=array.rows,
-                advice="arrays are zipped by their leading axis, which must have the same length in all",
-            )
+            reason = f"has {array.rows} rows, but '{printable(first_name)}' ({printable(first.path)}) has {first.rows}"
+            advice = "arrays are zipped by their leading axis, which must have the same length in all"
+            details: dict[str, Any] = {"expected": first.rows, "got": array.rows, "advice": advice}
+            raise EncodeError(reason, path=array.path, feature=name, **details)
     return first.rows

@@ -34,27 +34,13 @@ Paths = list[str]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A file format.
+    """A file format."""
 
-    Attributes
-    ----------
-    name : str
-        For messages.
-    suffixes : tuple of str
-        Suffixes of its paths.
-    open : callable
-        Opens paths as a stream of record batches, which is a context manager.
-    write : callable, optional
-        Writes a TFRecord dataset as one file; None if the format is only read.
-    compressed : bool
-        Whole files may be compressed, with a second suffix: ``x.npy.gz``.
-    """
-
-    name: str
-    suffixes: tuple[str, ...]
-    open: Callable[[Paths, StorageOptions], AbstractContextManager[Any]]
-    write: Callable[..., WriteReport] | None = None
-    compressed: bool = False
+    name: str  # for messages
+    suffixes: tuple[str, ...]  # of its paths
+    open: Callable[[Paths, StorageOptions], AbstractContextManager[Any]]  # as a stream of record batches
+    write: Callable[..., WriteReport] | None = None  # a TFRecord dataset as one file; None: the format is only read
+    compressed: bool = False  # whole files may be compressed, with a second suffix: ``x.npy.gz``
 
 
 FORMATS = (  # a new format is a row here

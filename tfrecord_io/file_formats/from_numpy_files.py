@@ -168,12 +168,10 @@ def from_npz(path: Path, *, storage_options: Mapping[str, Any] | None = None, fi
     files = find_files(path, ".npz", storage)
     if files.is_directory:
         return stream_of_objects(files.sources, _members)
-    with ExitStack() as on_error:
-        archive = Archive(files.single(_ARCHIVES))
-        on_error.callback(archive.close)
-        stream = stream_of({name: archive.open(name) for name in archive.members}, archive)
-        on_error.pop_all()
-        return stream
+    with ExitStack() as opened:
+        archive = opened.enter_context(closing(Archive(files.single(_ARCHIVES))))
+        arrays = {name: opened.enter_context(closing(archive.open(name))) for name in archive.members}
+        return stream_of(arrays, opened, num_files=1)
 
 
 @contextmanager
@@ -207,11 +205,6 @@ def _stream(sources: Mapping[str, Source], opener: Opener) -> ArrayStream:
     """A stream with a column for each file."""
     if not sources:
         raise ValueError("no path was given")
-    with ExitStack() as on_error:
-        arrays: dict[str, ArrayFile] = {}
-        for name, source in sources.items():
-            arrays[name] = open_array(source, opener)
-            on_error.callback(arrays[name].close)
-        stream = stream_of(arrays)
-        on_error.pop_all()
-        return stream
+    with ExitStack() as opened:
+        arrays = {name: opened.enter_context(closing(open_array(source, opener))) for name, source in sources.items()}
+        return stream_of(arrays, opened, num_files=len(arrays))

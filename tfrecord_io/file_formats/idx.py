@@ -20,13 +20,7 @@ _NAME = re.compile(r"(?:.*[-_.])?(?P<what>[A-Za-z]+)[-_.]idx[0-9]+[-_.]u?(byte|s
 
 
 def open_idx(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
-    """Read the header; `file` is then positioned at the first value.
-
-    Raises
-    ------
-    DecodeError
-        Not an IDX file.
-    """
+    """Read the header; `file` is then positioned at the first value."""
     magic = file.read(4)
     if len(magic) < 4 or magic[:2] != b"\0\0" or magic[2] not in _TYPES:
         reason = "not an IDX file: it does not begin with two zeros and a type"

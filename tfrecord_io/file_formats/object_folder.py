@@ -64,14 +64,9 @@ class _Column:
         return replace(self, dtype=dtype, shape=shape)
 
     def _conflict(self, array: ArrayFile, got: str, expected: str, what: str) -> EncodeError:
-        return EncodeError(
-            f"its array has {got}, but that of '{self.first_path}' has {expected}",
-            path=array.path,
-            feature=self.name,
-            expected=expected,
-            got=got,
-            advice=f"use the same {what} in all files",
-        )
+        reason = f"its array has {got}, but that of '{self.first_path}' has {expected}"
+        advice = f"use the same {what} in all files"
+        return EncodeError(reason, path=array.path, feature=self.name, expected=expected, got=got, advice=advice)
 
     def array(self, values: list[Array]) -> pa.Array:
         """The column with these arrays as rows."""
@@ -97,13 +92,8 @@ def _plain(values: Array) -> pa.Array:
 def stream_of_objects(sources: list[Source], open_object: OpenObject) -> ArrayStream:
     """A stream with one row for each file.
 
-    The headers of all files are read first: they show whether shapes vary, and conflicts are raised before anything is
-    written.
-
-    Raises
-    ------
-    EncodeError
-        A file has other arrays than the first, another dtype or rank, or an array larger than a record can be.
+    The headers of all files are read first: they show whether shapes vary, and conflicts of names, dtypes and ranks are
+    raised before anything is written.
     """
     columns = _common_columns(sources, open_object)
     schema = pa.schema([column.field() for column in columns.values()])
@@ -140,10 +130,9 @@ def _common_columns(sources: list[Source], open_object: OpenObject) -> dict[str,
                 columns = {name: _Column(name, array.dtype, array.shape, source.path) for name, array in arrays.items()}
                 continue
             if different := sorted(columns.keys() ^ arrays.keys()):
-                name = different[0]
-                reason = (
-                    f"the file has {'no' if name in columns else 'an'} array of this name, unlike '{sources[0].path}'"
-                )
-                raise EncodeError(reason, path=source.path, feature=name, advice="use the same arrays in all files")
+                name, advice = different[0], "use the same arrays in all files"
+                article = "no" if name in columns else "an"
+                reason = f"the file has {article} array of this name, unlike '{sources[0].path}'"
+                raise EncodeError(reason, path=source.path, feature=name, advice=advice)
             columns = {name: column.merge(arrays[name]) for name, column in columns.items()}
     return columns

@@ -23,6 +23,7 @@ from tfrecord_io.storage.read.source import Source
 
 _BUFFER = 1 << 20
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+_ZIP_ERRORS = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, RuntimeError, ValueError, OverflowError, OSError)
 _AS_NUMPY = "archives are read as NumPy writes them, stored or deflated"
 
 Opener = Callable[..., ArrayFile]
@@ -49,13 +50,7 @@ def open_array(source: Source, opener: Opener) -> ArrayFile:
 
 
 def open_npy(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
-    """Read the header; `file` is then positioned at the first value.
-
-    Raises
-    ------
-    DecodeError
-        Not a ``.npy`` file, its header is damaged or too long, or it holds objects.
-    """
+    """Read the header; `file` is then positioned at the first value."""
     try:
         dtype, fortran_order, shape = read_header(file)
     except DecodeError as error:
@@ -65,13 +60,7 @@ def open_npy(file: Any, path: str, *, seekable: bool = False) -> ArrayFile:
 
 
 class Archive:
-    """An ``.npz`` archive; its members are read as streams.
-
-    Raises
-    ------
-    DecodeError
-        Not a zip archive, or it has no arrays, or several with the same name.
-    """
+    """An ``.npz`` archive with arrays of different names; its members are read as streams."""
 
     def __init__(self, source: Source) -> None:
         self.path = source.path
@@ -150,16 +139,7 @@ def _zip_errors(reason: str, path: str) -> Iterator[None]:
     """Raise the errors of zipfile for damaged archives as DecodeError."""
     try:
         yield
-    except (
-        zipfile.BadZipFile,
-        zlib.error,
-        struct.error,
-        EOFError,
-        RuntimeError,
-        ValueError,
-        OverflowError,
-        OSError,
-    ) as error:
+    except _ZIP_ERRORS as error:
         if isinstance(error, OSError) and not isinstance(error, ValueError) and error.errno != errno.EINVAL:
             raise  # EINVAL: an offset before the start of the file
         raise DecodeError(f"{reason}: {error}", path=path, expected=".npz") from error

@@ -28,15 +28,7 @@ _IPC_FILE = b"ARROW1"  # an IPC stream begins with the length of its schema
 
 @contextmanager
 def open_parquet(paths: list[str], storage: StorageOptions) -> Iterator[pa.RecordBatchReader]:
-    """The rows of Parquet files with one schema, one file after the other; folders and globs in natural order.
-
-    Raises
-    ------
-    DecodeError
-        A file is damaged, or not a Parquet file.
-    SchemaError
-        A file has other columns than the first.
-    """
+    """The rows of Parquet files with one schema, one file after the other; folders and globs in natural order."""
     sources = [source for path in paths for source in find_files(path, PARQUET, storage).sources]
     with _parquet(sources[0]) as first:
         schema = first.schema_arrow
@@ -63,13 +55,7 @@ def _parquet(source: Source) -> Iterator[Any]:
 
 @contextmanager
 def open_feather(path: str, storage: StorageOptions) -> Iterator[pa.RecordBatchReader]:
-    """The rows of an Arrow IPC file, or of an IPC stream.
-
-    Raises
-    ------
-    DecodeError
-        The file is damaged, or neither.
-    """
+    """The rows of an Arrow IPC file, or of an IPC stream."""
     source = find_files(path, FEATHER, storage).single("convert them one by one")
     with closing(open_file(source)) as file:
         magic = file.read(len(_IPC_FILE))

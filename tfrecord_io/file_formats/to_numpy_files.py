@@ -71,8 +71,8 @@ def to_npy(
     scan = _scan(source, keywords)
     names = [field.name for field in leaf_fields(scan.schema)]
     if column is None and len(names) != 1:
-        advice = "the files have no column: they hold no records and no schema"
-        advice = f"pass one of: {', '.join(names)}" if names else advice
+        without = "the files have no column: they hold no records and no schema"
+        advice = f"pass one of: {', '.join(names)}" if names else without
         raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=advice)
     column = names[0] if column is None else column
     sink = FrameSink(target, scan.options.storage, overwrite=overwrite)
@@ -195,13 +195,7 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
 
 
 def _stacked(rows: Rows, column: str, first: int) -> Array:
-    """One array of rows without missing ones.
-
-    Raises
-    ------
-    EncodeError
-        They differ in shape, or are bytes.
-    """
+    """One array of rows without missing ones; EncodeError if they differ in shape, or are bytes."""
     if isinstance(rows, Ragged):
         shape = rows.common_shape()
         if shape is None and len(rows):
@@ -210,10 +204,8 @@ def _stacked(rows: Rows, column: str, first: int) -> Array:
         return rows.stacked(shape) if shape is not None else np.empty((0, 0), rows.values.dtype)
     if rows.values.dtype == object:
         reason = "bytes are objects in NumPy, which a .npy file stores as pickles"
-        advice = (
-            "exclude the column with columns=; NumPy's bytes of fixed width, such as S3, are restored if written with "
-        )
-        raise EncodeError(reason, feature=column, advice=f'{advice}column_encoding={{"{column}": "raw"}}')
+        advice = "exclude the column with columns=; NumPy's bytes of fixed width, such as S3, are restored if written "
+        raise EncodeError(reason, feature=column, advice=f'{advice}with column_encoding={{"{column}": "raw"}}')
     if rows.values.dtype.kind == "T":
         return rows.values.astype(f"U{max(1, int(np.strings.str_len(rows.values).max(initial=1)))}")
     return rows.values
