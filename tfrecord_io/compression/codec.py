@@ -99,9 +99,8 @@ class Codec(ABC):
             How many may compress at a time, besides the caller if there are several. The output does not depend on it.
         """
         if level is not None and level not in self.levels:
-            raise ValueError(
-                f"compression level {level!r}: {self.name} has levels {self.levels[0]} to {self.levels[-1]}"
-            )
+            valid = f"{self.levels[0]} to {self.levels[-1]}"
+            raise ValueError(f"compression level {level!r}: {self.name} has levels {valid}")
         return self.new_compressor(level, threads)
 
     @abstractmethod

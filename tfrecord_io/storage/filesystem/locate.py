@@ -24,12 +24,8 @@ _PACKAGES = {"http": "aiohttp", "https": "aiohttp", "abfs": "adlfs", "az": "adlf
 def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileSystem, str]:
     """Find the filesystem that a path is in, and its name there.
 
-    Raises
-    ------
-    MissingDependencyError
-        The package for this kind of URL is not installed.
-    ValueError
-        The kind of URL is unknown, or `storage_options` are given for a local path.
+    If the package for this kind of URL is not installed, this is a MissingDependencyError; if the kind of URL is
+    unknown, or `storage_options` are given for a local path, a ValueError.
     """
     text = os.fspath(path)
     if isinstance(text, bytes):
@@ -60,9 +56,8 @@ def _missing(url: str, error: ImportError) -> MissingDependencyError:
     if protocol is None:
         return MissingDependencyError(str(error), path=url)
     package = _EXTRAS.get(protocol) or _PACKAGES[protocol]
-    return MissingDependencyError(
-        f"{protocol}:// needs a package that is not installed: pip install '{package}' ({error})", path=url
-    )
+    reason = f"{protocol}:// needs a package that is not installed: pip install '{package}' ({error})"
+    return MissingDependencyError(reason, path=url)
 
 
 def check_writable(fs: FileSystem, name: str) -> None:

@@ -105,10 +105,9 @@ class FsspecFileSystem:
 
     def _check_can_list(self, name: str) -> None:
         if not self.can_list:
-            raise ValueError(
-                f"'{self.display_path(name)}': a web server has no listing of its files, so there is nothing to match; "
-                "name each file, or write {a,b}, {0000..0999} or name@8"
-            )
+            reason = "a web server has no listing of its files, so there is nothing to match"
+            advice = "name each file, or write {a,b}, {0000..0999} or name@8"
+            raise ValueError(f"'{self.display_path(name)}': {reason}; {advice}")
 
     def display_path(self, name: str) -> str:
         return str(self.fsspec.unstrip_protocol(name))

@@ -170,14 +170,10 @@ class _Parser:
     def _file(self, entry: Any, dataset: str) -> ManifestFile:
         if not isinstance(entry, dict):
             _refuse(self._path, "an entry of its files is not an object")
+        path = self._shard(entry.get("path"), dataset)
+        records, size = self._number(entry, "records"), self._number(entry, "bytes")
         staged = self._matching(entry, "staged", STAGED) if "staged" in entry else None
-        return ManifestFile(
-            self._shard(entry.get("path"), dataset),
-            self._number(entry, "records"),
-            self._number(entry, "bytes"),
-            int(self._matching(entry, "crc32c", _CRC), 16),
-            staged,
-        )
+        return ManifestFile(path, records, size, int(self._matching(entry, "crc32c", _CRC), 16), staged)
 
     def _shard(self, name: Any, dataset: str) -> str:
         """Check that a name is that of a shard in the manifest's directory."""

@@ -13,13 +13,7 @@ from tfrecord_io.storage.filesystem.base import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, parse_manifest, stem_of
 from tfrecord_io.storage.paths.shard_names import RECORD_SUFFIXES, natural_key, parse_shard, shard_name
-from tfrecord_io.storage.read.source import (
-    MANIFEST_ADVICE,
-    MAX_MANIFEST_BYTES,
-    ManifestShard,
-    ManifestVersion,
-    read_whole,
-)
+from tfrecord_io.storage.read.source import MANIFEST_ADVICE, ManifestShard, ManifestVersion, read_manifest
 
 _MOST_READERS = 16
 
@@ -66,8 +60,7 @@ class Manifests:
 
         def read(entry: Entry) -> Manifest | None:
             try:
-                text = read_whole(self.fs, entry, MAX_MANIFEST_BYTES)
-                return parse_manifest(text, self.fs.display_path(entry.name))
+                return parse_manifest(read_manifest(self.fs, entry), self.fs.display_path(entry.name))
             except CorruptRecordError as error:
                 self._damaged[entry.name] = entry, error  # raised only if its dataset is read
                 return None

@@ -129,9 +129,8 @@ class PackedSources:
             if manifest is not None:
                 staged = None if self.staged is None else self.staged[at]
                 file_size = size if span is None and size is not None else 0
-                shard = ManifestShard(
-                    self.manifests[manifest], records or 0, file_size, None, staged, bool(watched[at])
-                )
+                version = self.manifests[manifest]
+                shard = ManifestShard(version, records or 0, file_size, None, staged, bool(watched[at]))
             partitions = () if self.partitions is None else self.partitions[at]
             fsspec, name = (None, None) if fs is None else (self.filesystems[fs], next(names))
             sources.append(Source(path, size, fs is None, fsspec, name, None, span, shard, partitions))

@@ -23,7 +23,7 @@ from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.braces import expand_braces
 from tfrecord_io.storage.paths.manifests_found import Manifests
 from tfrecord_io.storage.paths.partitions import folders_of, is_below_folders, parse_folder, root_of
-from tfrecord_io.storage.paths.shard_families import ShardFamilies
+from tfrecord_io.storage.paths.shard_families import check_complete, check_single_family
 from tfrecord_io.storage.paths.shard_names import (
     RECORD_SUFFIXES,
     is_hidden,
@@ -179,9 +179,9 @@ class _Search:
             others = f"; it has {len(everything)} other entries, which a glob can name" if everything else ""
             raise _nothing(self.fs, directory, text + others)
         for folder in sorted({e.parent for e in files}):
-            families = ShardFamilies(self.fs, [e for e in files if e.parent == folder])
-            families.check_single(self.fs.display_path(folder.rstrip("/") or folder))
-        return self._sorted(ShardFamilies(self.fs, files), complete=self.complete)
+            path = self.fs.display_path(folder.rstrip("/") or folder)
+            check_single_family(self.fs, [e for e in files if e.parent == folder], path)
+        return self._sorted(files, complete=self.complete)
 
     def _in_partitions(self, directory: str) -> list[Entry]:
         """The files in partition folders, and in no others."""
@@ -206,7 +206,7 @@ class _Search:
         if not files:
             others = f"; the {len(everything)} matches are directories or not data" if everything else ""
             raise _nothing(self.fs, pattern, "no file matches the pattern" + others)
-        return self._sorted(ShardFamilies(self.fs, files), complete=self.complete)
+        return self._sorted(files, complete=self.complete)
 
     def _manifests_of(self, pattern: str, matched: Sequence[Entry]) -> list[Entry]:
         """The manifests in the directory of a pattern, if it may match shards."""
@@ -239,9 +239,9 @@ class _Search:
             others = f"; there is {', '.join(f'{base}@{n}' for n in counts)}" if counts else ""
             raise _nothing(self.fs, name, f"no shards such as '{base}-00000-of-{count or 8:05d}'{others}")
         best = min(s.stems.index(base) for _, s in fitting)
-        families = ShardFamilies(self.fs, [e for e, s in fitting if s.stems.index(base) == best])
-        families.check_single(self.fs.display_path(name))
-        return self._sorted(families, complete=not self.allow_missing)
+        family = [e for e, s in fitting if s.stems.index(base) == best]
+        check_single_family(self.fs, family, self.fs.display_path(name))
+        return self._sorted(family, complete=not self.allow_missing)
 
     def _unlisted_spec(self, name: str, stem: str, count: int | None) -> list[Entry]:
         """Find ``name@8`` by looking up the names that it may mean, the most exact first."""
@@ -252,13 +252,13 @@ class _Search:
         if form is None:
             raise _nothing(self.fs, name, f"no shard such as '{shard_name(stem.rpartition('/')[2], 0, count)}'")
         found = [entry for entry in self.fs.entries(form) if entry is not None]
-        return self._sorted(ShardFamilies(self.fs, found), complete=not self.allow_missing)
+        return self._sorted(found, complete=not self.allow_missing)
 
-    def _sorted(self, families: ShardFamilies, *, complete: bool) -> list[Entry]:
+    def _sorted(self, files: Sequence[Entry], *, complete: bool) -> list[Entry]:
         if complete:
             checked = self.manifests.shards  # against their manifests
-            ShardFamilies(self.fs, [e for e in families.files if e.name not in checked]).check_complete()
-        return sorted(families.files, key=lambda e: natural_key(e.name))
+            check_complete(self.fs, [e for e in files if e.name not in checked])
+        return sorted(files, key=lambda e: natural_key(e.name))
 
 
 def _literal(fs: FileSystem, name: str, names: list[str]) -> Entry | None:

@@ -45,8 +45,7 @@ class RemoteObject:
 
     async def read_range(self, begin: int, end: int) -> bytes:
         """Bytes from `begin` to `end`; fewer if the connection ended early without an error."""
-        data: bytes = await self._fs._cat_file(self._name, start=begin, end=end)
-        return data
+        return bytes(await self._fs._cat_file(self._name, start=begin, end=end))
 
     async def check_unchanged(self) -> None:
         """Raise OSError if several ranges may have come from several versions."""
@@ -69,9 +68,8 @@ class S3Object(RemoteObject):
         conditional = tag and not getattr(self._fs, "local_expiry_check", False)
         condition = {"VersionId": version} if version else {"IfMatch": tag} if conditional else {}
         try:
-            answer = await self._fs._call_s3(
-                "get_object", self._fs.req_kw, Bucket=bucket, Key=key, Range=f"bytes={begin}-{end - 1}", **condition
-            )
+            span = {"Bucket": bucket, "Key": key, "Range": f"bytes={begin}-{end - 1}"}
+            answer = await self._fs._call_s3("get_object", self._fs.req_kw, **span, **condition)
         except OSError as error:
             code = (getattr(error.__cause__, "response", None) or {}).get("Error", {}).get("Code")
             if code in ("PreconditionFailed", "412", "InvalidRange", "416"):
@@ -80,8 +78,7 @@ class S3Object(RemoteObject):
         try:
             if tag and not version and answer.get("ETag", tag) != tag:
                 raise replaced_error(self._path)
-            data: bytes = await answer["Body"].read()
-            return data
+            return bytes(await answer["Body"].read())
         finally:
             answer["Body"].close()
 
@@ -95,8 +92,7 @@ class GcsObject(RemoteObject):
     async def read_range(self, begin: int, end: int) -> bytes:
         generation = self._info.get("generation")
         try:
-            data: bytes = await self._fs._cat_file(self._name, start=begin, end=end, generation=generation)
-            return data
+            return bytes(await self._fs._cat_file(self._name, start=begin, end=end, generation=generation))
         except FileNotFoundError as error:
             raise replaced_error(self._path) from error
 
@@ -121,8 +117,7 @@ class HttpObject(RemoteObject):
                 changed |= key in self._info and answer.headers.get(key, self._info[key]) != self._info[key]
             if changed:
                 raise replaced_error(self._path)
-            data: bytes = await answer.read()
-            return data
+            return bytes(await answer.read())
 
     async def check_unchanged(self) -> None:
         """Each response has been checked."""
@@ -146,8 +141,7 @@ class ArrowObject(RemoteObject):
         with self._lock:
             if self._file is None:
                 self._file = self._fs.fs.open_input_file(self._name)
-        data: bytes = self._file.read_at(end - begin, begin)
-        return data
+        return bytes(self._file.read_at(end - begin, begin))
 
     async def check_unchanged(self) -> None:
         self._compare(await asyncio.to_thread(self._fs.info, self._name))

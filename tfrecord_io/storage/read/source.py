@@ -42,7 +42,7 @@ class ManifestVersion:
     def check_unchanged(self) -> None:
         """Raise OSError if the dataset was replaced: files read before may be of the old one."""
         entry = self.fs.entry(self.name)
-        if entry is None or self.id.encode() not in read_whole(self.fs, entry, MAX_MANIFEST_BYTES):
+        if entry is None or self.id.encode() not in read_manifest(self.fs, entry):
             raise OSError(errno.ESTALE, "the dataset was replaced while it was read; read it again", self.path)
 
 
@@ -192,6 +192,11 @@ def source_of_file_object(file: Any) -> Source:
         raise ValueError("the file is not open for reading")
     name = getattr(file, "name", None)
     return Source(name if isinstance(name, str) else f"<{type(file).__name__}>", None, False, _file=CallerFile(file))
+
+
+def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
+    """All bytes of a manifest, or slightly more than `MAX_MANIFEST_BYTES`."""
+    return read_whole(fs, entry, MAX_MANIFEST_BYTES)
 
 
 def read_whole(fs: FileSystem, entry: Entry, limit: int = -1) -> bytes:

@@ -103,9 +103,8 @@ class S3Output(OutputFile):
                 self._request("put_object", Body=self._part, **self._condition)
             else:
                 parts = {"Parts": [self._tags[n] for n in sorted(self._tags)]}
-                self._request(
-                    "complete_multipart_upload", UploadId=self._upload_id, MultipartUpload=parts, **self._condition
-                )
+                upload = {"UploadId": self._upload_id, "MultipartUpload": parts}
+                self._request("complete_multipart_upload", **upload, **self._condition)
         except OSError as error:
             if not self._was_stored():
                 raise self._to_exists_error(error) from error

@@ -24,7 +24,7 @@ from tfrecord_io.storage.filesystem.base import FileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, manifest_name, new_id, parse_manifest
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.paths.shard_names import parse_shard
-from tfrecord_io.storage.read.source import MAX_MANIFEST_BYTES, read_whole
+from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.output_file import OutputFile
 
 INDEX_SUFFIX = ".index"  # of the index that a writer adds for a shard
@@ -76,11 +76,8 @@ class ShardedDatasetWriter(ABC):
 
     def _index_files(self) -> list[str]:
         """Names of the indexes of the dataset's shards, which are outdated once the shards are replaced."""
-        return [
-            name
-            for name in self._listing()
-            if name.endswith(INDEX_SUFFIX) and self._is_shard(name.removesuffix(INDEX_SUFFIX))
-        ]
+        indexes = [name for name in self._listing() if name.endswith(INDEX_SUFFIX)]
+        return [name for name in indexes if self._is_shard(name.removesuffix(INDEX_SUFFIX))]
 
     def _listing(self) -> list[str]:
         try:
@@ -107,7 +104,7 @@ class ShardedDatasetWriter(ABC):
 
     def _manifest_text(self) -> bytes | None:
         entry = self._fs.entry(self._manifest_name)
-        return None if entry is None else read_whole(self._fs, entry, MAX_MANIFEST_BYTES)
+        return None if entry is None else read_manifest(self._fs, entry)
 
     def _is_published(self) -> bool:
         """Whether the manifest on disk is that of this writer."""
