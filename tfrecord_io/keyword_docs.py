@@ -160,12 +160,15 @@ WRITE = {
     "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
     zstd.""",
     "shards": """int, optional
-    Number of files to write, ``name-00000-of-00008``, with a manifest. If the number of rows is known (tables,
-    DataFrames, dicts), each file holds consecutive rows; in streams and with ``open_writer``, row ``i`` is written to
-    file ``i % shards``. Use `max_shard_bytes` to keep the order of a stream.""",
+    Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
+    A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
+    `max_shard_bytes` needs none.""",
     "max_shard_bytes": """int, optional
     Begin a new file before a record that would make one larger than this, uncompressed. The files are named without
     their number, ``name-00000.tfrecord``.""",
+    "order": """{"keep", "round_robin"}
+    With `shards`, "round_robin" writes row ``i`` to file ``i % shards``: a stream is not spooled, but the rows are read
+    back in another order.""",
     "write_index": """bool, default False
     Write the record offsets of the file to ``<path>.index``, for random access, counting and splitting. Not for
     compressed files.""",

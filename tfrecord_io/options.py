@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal, Self
 
 RECORD_TYPES = ("example", "sequence_example", "bytes")
+ORDERS = ("keep", "round_robin")
 FLOAT64 = (None, "round", "error", "raw")
 RAGGED = (None, "object", "offsets", "pad")
 MISSING = ("error", "mask")
@@ -266,6 +267,7 @@ class WriteOptions(_Options):
     compression: str | None = "infer"
     shards: int | None = None
     max_shard_bytes: int | None = None
+    order: str = "keep"
     write_index: bool = False
     overwrite: bool | None = None
     embed_schema: bool = True
@@ -279,6 +281,7 @@ class WriteOptions(_Options):
         _check_choice("record_type", self.record_type, (None, *RECORD_TYPES))
         _check_choice("float64", self.float64, FLOAT64)
         _check_choice("write_index", self.write_index, (False, True))
+        _check_choice("order", self.order, ORDERS)
         self._check_flags("nan_to_null", "embed_schema", "progress")
         self._check_flags("index", other=(None,))
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")

@@ -27,7 +27,7 @@ STYLE = """
   @media (prefers-color-scheme: dark) {
     :root { --page: #0d1117; --ink: #f0f6fc; --soft: #9198a1; --line: #3d444d; --box: #151b23; --bar: #1c232c;
             --read: #58a6ff; --write: #f0883e; --plan: #bc8cff; } }
-  text { font: 14px -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", Helvetica, Arial, sans-serif; fill: var(--ink); }
+  text { font: 14px -apple-system, "Segoe UI", "Noto Sans", "DejaVu Sans", sans-serif; fill: var(--ink); }
   .title { font-size: 21px; font-weight: 600; }
   .lane { font-size: 16px; font-weight: 600; }
   .heading, .strong { font-weight: 600; }

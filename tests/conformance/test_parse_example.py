@@ -26,7 +26,7 @@ class Case:
     Attributes
     ----------
     broken : bool
-        Some record has invalid row partitions or sparse indices: TensorFlow may give a broken tensor, tfrecord_io refuses.
+        Some record has invalid row partitions or sparse indices: TensorFlow may give a broken tensor.
     """
 
     def __init__(self, tf: Any, seed: int) -> None:

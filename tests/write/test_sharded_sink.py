@@ -19,6 +19,7 @@ from records import framed
 from servers import Bucket
 from tfrecord_io.index.index_writer import IndexWriter
 from tfrecord_io.tools.index_files import check_indexes
+from tfrecord_io.write import spool
 
 ROWS = 100
 TABLE = pa.table({"n": pa.array(range(ROWS), pa.int16()), "s": [f"row {i}" for i in range(ROWS)]})
@@ -64,15 +65,41 @@ def test_a_shard_equals_a_file_of_its_rows(engine: str, tmp_path: Path) -> None:
         at += file.records
 
 
-def test_rows_of_a_stream_are_distributed_round_robin(engine: str, tmp_path: Path) -> None:
-    for i, threads in enumerate([1, 3]):
+def test_rows_of_a_stream_keep_their_order(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = [list(range(ROWS * k // 3, ROWS * (k + 1) // 3)) for k in range(3)]
+    for i, memory in enumerate([1 << 20, 10]):  # in memory, and on disk
+        monkeypatch.setattr(spool, "_MEMORY_BYTES", memory)
         path = tmp_path / f"{i}"
-        report = tfr.write_tfrecord(iter(TABLE.to_batches(max_chunksize=7)), path, shards=3, threads=threads)
+        report = tfr.write_tfrecord(iter(TABLE.to_batches(max_chunksize=7)), path, shards=3, threads=1 + i)
+        assert [numbers(f.path) for f in report.files] == expected
+        with tfr.open_writer(tmp_path / f"train{i}@3") as writer:
+            writer.write(TABLE.slice(0, 10))
+            writer.write(TABLE.slice(10))
+        assert [numbers(f.path) for f in writer.report.files] == expected
+        assert tfr.read_table(tmp_path / f"train{i}@3") == TABLE
+
+
+def test_streams_with_a_length_are_not_spooled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Frame:
+        """A data frame of another library."""
+
+        def __len__(self) -> int:
+            return ROWS
+
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            return TABLE.__arrow_c_stream__(requested_schema)
+
+    monkeypatch.setattr(spool.Spool, "write", None)
+    tfr.write_tfrecord(Frame(), tmp_path / "train@3")
+    assert tfr.read_table(tmp_path / "train@3") == TABLE
+
+
+def test_round_robin_on_request(engine: str, tmp_path: Path) -> None:
+    for data in (iter(TABLE.to_batches(max_chunksize=7)), TABLE):
+        report = tfr.write_tfrecord(data, tmp_path / "train@3", order="round_robin", overwrite=True)
         assert [numbers(f.path) for f in report.files] == [list(range(k, ROWS, 3)) for k in range(3)]
-    with tfr.open_writer(tmp_path / "train@3") as writer:
-        writer.write(TABLE.slice(0, 10))
-        writer.write(TABLE.slice(10))
-    assert [numbers(f.path) for f in writer.report.files] == [list(range(k, ROWS, 3)) for k in range(3)]
+    with pytest.raises(ValueError, match="order='sorted': expected one of 'keep', 'round_robin'"):
+        tfr.write_tfrecord(TABLE, tmp_path / "other@3", order="sorted")
 
 
 @pytest.mark.parametrize("threads", [1, 3])

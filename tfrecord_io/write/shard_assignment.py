@@ -1,9 +1,8 @@
 """Which record goes to which shard.
 
-An assigner takes the sizes of the next records and returns runs of them, each with its shard. If the number of rows is
-known in advance, shards are contiguous parts of equal length. Otherwise, with a number of shards, record ``i`` goes to
-shard ``i % shards``, as in TensorFlow's ``Dataset.shard``; with a size, a new shard begins when the next record would
-not fit.
+An assigner takes the sizes of the next records and returns runs of them, each with its shard. With a number of shards
+these are contiguous parts of equal length or, on request, record ``i`` goes to shard ``i % shards``, as in TensorFlow's
+``Dataset.shard``; with a size, a new shard begins when the next record would not fit.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
 from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
 from tfrecord_io.write.shard_assignment import BySize, Contiguous, RoundRobin, ShardAssigner
+from tfrecord_io.write.spool import Spool
 
 
 class ShardedSink(Sink):
@@ -31,6 +33,7 @@ class ShardedSink(Sink):
         overwrite: bool | None = None,
         write_index: bool = False,
         threads: int = 1,
+        order: str = "keep",
     ) -> None:
         self.path, self.compression = output.path, output.compression
         self._output = output
@@ -38,7 +41,9 @@ class ShardedSink(Sink):
         self._schema: bytes | None = None
         self._prefix = b""
         self._shards: dict[int, FrameSink] = {}
+        self._round_robin = order == "round_robin"
         self._assigner = self._default_assigner()
+        self._spool = None if output.count is None or self._round_robin else Spool()  # until the rows are counted
         self._shard_options: dict[str, Any] = {"write_index": write_index, "threads": threads, "storage": storage}
         if write_index:
             check_uncompressed(output.compression)
@@ -51,8 +56,9 @@ class ShardedSink(Sink):
 
     def expect(self, rows: int) -> None:
         """Make the shards contiguous parts, as the number of rows is known."""
-        if self._output.count is not None:
+        if self._spool is not None and self._output.count is not None:
             self._assigner = Contiguous(rows, self._output.count)
+            self._spool = None
 
     def begin(self, schema: bytes) -> bytes:
         """Embed the schema in the first record of each shard and in the manifest; the first payload needs no prefix."""
@@ -64,6 +70,13 @@ class ShardedSink(Sink):
     def write(self, framed: Any, records: int = 0) -> None:
         if not memoryview(framed).nbytes:
             return
+        if self._spool is not None:
+            self._spool.write(framed, records)
+        else:
+            self._distribute(framed)
+        self.records += records
+
+    def _distribute(self, framed: Any) -> None:
         data = np.frombuffer(framed, np.uint8)
         frames, _ = self._engine.scan(data, check_crc=False)
         for index, selection in self._assigner.assign(frames.lengths + FRAME_BYTES):
@@ -71,7 +84,6 @@ class ShardedSink(Sink):
                 if number < self._assigner.current:
                     shard.finish()
             self._write_to(self._shard(index), data, frames, selection)
-        self.records += records
 
     def _shard(self, index: int) -> FrameSink:
         if index not in self._shards:
@@ -101,6 +113,11 @@ class ShardedSink(Sink):
         return payload
 
     def _publish(self) -> tuple[WrittenFile, ...]:
+        if self._spool is not None:  # now the number of its records is known
+            with closing(self._spool) as spool:
+                self.expect(spool.records)
+                for part in spool.parts():
+                    self._distribute(part)
         count = self._assigner.current + 1 if self._output.count is None else self._output.count
         shards = [self._shard(index) for index in range(count)]
         for shard in shards:
@@ -114,6 +131,8 @@ class ShardedSink(Sink):
             shard.publish_indexes()
 
     def _abort(self) -> None:
+        if self._spool is not None:
+            self._spool.close()
         for shard in self._shards.values():
             shard.discard()
         self._dataset.discard()

@@ -252,7 +252,9 @@ def _open_sink(path: Any, options: WriteOptions) -> Sink:
         compression=options.compression,
     )
     open_sink = (
-        partial(ShardedSink, output) if output.sharded else partial(FrameSink, path, compression=options.compression)
+        partial(ShardedSink, output, order=options.order)
+        if output.sharded
+        else partial(FrameSink, path, compression=options.compression)
     )
     return open_sink(
         storage=options.storage,

@@ -17,6 +17,7 @@ from tfrecord_io.arrow.input.schema_cast import cast_columns
 from tfrecord_io.errors import EncodeError, PrecisionWarning
 
 CUBE = np.arange(8, dtype="f4").reshape(2, 2, 2)
+HUGE = np.full((2, 2), 1e300)
 SQUARES = tfr.tensor("float32", (2, 2))
 
 
@@ -24,7 +25,7 @@ SQUARES = tfr.tensor("float32", (2, 2))
     ("declared", "values", "row", "expected", "got"),
     [
         (SQUARES, np.zeros((3, 4), "f4"), 0, "(2, 2)", "(4,)"),
-        (SQUARES, np.stack([np.zeros((2, 2)), np.full((2, 2), 1e300)]), 1, "tensor<float32>[2,2]", "tensor<float64>[2,2]"),
+        (SQUARES, np.stack([0 * HUGE, HUGE]), 1, "tensor<float32>[2,2]", "tensor<float64>[2,2]"),
         (tfr.tensor("int32", (2, 2)), CUBE + 0.5, 0, "tensor<int32>[2,2]", "tensor<float32>[2,2]"),
         (tfr.tensor("uint8", (2,)), np.array([[1, 2], [1, 300]]), 1, "tensor<uint8>[2]", "tensor<int64>[2]"),
         (SQUARES, CUBE.astype("c8"), None, "float32", "complex64"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -209,7 +209,7 @@ def _of_stream(data: Any) -> BatchSource:
         reader = pa.RecordBatchReader.from_stream(data)
     except pa.ArrowInvalid as error:
         raise _no_table(data, "stream") from error
-    return BatchSource(reader.schema, _cut(reader))
+    return BatchSource(reader.schema, _cut(reader), len(data) if isinstance(data, Sized) else None)
 
 
 def _no_table(data: Any, form: str) -> TypeError:

@@ -1,0 +1,38 @@
+"""A temporary file for records whose number is not known yet."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+_MEMORY_BYTES = 64 << 20  # more than this is on disk
+
+
+class Spool:
+    """Keeps framed records until they are read once.
+
+    Attributes
+    ----------
+    records : int
+    """
+
+    def __init__(self) -> None:
+        self.records = 0
+        self._sizes: list[int] = []  # bytes of each write
+        self._file = tempfile.SpooledTemporaryFile(_MEMORY_BYTES, prefix="tfrecord_io-")  # noqa: SIM115
+
+    def write(self, framed: Any, records: int) -> None:
+        """Append complete frames."""
+        self._sizes.append(self._file.write(memoryview(framed).cast("B")))
+        self.records += records
+
+    def parts(self) -> Iterator[bytes]:
+        """What was written, write by write."""
+        self._file.seek(0)
+        for size in self._sizes:
+            yield self._file.read(size)
+
+    def close(self) -> None:
+        """Remove the file."""
+        self._file.close()
