@@ -108,13 +108,9 @@ def to_error(
 ) -> TFRecordError:
     """The exception for a fault.
 
-    Parameters
-    ----------
-    record, offset : int
-        The record and the byte of the file at which the call's data begins; the fault's own numbers are relative to
-        them.
-    contradicts_sample : bool
-        `plan` was made from a sample of the records, not by the caller: a record that does not fit is a SchemaError.
+    `record` and `offset` are those of the file at which the call's data begins; the fault's own are relative to them.
+    With `contradicts_sample` the `plan` was made from a sample of the records, not by the caller: a record that does
+    not fit is a SchemaError.
     """
     error, _, advice = _FAULTS.get(fault.code, (DecodeError, "", OTHER_MESSAGE))
     if contradicts_sample and fault.code in (FaultCode.KIND, FaultCode.VALUE_COUNT, FaultCode.NOT_TEXT):
@@ -148,15 +144,13 @@ def record_error(
 
     If the fault is in the first header of the file, the message names the format that the first bytes look like.
     """
-    if fault.code in (FaultCode.LENGTH_CRC, FaultCode.TRUNCATED_HEADER) and offset + fault.offset == 0:
-        head = bytes(memoryview(data)[:_HEAD_BYTES])
-        kind = looks_like(head) if len(head) >= _LEAST_HEAD_BYTES else None
-        if kind is not None:
-            reason = f"not TFRecord: looks like {kind}"
-            return CorruptRecordError(
-                reason, path=path, record=0, offset=0, expected="TFRecord", got=kind, records_intact=0
-            )
-    return to_error(fault, path=path, record=record, offset=offset, **context)
+    is_first_header = fault.code in (FaultCode.LENGTH_CRC, FaultCode.TRUNCATED_HEADER) and offset + fault.offset == 0
+    head = bytes(memoryview(data)[:_HEAD_BYTES]) if is_first_header else b""
+    kind = looks_like(head) if len(head) >= _LEAST_HEAD_BYTES else None
+    if kind is None:
+        return to_error(fault, path=path, record=record, offset=offset, **context)
+    reason = f"not TFRecord: looks like {kind}"
+    return CorruptRecordError(reason, path=path, record=0, offset=0, expected="TFRecord", got=kind, records_intact=0)
 
 
 def _value(fault: Fault, number: int) -> object:

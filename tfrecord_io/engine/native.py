@@ -51,11 +51,8 @@ class NativeDecoder:
     """See `tfrecord_io.engine.contract.Decoder`."""
 
     def __init__(self, plan: Plan) -> None:
-        columns = [
-            (c.name.encode(), int(c.kind), int(c.layout), int(c.text), c.required, c.steps) for c in plan.columns
-        ]
         self._kernel = _kernel.Decoder(
-            columns,
+            [(c.name.encode(), int(c.kind), int(c.layout), int(c.text), c.required, c.steps) for c in plan.columns],
             _UNKNOWN[plan.unknown],
             int(plan.text),
             int(plan.record_type),
@@ -160,10 +157,8 @@ class NativeEngine:
         max_record_bytes: int = MAX_RECORD_BYTES,
         final: bool = True,
     ) -> tuple[Frames, Fault | None]:
-        starts, lengths, consumed, raw = _kernel.scan(
-            _as_array(data), begin, max_records, check_crc, max_record_bytes, final
-        )
-        return Frames(starts, lengths, consumed), _fault(raw)
+        *frames, raw = _kernel.scan(_as_array(data), begin, max_records, check_crc, max_record_bytes, final)
+        return Frames(*frames), _fault(raw)
 
     def find_header(self, data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD_BYTES) -> int:
         return int(_kernel.find_header(_as_array(data), begin, max_record_bytes))

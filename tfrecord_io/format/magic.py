@@ -11,20 +11,8 @@ Predicate = Callable[[bytes], bool]
 
 
 def looks_like(head: bytes) -> str | None:
-    """Name the format of a file by its first bytes.
+    """Name the format of a file by its first `HEAD_BYTES` bytes: a phrase that follows "looks like", None if unknown.
 
-    Parameters
-    ----------
-    head : bytes
-        `HEAD_BYTES`, or the whole file.
-
-    Returns
-    -------
-    str or None
-        A phrase that follows "looks like"; None if the format is unknown.
-
-    Examples
-    --------
     >>> looks_like(b"PAR1...")
     'a Parquet file'
     """

@@ -24,10 +24,7 @@ _MAX_HEADER = 1 << 20
 def read_header(file: Any) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
     """Dtype, whether the order is Fortran's, and shape; `file` is then positioned at the first value.
 
-    Raises
-    ------
-    DecodeError
-        Not a ``.npy`` file, its header is damaged or too long, or it holds objects.
+    DecodeError if it is not a ``.npy`` file, its header is damaged or too long, or it holds objects.
     """
     magic = _read_exactly(file, len(MAGIC) + 2)
     if not magic.startswith(MAGIC):
@@ -42,8 +39,7 @@ def read_header(file: Any) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
     if length > _MAX_HEADER:
         reason = f"a header of {length} bytes; at most {_MAX_HEADER} are read"
         raise DecodeError(reason, expected=_MAX_HEADER, got=length)
-    text = _read_exactly(file, length).decode("utf-8" if version >= (3, 0) else "latin-1", "replace")
-    return _parse(text)
+    return _parse(_read_exactly(file, length).decode("utf-8" if version >= (3, 0) else "latin-1", "replace"))
 
 
 def _read_exactly(file: Any, count: int) -> bytes:
@@ -58,9 +54,8 @@ def _read_exactly(file: Any, count: int) -> bytes:
 
 @lru_cache(maxsize=64)
 def _parse(text: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
-    damaged = DecodeError(
-        f"the .npy header is damaged: {printable(text, 100)}", expected="descr, fortran_order and shape"
-    )
+    reason = f"the .npy header is damaged: {printable(text, 100)}"
+    damaged = DecodeError(reason, expected="descr, fortran_order and shape")
     try:
         header = ast.literal_eval(text.strip())
         descr, fortran_order, shape = header["descr"], header["fortran_order"], header["shape"]
@@ -71,21 +66,18 @@ def _parse(text: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
         raise damaged from error
     if not is_valid:
         raise damaged
+    if not dtype.hasobject and dtype.itemsize:
+        return dtype, fortran_order, shape
+    reason, advice = f"the .npy file holds values of no bytes, {dtype}", None
     if dtype.hasobject:
         reason = "the .npy file holds objects, which are pickles and are never read"
         advice = "save the array with another dtype: np.save(file, array.astype('float32'))"
-    elif not dtype.itemsize:
-        reason, advice = f"the .npy file holds values of no bytes, {dtype}", None
-    else:
-        return dtype, fortran_order, shape
     raise DecodeError(reason, expected="numbers, text or dates", got=str(dtype), advice=advice)
 
 
 def header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
     """The header of an array in C order.
 
-    Examples
-    --------
     >>> header(np.dtype("<f4"), (2, 3))[:6]
     b'\\x93NUMPY'
     """

@@ -26,22 +26,11 @@ def message_classes(
     *,
     syntax: str = "proto3",
 ) -> dict[str, Any]:
-    """Build message classes in a private pool.
+    """Build message classes, by name, in a private pool.
 
-    Parameters
-    ----------
-    file, package : str
-        Names of the proto file and of its package.
-    messages : mapping of str to str
-        The fields of each message as "name number type, …"; a "*" before the type makes the field repeated, a "|group"
-        after it makes it a member of that oneof. A nested message is named "Outer.Inner" and follows its outer one; one
-        whose name ends in "Entry" is a map's.
-    enums : mapping of str to str, optional
-        The values of each enum as "NAME number, …".
-
-    Returns
-    -------
-    dict of str to message class
+    `messages` has the fields of each message as "name number type, …"; a "*" before the type makes the field repeated,
+    a "|group" after it makes it a member of that oneof. A nested message is named "Outer.Inner" and follows its outer
+    one; one whose name ends in "Entry" is a map's. `enums` has the values of each enum as "NAME number, …".
     """
     enums = enums or {}
     proto = descriptor_pb2.FileDescriptorProto(name=file, package=package, syntax=syntax)

@@ -128,9 +128,8 @@ def parse_tensor_proto(data: bytes, declared: str | None = None) -> ParsedTensor
     try:
         message = TensorProto.FromString(data)
     except (ProtobufError, UnicodeDecodeError) as error:  # the latter from protobuf in pure Python, for an axis' name
-        raise DecodeError(
-            f"the {len(data)} bytes are not a TensorProto", expected="a serialized TensorProto"
-        ) from error
+        reason = f"the {len(data)} bytes are not a TensorProto"
+        raise DecodeError(reason, expected="a serialized TensorProto") from error
     name = _dtype_name(message.dtype)
     if declared is not None and declared != name:
         raise DecodeError(f"the tensor is of {name}, not of {declared}", expected=declared, got=name)

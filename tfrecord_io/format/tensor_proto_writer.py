@@ -54,10 +54,7 @@ def serialize_tensor(array: Any) -> bytes:
 def proto_prefix(name: str, shape: tuple[int, ...]) -> bytes:
     """The bytes before the raw values of a tensor of numbers; nothing follows the values.
 
-    Raises
-    ------
-    ValueError
-        The dtype `name` has no raw values in a TensorProto.
+    ValueError if the dtype `name` has no raw values in a TensorProto.
 
     >>> proto_prefix("float32", (2,)) + np.array([1, 2], "<f4").tobytes() == serialize_tensor(np.array([1, 2], "f4"))
     True
@@ -134,14 +131,14 @@ def _as_array(value: Any) -> Array:
     if array.dtype == np.int64:
         int32 = np.iinfo(np.int32)
         return array.astype(np.int32) if int32.min <= array.min() and array.max() <= int32.max else array
-    if array.dtype == np.float64:
-        with np.errstate(over="ignore"):
-            rounded = array.astype(np.float32)
-        if np.any(np.isinf(rounded) & np.isfinite(array)):
-            reason = "a number is too large for float32"
-            raise EncodeError(reason, expected="float32", advice='pass np.array(…, "float64")')
-        return rounded
-    return array
+    if array.dtype != np.float64:
+        return array
+    with np.errstate(over="ignore"):
+        rounded = array.astype(np.float32)
+    if np.any(np.isinf(rounded) & np.isfinite(array)):
+        advice = 'pass np.array(…, "float64")'
+        raise EncodeError("a number is too large for float32", expected="float32", advice=advice)
+    return rounded
 
 
 def _has_dtypes(value: Any) -> bool:

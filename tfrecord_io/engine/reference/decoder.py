@@ -125,10 +125,9 @@ class ReferenceDecoder:
         if unknown is not None:
             return Fault(FaultCode.UNKNOWN_FEATURE, 0, 0, feature=unknown)
         total = len(self._columns) + len(self._left_out) + len(new)
-        if new and total > self._plan.max_features:
-            return Fault(
-                FaultCode.TOO_MANY_FEATURES, 0, 0, feature=new[-1][0], expected=self._plan.max_features, got=total
-            )
+        limit = self._plan.max_features
+        if new and total > limit:
+            return Fault(FaultCode.TOO_MANY_FEATURES, 0, 0, feature=new[-1][0], expected=limit, got=total)
         for name, is_list in found:
             if (name, not is_list) in self._columns or (name, not is_list) in found:
                 return Fault(FaultCode.NAME_IN_BOTH, 0, 0, feature=name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ def _payload(columns: Sequence[ColumnBuffers], row: int) -> bytes:
         if column.steps is not None:
             lists.append((column.name, _feature_list(column, row)))
         elif column.kind != Kind.NONE:
-            features.append((column.name, _feature(column, row)))
+            features.append((column.name, bytes(feature_of(column.kind, _values(column, row)).SerializeToString())))
     has_lists = any(column.steps is not None for column in columns)
     return _field(1, entries(features)) + (_field(2, entries(lists)) if has_lists else b"")
 
@@ -88,10 +89,6 @@ def _feature_list(column: ColumnBuffers, row: int) -> bytes:
     return bytes(message.SerializeToString())
 
 
-def _feature(column: ColumnBuffers, row: int) -> bytes:
-    return bytes(feature_of(column.kind, _values(column, row)).SerializeToString())
-
-
 def _is_valid(column: ColumnBuffers, row: int) -> bool:
     if column.layout == Layout.NULL:
         return False
@@ -105,13 +102,8 @@ def _values(column: ColumnBuffers, row: int) -> Any:
         first, last = int(column.offsets[row]), int(column.offsets[row + 1])
     assert column.values is not None
     if column.kind == Kind.BYTES:
-        return list(_bytes_values(column, first, last))
+        assert column.value_offsets is not None
+        ends = column.value_offsets[first : last + 1].tolist()
+        return [column.values[begin:end].tobytes() for begin, end in pairwise(ends)]
     values = column.values[first:last]
     return values if column.kind == Kind.FLOAT else values.tolist()
-
-
-def _bytes_values(column: ColumnBuffers, first: int, last: int) -> Iterator[bytes]:
-    assert column.value_offsets is not None
-    assert column.values is not None
-    for i in range(first, last):
-        yield column.values[int(column.value_offsets[i]) : int(column.value_offsets[i + 1])].tobytes()

@@ -6,7 +6,7 @@ Source: tensorflow/core/lib/io/record_writer.h and crc32c.h (the mask).
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,23 +124,16 @@ def find_header(data: Any, begin: int = 0, *, max_record_bytes: int = MAX_RECORD
 def payloads(data: Any, frames: Frames) -> Array:
     """Join the payloads of `data`; see `contract.Engine.payloads`."""
     view = byte_view(data)
-    parts = [
-        view[start : start + length]
-        for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True)
-    ]
+    extents = zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True)
+    parts = [view[start : start + length] for start, length in extents]
     return np.frombuffer(b"".join(parts), np.uint8)
 
 
 def frame(payloads: Sequence[Any]) -> bytes:
     """Put a frame around each payload and join them."""
-    return b"".join(_framed_parts(payloads))
-
-
-def _framed_parts(payloads: Sequence[Any]) -> Iterator[bytes]:
+    parts: list[bytes] = []
     for payload in payloads:
         content = bytes(byte_view(payload))
         length = struct.pack("<Q", len(content))
-        yield length
-        yield struct.pack("<I", masked_crc32c(length))
-        yield content
-        yield struct.pack("<I", masked_crc32c(content))
+        parts += (length, struct.pack("<I", masked_crc32c(length)), content, struct.pack("<I", masked_crc32c(content)))
+    return b"".join(parts)

@@ -43,23 +43,14 @@ class Record:
 
 
 def read_embedded(payload: bytes) -> list[bytes]:
-    """Contents of the fields 21574 at the top level of `payload`.
-
-    Raises
-    ------
-    google.protobuf.message.DecodeError
-        The top level of `payload` is malformed.
-    """
+    """Contents of the fields 21574 at the top level of `payload`; protobuf's DecodeError if that is malformed."""
     return [content for number, content in _top_level(payload) if number == EMBEDDED_FIELD]
 
 
 def read_record(payload: bytes, record_type: RecordType, wanted: Wanted) -> Record:
     """Parse `payload`; features whose name is not `wanted` are skipped.
 
-    Raises
-    ------
-    google.protobuf.message.DecodeError
-        C++ protobuf would refuse `payload`.
+    protobuf's DecodeError if C++ protobuf would refuse `payload`.
     """
     if record_type == RecordType.EXAMPLE:
         return _read_example(payload, wanted)

@@ -34,10 +34,7 @@ SEQUENCE: Nested = {1: MAP, 2: MAP}
 def parse(message_class: Any, data: bytes, nested: Nested) -> tuple[Any, bool]:
     """Parse `data` as C++ protobuf would: the message, and whether it had unknown fields, which are dropped.
 
-    Raises
-    ------
-    google.protobuf.message.DecodeError
-        `data` is not such a message.
+    protobuf's DecodeError if `data` is not such a message.
     """
     try:
         message = message_class.FromString(data)
@@ -64,10 +61,7 @@ def _read_varint(data: bytes, at: int, most: int = 10) -> tuple[int, int]:
 def fields(data: bytes) -> Iterator[tuple[int, int, int, bytes]]:
     """Yield (number, wire type, number of open groups, content) of each field of a message, and of each tag of a group.
 
-    Raises
-    ------
-    google.protobuf.message.DecodeError
-        C++ protobuf would refuse `data`.
+    protobuf's DecodeError where C++ protobuf would refuse `data`.
     """
     at = 0
     open_groups: list[int] = []
