@@ -8,6 +8,7 @@ returned, and again by each later call.
 from __future__ import annotations
 
 import errno
+from contextlib import suppress
 from typing import Protocol
 
 from tfrecord_io.compression.codec import Codec, Damage, Decompressor
@@ -70,14 +71,9 @@ class PlainStream:
         self.raw, self.path, self.size = raw, path, size
         self.offset = 0
         self._head = memoryview(head)
-        self._base = self._tell(len(head))
-
-    def _tell(self, taken: int) -> int | None:
-        """The position of the file's first byte; None if the file cannot seek."""
-        try:
-            return self.raw.tell() - taken if self.raw.seekable() else None  # type: ignore[attr-defined]
-        except (AttributeError, OSError):
-            return None
+        self._base: int | None = None  # the position of the file's first byte; None if the file cannot seek
+        with suppress(AttributeError, OSError):
+            self._base = raw.tell() - len(head) if raw.seekable() else None  # type: ignore[attr-defined]
 
     def readinto(self, buffer: memoryview) -> int:
         if len(self._head):
