@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 RECORD_TYPES = ("example", "sequence_example", "bytes")
@@ -68,7 +69,7 @@ class _Options:
         """Pickle what differs from the defaults."""
         values = [(f.name, getattr(self, f.name), f.default) for f in fields(self)]  # type: ignore[arg-type]
         changed = {name: value for name, value, default in values if value is not default}
-        return _unpickle, (type(self), changed)
+        return partial(type(self), **changed), ()
 
     @property
     def storage(self) -> StorageOptions:
@@ -120,10 +121,6 @@ def _check_integer(name: str, value: object, least: int, most: int | None = None
 def _check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     if value not in choices:
         raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, choices))}")
-
-
-def _unpickle(cls: type[_Options], changed: dict[str, Any]) -> _Options:
-    return cls(**changed)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,22 +30,12 @@ _PNG, _DEPTH, _COLOUR = b"\x89PNG", 24, 25  # magic, and the offsets of a PNG's 
 
 @dataclass(frozen=True, slots=True)
 class ImageDecoder:
-    """Decodes the images of a column; see `tfrecord_io.image`.
-
-    Attributes
-    ----------
-    feature : str
-    mode : {"RGB", "L", "RGBA", "unchanged"}
-    resize : tuple of int, optional
-        (height, width)
-    shape : tuple of int or None, optional
-        (height, width, channels) required of each image.
-    """
+    """Decodes the images of a column; see `tfrecord_io.image`."""
 
     feature: str
-    mode: str
-    resize: tuple[int, int] | None = None
-    shape: tuple[int | None, ...] | None = None
+    mode: str  # "RGB", "L", "RGBA" or "unchanged"
+    resize: tuple[int, int] | None = None  # to (height, width)
+    shape: tuple[int | None, ...] | None = None  # (height, width, channels) required of each image
 
     @classmethod
     def for_field(cls, field: pa.Field) -> Self | None:
@@ -54,13 +44,9 @@ class ImageDecoder:
         if IMAGE_KEY not in metadata:
             return None
         declared = json.loads(metadata[IMAGE_KEY])
-        resize, shape = declared.get("resize"), json.loads(metadata.get(SHAPE_KEY, b"null"))
-        return cls(
-            field.name,
-            declared["mode"],
-            None if resize is None else tuple(resize),
-            None if shape is None else tuple(shape),
-        )
+        sizes = declared.get("resize"), json.loads(metadata.get(SHAPE_KEY, b"null"))
+        resize, shape = (None if size is None else tuple(size) for size in sizes)
+        return cls(field.name, declared["mode"], resize, shape)
 
     @property
     def size(self) -> tuple[int, ...] | None:
@@ -75,12 +61,7 @@ class ImageDecoder:
     def rows(self, encoded: Sequence[bytes | None], threads: int) -> Rows:
         """Decode the images of a column to uint8 [height, width, channels]; with "unchanged" to objects of any dtype.
 
-        Raises
-        ------
-        RowFault
-            An image cannot be decoded; the first such row is reported.
-        MissingDependencyError
-            Pillow is not installed.
+        The RowFault it may raise is that of the first image that cannot be decoded.
         """
         decode = partial(self._decode, _pillow(self.feature))
         present = np.fromiter((data is not None for data in encoded), np.bool_, len(encoded))

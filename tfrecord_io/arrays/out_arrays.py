@@ -22,22 +22,11 @@ _BATCH_BYTES = 8 * MIB
 
 
 def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dict[str, Any]:
-    """Fill the arrays of `out`, which have a row for each record, and return them in the order of the columns.
-
-    Raises
-    ------
-    TypeError
-        A value of `out` is not an array.
-    SchemaError
-        An array's dtype or shape differs from its column's, or a column has no array.
-    ValueError
-        The number of records differs from the number of rows.
-    """
+    """Fill the arrays of `out`, which have a row for each record, and return them in the order of the columns."""
     rows = _common_rows(out)
     if options.missing == "mask":
-        raise ValueError(
-            'missing="mask" cannot be combined with out=: omit out=, or pass a schema with defaults for missing values'
-        )
+        advice = "omit out=, or pass a schema with defaults for missing values"
+        raise ValueError(f'missing="mask" cannot be combined with out=: {advice}')
     columns = options.columns if options.columns is not None else tuple(out)
     plain = replace(reader_options(options), columns=columns, batch_bytes=min(options.batch_bytes, _BATCH_BYTES))
     with open_scan(path, plain) as reader:
@@ -64,9 +53,8 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
                 break
             done += len(batch)
     if done < rows and reader.report.stopped is None and options.on_error == "raise":
-        raise ValueError(
-            f"the arrays of out= have {rows} rows, but there are {done} records; pass arrays of that length"
-        )
+        got = f"there are {done} records"
+        raise ValueError(f"the arrays of out= have {rows} rows, but {got}; pass arrays of that length")
     return {name: out[name] for name in names}
 
 
@@ -78,10 +66,10 @@ def _common_rows(out: Mapping[str, Any]) -> int:
         if not array.flags.writeable:
             raise ValueError(f"out[{name!r}] cannot be written to; open a memmap with mode 'r+' or 'w+'")
         counts.add(len(array))
-    if len(counts) != 1:
-        raise ValueError(
-            f"the arrays of out= have different numbers of rows: {sorted(counts)}" if counts else "out= has no array"
-        )
+    if not counts:
+        raise ValueError("out= has no array")
+    if len(counts) > 1:
+        raise ValueError(f"the arrays of out= have different numbers of rows: {sorted(counts)}")
     return counts.pop()
 
 

@@ -12,21 +12,6 @@ from tfrecord_io.errors import SchemaError
 def pad_value(value: Any, dtype: np.dtype[Any], name: str) -> Any:
     """Convert a padding value to a dtype; arrays of text and bytes are padded with empty values unless `value` is one.
 
-    Parameters
-    ----------
-    value : object
-        The option ``pad_value``.
-    dtype : numpy.dtype
-    name : str
-        Of the column, for the error.
-
-    Raises
-    ------
-    SchemaError
-        The dtype cannot hold the value.
-
-    Examples
-    --------
     >>> pad_value(-1, np.dtype("int64"), "x"), pad_value(0, np.dtype("M8[s]"), "x")
     (np.int64(-1), np.datetime64('1970-01-01T00:00:00'))
     """

@@ -88,13 +88,7 @@ class ColumnRepresentation:
         return to_rows(array, self.field)
 
     def represent(self, arrays: list[pa.Array]) -> ColumnArrays:
-        """Join Arrow arrays, decode images, and choose the representation.
-
-        Raises
-        ------
-        RowFault
-            A row cannot be represented.
-        """
+        """Join Arrow arrays, decode images, and choose the representation; RowFault if a row cannot be represented."""
         rows = self._join(arrays)
         options, name = self.options, self.field.name
         if isinstance(rows, Ragged):
@@ -151,24 +145,8 @@ class ColumnRepresentation:
 class TableRepresentation:
     """How the columns of a schema are represented.
 
-    Parameters
-    ----------
-    schema : pyarrow.Schema
-    options : RepresentationOptions
-    complete : bool
-        All rows are available, so that ``ragged=None`` may choose by their values.
-    lengths : dict of str to int
-        Columns of lists that are to be stacked, with the number of values required of each list.
-
-    Attributes
-    ----------
-    fields : list of pyarrow.Field
-        One for each column, with the fields of structs as columns.
-
-    Raises
-    ------
-    SchemaError
-        A column cannot be represented, or two arrays would have the same name.
+    If `complete`, all rows are available, and ``ragged=None`` may choose by their values. `lengths` has the columns of
+    lists that are to be stacked, with the number of values required of each list.
     """
 
     def __init__(
@@ -179,7 +157,7 @@ class TableRepresentation:
         complete: bool,
         lengths: dict[str, int] | None = None,
     ) -> None:
-        self.fields = leaf_fields(schema)
+        self.fields = leaf_fields(schema)  # one for each column, with the fields of structs as columns
         lengths = lengths or {}
         self._columns = [ColumnRepresentation(f, options, complete, lengths.get(f.name)) for f in self.fields]
         _refuse_nested(self.fields, options.ragged)
@@ -193,10 +171,7 @@ class TableRepresentation:
     def represent(self, batches: list[pa.RecordBatch]) -> list[ColumnArrays]:
         """Join and represent the columns of all batches; empties the list, to free memory.
 
-        Raises
-        ------
-        RowFault
-            The fault of the first bad row, numbered through all batches.
+        The RowFault it may raise is that of the first bad row, numbered through all batches.
         """
         parts = [leaf_arrays(batch) for batch in batches]
         batches.clear()
@@ -215,13 +190,7 @@ class TableRepresentation:
 
 
 def slice_columns(columns: list[ColumnArrays], begin: int, end: int) -> dict[str, Any]:
-    """The arrays of the rows [begin, end) of all columns.
-
-    Raises
-    ------
-    SchemaError
-        Two arrays have the same name.
-    """
+    """The arrays of the rows [begin, end) of all columns; SchemaError if two have the same name."""
     arrays: dict[str, Any] = {}
     for column in columns:
         if column.unmasked is not None and column.name not in arrays:  # the fast path: this runs for every batch

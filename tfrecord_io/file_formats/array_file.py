@@ -23,26 +23,13 @@ _MAX_EMPTY_ROWS = 1 << 24  # rows without values take no bytes in the file, but 
 
 @dataclass(slots=True)
 class ArrayFile:
-    """One array in a file, whose first axis counts its rows.
+    """One array in a file, whose first axis counts its rows."""
 
-    Attributes
-    ----------
-    path : str
-        For messages; for a member of an archive, the path of the archive and the name of the member.
-    dtype : numpy.dtype
-        Of one value, as stored.
-    shape : tuple of int
-    fortran_order : bool
-        The first axis varies fastest.
-    file
-        A binary file positioned at the first value; it has ``readinto`` and ``close``, and ``seek`` if `seekable`.
-    """
-
-    path: str
-    dtype: np.dtype[Any]
+    path: str  # for messages; for a member of an archive, the path of the archive and the name of the member
+    dtype: np.dtype[Any]  # of one value, as stored
     shape: tuple[int, ...]
-    fortran_order: bool
-    file: Any
+    fortran_order: bool  # the first axis varies fastest
+    file: Any  # binary, positioned at the first value; it has readinto and close, and seek if `seekable`
     seekable: bool = False
 
     def __post_init__(self) -> None:

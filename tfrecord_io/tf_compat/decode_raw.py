@@ -59,9 +59,8 @@ def decode_raw(data: Any, dtype: Any, *, little_endian: bool = True, fixed_lengt
     """
     numbers = _number_dtype(dtype)
     if fixed_length is not None and (fixed_length <= 0 or fixed_length % numbers.itemsize):
-        raise ValueError(
-            f"fixed_length={fixed_length}: expected a positive multiple of {numbers.itemsize}, for {dtype}"
-        )
+        expected = f"a positive multiple of {numbers.itemsize}, for {dtype}"
+        raise ValueError(f"fixed_length={fixed_length}: expected {expected}")
     items, shape = _items(data)
     if fixed_length is None:
         _refuse_lengths(items, numbers)
@@ -82,9 +81,8 @@ def _view(joined: bytes, dtype: np.dtype, little_endian: bool) -> Array:
 def _number_dtype(dtype: Any) -> np.dtype:
     name = "object" if dtype is object or str(dtype) == "object" else declared_name(dtype)
     if name in ("object", STRING) or name[0] in "SU":
-        raise SchemaError(
-            f"raw bytes hold numbers, not {name}", got=name, advice="use a dtype like 'uint8' or 'float32'"
-        )
+        advice = "use a dtype like 'uint8' or 'float32'"
+        raise SchemaError(f"raw bytes hold numbers, not {name}", got=name, advice=advice)
     return element(name).dtype
 
 
@@ -95,9 +93,8 @@ def _items(data: Any) -> tuple[list[bytes], tuple[int, ...]]:
     if callable(getattr(data, "to_pylist", None)):  # an Arrow array
         data = data.to_pylist()
     if isinstance(getattr(data, "dtype", None), np.dtype) and data.dtype.kind == "S":
-        raise TypeError(
-            f"expected bytes or an array of objects, got an array of {data.dtype}, which drops trailing NULs"
-        )
+        got = f"an array of {data.dtype}, which drops trailing NULs"
+        raise TypeError(f"expected bytes or an array of objects, got {got}")
     table = np.asarray(data, object)
     items = table.reshape(-1).tolist()
     for i, item in enumerate(items):

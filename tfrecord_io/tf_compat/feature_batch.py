@@ -25,22 +25,12 @@ _CHUNK_BYTES = 1 << 30  # of payloads, so that no column overflows its 32-bit of
 
 @dataclass(frozen=True, slots=True)
 class FeatureValues:
-    """The values of one feature in all records.
-
-    Attributes
-    ----------
-    name : str
-    values : int64, float32 or object (bytes) ndarray
-    counts : int64 ndarray
-        Number of values of each record.
-    present : bool ndarray
-        Whether a record has the feature, with a kind.
-    """
+    """The values of one feature in all records."""
 
     name: str
-    values: Array
-    counts: Array
-    present: Array
+    values: Array  # int64, float32 or object (bytes)
+    counts: Array  # int64: number of values of each record
+    present: Array  # bool: whether a record has the feature, with a kind
 
     @property
     def starts(self) -> Array:
@@ -73,13 +63,9 @@ class Batch:
 
 def decode(payloads: Sequence[bytes], dtypes: Mapping[str, str]) -> Batch:
     """Decode features of dtype int64, float32 or string, up to the first record that is damaged or has another kind."""
-    plan = Plan(
-        tuple(PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO) for name, dtype in dtypes.items()),
-        unknown="skip",
-        check_crc=False,
-    )
+    columns = tuple(PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO) for name, dtype in dtypes.items())
     engine = get_engine()
-    decoder = engine.decoder(plan)
+    decoder = engine.decoder(Plan(columns, unknown="skip", check_crc=False))
     parts: list[list[ColumnBuffers]] = []
     fault, done = None, 0
     for chunk in _chunks(payloads):
@@ -90,8 +76,8 @@ def decode(payloads: Sequence[bytes], dtypes: Mapping[str, str]) -> Batch:
             fault.offset = fault.records_intact = fault.advice = None  # these are about files
             break
         done += len(chunk)
-    columns = zip(dtypes.items(), zip(*parts, strict=True), strict=True)
-    return Batch({name: _joined(name, chunks, KINDS[dtype]) for (name, dtype), chunks in columns}, fault)
+    chunks = zip(*parts, strict=True)
+    return Batch({c.name: _joined(c.name, own, c.kind) for c, own in zip(columns, chunks, strict=True)}, fault)
 
 
 def _chunks(payloads: Sequence[bytes]) -> Iterator[Sequence[bytes]]:

@@ -227,9 +227,8 @@ def _varlen(name: str, batch: Batch, single: bool) -> SparseTensor:
     longest = int(column.counts.max(initial=0))
     if single:
         return SparseTensor(within[:, None], column.values, np.array([longest]))
-    return SparseTensor(
-        np.column_stack([column.records, within]), column.values, np.array([len(column.counts), longest])
-    )
+    indices = np.column_stack([column.records, within])
+    return SparseTensor(indices, column.values, np.array([len(column.counts), longest]))
 
 
 def _sparse(feature: SparseFeature, batch: Batch, single: bool) -> SparseTensor:
@@ -237,9 +236,8 @@ def _sparse(feature: SparseFeature, batch: Batch, single: bool) -> SparseTensor:
     axes = [] if single else [column.records]
     for key, size in zip(feature.index_keys, feature.dense_shape, strict=True):
         index = batch.columns[key]
-        index.refuse_records(
-            index.counts != column.counts, column.counts, reason="expected {} indices, one per value, got {}"
-        )
+        reason = "expected {} indices, one per value, got {}"
+        index.refuse_records(index.counts != column.counts, column.counts, reason=reason)
         if np.any(bad := (index.values < 0) | (index.values >= size)):
             first = int(bad.argmax())
             record, got = int(index.records[first]), int(index.values[first])

@@ -29,20 +29,8 @@ _MAX_EMPTY_ROWS = 1 << 24  # in a batch: ValueRowIds can claim empty rows withou
 def row_lengths(partition: Partition, splits: FeatureValues, items: Array, *, batched: bool) -> tuple[Array, Array]:
     """The lengths of all rows, and the number of rows of each record.
 
-    Parameters
-    ----------
-    partition : Partition
-    splits : FeatureValues
-        The feature that describes the partition.
-    items : int64 ndarray
-        The number of items of each record, to be split into rows.
-    batched : bool
-        Whether empty row splits mean no rows; TensorFlow accepts them in a batch only.
-
-    Raises
-    ------
-    DecodeError
-        A record's partition does not fit its items.
+    `splits` is the feature that describes the partition, `items` (int64) the number of items of each record, which are
+    split into rows. If `batched`, empty row splits mean no rows: TensorFlow accepts them in a batch only.
     """
     if not isinstance(partition, ValueRowIds):
         _refuse(splits, (splits.values < 0) | (splits.values > items[splits.records]), items, "is out of range")
@@ -93,9 +81,8 @@ def _by_row_ids(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
     filled = splits.counts > 0
     rows[filled] = splits.values[(splits.starts + splits.counts - 1)[filled]] + 1
     if np.any(bad := np.cumsum(rows) > np.cumsum(items) + _MAX_EMPTY_ROWS):
-        raise DecodeError(
-            "too many rows without a value", record=int(bad.argmax()), feature=splits.name, expected=_MAX_EMPTY_ROWS
-        )
+        reason, record = "too many rows without a value", int(bad.argmax())
+        raise DecodeError(reason, record=record, feature=splits.name, expected=_MAX_EMPTY_ROWS)
     first_row = np.cumsum(rows) - rows
     return np.bincount(splits.values + first_row[splits.records], minlength=int(rows.sum())), rows
 

@@ -42,18 +42,7 @@ def write_indexes(
 ) -> list[FileIndex]:
     """Write the index of each file to ``<path>.index``, by reading the headers of its records.
 
-    Parameters
-    ----------
-    path : str, os.PathLike or list
-        As in `read_tfrecord`.
-    max_record_bytes : int
-        A longer record is an error.
-    allow_missing_shards, storage_options, filesystem
-        As in `read_tfrecord`.
-
-    Returns
-    -------
-    list of FileIndex
+    The keywords are those of `tfrecord_io.count_records`.
 
     Raises
     ------
@@ -96,14 +85,7 @@ def check_indexes(
 ) -> list[FileIndex]:
     """Compare the index of each file with all of its headers; errors are reported, not raised.
 
-    Parameters
-    ----------
-    path, max_record_bytes, allow_missing_shards, storage_options, filesystem
-        As in `write_indexes`.
-
-    Returns
-    -------
-    list of FileIndex
+    The keywords are those of `tfrecord_io.count_records`.
 
     Examples
     --------

@@ -32,24 +32,12 @@ _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A file or upload left behind.
+    """A file or upload left behind."""
 
-    Attributes
-    ----------
-    path : str
-        The file, or the object that the upload would have created.
-    upload : str or None
-        Id of an upload; None for a temporary file.
-    started : datetime or None
-        When it was begun or last written.
-    bytes : int or None
-        Its size, if known.
-    """
-
-    path: str
-    upload: str | None
-    started: datetime | None
-    bytes: int | None
+    path: str  # of the file, or of the object that the upload would have created
+    upload: str | None  # its id; None for a temporary file
+    started: datetime | None  # when it was begun or last written
+    bytes: int | None  # its size, if known
     _remove: Callable[[], None] = field(repr=False, compare=False)
 
 

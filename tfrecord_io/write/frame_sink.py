@@ -32,26 +32,13 @@ class WrittenFile:
 
 
 class Sink(ABC):
-    """Takes framed records and publishes them atomically: one file, or a sharded dataset.
+    """Takes framed records and publishes them atomically: one file, or a sharded dataset."""
 
-    Attributes
-    ----------
-    path : str
-        For messages and the report.
-    compression : str or None
-    records : int
-        Those written so far.
-    closed : bool
-        After `commit` or `discard`.
-    files : tuple of WrittenFile
-        After `commit`.
-    """
-
-    path: str
+    path: str  # for messages and the report
     compression: str | None
-    records = 0
-    closed = False
-    files: tuple[WrittenFile, ...] = ()
+    records = 0  # written so far
+    closed = False  # True after `commit` or `discard`
+    files: tuple[WrittenFile, ...] = ()  # after `commit`
 
     def expect(self, rows: int) -> None:  # noqa: B027 — one file needs no announcement
         """Announce the total number of records, before the first `write`."""

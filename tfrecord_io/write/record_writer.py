@@ -95,9 +95,7 @@ class RecordWriter(PublishingWriter):
 
 
 def _refuse_shards(path: Any, storage: StorageOptions) -> None:
-    if not isinstance(path, str | os.PathLike) or parse_spec(os.fspath(path)) is None:
-        return
-    if resolve_output(path, storage).sharded:
-        raise ValueError(
-            f"'{os.fspath(path)}' is a sharded dataset, but a RecordWriter writes one file: open one per shard"
-        )
+    is_spec = isinstance(path, str | os.PathLike) and parse_spec(os.fspath(path)) is not None
+    if is_spec and resolve_output(path, storage).sharded:
+        reason = "is a sharded dataset, but a RecordWriter writes one file: open one per shard"
+        raise ValueError(f"'{os.fspath(path)}' {reason}")

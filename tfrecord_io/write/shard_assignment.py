@@ -7,29 +7,24 @@ these are contiguous parts of equal length or, on request, record ``i`` goes to 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 
-class ShardAssigner(Protocol):
-    """Assigns records to shards, in their order.
+class ShardAssigner(ABC):
+    """Assigns records to shards, in their order."""
 
-    Attributes
-    ----------
-    current : int
-        Shards below this one receive no more records.
-    """
+    current = 0  # shards below this one receive no more records
 
-    current: int
-
+    @abstractmethod
     def assign(self, sizes: Any) -> Iterator[tuple[int, slice]]:
         """Yield (shard, slice of the next records), for records with these frame sizes."""
-        ...
 
 
-class Contiguous:
+class Contiguous(ShardAssigner):
     """Contiguous parts of the rows, as equal in length as possible.
 
     >>> list(Contiguous(5, 2).assign(np.ones(5)))
@@ -37,7 +32,6 @@ class Contiguous:
     """
 
     def __init__(self, rows: int, shards: int) -> None:
-        self.current = 0
         self._row = 0
         self._ends = [rows * (i + 1) // shards for i in range(shards)]
 
@@ -54,7 +48,7 @@ class Contiguous:
             self._row += count
 
 
-class RoundRobin:
+class RoundRobin(ShardAssigner):
     """One record per shard in turn.
 
     >>> list(RoundRobin(2).assign(np.ones(3)))
@@ -62,7 +56,6 @@ class RoundRobin:
     """
 
     def __init__(self, shards: int) -> None:
-        self.current = 0
         self._row = 0
         self._shards = shards
 
@@ -72,24 +65,16 @@ class RoundRobin:
         self._row += len(sizes)
 
 
-class BySize:
+class BySize(ShardAssigner):
     """A new shard before the record that would exceed `max_bytes`; a larger record gets a shard of its own.
 
-    Parameters
-    ----------
-    max_bytes : int
-        Size of a shard, framed and uncompressed.
-    prefix_bytes : int
-        Size of what is added to the first record of each shard.
+    Sizes are framed and uncompressed; `prefix_bytes` are added to the first record of each shard.
 
-    Examples
-    --------
     >>> list(BySize(10).assign(np.array([4, 4, 4, 20])))
     [(0, slice(0, 2, None)), (1, slice(2, 3, None)), (2, slice(3, 4, None))]
     """
 
     def __init__(self, max_bytes: int, prefix_bytes: int = 0) -> None:
-        self.current = 0
         self._max_bytes, self._prefix_bytes = max_bytes, prefix_bytes
         self._used = 0  # bytes of the current shard
 

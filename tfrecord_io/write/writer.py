@@ -267,15 +267,7 @@ def _open_sink(path: Any, options: WriteOptions) -> Sink:
 def conform(
     source: BatchSource, row_base: int, schema: Schema, float64: str | None = None, rounding: Rounding | None = None
 ) -> BatchSource:
-    """Select the columns of `schema`, in its order, cast them to its types and name them as its features.
-
-    Raises
-    ------
-    SchemaError
-        The data lacks a column.
-    EncodeError
-        A value cannot be cast without loss.
-    """
+    """Select the columns of `schema` in its order, cast without loss to its types and named as its features."""
     for name in schema.names:
         if name not in source.schema.names:
             present = ", ".join(source.schema.names)
