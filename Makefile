@@ -44,7 +44,7 @@ wheel-test: $(VENV)/.dev
 	PYTHON=$(abspath $(VENV)/bin/python) JOBS=$(JOBS) PYTEST_ARGS='$(PYTEST_ARGS)' bash .ci/wheel-test
 
 conformance: $(CONFORMANCE)/.installed
-	TFRECORD_IO_CONFORMANCE=1 TFRECORD_IO_STORM=1 $(CONFORMANCE)/bin/pytest tests/conformance $(PYTEST_ARGS)
+	TFRECORD_IO_CONFORMANCE=1 TFRECORD_IO_STORM=1 $(CONFORMANCE)/bin/pytest tests/conformance tests/engine/test_wire.py tests/engine/test_equivalence.py $(PYTEST_ARGS)
 
 bench: $(BENCH)/.installed
 	mkdir -p build/bench && ln -sfn ../../benchmarks build/bench/benchmarks

@@ -69,3 +69,20 @@ def test_decode_example_reads_what_protobuf_reads(case: dict[str, Any]) -> None:
 def test_decode_example_refuses_what_protobuf_refuses(case: dict[str, Any]) -> None:
     with pytest.raises(example.DecodeError):
         example.decode_example(bytes.fromhex(case["hex"]))
+
+
+def padded_varint(value: int, size: int) -> bytes:
+    return bytes((value >> 7 * i) & 0x7F | (0x80 if i < size - 1 else 0) for i in range(size))
+
+
+@pytest.mark.fault(36)
+@pytest.mark.parametrize("size", range(1, 11))
+def test_lengths_have_at_most_five_bytes_whatever_protobuf_is_installed(engine: Engine, size: int) -> None:
+    for padded in range(5):  # the length of the value, the BytesList, the Feature, the entry or the Features
+        payload = b"cat"
+        for level, tag in enumerate([b"\x0a", b"\x0a", b"\x12", b"\x0a", b"\x0a"]):
+            payload = tag + padded_varint(len(payload), size if level == padded else 1) + payload
+            if level == 2:
+                payload = b"\x0a\x01x" + payload
+        fault = engine.decoder(Plan()).feed(engine.frame([payload])).fault
+        assert (fault is None) == (size <= 5), (padded, fault)

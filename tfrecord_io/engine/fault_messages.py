@@ -72,7 +72,7 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
 }
 _WIRE_FAULTS = {
     FaultCode.VARINT_TRUNCATED: "a varint is truncated",
-    FaultCode.VARINT_TOO_LONG: "a varint is longer than ten bytes",
+    FaultCode.VARINT_TOO_LONG: "a varint is too long (a length has at most 5 bytes, a number 10)",
     FaultCode.LENGTH_PAST_END: "a field of {f.got} bytes where {f.expected} are left",
     FaultCode.BAD_WIRE_TYPE: "wire type {f.got}",
     FaultCode.FIELD_ZERO: "field number 0",

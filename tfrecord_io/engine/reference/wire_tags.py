@@ -1,10 +1,11 @@
-"""Field tags: corrections for two differences of Python's protobuf (upb) from C++ protobuf, and a walk over fields.
+"""Field tags: corrections for differences of Python's protobuf (upb) from C++ protobuf, and a walk over fields.
 
 - A tag of five bytes whose last one overflows 32 bits: C++ drops the overflow, upb refuses the message.
 - Field number 0 inside a group: C++ refuses the message, upb skips the field.
+- A length of more than five bytes: C++ and the upb of protobuf 7 refuse the message, that of protobuf 6 accepts it.
 
-The first is searched for only in messages that upb refused, the second only in those with unknown fields, so good data
-costs nothing.
+The first is searched for only in messages that upb refused, the others only in those with unknown fields or bytes that
+their shortest encoding does not have, so good data costs little.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ def parse(message_class: Any, data: bytes, nested: Nested) -> tuple[Any, bool]:
     size = message.ByteSize()
     message.DiscardUnknownFields()
     has_unknown = message.ByteSize() < size
-    if has_unknown:
-        _rewritten(data, nested)
+    if has_unknown or size < len(data):
+        _rewritten(data, nested)  # raises where C++ refuses
     return message, has_unknown
 
 
