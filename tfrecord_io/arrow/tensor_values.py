@@ -28,26 +28,13 @@ _LAST_CHARACTER = 0x10FFFF  # of Unicode
 
 @dataclass(frozen=True, slots=True)
 class TensorValues:
-    """The tensors of a column, one after another, null rows left out.
-
-    Attributes
-    ----------
-    element : Element
-    data : uint8 ndarray
-        The bytes of all, C order, little-endian.
-    offsets : int64 ndarray
-        Byte at which each begins, and the end of the last.
-    shapes : int64 ndarray of shape [tensors, rank], or one shape
-        A tuple where all have the same.
-    valid : bool ndarray, optional
-        One for each row; None: no nulls.
-    """
+    """The tensors of a column, one after another, null rows left out."""
 
     element: Element
-    data: Array
-    offsets: Array
-    shapes: Array | Shape
-    valid: Array | None = None
+    data: Array  # uint8: the bytes of all, C order, little-endian
+    offsets: Array  # int64: the byte at which each begins, and the end of the last
+    shapes: Array | Shape  # int64 [tensors, rank]; a tuple where all have the same
+    valid: Array | None = None  # a bool for each row; None: no nulls
 
     @property
     def rank(self) -> int:
@@ -70,21 +57,11 @@ class TensorValues:
 def tensors_of(
     array: pa.Array, element: Element, shape: tuple[int | None, ...], valid: Array | None = None
 ) -> TensorValues:
-    """The bytes of a column's tensors in their logical order; null rows are left out.
+    """The bytes of a column's tensors in their logical order (slices and permutations are honoured), without null rows.
 
-    Parameters
-    ----------
-    array : pyarrow.Array
-        Of a tensor type; slices and permutations are honoured.
-    element, shape
-        Of its type, by `element_and_shape`.
-    valid : bool ndarray, optional
-        False: the row is null, whatever the array says (its parent struct is null).
-
-    Raises
-    ------
-    EncodeError
-        A null inside a tensor, or a shape that does not fit its values; ``record`` is the row.
+    Element and shape are those of the type, by `element_and_shape`. A row that is not `valid` is null whatever the
+    array says (its parent struct is null). A null inside a tensor, or a shape that does not fit its values, is an
+    EncodeError whose ``record`` is the row.
     """
     storage, type_ = array.storage, array.type
     if array.null_count:
@@ -151,11 +128,13 @@ def is_list_of_tensors(type_: pa.DataType) -> bool:
     return bool((pa.types.is_list(type_) or pa.types.is_large_list(type_)) and is_any_tensor(type_.value_type))
 
 
-def list_cells(array: pa.Array, field: pa.Field) -> Array:
-    """A column of lists of tensors as an object array, None where null.
+def tensor_cells(array: pa.Array, field: pa.Field) -> Array:
+    """`to_cells`, also of a column of lists of tensors.
 
-    A row is an ndarray [steps, *shape] if the tensors are of one shape, else an object array of ndarrays.
+    A list is an ndarray [steps, *shape] if its tensors are of one shape, else an object array of ndarrays.
     """
+    if is_any_tensor(field.type):
+        return to_cells(array, field)
     step = pa.field("", field.type.value_type, metadata=field.metadata)
     offsets = np.asarray(array.offsets)
     values = array.values.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
@@ -187,8 +166,7 @@ def rows_of(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
     """The rows of a column as Python values: tensors as nested lists."""
     if not (is_any_tensor(field.type) or is_list_of_tensors(field.type)):
         return list(column.to_pylist())
-    to_array = to_cells if is_any_tensor(field.type) else list_cells
-    return [_nested(cell) for chunk in column.chunks for cell in to_array(chunk, field)]
+    return [_nested(cell) for chunk in column.chunks for cell in tensor_cells(chunk, field)]
 
 
 def _nested(cell: Any) -> Any:

@@ -23,27 +23,11 @@ from tfrecord_io.schema.types import is_text_or_bytes, restored_type
 
 
 def encode_columns(batch: pa.RecordBatch, plan: WritePlan, *, row_base: int = 0) -> list[ColumnBuffers]:
-    """Convert the columns of a batch into those that an engine encodes.
+    """Convert the columns of a batch, which follows `row_base` rows, into those that an engine encodes.
 
-    Parameters
-    ----------
-    batch : pyarrow.RecordBatch
-        Of the schema the plan was made for.
-    plan : WritePlan
-        From ``plan_writing``. Its ``rounding`` counts the float64 values that were rounded.
-    row_base : int
-        Number of rows before this batch, for messages.
-
-    Returns
-    -------
-    list of ColumnBuffers
-        One for each feature; none for a column of the null type. They share memory with the batch where its values
-        are int64, float32 or bytes already. The slots of null rows hold anything.
-
-    Raises
-    ------
-    EncodeError
-        A value cannot be stored in a TFRecord; ``feature`` and ``record`` say which.
+    One for each feature; none for a column of the null type. They share memory with the batch where its values are
+    int64, float32 or bytes already. The slots of null rows hold anything. ``plan.rounding`` counts the float64 values
+    that were rounded. A value that cannot be stored in a TFRecord is an EncodeError with ``feature`` and ``record``.
     """
     columns: list[ColumnBuffers] = []
     for name, parts, in_steps, array in zip(plan.schema.names, plan.columns, plan.in_steps, batch.columns, strict=True):
@@ -95,14 +79,14 @@ def _encode_leaf(leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan) -> I
 def _encode_cells(encoding: TensorEncoding, leaf: Leaf, rows: Rows, values: pa.Array) -> Iterator[ColumnBuffers]:
     """The columns of a leaf whose cells are one bytes value each."""
     whole = replace(rows, offsets=None)
+    cells = None
     if leaf.element is None and is_text_or_bytes(values.type):
         data, offsets = encoding.encode_text(_text_cells(rows, values))
-        yield feature_column(leaf.feature, Kind.BYTES, whole, data, value_offsets=_row_offsets(offsets, rows))
-        return
-    cells = number_cells(rows, values) if leaf.element is None else _tensors(leaf, rows, values)
-    data, offsets = encoding.encode(cells)
+    else:
+        cells = number_cells(rows, values) if leaf.element is None else _tensors(leaf, rows, values)
+        data, offsets = encoding.encode(cells)
     yield feature_column(leaf.feature, Kind.BYTES, whole, data, value_offsets=_row_offsets(offsets, rows))
-    if encoding.companions:
+    if encoding.companions and cells is not None:
         yield from _companion_columns(leaf, whole, cells)
 
 
@@ -113,8 +97,7 @@ def _companion_columns(leaf: Leaf, rows: Rows, cells: TensorValues) -> Iterator[
     shapes = cells.shape_matrix.reshape(-1)
     yield feature_column(shape_name, Kind.INT64, rows, shapes, offsets=numbers * cells.rank)
     name = np.frombuffer(cells.element.name.encode(), np.uint8)
-    names = np.tile(name, len(cells))
-    yield feature_column(dtype_name, Kind.BYTES, rows, names, value_offsets=numbers * len(name))
+    yield feature_column(dtype_name, Kind.BYTES, rows, np.tile(name, len(cells)), value_offsets=numbers * len(name))
 
 
 def _tensors(leaf: Leaf, rows: Rows, values: pa.Array) -> TensorValues:
@@ -173,12 +156,9 @@ def _refuse_untyped_lists(rows: Rows) -> None:
     """A list of the null type can only be empty, and an empty list needs a kind to differ from a null."""
     present = np.ones(rows.count, np.bool_) if rows.valid is None else rows.valid
     if rows.offsets is not None and present.any():
-        row = rows.base + int(np.argmax(present))
-        reason, advice = (
-            "an empty list of the null type has no feature type",
-            "cast the column, for example to list<int64>",
-        )
-        raise EncodeError(reason, feature=rows.feature, record=row, advice=advice)
+        reason = "an empty list of the null type has no feature type"
+        advice = "cast the column, for example to list<int64>"
+        raise EncodeError(reason, feature=rows.feature, record=rows.base + int(np.argmax(present)), advice=advice)
 
 
 def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:

@@ -44,33 +44,15 @@ class Rows:
 
     def error(self, slot: int, reason: str, advice: str, **context: Any) -> EncodeError:
         """An error about one value."""
-        record = self.row_of(slot)
-        return EncodeError(reason, feature=self.feature, record=record, advice=advice, **context)
+        return EncodeError(reason, feature=self.feature, record=self.row_of(slot), advice=advice, **context)
 
 
 def flatten(array: pa.Array, feature: str, base: int = 0) -> Iterator[tuple[Rows, pa.Array]]:
-    """Yield, leaf by leaf, the rows of a column and their values.
+    """Yield, leaf by leaf, the rows of a column (of any type that ``schema.leaf.leaves`` accepts) and their values.
 
-    Parameters
-    ----------
-    array : pyarrow.Array
-        A column of any type that ``schema.types.leaves`` accepts.
-    feature : str
-        Its name.
-    base : int
-        Number of its first row in the input, for messages.
-
-    Yields
-    ------
-    Rows, pyarrow.Array
-        The values have ``rows.slots`` elements, and no dictionary, view, run-end or extension type but those of
-        tensors, of which each is one element; there are no nulls inside lists, and a row without a list may be null by
-        ``rows.valid``, which includes the values' own nulls.
-
-    Raises
-    ------
-    EncodeError
-        A null inside a list.
+    The values have ``rows.slots`` elements, and no dictionary, view, run-end or extension type but those of tensors, of
+    which each is one element. A null inside a list is an EncodeError; a row without a list may be null by
+    ``rows.valid``, which includes the values' own nulls. `base` is the number of the column's first row, for messages.
     """
     return _descend(array, Rows(feature, base, len(array)))
 
@@ -130,12 +112,12 @@ def _apply_nulls(array: pa.Array, rows: Rows) -> Rows:
 def _cut(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
     """The values of a list array: only those of valid rows, in the order of the rows."""
     rows = _apply_nulls(array, rows)
-    if rows.valid is None and rows.index is None and _has_offsets(array.type):  # the common case, with fewer passes
+    is_plain = t.is_list(array.type) or t.is_large_list(array.type)
+    if rows.valid is None and rows.index is None and is_plain:  # the common case, with fewer passes
         offsets = _list_offsets(array)
         begin = int(offsets[0])
-        return array.values.slice(begin, int(offsets[-1]) - begin), replace(
-            rows, offsets=offsets - begin if begin else offsets
-        )
+        values = array.values.slice(begin, int(offsets[-1]) - begin)
+        return values, replace(rows, offsets=offsets - begin if begin else offsets)
     starts, lengths = _extents(array)
     if rows.index is not None:
         starts, lengths = starts[rows.index], lengths[rows.index]
@@ -143,13 +125,11 @@ def _cut(array: pa.Array, rows: Rows) -> tuple[pa.Array, Rows]:
         lengths = np.where(rows.valid, lengths, 0)
     offsets = offsets_of(lengths)
     shift = (starts - offsets[:-1])[lengths > 0]
-    values = array.values
-    if shift.size == 0:
-        return values.slice(0, 0), replace(rows, offsets=offsets, index=None)
-    if shift.min() == shift.max():  # contiguous: a slice suffices
-        return values.slice(int(shift[0]), int(offsets[-1])), replace(rows, offsets=offsets, index=None)
+    if shift.size == 0 or shift.min() == shift.max():  # contiguous: a slice suffices
+        values = array.values.slice(int(shift[0]) if shift.size else 0, int(offsets[-1]))
+        return values, replace(rows, offsets=offsets, index=None)
     index = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])
-    return values, replace(rows, offsets=offsets, index=index)
+    return array.values, replace(rows, offsets=offsets, index=index)
 
 
 def _extents(array: pa.Array) -> tuple[Array, Array]:
@@ -167,10 +147,6 @@ def _extents(array: pa.Array) -> tuple[Array, Array]:
     return offsets[:-1], np.diff(offsets)
 
 
-def _has_offsets(type: pa.DataType) -> bool:
-    return bool(t.is_list(type) or t.is_large_list(type))
-
-
 def _list_offsets(array: pa.Array) -> Array:
     width = np.dtype(np.int32 if t.is_list(array.type) else np.int64)
     return offset_view(array, width).astype(np.int64, copy=False)
@@ -178,12 +154,12 @@ def _list_offsets(array: pa.Array) -> Array:
 
 def _plain(array: pa.Array, rows: Rows) -> pa.Array:
     """The values of a leaf, one for each slot, as a type whose buffers are read easily."""
-    array = _off_views(array)
     if t.is_dictionary(array.type):
         return _decode(array, rows)
     if rows.index is not None:
         return _large(array).take(pa.array(rows.index))
-    return array
+    is_view = t.is_string_view(array.type) or t.is_binary_view(array.type)
+    return _large(array) if is_view else array
 
 
 def _decode(array: pa.DictionaryArray, rows: Rows) -> pa.Array:
@@ -194,18 +170,11 @@ def _decode(array: pa.DictionaryArray, rows: Rows) -> pa.Array:
         own = valid_mask(indices)
         unused = ~(rows.valid if own is None else own & rows.valid)
         indices = pa.array(number_view(indices), mask=unused)
-    return _large(_off_views(array.dictionary)).take(indices)
-
-
-def _off_views(array: pa.Array) -> pa.Array:
-    """Views as plain binary: Arrow's kernels lack support for views (no take)."""
-    if t.is_string_view(array.type):
-        return array.cast(pa.large_string())
-    return array.cast(pa.large_binary()) if t.is_binary_view(array.type) else array
+    return _large(array.dictionary).take(indices)
 
 
 def _large(array: pa.Array) -> pa.Array:
-    """Binary with 64-bit offsets, so that a take, which may repeat values, cannot overflow them."""
-    if t.is_string(array.type):
+    """Binary with 64-bit offsets: a take, which may repeat values, cannot overflow them. Views have no take at all."""
+    if t.is_string(array.type) or t.is_string_view(array.type):
         return array.cast(pa.large_string())
-    return array.cast(pa.large_binary()) if t.is_binary(array.type) else array
+    return array.cast(pa.large_binary()) if t.is_binary(array.type) or t.is_binary_view(array.type) else array

@@ -45,28 +45,13 @@ class Rounding:
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """A schema compiled for writing.
+    """A schema compiled for writing."""
 
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        The schema of the input; the metadata of each field states its encoding. See
-        ``schema.embedded.embedded_schema``.
-    columns : tuple of tuple of Leaf
-        The leaves of each column, in order; of a feature list those of one step.
-    in_steps : tuple of bool
-        Which columns are feature lists.
-    float64 : str or None
-        For float64 values that are written as float32: None, "round" or "error".
-    rounding : Rounding
-        Filled by ``encode_columns``; ``rounding.warn()`` at the end of the write.
-    """
-
-    schema: pa.Schema
-    columns: tuple[tuple[Leaf, ...], ...]
-    in_steps: tuple[bool, ...]
-    float64: str | None = None
-    rounding: Rounding = field(default_factory=Rounding)
+    schema: pa.Schema  # of the input; the metadata of each field states its encoding, see `embedded_schema`
+    columns: tuple[tuple[Leaf, ...], ...]  # the leaves of each column, in order; of a feature list those of one step
+    in_steps: tuple[bool, ...]  # which columns are feature lists
+    float64: str | None = None  # for float64 values that are written as float32: None, "round" or "error"
+    rounding: Rounding = field(default_factory=Rounding)  # filled by `encode_columns`
 
     @property
     def leaves(self) -> Iterator[Leaf]:
@@ -81,18 +66,17 @@ def plan_writing(
     float64: str | None = None,
     sequence: bool = False,
 ) -> WritePlan:
-    """Decide how each column of `schema` is written.
+    """Decide how each column of the batches to come is written.
 
     Parameters
     ----------
     schema : pyarrow.Schema
-        Of the batches to come. A field that was read from raw bytes says so in its metadata and is written raw again.
+        A field that was read from raw bytes says so in its metadata and is written raw again.
     column_encoding : mapping of str to str, optional
         Tensor encodings by column or feature name; the name of a struct column means all of its children.
         Tensors are raw by default.
     float64 : None, "round", "error" or "raw"
         "raw" writes every float64 column raw for which neither `column_encoding` nor its metadata says otherwise.
-
     sequence : bool
         For SequenceExamples: lists of lists, and lists whose field says so, become feature lists.
 
@@ -107,9 +91,8 @@ def plan_writing(
     try:
         fields = [_annotate(column, column.name, asked, None, float64 == RAW) for column in schema]
         if asked:
-            raise FeatureNotFoundError(
-                "column_encoding names a column that the data does not have", feature=next(iter(asked))
-            )
+            reason = "column_encoding names a column that the data does not have"
+            raise FeatureNotFoundError(reason, feature=next(iter(asked)))
         steps = [step_field(column) if sequence else None for column in fields]
         columns = tuple(tuple(leaves(step or column)) for step, column in zip(steps, fields, strict=True))
     except UnsupportedType as error:
@@ -118,9 +101,8 @@ def plan_writing(
         raise EncodeError("a column's name is not UTF-8", advice="rename it") from error
     _refuse_collisions(fields, columns)
     in_steps = tuple(step is not None for step in steps)
-    return WritePlan(
-        pa.schema(fields, metadata=schema.metadata), columns, in_steps, None if float64 == RAW else float64
-    )
+    annotated = pa.schema(fields, metadata=schema.metadata)
+    return WritePlan(annotated, columns, in_steps, None if float64 == RAW else float64)
 
 
 def _annotate(field: pa.Field, feature: str, asked: dict[str, str], above: str | None, raw_float64: bool) -> pa.Field:

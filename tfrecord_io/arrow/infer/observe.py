@@ -15,12 +15,7 @@ from tfrecord_io.schema.observation import Observation, RecordRef
 def observe(column: ColumnBuffers, path: str | None = None, first_record: int = 0, file: int = 0) -> Observation:
     """What `column` shows, with evidence.
 
-    Parameters
-    ----------
-    first_record : int
-        Index in its file of the record that row 0 was decoded from.
-    file : int
-        Number of the file in the order of reading.
+    Row 0 was decoded from the record `first_record` of the file `path`, the `file`-th in the order of reading.
     """
 
     def where(row: int) -> RecordRef | None:

@@ -29,19 +29,11 @@ _MOST_NAME = 40  # bytes of a dtype's name
 
 @dataclass(frozen=True, slots=True)
 class FoldedTensor:
-    """What the tensors of a feature have in common.
-
-    Attributes
-    ----------
-    element : Element
-    rank : int
-    shape : tuple of int or None
-        None: it varies.
-    """
+    """What the tensors of a feature have in common."""
 
     element: Element
     rank: int
-    shape: tuple[int, ...] | None
+    shape: tuple[int, ...] | None  # None: it varies
 
 
 def candidates(seen: Mapping[str, Observation]) -> list[str]:
@@ -121,9 +113,8 @@ def _one_dtype(column: ColumnBuffers, mask: Array) -> Element | None:
     size = int(sizes[0])
     if not 0 < size <= _MOST_NAME or np.any(sizes != size):
         return None
-    names = column.values[column.value_offsets[0] : column.value_offsets[-1]].reshape(
-        -1, size
-    )  # a null's slot is empty
+    text = column.values[column.value_offsets[0] : column.value_offsets[-1]]  # a null's slot is empty
+    names = text.reshape(-1, size)
     if np.any(names != names[0]):
         return None
     try:

@@ -28,21 +28,11 @@ BATCH_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class BatchSource:
-    """A schema and its batches, which can be iterated over once.
+    """A schema and its batches, which can be iterated over once. Errors of the input are raised as they are."""
 
-    Attributes
-    ----------
-    schema : pyarrow.Schema
-        With its metadata, pandas' among it.
-    batches : iterator of pyarrow.RecordBatch
-        Of at most 65,536 rows and about 64 MiB. Errors of the input are raised as they are.
-    rows : int or None
-        Number of rows, if known in advance.
-    """
-
-    schema: pa.Schema
-    batches: Iterator[pa.RecordBatch]
-    rows: int | None = None
+    schema: pa.Schema  # with its metadata, pandas' among it
+    batches: Iterator[pa.RecordBatch]  # of at most 65,536 rows and about 64 MiB
+    rows: int | None = None  # if known in advance
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self.batches
@@ -75,10 +65,9 @@ def open_input(
 
     Parameters
     ----------
-    data : DataFrame, Table, RecordBatch, RecordBatchReader, Reader, mapping of arrays, structured array, or iterable of
-    those
-        Also anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``. The first item of an iterable is read at
-        once.
+    data : DataFrame, Table, RecordBatch, RecordBatchReader, Reader, mapping of arrays, structured array, or iterable
+        Also anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``. An iterable gives such tables; its first
+        item is read at once.
     index : bool, optional
         For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex as metadata and any other as
         columns, True keeps all as columns, False none.
@@ -119,24 +108,17 @@ def open_input(
 
 def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
     source = _of_one(data, options, row_base)
-    if source is None and isinstance(data, np.ndarray | np.generic):
-        raise _no_column(data)
-    if source is None and isinstance(data, Iterable) and not isinstance(data, (str, bytes, bytearray, memoryview)):
+    if source is not None:
+        return source if options.conform is None else options.conform(source, row_base)
+    if isinstance(data, np.ndarray | np.generic):
+        if not data.ndim:
+            raise TypeError(f"a single value of dtype {data.dtype} holds no table")
+        what = f"an ndarray of shape {data.shape} and dtype {data.dtype} is one column and has no name"
+        raise TypeError(f"{what}: pass a dict, {{'x': array}}")
+    if isinstance(data, Iterable) and not isinstance(data, (str, bytes, bytearray, memoryview)):
         return _of_iterable(iter(data), options, row_base)
-    if source is None:
-        what = f"{type(data).__module__}.{type(data).__qualname__}"
-        raise TypeError(
-            f"{what} holds no table: pass a DataFrame, Arrow data, a mapping of arrays or an iterable of record batches"
-        )
-    return source if options.conform is None else options.conform(source, row_base)
-
-
-def _no_column(data: np.ndarray[Any, Any] | np.generic) -> TypeError:
-    """The error for an array on its own, which has no name."""
-    what = f"an ndarray of shape {data.shape} and dtype {data.dtype} is one column and has no name"
-    return TypeError(
-        f"{what}: pass a dict, {{'x': array}}" if data.ndim else f"a single value of dtype {data.dtype} holds no table"
-    )
+    valid = "a DataFrame, Arrow data, a mapping of arrays or an iterable of record batches"
+    raise TypeError(f"{_type_name(data)} holds no table: pass {valid}")
 
 
 def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | None:
@@ -151,15 +133,22 @@ def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | N
         return BatchSource(data.schema, _cut([data]), data.num_rows)
     if isinstance(getattr(data, "schema", None), pa.Schema) and hasattr(data, "read_next_batch"):
         return _of_reader(data, options)
-    if hasattr(data, "__arrow_c_stream__"):
-        return _of_stream(data)
-    if hasattr(data, "__arrow_c_array__"):
-        try:
+    try:
+        if hasattr(data, "__arrow_c_stream__"):
+            reader = pa.RecordBatchReader.from_stream(data)
+            return BatchSource(reader.schema, _cut(reader), len(data) if isinstance(data, Sized) else None)
+        if hasattr(data, "__arrow_c_array__"):
             batch = pa.record_batch(data)
-        except pa.ArrowInvalid as error:
-            raise _no_table(data, "array") from error
-        return BatchSource(batch.schema, _cut([batch]), batch.num_rows)
+            return BatchSource(batch.schema, _cut([batch]), batch.num_rows)
+    except pa.ArrowInvalid as error:
+        form = "stream" if hasattr(data, "__arrow_c_stream__") else "array"
+        reason = f"{_type_name(data)} gives an Arrow {form}, but not of a table: pass a table with this as a column"
+        raise TypeError(reason) from error
     return None
+
+
+def _type_name(data: Any) -> str:
+    return f"{type(data).__module__}.{type(data).__qualname__}"
 
 
 def _of_reader(data: Any, options: _InputOptions) -> BatchSource:
@@ -204,19 +193,6 @@ def _one_dictionary(table: pa.Table) -> pa.Table:
     return table
 
 
-def _of_stream(data: Any) -> BatchSource:
-    try:
-        reader = pa.RecordBatchReader.from_stream(data)
-    except pa.ArrowInvalid as error:
-        raise _no_table(data, "stream") from error
-    return BatchSource(reader.schema, _cut(reader), len(data) if isinstance(data, Sized) else None)
-
-
-def _no_table(data: Any, form: str) -> TypeError:
-    what = f"{type(data).__module__}.{type(data).__qualname__}"
-    return TypeError(f"{what} gives an Arrow {form}, but not of a table: pass a table with this as a column")
-
-
 def _of_iterable(items: Iterator[Any], options: _InputOptions, row_base: int) -> BatchSource:
     """The batches of all items; without any, a table without rows and columns."""
     first = next((_open(item, options, row_base) for item in items), None)
@@ -238,15 +214,10 @@ def _of_iterable(items: Iterator[Any], options: _InputOptions, row_base: int) ->
 
 
 def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
-    """`source`, which `who` names, converted to the schema `first` of the data before it.
+    """`source`, which `who` names, converted to the schema `first` of the data before it, or a SchemaError.
 
     Offsets of another width and views make no difference. A column of nulls fits any type, as pandas does not store
     which. Tensors of one shape fit those whose shapes vary.
-
-    Raises
-    ------
-    SchemaError
-        It has other columns or types.
     """
     own = source.schema
     if equal_types(own, first):
@@ -267,10 +238,8 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
 def _fill_nulls(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     if batch.schema.types == schema.types:
         return batch
-    columns = [
-        _filled(column, own, field) for column, own, field in zip(batch.columns, batch.schema, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=schema.names)
+    columns = map(_filled, batch.columns, batch.schema, schema)
+    return pa.RecordBatch.from_arrays(list(columns), names=schema.names)
 
 
 def _filled(column: pa.Array, own: pa.Field, field: pa.Field) -> pa.Array:

@@ -20,21 +20,11 @@ NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # raised 
 def table_of_arrays(
     data: Mapping[Any, Any], nan_to_null: bool = True, encodings: Mapping[str, str] | None = None
 ) -> Columns:
-    """Make a table of arrays; NumPy's NaN are values.
+    """Make a table of NumPy arrays, whose first axis counts the rows, lists, Arrow arrays and pandas Series.
 
-    Parameters
-    ----------
-    data : mapping of str to array
-        NumPy arrays, whose first axis counts the rows; lists, of arrays among others; Arrow arrays, pandas Series.
-    nan_to_null : bool
-        For pandas Series: NaN is a missing value.
-    encodings : mapping of str to str, optional
-        The ``column_encoding=`` of a writer: with some encodings, text and bytes become tensors.
-
-    Raises
-    ------
-    EncodeError
-        Names that are not text, lengths that differ, values that Arrow cannot hold.
+    NumPy's NaN are values; with `nan_to_null` those of a Series are missing values. `encodings` is the
+    ``column_encoding=`` of a writer: with some encodings, text and bytes become tensors. Names that are not text,
+    lengths that differ, and values that Arrow cannot hold are EncodeErrors.
     """
     columns: dict[str, pa.Array | pa.ChunkedArray | Tensors] = {}
     for name, values in data.items():
@@ -47,13 +37,11 @@ def table_of_arrays(
         other = next(name for name in lengths if lengths[name] != lengths[first])
         reason = f"has {lengths[other]} values, where '{first}' has {lengths[first]}"
         raise EncodeError(reason, feature=other, expected=lengths[first], got=lengths[other])
-    tensors = {
-        at: column for at, column in enumerate(columns.values()) if not isinstance(column, pa.Array | pa.ChunkedArray)
-    }
-    return Columns(
-        pa.table({name: pa.nulls(len(c)) if at in tensors else c for at, (name, c) in enumerate(columns.items())}),
-        tensors,
-    )
+    tensors: dict[int, Tensors] = {}
+    for at, (name, column) in enumerate(columns.items()):
+        if not isinstance(column, pa.Array | pa.ChunkedArray):
+            tensors[at], columns[name] = column, pa.nulls(len(column))
+    return Columns(pa.table(columns), tensors)
 
 
 def fields_of(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
@@ -65,15 +53,11 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
     if isinstance(values, np.ndarray) and values.ndim == 0:
-        raise EncodeError(
-            "an array without dimensions has no rows",
-            feature=name,
-            advice="its first axis counts the rows: pass array[None] for one row",
-        )
+        advice = "its first axis counts the rows: pass array[None] for one row"
+        raise EncodeError("an array without dimensions has no rows", feature=name, advice=advice)
     if isinstance(values, (str, bytes, Mapping)) or not hasattr(values, "__len__"):
-        raise EncodeError(
-            "this is not an array", feature=name, advice="pass an array or a list, with an item for each row"
-        )
+        advice = "pass an array or a list, with an item for each row"
+        raise EncodeError("this is not an array", feature=name, advice=advice)
     try:
         if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):  # an array of another library
             values = np.asarray(values)
@@ -98,10 +82,7 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
 def tensors_of(values: Any, nan_to_null: bool, encoding: str | None) -> Tensors | pa.Array | None:
     """The tensors of an array, a Series or a list; None if it is a plain column.
 
-    Raises
-    ------
-    EncodeError
-        Arrays of different ranks or dtypes, of objects, or masked in part; ``record`` is the row.
+    Arrays of different ranks or dtypes, of objects, or masked in part are EncodeErrors whose ``record`` is the row.
     """
     valid = None
     if _is_series(values):
@@ -131,10 +112,8 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
     """The error for values that Arrow cannot hold, with their types."""
     dtype = getattr(values, "dtype", None)
     if dtype is not None and getattr(dtype, "kind", "") != "O":
-        return EncodeError(
-            f"values of dtype {dtype} cannot be stored in a TFRecord", feature=name, advice="convert the column first"
-        )
-    types = sorted({type(cell).__name__ for cell in values if cell is not None})[:5]
-    return EncodeError(
-        f"values of types {', '.join(types)} are mixed types", feature=name, advice="convert them to one type"
-    )
+        reason, advice = f"values of dtype {dtype} cannot be stored in a TFRecord", "convert the column first"
+    else:
+        types = sorted({type(cell).__name__ for cell in values if cell is not None})[:5]
+        reason, advice = f"values of types {', '.join(types)} are mixed types", "convert them to one type"
+    return EncodeError(reason, feature=name, advice=advice)

@@ -24,20 +24,9 @@ def table_of_frame(
 ) -> Columns:
     """Convert by ``pyarrow.Table.from_pandas``, whose metadata restores index and dtypes; arrays become tensors.
 
-    Parameters
-    ----------
-    frame : pandas.DataFrame
-    index : bool, optional
-        As in ``DataFrame.to_parquet``.
-    nan_to_null : bool
-        False: NaN in columns of a NumPy float dtype are values, as they always are inside arrays.
-    encodings : mapping of str to str, optional
-        The ``column_encoding=`` of a writer.
-
-    Raises
-    ------
-    EncodeError
-        Two columns have one name, or a column's values are of mixed types.
+    `index` is that of ``DataFrame.to_parquet``, `encodings` the ``column_encoding=`` of a writer. Without `nan_to_null`
+    NaN in columns of a NumPy float dtype are values, as they always are inside arrays. Two columns of one name, or
+    values of mixed types, are EncodeErrors.
     """
     if not frame.columns.is_unique:
         name = str(frame.columns[frame.columns.duplicated()][0])
@@ -47,18 +36,14 @@ def table_of_frame(
     try:
         table = pa.Table.from_pandas(frame, preserve_index=index)
     except NOT_ARROW as error:
-        raise _culprit(frame) or EncodeError(
-            "the DataFrame cannot be converted to Arrow", advice="see the cause above"
-        ) from error
+        unknown = EncodeError("the DataFrame cannot be converted to Arrow", advice="see the cause above")
+        raise _culprit(frame) or unknown from error
     for i in range(frame.shape[1]):
-        scalars = tensors.get(i)
-        if isinstance(scalars, pa.Array):
-            table = table.set_column(i, table.field(i).with_type(scalars.type), scalars)
-        if i in tensors:
-            continue
-        kept = _better_column(frame.iloc[:, i], table.column(i), table.field(i).name, nan_to_null)
-        if kept is not None:
-            table = table.set_column(i, table.field(i).with_type(kept.type), kept)
+        column = tensors.get(i)
+        if column is None:
+            column = _better_column(frame.iloc[:, i], table.column(i), table.field(i).name, nan_to_null)
+        if isinstance(column, pa.Array):
+            table = table.set_column(i, table.field(i).with_type(column.type), column)
     return Columns(table, {i: column for i, column in tensors.items() if not isinstance(column, pa.Array)})
 
 
@@ -88,11 +73,8 @@ def _without(frame: pd.DataFrame, columns: Collection[int]) -> pd.DataFrame:
 
 
 def _in_native_order(frame: pd.DataFrame) -> pd.DataFrame:
-    swapped = {
-        name: dtype.newbyteorder("=")
-        for name, dtype in frame.dtypes.items()
-        if isinstance(dtype, np.dtype) and not dtype.isnative
-    }
+    dtypes = {name: dtype for name, dtype in frame.dtypes.items() if isinstance(dtype, np.dtype)}
+    swapped = {name: dtype.newbyteorder("=") for name, dtype in dtypes.items() if not dtype.isnative}
     return frame.astype(swapped) if swapped else frame
 
 

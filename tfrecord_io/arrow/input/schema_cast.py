@@ -29,21 +29,10 @@ def cast_columns(
     float64: str | None = None,
     rounding: Rounding | None = None,
 ) -> list[pa.Array]:
-    """The columns of a batch, cast to a schema with the same names in the same order.
+    """The columns of a batch, which follows `row_base` rows, cast to a schema with the same names in the same order.
 
-    Parameters
-    ----------
-    batch : pyarrow.RecordBatch
-    target : pyarrow.Schema
-    row_base : int
-        Number of rows before these, for messages.
-    float64, rounding
-        For float64 values that a declared float32 cannot hold; see `WritePlan`.
-
-    Raises
-    ------
-    EncodeError
-        A column cannot be cast to the declared type, or a value would be lost; ``record`` is its row.
+    `float64` and `rounding` are for float64 values that a declared float32 cannot hold; see `WritePlan`. If a column
+    cannot be cast to the declared type, or a value would be lost, it is an EncodeError whose ``record`` is the row.
     """
     columns = []
     for array, own, field in zip(batch.columns, batch.schema, target, strict=True):

@@ -29,22 +29,11 @@ from tfrecord_io.schema.types import is_list_like
 
 
 def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array:
-    """A column cast to the type of `target`, if that or its own type is a tensor type.
+    """A column of the field `source` cast to the type of `target`, if one of the types is a tensor type.
 
-    Parameters
-    ----------
-    array : pyarrow.Array
-    source : pyarrow.Field
-        Of the array; its metadata may state the dtype of tensors.
-    target : pyarrow.Field
-        Of tensors (lists hold their values in C order), or of lists, for tensors of one dimension.
-
-    Raises
-    ------
-    EncodeError
-        A tensor has another shape, or a list another number of values; ``record`` is the row.
-    pyarrow.ArrowInvalid
-        A value cannot be cast without loss.
+    `target` is of tensors (lists hold their values in C order), or of lists, for tensors of one dimension. A tensor of
+    another shape, or a list of another number of values, is an EncodeError whose ``record`` is the row; a value that
+    cannot be cast without loss is a pyarrow.ArrowInvalid.
     """
     if source.type == target.type:
         return array
@@ -52,9 +41,8 @@ def tensor_cast(array: pa.Array, source: pa.Field, target: pa.Field) -> pa.Array
     if not is_any_tensor(target.type):
         return _lists(tensors, len(array), target)
     if permutation_of(target.type) is not None:
-        raise EncodeError(
-            "the schema's tensors are permuted", feature=target.name, advice="declare them by tfr.tensor()"
-        )
+        advice = "declare them by tfr.tensor()"
+        raise EncodeError("the schema's tensors are permuted", feature=target.name, advice=advice)
     element, axes = element_and_shape(target)
     tensors = _retyped(tensors, element, target.name)
     shaped = _reshaped(tensors, axes, not is_any_tensor(source.type), target.name)
@@ -69,18 +57,16 @@ def _tensors(array: pa.Array, source: pa.Field) -> TensorValues:
         if is_any_tensor(source.type):
             return tensors_of_column(array, source)
         if is_list_like(source.type) and is_list_like(source.type.value_type):
-            raise EncodeError(
-                "lists of lists do not state the shape of a tensor", advice="pass arrays: numpy.array(...) of each row"
-            )
+            advice = "pass arrays: numpy.array(...) of each row"
+            raise EncodeError("lists of lists do not state the shape of a tensor", advice=advice)
         ((rows, values),) = flatten(array, source.name)
         return number_cells(rows, values)
     except EncodeError as error:
         error.feature = source.name
         raise
     except ValueError as error:
-        raise EncodeError(
-            f"a column of {source.type} cannot be converted to tensors", feature=source.name, advice="cast it yourself"
-        ) from error
+        reason = f"a column of {source.type} cannot be converted to tensors"
+        raise EncodeError(reason, feature=source.name, advice="cast it yourself") from error
 
 
 def _retyped(tensors: TensorValues, element: Element, name: str) -> TensorValues:

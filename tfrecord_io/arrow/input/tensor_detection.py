@@ -23,18 +23,7 @@ _ARROW_TIMES = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
 def tensors_of_array(values: Array, encoding: str | None = None, valid: Array | None = None) -> Tensors | None:
     """The tensors of an array whose first axis counts the rows; None if it is a plain column.
 
-    Parameters
-    ----------
-    values : ndarray
-    encoding : str, optional
-        The encoding requested for the column.
-    valid : bool ndarray, optional
-        False: the row is null.
-
-    Raises
-    ------
-    EncodeError
-        As `ArrayTensors`; or the array is one of objects.
+    `encoding` is the one requested for the column. An array of objects is an EncodeError.
 
     Examples
     --------
@@ -52,12 +41,7 @@ def tensors_of_cells(cells: Sequence[Any] | Array, encoding: str | None = None) 
     """The tensors of a sequence of arrays, in which None, NaN, NA and NaT are missing; None if it is a plain column.
 
     Arrays without dimensions are single values, which become a plain column if lists can hold them. So do
-    one-dimensional arrays in the other byte order, which Arrow does not support.
-
-    Raises
-    ------
-    EncodeError
-        As `CellTensors`; or an array is one of objects.
+    one-dimensional arrays in the other byte order, which Arrow does not support. An array of objects is an EncodeError.
     """
     first = next((cell for cell in cells if not _is_missing(cell)), None)
     if not _is_array(first):
@@ -65,15 +49,14 @@ def tensors_of_cells(cells: Sequence[Any] | Array, encoding: str | None = None) 
     cells = [None if _is_missing(cell) else cell for cell in cells]
     arrays = [cell for cell in cells if _is_array(cell)]
     dtypes = {getattr(cell, "dtype", np.dtype(complex)) for cell in arrays}
-    if all(np.ndim(cell) == 1 for cell in arrays) and not any(_only_tensors_hold(dtype, encoding) for dtype in dtypes):
+    needs_tensors = any(_only_tensors_hold(dtype, encoding) for dtype in dtypes)
+    if not needs_tensors and all(np.ndim(cell) == 1 for cell in arrays):
         swapped = not all(dtype.isnative for dtype in dtypes)
         return pa.array([native(cell) if isinstance(cell, np.ndarray) else cell for cell in cells]) if swapped else None
     if any(np.ndim(cell) > 1 and cell.dtype.kind == "O" for cell in arrays):
         raise _objects()
     tensors = CellTensors(cells)
-    return (
-        tensors if tensors.rank or any(_only_tensors_hold(dtype, encoding) for dtype in dtypes) else tensors.scalars()
-    )
+    return tensors if tensors.rank or needs_tensors else tensors.scalars()
 
 
 def native(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -83,9 +66,8 @@ def native(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _is_array(cell: Any) -> bool:
     """An array, or a single value that lists in a record cannot hold."""
-    return isinstance(cell, np.ndarray | complex) or (
-        isinstance(cell, np.generic) and _only_tensors_hold(cell.dtype, None)
-    )
+    is_single = isinstance(cell, np.generic)
+    return isinstance(cell, np.ndarray | complex) or (is_single and _only_tensors_hold(cell.dtype, None))
 
 
 def _is_missing(cell: Any) -> bool:
@@ -103,10 +85,8 @@ def _only_tensors_hold(dtype: np.dtype[Any], encoding: str | None) -> bool:
 
 def _stores_kind(encoding: str | None, kind: str) -> bool:
     """Whether bytes of this encoding hold such values, and not plain text instead."""
-    if encoding not in TENSOR_ENCODINGS:  # reported where the columns are planned
-        return False
-    rules = encoding_rules(encoding)
-    return rules.one_value_per_cell and not rules.stores_text and kind in rules.dtype_kinds
+    rules = encoding_rules(encoding) if encoding in TENSOR_ENCODINGS else None  # reported where columns are planned
+    return rules is not None and rules.one_value_per_cell and not rules.stores_text and kind in rules.dtype_kinds
 
 
 def _objects() -> EncodeError:

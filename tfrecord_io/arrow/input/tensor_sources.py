@@ -38,10 +38,7 @@ class Tensors(Protocol):
 class ArrayTensors:
     """The tensors of an array, whose first axis counts the rows. A row is null if all of its values are masked.
 
-    Raises
-    ------
-    EncodeError
-        The dtype is not in the table of dtypes, or a part of a row is masked.
+    A dtype that is not in the table of dtypes, or a row that is masked in part, is an EncodeError.
     """
 
     def __init__(self, values: Array, valid: Array | None = None) -> None:
@@ -65,13 +62,7 @@ class ArrayTensors:
 
 
 class CellTensors:
-    """The tensors of a sequence of arrays, which have one dtype and rank, or are None.
-
-    Raises
-    ------
-    EncodeError
-        Dtypes or ranks differ (``record`` is the first such row), or the dtype is not in the table of dtypes.
-    """
+    """The tensors of a sequence of arrays, which have one dtype and rank, or are None; errors as `shape_of_cells`."""
 
     def __init__(self, cells: Sequence[Any]) -> None:
         self._cells = [None if cell is None else np.asarray(cell) for cell in cells]
@@ -94,26 +85,17 @@ class CellTensors:
     def scalars(self) -> pa.Array:
         """The plain column of tensors without dimensions."""
         missing = np.array([cell is None for cell in self._cells], np.bool_)
-        values = np.array(
-            [np.zeros((), self._element.dtype) if cell is None else cell for cell in self._cells], self._element.dtype
-        )
+        nothing = np.zeros((), self._element.dtype)
+        values = np.array([nothing if cell is None else cell for cell in self._cells], self._element.dtype)
         return pa.array(values, mask=missing)
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A table with columns that are not converted yet.
+    """A table with columns that are not converted yet."""
 
-    Attributes
-    ----------
-    table : pyarrow.Table
-        A column that is in `tensors` has the null type here.
-    tensors : mapping of int to Tensors
-        By the number of the column.
-    """
-
-    table: pa.Table
-    tensors: Mapping[int, Tensors]
+    table: pa.Table  # a column that is in `tensors` has the null type here
+    tensors: Mapping[int, Tensors]  # by the number of the column
 
     @property
     def schema(self) -> pa.Schema:
@@ -128,11 +110,9 @@ class Columns:
         heavy = -(-sum(tensors.nbytes for tensors in self.tensors.values()) // most_bytes)
         begin = 0
         for batch in self.table.to_batches(max_chunksize=max(1, -(-rows // max(heavy, 1)))):
-            end = begin + batch.num_rows
-            columns = [
-                self.tensors[at].slice(begin, end) if at in self.tensors else column
-                for at, column in enumerate(batch.columns)
-            ]
+            columns, end = batch.columns, begin + batch.num_rows
+            for at, tensors in self.tensors.items():
+                columns[at] = tensors.slice(begin, end)
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
             begin = end
 
@@ -142,9 +122,8 @@ def _unmasked_rows(values: np.ma.MaskedArray[Any, Any]) -> Array:
     mask = np.ma.getmaskarray(values)
     axes = tuple(range(1, mask.ndim))
     some, whole = mask.any(axis=axes), mask.all(axis=axes) & (mask.size > 0)
-    if (some & ~whole).any():
-        row = int((some & ~whole).argmax())
+    if (partly := some & ~whole).any():
         reason = "a part of its array is masked, and only a whole one can be null"
         advice = "fill the masked values (numpy.ma.filled), or mask all of the row"
-        raise EncodeError(reason, record=row, advice=advice)
+        raise EncodeError(reason, record=int(partly.argmax()), advice=advice)
     return np.asarray(~whole)

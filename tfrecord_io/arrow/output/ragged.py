@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,24 +14,12 @@ from tfrecord_io.engine.contract import Array
 
 @dataclass(slots=True)
 class Ragged:
-    """Rows of values, one after another.
+    """Rows of values, one after another. Row i is ``values[offsets[i]:offsets[i + 1]]``."""
 
-    Attributes
-    ----------
-    values : ndarray
-        Of all rows; its first axis counts them.
-    offsets : int64 ndarray of shape [rows + 1]
-        Row i is ``values[offsets[i]:offsets[i + 1]]``.
-    shapes : int64 ndarray of shape [rows, rank], optional
-        Of tensors; their values are in C order.
-    valid : bool ndarray, optional
-        False where a row is missing; such rows have no values, and a shape of zeros.
-    """
-
-    values: Array
-    offsets: Array
-    shapes: Array | None = None
-    valid: Array | None = None
+    values: Array  # of all rows; the first axis counts them
+    offsets: Array  # int64 [rows + 1]
+    shapes: Array | None = None  # of tensors, whose values are in C order: int64 [rows, rank]
+    valid: Array | None = None  # False where a row is missing; such rows have no values, and a shape of zeros
 
     @classmethod
     def of_present(cls, values: Array, counts: Array, valid: Array | None, shapes: Array | None = None) -> Ragged:
@@ -42,16 +31,10 @@ class Ragged:
     @classmethod
     def joined(cls, parts: list[Ragged]) -> Ragged:
         """The rows of several."""
-        counts = np.concatenate([np.diff(part.offsets) for part in parts])
-        shapes = (
-            None
-            if parts[0].shapes is None
-            else np.concatenate([part.shapes for part in parts if part.shapes is not None])
-        )
-        valids = [np.ones(len(part), np.bool_) if part.valid is None else part.valid for part in parts]
-        rows = cls.of_present(np.concatenate([part.values for part in parts]), counts, None, shapes)
-        rows.valid = None if all(part.valid is None for part in parts) else np.concatenate(valids)
-        return rows
+        values = np.concatenate([part.values for part in parts])
+        offsets = offsets_of(np.concatenate([part.lengths for part in parts]))
+        shapes = [part.shapes for part in parts if part.shapes is not None]
+        return cls(values, offsets, np.concatenate(shapes) if shapes else None, joined_valid(parts))
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -122,6 +105,13 @@ class Ragged:
             corner: tuple[slice, ...] = tuple(map(slice, shape))
             rows[i][corner] = values[offsets[i] : offsets[i + 1]].reshape(shape)
         return rows
+
+
+def joined_valid(parts: Sequence[Any]) -> Array | None:
+    """The `valid` of the rows of several; None if no row is missing."""
+    if all(part.valid is None for part in parts):
+        return None
+    return np.concatenate([np.ones(len(part), np.bool_) if part.valid is None else part.valid for part in parts])
 
 
 def empties(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:

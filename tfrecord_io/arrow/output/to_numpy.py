@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import offsets_of
-from tfrecord_io.arrow.output.ragged import Ragged
+from tfrecord_io.arrow.buffers import number_view, offsets_of
+from tfrecord_io.arrow.output.ragged import Ragged, joined_valid
 from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of_column, to_ndarray
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.tensor_types import is_any_tensor, is_fixed_shape_tensor, is_variable_shape_tensor
@@ -26,17 +26,11 @@ from tfrecord_io.schema.types import is_list_like
 class Dense:
     """Rows of one shape.
 
-    Attributes
-    ----------
-    values : ndarray
-        Its first axis counts the rows. Bytes are objects, text is of NumPy's StringDType; both hold None where a row is
-        missing.
-    valid : bool ndarray, optional
-        False where a row is missing; its values are zeros. None: no row is missing.
+    Bytes are objects, text is of NumPy's StringDType; both hold None where a row is missing, numbers zeros.
     """
 
-    values: Array
-    valid: Array | None = None
+    values: Array  # the first axis counts the rows
+    valid: Array | None = None  # False where a row is missing; None: no row is missing
 
     def __len__(self) -> int:
         return len(self.values)
@@ -129,20 +123,14 @@ def _scalars(array: pa.Array) -> Dense:
     if t.is_string(type_) or t.is_large_string(type_):
         return Dense(text_array(array.to_pylist(), missing=bool(array.null_count)))
     if t.is_boolean(type_):
-        values = np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_)
-        return Dense(values, _valid(array))
+        return Dense(np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_), _valid(array))
     dtype = numpy_dtype(type_)
     if dtype is None:  # bytes, decimals
         values = np.empty(len(array), object)
         values[:] = array.to_pylist()
         return Dense(values)
-    valid = _valid(array)
-    width = type_.bit_width // 8
-    buffer = array.buffers()[1]
-    stored = np.dtype(f"i{width}") if dtype.kind in "mM" else dtype
-    held = np.empty(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
-    values = held[array.offset * width : (array.offset + len(array)) * width].view(stored)
-    values = values.view(dtype) if stored.itemsize == dtype.itemsize else values.astype(dtype)
+    valid, values = _valid(array), number_view(array)
+    values = values.view(dtype) if values.dtype.itemsize == dtype.itemsize else values.astype(dtype)
     return Dense(_blank(values, valid), valid)
 
 
@@ -173,19 +161,15 @@ def numpy_dtype(type_: pa.DataType) -> np.dtype[Any] | None:
 
 def joined(parts: list[Rows]) -> Rows:
     """The rows of several arrays of one column, in one; empties the list."""
-    first = parts[0]
-    if len(parts) == 1:
-        parts.clear()
-        return first
-    if isinstance(first, Ragged):
-        whole: Rows = Ragged.joined(parts)  # type: ignore[arg-type]
-    else:
-        valids = [np.ones(len(p), np.bool_) if p.valid is None else p.valid for p in parts]
-        values = [p.values for p in parts]
-        if first.values.dtype.kind == "T":  # of several only one may know None
-            missing = any(v.dtype != np.dtypes.StringDType() for v in values)
-            values = [v.astype(np.dtypes.StringDType(na_object=None)) for v in values] if missing else values
-        whole = Dense(np.concatenate(values), None if all(p.valid is None for p in parts) else np.concatenate(valids))
+    whole = parts[0]
+    if len(parts) > 1 and isinstance(whole, Ragged):
+        whole = Ragged.joined(parts)  # type: ignore[arg-type]
+    elif len(parts) > 1:
+        values = [part.values for part in parts]
+        if whole.values.dtype.kind == "T":  # of several only one may know None
+            missing = any(array.dtype != np.dtypes.StringDType() for array in values)
+            values = [array.astype(np.dtypes.StringDType(na_object=None)) for array in values] if missing else values
+        whole = Dense(np.concatenate(values), joined_valid(parts))
     parts.clear()
     return whole
 
@@ -206,20 +190,13 @@ def leaf_arrays(batch: pa.RecordBatch) -> list[pa.Array]:
 def _leaves(field: pa.Field, array: pa.Array) -> Iterator[tuple[pa.Field, pa.Array]]:
     type_ = field.type
     if t.is_struct(type_):
-        children = zip(type_, array.flatten(), strict=True)
+        for child, values in zip(type_, array.flatten(), strict=True):
+            yield from _leaves(child.with_name(f"{field.name}/{child.name}"), values)
     elif is_list_like(type_) and not is_any_tensor(type_) and t.is_struct(type_.value_type):
-        children = (
-            (child.with_type(pa.list_(child)), _lists_of(array, at)) for at, child in enumerate(type_.value_type)
-        )  # type: ignore[assignment]
+        offsets = pa.array(offsets_of(_lengths(array)), pa.int32())
+        missing = array.is_null() if array.null_count else None
+        for child, values in zip(type_.value_type, array.flatten().flatten(), strict=True):
+            lists = child.with_type(pa.list_(child)).with_name(f"{field.name}/{child.name}")
+            yield from _leaves(lists, pa.ListArray.from_arrays(offsets, values, mask=missing))
     else:
         yield field, array
-        return
-    for child, values in children:
-        yield from _leaves(child.with_name(f"{field.name}/{child.name}"), values)
-
-
-def _lists_of(array: pa.Array, child: int) -> pa.Array:
-    """The lists of one child, of lists of structs."""
-    values = array.flatten().flatten()[child]
-    missing = None if not array.null_count else array.is_null()
-    return pa.ListArray.from_arrays(pa.array(offsets_of(_lengths(array)), pa.int32()), values, mask=missing)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.output.to_python import cell
-from tfrecord_io.arrow.tensor_values import is_list_of_tensors, list_cells, to_cells
+from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like
@@ -35,19 +35,9 @@ _MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RuntimeError, 
 def to_pandas(table: pa.Table, dtype_backend: str | None = None, *, whole_file: bool = False) -> pd.DataFrame:
     """The DataFrame of a table.
 
-    Parameters
-    ----------
-    table : pa.Table
-    dtype_backend : {None, "numpy_nullable", "pyarrow"}
-        As in pandas' readers. None: NumPy dtypes, but `Int64` and its like for integers with missing values,
-        `boolean` for bools and `str` for text; dtypes that the frame had when it was written win.
-    whole_file : bool
-        The table is one entire file: a RangeIndex in the metadata is restored if it has the table's length.
-
-    Raises
-    ------
-    ValueError
-        `dtype_backend` is not valid.
+    `dtype_backend` is that of pandas' readers. None: NumPy dtypes, but `Int64` and its like for integers with missing
+    values, `boolean` for bools and `str` for text; dtypes that the frame had when it was written win. If the table is
+    a `whole_file`, a RangeIndex in the metadata is restored if it has the table's length.
 
     Examples
     --------
@@ -60,12 +50,9 @@ def to_pandas(table: pa.Table, dtype_backend: str | None = None, *, whole_file: 
     index_fields = stored_index(table.schema)
     data = table.select([name for name in table.column_names if name not in index_fields])
     frame = _frame(data, stated, dtype_backend)
-    index = (
-        _stored_index(table.select(index_fields), stated, dtype_backend)
-        if index_fields
-        else _range(stated, table.num_rows, whole_file)
-    )
-    if index is not None:
+    if index_fields:
+        frame.index = _stored_index(table.select(index_fields), stated, dtype_backend)
+    elif whole_file and (index := _range(stated, table.num_rows)) is not None:
         frame.index = index
     frame.columns = _labels(data.column_names, stated)
     frame.attrs = dict(stated["attributes"])
@@ -88,29 +75,30 @@ def _stated(schema: pa.Schema) -> dict[str, Any]:
     except (ValueError, RecursionError):
         metadata = {}
     metadata = metadata if isinstance(metadata, dict) else {}
-    parts: dict[str, type] = {"index_columns": list, "columns": list, "column_indexes": list, "attributes": dict}
-    stated: dict[str, Any] = {
-        name: value if isinstance(value := metadata.get(name), kind) else kind() for name, kind in parts.items()
-    }
-    stated["columns"] = {
-        entry.get("field_name", entry.get("name")): entry for entry in stated["columns"] if _is_entry(entry)
-    }
+    kinds: dict[str, type] = {"index_columns": list, "columns": list, "column_indexes": list, "attributes": dict}
+    stated: dict[str, Any] = {}
+    for key, kind in kinds.items():
+        stated[key] = value if isinstance(value := metadata.get(key), kind) else kind()
+    stated["columns"] = {_field_name(entry): entry for entry in stated["columns"] if _is_entry(entry)}
     return stated
+
+
+def _field_name(entry: Mapping[str, Any]) -> Any:
+    return entry.get("field_name", entry.get("name"))
 
 
 def _is_entry(entry: object) -> bool:
     if not isinstance(entry, dict) or not isinstance(entry.get("numpy_type"), str):
         return False
-    return isinstance(entry.get("field_name", entry.get("name")), str) and isinstance(entry.get("name"), str | None)
+    return isinstance(_field_name(entry), str) and isinstance(entry.get("name"), str | None)
 
 
-def _range(stated: Mapping[str, Any], rows: int, whole_file: bool) -> pd.RangeIndex | None:
+def _range(stated: Mapping[str, Any], rows: int) -> pd.RangeIndex | None:
     import pandas as pd
 
-    described = next(
-        (index for index in stated["index_columns"] if isinstance(index, dict) and index.get("kind") == "range"), None
-    )
-    if described is None or not whole_file:
+    indexes = [index for index in stated["index_columns"] if isinstance(index, dict)]
+    described = next((index for index in indexes if index.get("kind") == "range"), None)
+    if described is None:
         return None
     ends = [end for key in ("start", "stop", "step") if isinstance(end := described.get(key), int) and abs(end) < _FAR]
     if len(ends) < 3 or ends[2] == 0:
@@ -142,14 +130,15 @@ def _labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
     if not stated["column_indexes"] or not all(name in stated["columns"] for name in names):
         return pd.Index(names)
     entries = [{**stated["columns"][name], "field_name": name, "pandas_type": "object"} for name in names]
-    metadata = {"index_columns": [], "column_indexes": stated["column_indexes"], "columns": entries}
-    empty = pa.table({name: pa.array([], pa.null()) for name in names}).replace_schema_metadata(
-        {_KEY: json.dumps(metadata)}
-    )
+    empty = pa.table({name: pa.array([], pa.null()) for name in names})
     try:
-        return empty.to_pandas().columns
+        return empty.replace_schema_metadata(_metadata(entries, stated["column_indexes"])).to_pandas().columns
     except _MALFORMED:  # any writer may have made it
         return pd.Index(names)
+
+
+def _metadata(columns: list[dict[str, Any]], column_indexes: Sequence[Any] = ()) -> dict[bytes, str]:
+    return {_KEY: json.dumps({"index_columns": [], "column_indexes": column_indexes, "columns": columns})}
 
 
 # ---- dtypes
@@ -167,23 +156,13 @@ def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> p
         for at in tensors:
             frame.insert(at, table.schema.field(at).name, pd.Series(_cells(table, at), frame.index, object))
         return frame
-    mapper: Callable[[pa.DataType], Any] | None = None
-    if backend == "pyarrow":
-        mapper = pd.ArrowDtype
-    elif backend == "numpy_nullable":
-        mapper = _nullable
-    entries = [
-        {
-            "name": field.name,
-            "field_name": field.name,
-            "pandas_type": "object",
-            "numpy_type": _dtype_name(field, table.column(at), stated["columns"].get(field.name, {}).get("numpy_type")),
-            "metadata": None,
-        }
-        for at, field in enumerate(table.schema)
-    ]
-    metadata = {"index_columns": [], "column_indexes": [], "columns": entries}
-    return table.replace_schema_metadata({_KEY: json.dumps(metadata)}).to_pandas(types_mapper=mapper)
+    entries = []
+    for field, column in zip(table.schema, table.columns, strict=True):
+        dtype = _dtype_name(field, column, stated["columns"].get(field.name, {}).get("numpy_type"))
+        names = {"name": field.name, "field_name": field.name}
+        entries.append({**names, "pandas_type": "object", "numpy_type": dtype, "metadata": None})
+    mapper = {"pyarrow": pd.ArrowDtype, "numpy_nullable": _nullable}.get(backend or "")
+    return table.replace_schema_metadata(_metadata(entries)).to_pandas(types_mapper=mapper)
 
 
 def _holds_tensors(type_: pa.DataType) -> bool:
@@ -196,16 +175,13 @@ def _holds_tensors(type_: pa.DataType) -> bool:
 
 def _cells(table: pa.Table, at: int) -> Array:
     """A column of tensors, or of lists of them, as ndarrays; of structs as dicts."""
-    field = table.schema.field(at)
-    if not (is_any_tensor(field.type) or is_list_of_tensors(field.type)):
-        nested = np.empty(table.num_rows, object)
-        rows = ((chunk, row) for chunk in table.column(at).chunks for row in range(len(chunk)))
-        for number, (chunk, row) in enumerate(rows):
-            nested[number] = cell(chunk, row, field)
-        return nested
-    to_array = to_cells if is_any_tensor(field.type) else list_cells
-    parts = [to_array(chunk, field) for chunk in table.column(at).chunks]
-    return np.concatenate([np.empty(0, object), *parts])
+    field, chunks = table.schema.field(at), table.column(at).chunks
+    if is_any_tensor(field.type) or is_list_of_tensors(field.type):
+        return np.concatenate([np.empty(0, object), *(tensor_cells(chunk, field) for chunk in chunks)])
+    nested = np.empty(table.num_rows, object)
+    for number, value in enumerate(cell(chunk, row, field) for chunk in chunks for row in range(len(chunk))):
+        nested[number] = value
+    return nested
 
 
 def _dtype_name(field: pa.Field, column: pa.ChunkedArray, stated: str | None) -> str:

@@ -8,26 +8,16 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.tensor_values import is_list_of_tensors, list_cells, to_cells
+from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like
 
 
 def cell(column: pa.Array, row: int, field: pa.Field | None = None) -> Any:
-    """The value of one row.
+    """The value of one row; the metadata of the column's `field` may state the dtype of tensors.
 
-    Parameters
-    ----------
-    column : pyarrow.Array
-    row : int
-    field : pyarrow.Field, optional
-        Of the column: its metadata may state the dtype of tensors.
-
-    Returns
-    -------
-    object
-        None if it is null; a new ndarray for a list or a tensor (of objects if its items are bytes, text or lists); a
-        dict for a struct; else the result of pyarrow's ``as_py``.
+    None if it is null; a new ndarray for a list or a tensor (of objects if its items are bytes, text or lists); a dict
+    for a struct; else the result of pyarrow's ``as_py``.
 
     Examples
     --------
@@ -36,8 +26,7 @@ def cell(column: pa.Array, row: int, field: pa.Field | None = None) -> Any:
     """
     type_ = column.type
     if is_any_tensor(type_) or is_list_of_tensors(type_):
-        to_array = to_cells if is_any_tensor(type_) else list_cells
-        return _owned(to_array(column.slice(row, 1), field or pa.field("", type_))[0])
+        return _owned(tensor_cells(column.slice(row, 1), field or pa.field("", type_))[0])
     scalar = column[row]
     if not scalar.is_valid:
         return None
