@@ -30,13 +30,7 @@ def get_engine() -> Engine:
     """The engine to use, looked up at each call.
 
     ``TFRECORD_IO_ENGINE=reference`` or ``native`` selects one; by default it is the native one if it was built.
-
-    Raises
-    ------
-    ValueError
-        The variable has another value.
-    ImportError
-        It names the native engine, which was not built.
+    ValueError if the variable has another value, ImportError if it names the native engine, which was not built.
     """
     chosen = os.environ.get(_VARIABLE)
     if chosen:
@@ -47,9 +41,8 @@ def get_engine() -> Engine:
         return _load("native")
     if "slow" not in _warned:
         _warned.add("slow")
-        warn(
-            "tfrecord_io uses its reference engine, many times slower: the compiled one was not built at installation. "
-            "Install a C++ compiler and reinstall, or use a wheel.",
-            SlowEngineWarning,
+        reason = (
+            "tfrecord_io uses its reference engine, many times slower: the compiled one was not built at installation"
         )
+        warn(f"{reason}. Install a C++ compiler and reinstall, or use a wheel.", SlowEngineWarning)
     return _load("reference")

@@ -17,16 +17,9 @@ from tfrecord_io.schema.schema import Schema
 
 
 class Projection:
-    """The ``columns=`` of a call.
+    """The ``columns=`` of a call: None for all, or entries that include columns, or exclude them after a ``!``.
 
-    Parameters
-    ----------
-    columns : sequence of str, str or None
-        None: all. A name or a glob (``*``, ``?``, ``[…]``) includes columns, one that follows a ``!`` excludes them.
-        Only ``!…`` entries: all but those.
-
-    Examples
-    --------
+    An entry is a name or a glob (``*``, ``?``, ``[…]``). Only ``!…`` entries: all but those.
     >>> projection = Projection(["*", "!image"])
     >>> [projection("label"), projection("image")]
     [True, False]

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tfrecord_io.engine.contract import ColumnBuffers, FaultCode, PlanColumn
+from tfrecord_io.engine.contract import ColumnBuffers, Fault, FaultCode, PlanColumn
 from tfrecord_io.engine.reference.record_parser import Cell, Steps
 from tfrecord_io.format.kinds import Kind, Layout, Text
 
 _DTYPES = {Kind.BYTES: np.uint8, Kind.FLOAT: np.float32, Kind.INT64: np.int64}
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")  # Unicode's category Cc except \t \n \r
-
-
-class Misfit(NamedTuple):
-    """Why a row does not fit its column."""
-
-    code: FaultCode
-    expected: int = 0
-    got: int = 0
 
 
 def is_utf8(value: bytes) -> bool:
@@ -45,29 +37,35 @@ class Column:
         self.rows: list[Any] = []  # Cell, or Steps where plan.steps; None for null
         self.kind = plan.kind
 
-    def check(self, row: Cell | Steps | None) -> Misfit | None:
-        """Return the first misfit of `row`, if any: type, then number of values, then text; steps one after another."""
+    def check(self, row: Cell | Steps | None) -> Fault | None:
+        """The first fault of `row`: type, then number of values, then text; steps one after another.
+
+        Its record and offset are 0.
+        """
         if row is None:
-            return Misfit(FaultCode.MISSING_FEATURE) if self.plan.required else None
+            return self._fault(FaultCode.MISSING_FEATURE) if self.plan.required else None
         kind = self.kind
         for cell in _cells(row):
-            misfit = self._check_cell(cell, kind)
-            if misfit is not None:
-                return misfit
+            fault = self._check_cell(cell, kind)
+            if fault is not None:
+                return fault
             kind = cell.kind
         return None
 
-    def _check_cell(self, cell: Cell, kind: Kind) -> Misfit | None:
+    def _check_cell(self, cell: Cell, kind: Kind) -> Fault | None:
         plan = self.plan
         if plan.layout == Layout.NULL or kind not in (Kind.NONE, cell.kind):
-            return Misfit(FaultCode.KIND, kind, cell.kind)
+            return self._fault(FaultCode.KIND, kind, cell.kind)
         if plan.layout == Layout.SCALAR and len(cell.values) != 1:
-            return Misfit(FaultCode.VALUE_COUNT, 1, len(cell.values))
+            return self._fault(FaultCode.VALUE_COUNT, 1, len(cell.values))
         if cell.kind == Kind.BYTES and plan.text == Text.UTF8 and not all(is_utf8(value) for value in cell.values):
-            return Misfit(FaultCode.NOT_UTF8)
+            return self._fault(FaultCode.NOT_UTF8)
         if cell.kind == Kind.BYTES and plan.text == Text.STRICT and not all(is_text(value) for value in cell.values):
-            return Misfit(FaultCode.NOT_TEXT)
+            return self._fault(FaultCode.NOT_TEXT)
         return None
+
+    def _fault(self, code: FaultCode, expected: int = 0, got: int = 0) -> Fault:
+        return Fault(code, 0, 0, feature=self.plan.name, expected=expected, got=got)
 
     def append(self, row: Any) -> None:
         self.rows.append(row)

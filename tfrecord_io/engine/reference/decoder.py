@@ -89,7 +89,8 @@ class ReferenceDecoder:
             return Fault(FaultCode.WIRE, index, offset, feature=getattr(error, "feature", None)), ()
         found = self._discovered(record)
         columns = {**self._columns, **found}
-        fault = self._judge_columns(columns, record) or self._judge_names(found, record)
+        faults = (column.check(_row(column, record)) for column in columns.values())
+        fault = next((fault for fault in faults if fault is not None), None) or self._judge_names(found, record)
         if fault is not None:
             return replace(fault, record=index, offset=offset), ()
         self._commit(record, columns, len(payload))
@@ -111,13 +112,6 @@ class ReferenceDecoder:
             and (name, is_list) not in self._columns
             and name in (record.lists if is_list else record.features)
         }
-
-    def _judge_columns(self, columns: dict[_Key, Column], record: Record) -> Fault | None:
-        for (name, _), column in columns.items():
-            misfit = column.check(_row(column, record))
-            if misfit is not None:
-                return Fault(misfit.code, 0, 0, feature=name, expected=misfit.expected, got=misfit.got)
-        return None
 
     def _judge_names(self, found: dict[_Key, Column], record: Record) -> Fault | None:
         new = self._new_names(record)

@@ -166,10 +166,8 @@ def _describe_composite(f: Field, composite: Composite) -> Feature:
     dtype = next((name for name, type_ in _TYPES.items() if type_ == composite.value_type), None)
     if composite.encoding != VALUES or composite.shape or not composite.sequence or dtype is None:
         raise SchemaError("TensorFlow has no feature description for this column", feature=f.column, got=str(f.type))
-    partitions = tuple(
-        RowLengths(key) if key is not None else UniformRowLength(size or 0)
-        for key, size in zip(composite.lengths, composite.sequence[1:], strict=True)
-    )
+    rows = zip(composite.lengths, composite.sequence[1:], strict=True)
+    partitions = tuple(UniformRowLength(size or 0) if key is None else RowLengths(key) for key, size in rows)
     return RaggedFeature(dtype, composite.values, partitions)
 
 
