@@ -103,13 +103,7 @@ class TFRecordError(Exception):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), dict(self.__dict__))
-
-
-def _rebuild(cls: type[TFRecordError], state: dict[str, Any]) -> TFRecordError:
-    error = cls(state["reason"])
-    error.__dict__.update(state)
-    return error
+        return type(self), (self.reason,), {**self.__dict__, "path": self.path}  # ImportError has a slot for `path`
 
 
 class CorruptRecordError(TFRecordError, ValueError):

@@ -166,7 +166,8 @@ def _blocks(scan: Scan, column: str) -> Iterator[Array]:
         fields = leaf_fields(reader.schema)
         i = [field.name for field in fields].index(column)
         row = 0
-        for batch in chain(reader, [_empty(reader.schema)]):
+        empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in reader.schema], schema=reader.schema)
+        for batch in chain(reader, [empty]):
             if len(batch) or not row:
                 array = leaf_arrays(batch)[i]
                 if array.null_count and not _has_nat(array.type):
@@ -188,10 +189,6 @@ def _has_nat(type_: pa.DataType) -> bool:
     """Whether NumPy represents missing values of this type as NaT."""
     dtype = None if pa.types.is_nested(type_) or isinstance(type_, pa.BaseExtensionType) else numpy_dtype(type_)
     return dtype is not None and dtype.kind in "mM"
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def _stacked(rows: Rows, column: str, first: int) -> Array:

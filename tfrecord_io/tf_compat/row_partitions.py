@@ -74,9 +74,8 @@ def _by_starts(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
 def _by_row_ids(splits: FeatureValues, items: Array) -> tuple[Array, Array]:
     splits.refuse_records(splits.counts != items, items, reason="expected {} row numbers, one per value, got {}")
     _refuse(splits, (splits.values < 0) | (splits.values > items.sum() + _MAX_EMPTY_ROWS), items, "is not a row number")
-    before = np.roll(splits.values, 1)
-    before[splits.starts[splits.counts > 0]] = 0
-    _refuse(splits, splits.values < before, items, "is less than the one before")
+    steps, _ = _by_limits(splits, items)
+    _refuse(splits, steps < 0, items, "is less than the one before")
     rows = np.zeros(len(items), np.int64)
     filled = splits.counts > 0
     rows[filled] = splits.values[(splits.starts + splits.counts - 1)[filled]] + 1

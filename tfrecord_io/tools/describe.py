@@ -28,21 +28,16 @@ class Description:
 
     def rows(self) -> list[tuple[str, ...]]:
         """Rows of text, one per column, in the order of `HEADINGS`."""
-        return [
-            (
-                printable(c.name) or '""',
-                printable(c.type),
-                f"{c.nulls:,}",
-                ranges(c.minimum, c.maximum),
-                "" if c.mean is None else f"{c.mean:.4g}",
-                ranges(c.min_length, c.max_length)
-                if c.min_shape == c.max_shape
-                else shape_ranges(c.min_shape, c.max_shape),
-                "" if c.distinct is None else f"{c.distinct:,}",
-                "" if c.example is None else short(c.example),
-            )
-            for c in self.columns
-        ]
+        return [_row(column) for column in self.columns]
+
+
+def _row(c: ColumnSummary) -> tuple[str, ...]:
+    same_shape = c.min_shape == c.max_shape
+    lengths = ranges(c.min_length, c.max_length) if same_shape else shape_ranges(c.min_shape, c.max_shape)
+    mean = "" if c.mean is None else f"{c.mean:.4g}"
+    distinct = "" if c.distinct is None else f"{c.distinct:,}"
+    name, example = printable(c.name) or '""', "" if c.example is None else short(c.example)
+    return name, printable(c.type), f"{c.nulls:,}", ranges(c.minimum, c.maximum), mean, lengths, distinct, example
 
 
 HEADINGS = ("column", "type", "nulls", "range", "mean", "length", "distinct", "example")

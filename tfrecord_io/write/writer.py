@@ -232,13 +232,8 @@ class Writer(PublishingWriter):
 
 def write(data: Any, path: Any, options: WriteOptions) -> WriteReport:
     """Write one table."""
-    writer = Writer(path, options)
-    try:
+    with Writer(path, options) as writer:
         writer._write(data, complete=True)
-    except BaseException:
-        writer.discard()
-        raise
-    writer.close()
     assert writer.report is not None
     return writer.report
 
