@@ -82,11 +82,37 @@ def test_damage_comes_after_the_records_before_it(engine: str, tmp_path: Path) -
     assert list(tfr.RecordReader(path, check_crc=False)) == [b"a", bytes([content[29]]), b"c"]
 
 
-def test_a_closed_reader_is_exhausted(engine: str, tmp_path: Path) -> None:
+def test_a_closed_reader_raises(engine: str, tmp_path: Path) -> None:
     reader = tfr.RecordReader(written(tmp_path / "a", [b"a", b"b"]))
     next(reader)
     reader.close()
-    assert list(reader) == []
+    for use in (iter, next, list):
+        with pytest.raises(ValueError, match="the reader is closed"):
+            use(reader)
+
+
+def test_a_consumed_reader_raises_as_a_reader_of_batches(engine: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": [1, 2]}, path)
+    with tfr.RecordReader(path) as records, tfr.open_reader(path) as batches:
+        next(records)
+        assert len(list(records)) == 1  # the rest, as nothing has ended yet
+        list(batches)
+        for reader in (records, batches):
+            assert next(reader, None) is None
+            with pytest.raises(ValueError, match="the reader has been consumed; open it again"):
+                list(reader)
+
+
+def test_an_error_is_raised_again(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [b"a", b"b"])
+    path.write_bytes(path.read_bytes()[:-1])
+    reader = tfr.RecordReader(path)
+    assert next(reader) == b"a"
+    for _ in range(2):
+        with pytest.raises(tfr.TruncatedRecordError):
+            next(reader)
+    assert isinstance(reader.fault, tfr.TruncatedRecordError)
 
 
 def test_options_are_checked_before_reading(tmp_path: Path) -> None:

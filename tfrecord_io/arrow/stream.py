@@ -10,11 +10,11 @@ from __future__ import annotations
 import ctypes
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar, Self
+from typing import Self
 
 import pyarrow as pa
 
-from tfrecord_io.closing import Closing
+from tfrecord_io.closing import ConsumedOnce
 
 
 class _CStream(ctypes.Structure):
@@ -71,7 +71,7 @@ def export_stream(schema: pa.Schema, batches: Iterator[pa.RecordBatch], requeste
     return capsule
 
 
-class BatchStream(Closing):
+class BatchStream(ConsumedOnce[pa.RecordBatch]):
     """Base class of streams of record batches, which can be read once.
 
     A context manager and an iterator; anything that takes ``__arrow_c_stream__`` can read it.
@@ -82,30 +82,12 @@ class BatchStream(Closing):
         The error that stopped the reading; through ``__arrow_c_stream__`` a consumer gets only its text.
     """
 
-    _word: ClassVar[str]  # its name in messages
     _batches: Iterator[pa.RecordBatch]
-
-    def __init__(self) -> None:
-        self.fault: Exception | None = None
-        self._closed = self._started = self._ended = False
 
     @property
     @abstractmethod
     def schema(self) -> pa.Schema:
         """The schema of every batch."""
-
-    def _end(self) -> None:
-        """There are no more batches."""
-        self._ended = True
-
-    def _fail(self, error: Exception) -> None:
-        """After an error, every further call raises it again."""
-        self.fault = error
-        self._end()
-
-    def __iter__(self) -> Iterator[pa.RecordBatch]:
-        self._refuse_used()
-        return self
 
     def __next__(self) -> pa.RecordBatch:
         return self.read_next_batch()
@@ -120,19 +102,7 @@ class BatchStream(Closing):
         TFRecordError
             After all rows before the damage were returned.
         """
-        if self._closed:
-            raise ValueError(f"the {self._word} is closed")
-        if self.fault is not None:
-            raise self.fault
-        self._started = True
-        try:
-            return next(self._batches)
-        except StopIteration:
-            self._end()
-            raise
-        except Exception as error:
-            self._fail(error)
-            raise
+        return self._take(self._batches)
 
     def from_start(self) -> Self:
         """This stream, if nothing has been read from it.
@@ -146,12 +116,6 @@ class BatchStream(Closing):
         if self._started:
             raise ValueError(f"a part of the {self._word} has been consumed; open it again")
         return self
-
-    def _refuse_used(self) -> None:
-        if self._closed:
-            raise ValueError(f"the {self._word} is closed")
-        if self._ended:
-            raise ValueError(f"the {self._word} has been consumed; open it again")
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()

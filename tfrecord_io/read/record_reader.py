@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tfrecord_io.closing import Closing
+from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import StorageOptions
@@ -16,8 +16,8 @@ from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 
 
-class RecordReader(Closing):
-    """Iterate over the payloads of TFRecord files.
+class RecordReader(ConsumedOnce[bytes]):
+    """Iterate once over the payloads of TFRecord files.
 
     Parameters
     ----------
@@ -45,6 +45,8 @@ class RecordReader(Closing):
         After all records before the damage were delivered.
     FileNotFoundError
         Nothing matches `path`.
+    ValueError
+        It was already consumed, or it is closed.
 
     Examples
     --------
@@ -56,6 +58,8 @@ class RecordReader(Closing):
     ...     list(reader)
     [b'first', b'']
     """
+
+    _word = "reader"
 
     def __init__(
         self,
@@ -69,6 +73,7 @@ class RecordReader(Closing):
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
     ) -> None:
+        super().__init__()
         check_policy(on_error)
         storage = StorageOptions(storage_options, filesystem)
         sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
@@ -99,14 +104,12 @@ class RecordReader(Closing):
             walker.advance(len(frames.starts), frames.consumed)
             walker.read_on()
 
-    def __iter__(self) -> Iterator[bytes]:
-        return self
-
     def __next__(self) -> bytes:
-        return next(self._records)
+        return self._take(self._records)
 
     def close(self) -> None:
-        """Close the open file and end the iteration."""
+        """Close the open file; reading is over."""
+        self._closed = True
         self._records = iter(())
         self._prefetcher.close()
         self._walker.close()
