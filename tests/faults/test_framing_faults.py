@@ -275,3 +275,10 @@ def test_concatenated_files_are_one(engine: str, file: Callable[[bytes], Path]) 
 def test_junk_behind_the_last_record(engine: str, file: Callable[[bytes], Path], junk: bytes) -> None:
     cls = tfr.TruncatedRecordError if len(junk) < 12 else tfr.CorruptRecordError
     expect_error(file(framed(*PAYLOADS) + junk), cls, record=4, offset=ENDS[3])
+
+
+@pytest.mark.parametrize("cls", [tfr.CompressionError, tfr.FeatureNotFoundError, tfr.MissingDependencyError])
+def test_errors_keep_their_path_when_pickled(cls: type[tfr.TFRecordError]) -> None:
+    """An OSError, a KeyError and an ImportError, each with attributes of its own."""
+    error = pickle.loads(pickle.dumps(cls("damaged", path="a.tfrecord", record=3)))
+    assert (type(error), error.path, str(error)) == (cls, "a.tfrecord", "a.tfrecord: record 3: damaged")
