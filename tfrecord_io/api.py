@@ -149,6 +149,7 @@ def write_tfrecord(data: Any, path: Any, **keywords: Any) -> WriteReport:
         A column or value cannot be stored in a TFRecord; see its attributes ``feature`` and ``record``.
     FileExistsError
         The output exists, with ``overwrite=False``, or is a sharded dataset, without ``overwrite=True``.
+        Or the directory holds TFRecord files of something else.
 
     Warns
     -----

@@ -282,3 +282,50 @@ def test_a_file_where_the_directory_should_be_is_named(tmp_path: Path, below: st
         with pytest.raises(NotADirectoryError, match=f"expected a directory.*{name}'"):
             tfr.write_tfrecord(table(1), f"{tmp_path}/{name}/{below}train@2", overwrite=True)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "link"]
+
+
+@pytest.fixture(params=["local", "s3"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, Any]]:
+    """A folder, on disk and in a bucket, and the keywords to read and write in it."""
+    if request.param == "local":
+        return str(tmp_path), {}
+    bucket = request.getfixturevalue("s3")
+    return bucket.url("d"), {"storage_options": bucket.storage_options}
+
+
+def write_record(path: str, keywords: dict[str, Any]) -> None:
+    if "://" not in path:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+    with tfr.RecordWriter(path, **keywords) as writer:
+        writer.write(tfr.encode_example({"n": 1001}))
+
+
+@pytest.mark.parametrize("overwrite", [None, True])
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize("name", ["a.tfrecord", "train-00000-of-00001", "part-00000-of-00001.tfrecord", "x=1/a.tfrec"])
+def test_a_directory_with_foreign_files_is_refused(
+    folder: tuple[str, dict[str, Any]], name: str, late: bool, overwrite: bool | None
+) -> None:
+    """Whether they exist when writing begins, or are created meanwhile."""
+    path, keywords = folder
+    if not late:
+        write_record(f"{path}/{name}", keywords)
+    refused = pytest.raises(FileExistsError, match="choose another directory")
+    with refused as caught, tfr.open_writer(f"{path}/", overwrite=overwrite, **keywords) as writer:
+        writer.write(table(2))
+        write_record(f"{path}/{name}", keywords)
+    assert caught.value.filename == f"{path}/{name}"
+    assert tfr.read_table(f"{path}/**", **keywords)["n"].to_pylist() == [1001]
+
+
+def test_a_directory_with_other_files_is_accepted(folder: tuple[str, dict[str, Any]]) -> None:
+    path, keywords = folder
+    for name in ("README.txt", "_old.tfrecord", "a.csv", "sub/a.tfrecord"):
+        write_record(f"{path}/{name}", keywords)
+    for value, overwrite in ((1, None), (2, True)):
+        tfr.write_tfrecord(table(value), f"{path}/", shards=2, overwrite=overwrite, **keywords)
+        assert set(tfr.read_table(path, **keywords)["n"].to_pylist()) == {1000 + value}
+    with pytest.raises(FileExistsError, match="overwrite=True replaces it"):
+        tfr.write_tfrecord(table(3), f"{path}/", **keywords)
+    tfr.write_tfrecord(table(4), f"{path}/train@2", **keywords)  # a name of its own: readers can tell it apart
+    assert set(tfr.read_table(f"{path}/train@2", **keywords)["n"].to_pylist()) == {1004}

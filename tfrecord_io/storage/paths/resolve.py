@@ -167,11 +167,8 @@ class _Search:
         raise _nothing(self.fs, name, "no such file")
 
     def _directory(self, directory: str) -> list[Entry]:
-        everything = self.fs.listing(directory)
-        partitioned = any(e.directory and parse_folder(e.basename) for e in everything)
-        inside = self._in_partitions(directory) if partitioned else []
-        listing = self.manifests.apply([*everything, *inside])
-        files = [e for e in listing if not e.directory and is_record_file(e.basename)]
+        everything = list_directory(self.fs, directory)
+        files = record_files(self.manifests.apply(everything))
         self.manifests.check(files, lambda name: True, complete=self.complete)
         if not files:
             suffixes = " ".join(RECORD_SUFFIXES)
@@ -182,12 +179,6 @@ class _Search:
             path = self.fs.display_path(folder.rstrip("/") or folder)
             check_single_family(self.fs, [e for e in files if e.parent == folder], path)
         return self._sorted(files, complete=self.complete)
-
-    def _in_partitions(self, directory: str) -> list[Entry]:
-        """The files in partition folders, and in no others."""
-        root = f"{directory.rstrip('/')}/" if directory else ""
-        inside = self.fs.glob(f"{glob.escape(root)}*=*/**")
-        return [e for e in inside if not e.directory and is_below_folders(e.name, root)]
 
     def _glob(self, pattern: str) -> list[Entry]:
         everything = self.fs.glob(pattern)
@@ -259,6 +250,21 @@ class _Search:
             checked = self.manifests.shards  # against their manifests
             check_complete(self.fs, [e for e in files if e.name not in checked])
         return sorted(files, key=lambda e: natural_key(e.name))
+
+
+def list_directory(fs: FileSystem, directory: str) -> list[Entry]:
+    """List a directory, and the files in its partition folders."""
+    entries = fs.listing(directory)
+    if not any(e.directory and parse_folder(e.basename) for e in entries):
+        return entries
+    root = f"{directory.rstrip('/')}/" if directory else ""
+    inside = fs.glob(f"{glob.escape(root)}*=*/**")
+    return [*entries, *(e for e in inside if not e.directory and is_below_folders(e.name, root))]
+
+
+def record_files(listing: Iterable[Entry]) -> list[Entry]:
+    """The files of a listing that are read as data when their directory is read."""
+    return [e for e in listing if not e.directory and is_record_file(e.basename)]
 
 
 def _literal(fs: FileSystem, name: str, names: list[str]) -> Entry | None:

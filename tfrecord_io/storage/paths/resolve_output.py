@@ -29,6 +29,7 @@ class Output:
     max_shard_bytes: int | None = None  # a record that would make the uncompressed shard larger starts a new shard
     compression: str | None = None  # name of the codec of the shards
     file: Any = None
+    directory: bool = False  # the path is a directory, which is read as a whole
     base: str = field(default="", repr=False)  # of the shards' names, in `path`'s form
     suffix: str = field(default="", repr=False)
 
@@ -82,7 +83,7 @@ def resolve_output(
         directory = _base(fs, name, text)
         base = (directory if directory.endswith("://") else directory.rstrip("/") + "/") + DIRECTORY_STEM + _SUFFIX
         count = shards or (None if max_shard_bytes else 1)
-        return _shards(text, base, count, max_shard_bytes, compression, suffix_last=True)
+        return _shards(text, base, count, max_shard_bytes, compression, in_directory=True)
     spec = parse_spec(text) if entry is None else None
     if spec is not None:
         stem, count = spec
@@ -106,7 +107,7 @@ def _shards(
     max_bytes: int | None,
     compression: str | None,
     *,
-    suffix_last: bool = False,
+    in_directory: bool = False,
 ) -> Output:
     """Shards are named as by TensorFlow, with the count last; in a directory, or without a count, suffixes are last."""
     if count is not None and count > MOST_SHARDS:
@@ -114,11 +115,12 @@ def _shards(
     codec = codec_for_path(base) if compression == "infer" else get_codec(compression)
     front, record, packed = split_suffixes(base)
     added = "" if codec is None or packed else codec.suffixes[0]
-    if count is None or suffix_last:
+    if count is None or in_directory:
         if not record.startswith("."):  # "_tfrecord", or no suffix, only works before a number
             front, record = front + record, _SUFFIX
         base, added = front, record + (packed or added)
-    output = Output(path, True, count, max_bytes, None if codec is None else codec.name, base=base, suffix=added)
+    codec_name = None if codec is None else codec.name
+    output = Output(path, True, count, max_bytes, codec_name, directory=in_directory, base=base, suffix=added)
     if any(c == "\\" or "\ud800" <= c <= "\udfff" for c in output.stem):  # not valid in a manifest
         raise ValueError(f"'{printable(path)}': names of shards must be UTF-8 without backslashes; choose another name")
     return output

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.storage.filesystem.base import FileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, manifest_name, new_id, parse_manifest
+from tfrecord_io.storage.paths.resolve import list_directory, record_files
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.paths.shard_names import parse_shard
 from tfrecord_io.storage.read.source import read_manifest
@@ -44,7 +45,8 @@ class ShardedDatasetWriter(ABC):
     """A sharded dataset being written.
 
     `base` is `output.base` in `fs`. Unless `overwrite` is True, an existing file of a dataset of this name is a
-    FileExistsError, here or by `publish`.
+    FileExistsError, here or by `publish`. So are, whatever `overwrite` is, other TFRecord files in a directory that is
+    written as a whole, as reading the directory would read them too.
     """
 
     def __init__(self, fs: FileSystem, base: str, output: Output, overwrite: bool | None) -> None:
@@ -53,8 +55,7 @@ class ShardedDatasetWriter(ABC):
         self._stem = output.stem
         self._manifest_name = self._directory + manifest_name(self._stem)
         self._id = new_id()
-        if overwrite is not True:
-            self._check_absent(self._existing_files())
+        self._check_existing()
 
     @abstractmethod
     def open(self, index: int) -> OutputFile:
@@ -90,10 +91,30 @@ class ShardedDatasetWriter(ABC):
         shard = parse_shard(name)
         return shard is not None and shard.stem == self._stem
 
-    def _check_absent(self, existing: Sequence[str]) -> None:
-        if existing:
+    def _check_existing(self) -> list[str]:
+        """Names of the dataset's existing files; raises FileExistsError if it must not be written."""
+        existing = self._existing_files()
+        if self._output.directory:
+            self._check_no_foreign_files(existing)
+        if existing and self._overwrite is not True:
             text = "a sharded dataset of this name exists; overwrite=True replaces it"
             raise FileExistsError(errno.EEXIST, text, self._fs.display_path(self._directory + min(existing)))
+        return existing
+
+    def _check_no_foreign_files(self, existing: Sequence[str]) -> None:
+        """Without a manifest, files of the dataset's name are foreign too: the caller named only the directory."""
+        own = {self._directory + name for name in existing} if manifest_name(self._stem) in existing else set()
+        try:
+            listing = list_directory(self._fs, self._directory)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        foreign = sorted(entry.name for entry in record_files(listing) if entry.name not in own)
+        if foreign:
+            more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
+            text = f"the directory holds TFRecord files that are not of the dataset to write, this one{more}; "
+            text += "reading the directory would mix them, and overwrite=True does not delete them: "
+            text += "choose another directory, or name the dataset, as in name@8"
+            raise FileExistsError(errno.EEXIST, text, self._fs.display_path(foreign[0]))
 
     def _read_manifest(self) -> Manifest | None:
         """The manifest on disk; None if there is none, or it cannot be used."""

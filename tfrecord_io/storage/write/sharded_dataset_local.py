@@ -58,9 +58,7 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
 
     def _replace_dataset(self, staged: Manifest, final: Manifest, locked: bool) -> None:
         """Publish the dataset under the lock: writing the `staged` manifest is what replaces the old dataset."""
-        existing, old = self._existing_files(), self._read_manifest()
-        if self._overwrite is not True:
-            self._check_absent(existing)
+        existing, old = self._check_existing(), self._read_manifest()
         names = {file.path for file in final.files}
         replaces = tuple(name for name in existing if self._is_shard(name) and name not in names)
         old_staged = [file.staged for file in (old.files if old is not None else ()) if file.staged is not None]

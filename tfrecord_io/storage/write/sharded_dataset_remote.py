@@ -23,9 +23,7 @@ class RemoteShardedDatasetWriter(ShardedDatasetWriter):
 
     def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
         final = self._new_manifest(shards, schema)
-        existing = self._existing_files()
-        if self._overwrite is not True:
-            self._check_absent(existing)
+        existing = self._check_existing()
         old_text, old_stamps = self._manifest_text(), self._stamps()
         try:
             self._write_manifest(replace(final, complete=False), exclusive=self._overwrite is not True)
