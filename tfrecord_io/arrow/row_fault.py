@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, TFRecordError
 
 
+@dataclass(eq=False)
 class RowFault(Exception):
     """A row whose value does not fit its column, or the array that is made of it.
 
@@ -22,25 +25,17 @@ class RowFault(Exception):
         Class of the exception.
     """
 
-    def __init__(
-        self,
-        row: int,
-        reason: str,
-        *,
-        feature: str | None = None,
-        expected: object = None,
-        got: object = None,
-        advice: str | None = None,
-        error: type[TFRecordError] = DecodeError,
-    ) -> None:
-        super().__init__(reason)
-        self.row = row
-        self.reason = reason
-        self.feature = feature
-        self.expected = expected
-        self.got = got
-        self.advice = advice
-        self.error = error
+    row: int
+    reason: str
+    _: KW_ONLY
+    feature: str | None = None
+    expected: object = None
+    got: object = None
+    advice: str | None = None
+    error: type[TFRecordError] = DecodeError
+
+    def __str__(self) -> str:
+        return self.reason
 
     def in_row_of(self, offsets: Array) -> RowFault:
         """The same fault, the index of its value turned into that of the row which `offsets` put it in."""

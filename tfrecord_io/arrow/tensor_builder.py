@@ -22,18 +22,7 @@ from tfrecord_io.schema.tensor_types import tensor_type, variable_shape_tensor
 
 
 def from_ndarray(values: Array, valid: Array | None = None) -> tuple[pa.Array, Element]:
-    """A column of the tensors of an array, whose first axis counts the rows.
-
-    Parameters
-    ----------
-    values : ndarray of shape [rows, ...]
-    valid : bool ndarray of shape [rows], optional
-        False: the row is null.
-
-    Raises
-    ------
-    EncodeError
-        The dtype is not in the table of dtypes.
+    """A column of the tensors of an array, whose first axis counts the rows; null where they are not `valid`.
 
     Examples
     --------
@@ -86,15 +75,9 @@ def _present(cells: Sequence[Array | None]) -> Array:
 
 
 def tensor_array(tensors: TensorValues, rows: int, type_: pa.DataType | None = None) -> pa.Array:
-    """A column from the bytes of its tensors.
+    """A column of `rows` (including the null ones) from the bytes of its tensors.
 
-    Parameters
-    ----------
-    tensors : TensorValues
-    rows : int
-        Including the null ones.
-    type_ : pyarrow.DataType, optional
-        The tensor type of the column; made of element and shapes if not given.
+    `type_` is its tensor type, made of element and shapes if not given.
     """
     if not isinstance(tensors.shapes, tuple):
         return _variable(tensors, rows, type_)
@@ -106,13 +89,7 @@ def tensor_array(tensors: TensorValues, rows: int, type_: pa.DataType | None = N
 
 
 def element_of_dtype(dtype: Any) -> Element:
-    """The element of a NumPy dtype.
-
-    Raises
-    ------
-    EncodeError
-        It is not in the table.
-    """
+    """The element of a NumPy dtype; one that is not in the table of dtypes is an EncodeError."""
     try:
         return element_named(dtype_name(dtype))
     except ValueError as error:

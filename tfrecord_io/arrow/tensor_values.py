@@ -193,6 +193,12 @@ def first_invalid(element: Element, data: Array) -> int:
     return int(bad.argmax()) * width if bad.any() else -1
 
 
+def misfits(shapes: Array, declared: tuple[int | None, ...]) -> Array:
+    """Which rows of a matrix of shapes differ from the declared shape, in which None is an unknown dimension."""
+    axes = np.array([-1 if axis is None else axis for axis in declared], np.int64)
+    return np.asarray(((axes >= 0) & (shapes != axes)).any(axis=1))
+
+
 def _width(element: Element) -> int:
     """Bytes of one Arrow value."""
     return max(element.arrow.bit_width // 8, 1)
@@ -267,9 +273,8 @@ def _variable_tensors(storage: pa.Array, element: Element, type_: pa.DataType, v
 
 def _refuse_misfits(stored: Array, logical: Array, axes: tuple[int | None, ...], counts: Array, rows: Array) -> None:
     """Refuse shapes that are negative, do not have as many values as the tensor, or differ from the type's."""
-    declared = np.array([-1 if axis is None else axis for axis in axes], np.int64)
     bad = (stored < 0).any(axis=1) | (stored.astype(np.float64).prod(axis=1) != counts)
-    other = ((declared >= 0) & (logical != declared)).any(axis=1)
+    other = misfits(logical, axes)
     if not (bad | other).any():
         return
     at = int((bad | other).argmax())
@@ -282,7 +287,7 @@ def _refuse_misfits(stored: Array, logical: Array, axes: tuple[int | None, ...],
 
 
 def _permuted(data: Array, offsets: Array, shapes: Array, order: tuple[int, ...], width: int) -> Array:
-    pieces = []
+    pieces = [data[:0]]
     for begin, end, shape in zip(offsets[:-1], offsets[1:], shapes.tolist(), strict=True):
         pieces.append(data[begin:end].reshape(*shape, width).transpose(*order, len(order)).reshape(-1))
-    return np.concatenate(pieces) if pieces else data
+    return np.concatenate(pieces)

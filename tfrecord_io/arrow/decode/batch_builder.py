@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -31,6 +32,9 @@ from tfrecord_io.schema.types import is_list_like
 
 Columns = Mapping[str, ColumnBuffers]
 Dictionaries = Mapping[str, pa.Array]
+Source = TypeVar("Source")
+Maker = Callable[[Columns, int], pa.Array]
+"""Makes the column of some decoded rows; raises RowFault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +70,6 @@ class BatchBuilder:
 
     Parameters
     ----------
-    schema : Schema or pa.Schema
     dictionaries : mapping of str to pa.Array, optional
         Categories of dictionary columns by the name of their feature. Without them each batch has the
         categories that occur in it (`to_table` makes them one).
@@ -92,24 +95,31 @@ class BatchBuilder:
 
         If a row has a value that does not fit, the batch ends before the first such row, and the fault is returned too.
         """
-        first: RowFault | None = None
-        while True:
-            arrays, fault = self._arrays(columns, rows)
-            if fault is None:
-                return _batch(arrays, rows, self.schema), first
-            assert fault.row < rows  # or this would not end
-            first, rows = fault, fault.row
-            columns = {name: cut(column, 0, rows) for name, column in columns.items()}
+        arrays, rows, fault = fitting_rows(self._columns, columns, rows, _first_rows)
+        return _batch(arrays, rows, self.schema), fault
 
-    def _arrays(self, columns: Columns, rows: int) -> tuple[list[pa.Array], RowFault | None]:
-        arrays, first = [], None
-        for restore in self._columns:
+
+def _first_rows(columns: Columns, rows: int) -> Columns:
+    return {name: cut(column, 0, rows) for name, column in columns.items()}
+
+
+def fitting_rows(
+    makers: list[Callable[[Source, int], pa.Array]], source: Source, rows: int, cut: Callable[[Source, int], Source]
+) -> tuple[list[pa.Array], int, RowFault | None]:
+    """The arrays that each maker makes of the rows of `source` before the first one that any of them refuses."""
+    first: RowFault | None = None
+    while True:
+        arrays, fault = [], None
+        for make in makers:
             try:
-                arrays.append(restore(columns, rows))
-            except RowFault as fault:
-                if first is None or fault.row < first.row:
-                    first = fault
-        return arrays, first
+                arrays.append(make(source, rows))
+            except RowFault as error:
+                fault = error if fault is None or error.row < fault.row else fault
+        if fault is None:
+            return arrays, rows, first
+        assert fault.row < rows  # or this would not end
+        first, rows = fault, fault.row
+        source = cut(source, rows)
 
 
 def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
@@ -120,9 +130,9 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(held, schema).unify_dictionaries()
 
 
-def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Callable[[Columns, int], pa.Array]:
+def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
     companions = Companions(field.feature, folded) if reads_companions(field) else None
-    restore: Callable[[Columns, int], pa.Array]
+    restore: Maker
     if is_any_tensor(field.value):
         (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
         tensors = TensorColumn(field.feature, field.tensor, field.encoding, companions)
@@ -135,9 +145,7 @@ def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Callable
     return lambda columns, rows: fill(restore(columns, rows), default)
 
 
-def _plain(
-    field: Field, dictionaries: Dictionaries, companions: Companions | None
-) -> Callable[[Columns, int], pa.Array]:
+def _plain(field: Field, dictionaries: Dictionaries, companions: Companions | None) -> Maker:
     dictionary = dictionaries.get(field.feature)
     whole = None if field.part == FEATURE_LIST else _leaf(field, field_leaves(field)[0], dictionary, companions)
     if not is_list_like(field.type):
@@ -154,14 +162,14 @@ def _plain(
     return restore
 
 
-def _steps_of_tensors(field: Field, leaf: Leaf, tensors: TensorColumn) -> Callable[[Columns, int], pa.Array]:
+def _steps_of_tensors(field: Field, leaf: Leaf, tensors: TensorColumn) -> Maker:
     def restore(columns: Columns, rows: int) -> pa.Array:
         return _Leaf(leaf, feature_list_restore(field.type, tensors.steps(columns))).array(columns, rows)
 
     return restore
 
 
-def _structs(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int], pa.Array]:
+def _structs(field: Field, dictionaries: Dictionaries) -> Maker:
     leaves = {leaf.path: _child(field, leaf, dictionaries.get(leaf.feature)) for leaf in field_leaves(field)}
 
     def restore(columns: Columns, rows: int) -> pa.Array:
@@ -175,7 +183,7 @@ def _structs(field: Field, dictionaries: Dictionaries) -> Callable[[Columns, int
     return restore
 
 
-def _child(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Callable[[Columns, int], pa.Array]:
+def _child(field: Field, leaf: Leaf, dictionary: pa.Array | None) -> Maker:
     """How a leaf of a struct is restored."""
     if not is_any_tensor(leaf.type):
         return _leaf(field, leaf, dictionary).array

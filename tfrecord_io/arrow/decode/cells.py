@@ -25,13 +25,7 @@ from tfrecord_io.schema.types import is_list_like, is_text_or_bytes
 
 
 def value_restore(leaf: Leaf, shape: Shape | None, dictionary: pa.Array | None = None) -> Restore:
-    """How the feature of a leaf, which is not a tensor, becomes an array of the leaf's type.
-
-    Parameters
-    ----------
-    shape : tuple of int or None, optional
-        What a list's number of values has to fit.
-    """
+    """How the feature of a leaf that is not a tensor becomes an array; a list's number of values must fit `shape`."""
     encoding = tensor_encoding(leaf.encoding)
     if encoding.adaptive:
         numbers = leaf_restore(leaf)
@@ -61,13 +55,7 @@ def _counted(restore: Restore, shape: Shape) -> Restore:
 def decode_cells(
     encoding: TensorEncoding, column: ColumnBuffers, mask: Array, element: Element, shape: Shape
 ) -> DecodedCells:
-    """Decode the cells of the rows in `mask`.
-
-    Raises
-    ------
-    RowFault
-        The feature of a row has another type, or its values are not such a tensor.
-    """
+    """Decode the cells of the rows in `mask`; a row whose values are not such a tensor is a RowFault."""
     if encoding.one_value_per_cell:
         offsets, values = slots(column)
     else:
@@ -129,9 +117,8 @@ def _numbers(
     if bad.any():
         size = int(cells.sizes[bad.argmax()])
         expected = f"a multiple of {width}" if shape else width
-        reason = (
-            f"{size} bytes are not {'a whole number of values' if shape else 'a value'} of {type_}, {width} bytes each"
-        )
+        what = "a whole number of values" if shape else "a value"
+        reason = f"{size} bytes are not {what} of {type_}, {width} bytes each"
         with faults_of_rows(mask):
             raise RowFault(int(bad.argmax()), reason, expected=expected, got=size)
     return cells.sizes // width, number_array(type_, cells.data)

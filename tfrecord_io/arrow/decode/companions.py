@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,11 +10,13 @@ import numpy as np
 from tfrecord_io.arrow.buffers import column_mask
 from tfrecord_io.arrow.decode.layout import absent, is_nothing, widen
 from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.arrow.tensor_values import misfits
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import printable
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.leaf import companions
+from tfrecord_io.schema.shapes import size_of
 from tfrecord_io.schema.tensor_types import Shape
 
 _LONGEST_AXIS = 2**31 - 1  # Arrow's shapes are of int32; no record has more values
@@ -24,17 +25,10 @@ _ADVICE = "read everything with read_table, or pass schema='infer' for the plain
 
 @dataclass(frozen=True, slots=True)
 class Companions:
-    """The companions of a feature.
-
-    Parameters
-    ----------
-    feature : str
-    inferred_from : bool
-        The column was inferred from them: each row has both or neither.
-    """
+    """The companions of a feature."""
 
     feature: str
-    inferred_from: bool = False
+    inferred_from: bool = False  # the column was inferred from them: each row has both or neither
 
     def columns(self, columns: Mapping[str, ColumnBuffers], rows: int) -> CompanionColumns:
         """The companions of some decoded rows. Features of other feature types are ignored."""
@@ -50,9 +44,8 @@ def _as(column: ColumnBuffers | None, name: str, rows: int, kind: Kind, layout: 
     """The column in the kind and layout of a companion; all null if it is another feature."""
     if column is None or column.steps is not None or is_nothing(column) or column.kind is not kind:
         return absent(name, rows, kind, layout)
-    if layout is Layout.SCALAR and column.layout is not layout:
-        return absent(name, rows, kind, layout)
-    return widen(column, kind, layout)
+    is_list = layout is Layout.SCALAR and column.layout is not layout
+    return absent(name, rows, kind, layout) if is_list else widen(column, kind, layout)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +82,7 @@ class CompanionColumns:
     def shapes(self, mask: Array, shape: Shape, counts: Array) -> tuple[Array | None, Array | None]:
         """The shape of each row, and which rows have one.
 
-        Raises
-        ------
-        RowFault
-            One is not a shape, is not `shape`, or does not have as many values as the row.
+        One that is not a shape, is not `shape`, or does not have as many values as the row, is a RowFault.
         """
         has = mask & column_mask(self.shape)
         if not has.any():
@@ -110,11 +100,10 @@ class CompanionColumns:
         else:
             matrix = np.zeros((len(mask), rank), np.int64)
             matrix[has] = flat[offsets[:-1][has][:, None] + np.arange(rank)]
-        declared = np.array([-1 if axis is None else axis for axis in shape], np.int64)
         is_uniform = has.all() and all(np.all(matrix[:, at] == axis) for at, axis in enumerate(shape))
-        if is_uniform and np.all(counts == math.prod(declared.tolist())):
+        if is_uniform and np.all(counts == size_of(shape)):
             return matrix, has
-        wrong = ((matrix < 0) | (matrix > _LONGEST_AXIS) | ((declared >= 0) & (matrix != declared))).any(axis=1)
+        wrong = ((matrix < 0) | (matrix > _LONGEST_AXIS)).any(axis=1) | misfits(matrix, shape)
         if np.any(bad := has & (wrong | (product(matrix) != counts))):
             self._refuse_shape(int(bad.argmax()), shape, counts)
         return matrix, has

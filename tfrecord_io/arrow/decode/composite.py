@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,10 +10,12 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import bitmap_of, list_array, offsets_of, scatter
-from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns
+from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, Columns, fitting_rows
+from tfrecord_io.arrow.decode.cells import faults_of_rows
 from tfrecord_io.arrow.decode.composite_bytes import array_values
 from tfrecord_io.arrow.decode.lists import wrap
 from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.arrow.tensor_values import misfits
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.composite import (
     VALUES,
@@ -22,6 +25,7 @@ from tfrecord_io.schema.composite import (
     component_fields,
     composite_of,
 )
+from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.types import is_list_like
 
@@ -30,10 +34,6 @@ _MOST_EMPTY = 2**16  # lists that an array without values may have, for a shape 
 
 class CompositeDecoder:
     """Makes the batches of a schema from batches of its parts; compiled once, used for every batch, by any thread.
-
-    Parameters
-    ----------
-    schema : Schema
 
     Attributes
     ----------
@@ -57,39 +57,36 @@ class CompositeDecoder:
     def __init__(self, schema: Schema) -> None:
         self.parts = Schema(component_fields(schema), schema.metadata)
         self.schema = Schema(built_fields(schema), schema.metadata).to_arrow()
-        self._assemblies = [(f.column, f.feature, composite_of(f)) for f in schema]
-        self.needed = any(assembly is not None for _, _, assembly in self._assemblies)
+        self.needed = any(composite_of(field) is not None for field in schema)
+        self._columns = [_compile(field) for field in schema]
 
     def batch(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, RowFault | None]:
         """The batch, from one of `parts`. It ends before the first row that does not fit; its fault is returned."""
         if not self.needed:
             return batch, None
-        first: RowFault | None = None
-        while True:
-            columns, fault = self._columns(batch)
-            if fault is None:
-                return pa.RecordBatch.from_arrays(columns, schema=self.schema), first
-            assert fault.row < len(batch)  # or this would not end
-            first, batch = fault, batch.slice(0, fault.row)
+        columns, _, fault = fitting_rows(self._columns, batch, len(batch), lambda batch, rows: batch.slice(0, rows))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema), fault
 
-    def _columns(self, batch: pa.RecordBatch) -> tuple[list[pa.Array], RowFault | None]:
-        columns, first = [], None
-        for column, feature, assembly in self._assemblies:
-            try:
-                if assembly is None:
-                    columns.append(batch.column(column))
-                else:
-                    parts = [batch.column(component_column(column, at)) for at, _ in enumerate(assembly.components())]
-                    columns.append(assemble(assembly, parts))
-            except RowFault as fault:
-                fault.feature = fault.feature or feature
-                if first is None or fault.row < first.row:
-                    first = fault
-        return columns, first
+
+def _compile(field: Field) -> Callable[[pa.RecordBatch, int], pa.Array]:
+    """How a column is made of the batch of parts."""
+    assembly = composite_of(field)
+    if assembly is None:
+        return lambda batch, _: batch.column(field.column)
+    names = [component_column(field.column, at) for at, _ in enumerate(assembly.components())]
+
+    def make(batch: pa.RecordBatch, _: int) -> pa.Array:
+        try:
+            return assemble(assembly, [batch.column(name) for name in names])
+        except RowFault as fault:
+            fault.feature = fault.feature or field.feature
+            raise
+
+    return make
 
 
 class CompositeBatchBuilder:
-    """A `BatchBuilder` of parts and an `CompositeDecoder` behind it, as one."""
+    """A `BatchBuilder` of parts and a `CompositeDecoder` behind it, as one."""
 
     def __init__(self, builder: BatchBuilder, assembler: CompositeDecoder) -> None:
         self._builder = builder
@@ -106,34 +103,21 @@ class CompositeBatchBuilder:
 def assemble(assembly: Composite, parts: list[pa.Array]) -> pa.Array:
     """One column from its parts, in the order of `Composite.components`; null where the values are null.
 
-    Raises
-    ------
-    RowFault
-        The parts of a row contradict each other or the shape.
+    A row whose parts contradict each other or the shape is a RowFault.
     """
     stored = parts[0]
     mask = np.asarray(stored.is_valid()) & ~_sentinels(assembly, stored)
     if not mask.all():
         present = pa.array(mask)
         parts = [part.filter(present) for part in parts]
-    try:
+    with faults_of_rows(mask):
         values, levels = _Work.of(assembly, parts).run()
-        return _nest(assembly, mask, values, levels)
-    except _InPresent as fault:
-        fault.fault.row = int(np.flatnonzero(mask)[fault.fault.row])
-        raise fault.fault from None
+    return _nest(assembly, mask, values, levels)
 
 
-class _InPresent(Exception):
-    """A fault whose row is counted among those that are not null."""
-
-    def __init__(self, fault: RowFault) -> None:
-        self.fault = fault
-
-
-def _refuse(bad: Array, reason: str, **facts: object) -> None:
+def _refuse(bad: Array, reason: str, expected: object = None) -> None:
     if np.any(bad):
-        raise _InPresent(RowFault(int(bad.argmax()), reason, **facts))  # type: ignore[arg-type]
+        raise RowFault(int(bad.argmax()), reason, expected=expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +169,8 @@ class _Work:
         try:
             values, counts = array_values(self.stored, a.encoding, a.value_type, expected)
             axes = _axes(a, counts, shapes)
-        except (_InPresent, RowFault) as error:
-            fault = error.fault if isinstance(error, _InPresent) else error
-            raise _InPresent(fault.in_row_of(offsets_of(per_row))) from None
+        except RowFault as fault:
+            raise fault.in_row_of(offsets_of(per_row)) from None
         return values, self._lists(per_row) + axes
 
     def _shapes(self, counts: Array | None, items: Array) -> Array | None:
@@ -199,14 +182,12 @@ class _Work:
         _refuse(per_row != items * rank, f"a shape of {rank} axes is needed for each item", expected=rank)
         shapes = flat.reshape(-1, rank)
         rows = np.repeat(np.arange(len(items)), items)
-        fixed = np.array([-1 if axis is None else axis for axis in a.shape])
-        bad = (shapes < 0) | (shapes > 2**31) | ((fixed >= 0) & (shapes != fixed))
-        bad = np.any(bad, axis=1) | (np.prod(shapes.astype(float), axis=1) >= 2**31)
+        bad = np.any((shapes < 0) | (shapes > 2**31), axis=1) | misfits(shapes, a.shape)
+        bad |= np.prod(shapes.astype(float), axis=1) >= 2**31
         if np.any(bad):
             at = int(bad.argmax())
-            raise _InPresent(
-                RowFault(int(rows[at]), f"{tuple(shapes[at].tolist())} is not of the shape {a.shape}", expected=a.shape)
-            )
+            reason = f"{tuple(shapes[at].tolist())} is not of the shape {a.shape}"
+            raise RowFault(int(rows[at]), reason, expected=a.shape)
         if counts is not None:
             _refuse(np.prod(shapes, axis=1) != counts, "the number of values is not that of the shape")
         return shapes
@@ -227,7 +208,7 @@ class _Work:
             if np.any(bad):
                 at = int(bad.argmax())
                 fault = RowFault(at, f"a list inside has the length {flat[at]}", expected=size, got=int(flat[at]))
-                raise _InPresent(fault.in_row_of(offsets))
+                raise fault.in_row_of(offsets)
             sums = np.diff(offsets_of(flat)[offsets])
             _refuse(sums != items, "the lengths of the lists do not add up to the number of items")
             levels.append(_Level(size, flat))
@@ -255,9 +236,8 @@ def _axes(a: Composite, counts: Array, shapes: Array | None) -> list[_Level]:
         _refuse(bad, f"the number of values is not a multiple of {rest}", expected=rest)
         free = counts // rest if rest else counts
         shapes = np.stack([free if axis is None else np.full(len(counts), axis) for axis in a.shape], axis=1)
-    before = np.cumprod(np.concatenate([np.ones((len(shapes), 1)), shapes], axis=1), axis=1)[
-        :, :-1
-    ]  # floats cannot overflow
+    ones = np.ones((len(shapes), 1))  # floats cannot overflow
+    before = np.cumprod(np.concatenate([ones, shapes[:, :-1]], axis=1), axis=1)
     too_many = np.any(before > np.maximum(counts, _MOST_EMPTY)[:, None], axis=1)
     _refuse(too_many, "an array without values has too many rows", expected=_MOST_EMPTY)
     return [_Level(size, np.repeat(shapes[:, at], before[:, at].astype(np.int64))) for at, size in enumerate(a.shape)]
@@ -301,7 +281,7 @@ def _typed(stored: pa.Array, a: Composite, counts: Array) -> pa.Array:
             at = int(bad.argmax())
             reason = f"{codes[at]} is not one of {len(a.labels)} labels"
             fault = RowFault(at, reason, expected=len(a.labels), got=int(codes[at]))
-            raise _InPresent(fault.in_row_of(offsets_of(counts)))
+            raise fault.in_row_of(offsets_of(counts))
         indices = pa.array(codes.astype(np.int32), mask=codes == -1)
         return pa.DictionaryArray.from_arrays(indices, pa.array(a.labels, pa.string()))
     return stored.view(pa.uint64()) if a.value_type == pa.uint64() else stored

@@ -23,28 +23,10 @@ ToPlain = Callable[[pa.Array, Array | None], tuple[Array, Array]]
 
 
 def array_values(stored: pa.Array, encoding: str, type_: pa.DataType, expected: Array | None) -> tuple[pa.Array, Array]:
-    """The values of items that are stored as bytes.
+    """The values (of a number type or bool) of all items, and how many each has.
 
-    Parameters
-    ----------
-    stored : pa.Array
-        Binary, without nulls: an item each.
-    encoding : str
-        A row of `BYTE_FORMATS`.
-    type_ : pa.DataType
-        Of one value: a number or bool.
-    expected : ndarray, optional
-        How many values each item must have.
-
-    Returns
-    -------
-    (pa.Array, ndarray of int64)
-        The values of all items, and how many each has.
-
-    Raises
-    ------
-    RowFault
-        With the index of an item that does not fit.
+    `stored` is binary, without nulls: an item each; `encoding` is a row of `BYTE_FORMATS`; `expected` is how many
+    values each item must have. A RowFault has the index of an item that does not fit.
     """
     width = 1 if pa.types.is_boolean(type_) else type_.bit_width // 8
     data, sizes = BYTE_FORMATS[encoding](stored, None if expected is None else expected * width)
@@ -57,16 +39,11 @@ def array_values(stored: pa.Array, encoding: str, type_: pa.DataType, expected: 
         at = int(bad.argmax())
         reason = f"the shape has {expected[at]} values, the bytes hold {counts[at]}"
         raise RowFault(at, reason, expected=int(expected[at]), got=int(counts[at]))
-    if pa.types.is_boolean(type_):
-        _check_bools(data, counts)
-    return number_array(type_, data), counts
-
-
-def _check_bools(data: Array, counts: Array) -> None:
-    if np.any(bad := data > 1):
+    if pa.types.is_boolean(type_) and np.any(bad := data > 1):
         at = int(bad.argmax())
         fault = RowFault(at, f"{data[at]} is not a bool", expected="bool", got=int(data[at]))
         raise fault.in_row_of(offsets_of(counts))
+    return number_array(type_, data), counts
 
 
 def _plain(stored: pa.Array, _: Array | None) -> tuple[Array, Array]:

@@ -22,10 +22,7 @@ _VALUES = {Kind.INT64: np.int64, Kind.FLOAT: np.float32, Kind.BYTES: np.uint8}
 def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
     """The same rows as a column of `kind` and `layout`; the column itself if it is one already.
 
-    Raises
-    ------
-    RowFault
-        A row has a value of another kind, or not one value where `layout` is SCALAR.
+    A row that has a value of another kind, or not one value where `layout` is SCALAR, is a RowFault.
     """
     if column.layout is layout and column.kind is kind:
         return column

@@ -92,9 +92,8 @@ def _spread(values: pa.Array, mask: Array, size: int) -> pa.Array:
 def _nothing(type_: pa.DataType) -> Restore:
     def restore(column: ColumnBuffers) -> pa.Array:
         if not is_nothing(column):
-            raise RowFault(
-                first_valid(column), "expected no value in a column of nulls", expected="NONE", got=column.kind.name
-            )
+            reason = "expected no value in a column of nulls"
+            raise RowFault(first_valid(column), reason, expected="NONE", got=column.kind.name)
         return pa.nulls(column.rows, type_)
 
     return restore
@@ -105,9 +104,10 @@ def _scalars(type_: pa.DataType, cast: Cast) -> Restore:
 
     def restore(column: ColumnBuffers) -> pa.Array:
         assert column.values is not None
+        run = (column.rows, column.null_count, column.validity, column.values, column.value_offsets)
         if text and _unproven(column):
-            check_text(column.rows, column.null_count, column.validity, column.values, column.value_offsets)
-        return cast(column.rows, column.null_count, column.validity, column.values, column.value_offsets)
+            _check_text(*run)
+        return cast(*run)
 
     return restore
 
@@ -122,7 +122,7 @@ def _lists(type_: pa.DataType, cast: Cast) -> Restore:
         count = len(column.values) if column.value_offsets is None else len(column.value_offsets) - 1
         try:
             if text and _unproven(column):
-                check_text(count, 0, None, column.values, column.value_offsets)
+                _check_text(count, 0, None, column.values, column.value_offsets)
             values = cast(count, 0, None, column.values, column.value_offsets)
         except RowFault as fault:
             raise fault.in_row_of(column.offsets) from None
@@ -136,7 +136,7 @@ def _unproven(column: ColumnBuffers) -> bool:
     return column.binary_row >= 0
 
 
-def check_text(count: int, nulls: int, validity: Array | None, values: Array, offsets: Array | None) -> None:
+def _check_text(count: int, nulls: int, validity: Array | None, values: Array, offsets: Array | None) -> None:
     """Raise RowFault at the first value that is not UTF-8."""
     assert offsets is not None
     checked_cast(variable_width(pa.binary(), count, nulls, validity, offsets, values), pa.string())

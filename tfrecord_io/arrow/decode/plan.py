@@ -23,22 +23,11 @@ from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_list_view
 
 @dataclass(frozen=True, slots=True)
 class CompiledPlan:
-    """The features that a schema is decoded from.
+    """The features that a schema is decoded from."""
 
-    Attributes
-    ----------
-    columns : tuple of PlanColumn
-        One for each feature that the schema's columns are read from, and for the companions that are read along with
-        them.
-    ignored : frozenset of str
-        Companions of raw leaves of structs, which are not columns themselves.
-    companions : frozenset of str
-        Features in `columns` that are read only as companions of tensors and of other raw columns.
-    """
-
-    columns: tuple[PlanColumn, ...]
-    ignored: frozenset[str]
-    companions: frozenset[str] = frozenset()
+    columns: tuple[PlanColumn, ...]  # those that the schema's columns are read from, and the companions read with them
+    ignored: frozenset[str]  # companions of raw leaves of structs, which are not columns themselves
+    companions: frozenset[str] = frozenset()  # those in `columns` that are read only as companions of other columns
 
     @property
     def asked_for(self) -> frozenset[str]:
@@ -112,11 +101,8 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
     if in_steps and is_list_like(type_):
         type_ = type_.value_type
         if t.is_struct(type_):
-            raise SchemaError(
-                "a step of a feature list cannot be a struct",
-                feature=field.feature,
-                advice="make its fields feature lists",
-            )
+            reason, advice = "a step of a feature list cannot be a struct", "make its fields feature lists"
+            raise SchemaError(reason, feature=field.feature, advice=advice)
     if is_any_tensor(type_):
         return [tensor_leaf(replace(field, type=handed_type(field.type)), type_)]
     adaptive = encoding_rules(field.encoding).adaptive
@@ -153,9 +139,8 @@ def handed_type(type_: pa.DataType) -> pa.DataType:
 
 
 def _is_view(type_: pa.DataType) -> bool:
-    return bool(
-        t.is_string_view(type_) or t.is_binary_view(type_) or is_list_view(type_) or t.is_run_end_encoded(type_)
-    )
+    is_text_view = t.is_string_view(type_) or t.is_binary_view(type_)
+    return bool(is_text_view or is_list_view(type_) or t.is_run_end_encoded(type_))
 
 
 def _within(type_: pa.DataType) -> Iterator[pa.DataType]:

@@ -27,13 +27,7 @@ from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_fixed_s
 
 
 def tensor_leaf(field: Field, type_: pa.DataType) -> Leaf:
-    """The one feature that a column of tensors of `type_`, or each step of one, is read from.
-
-    Raises
-    ------
-    SchemaError
-        The field's encoding does not store the dtype.
-    """
+    """The one feature that a column of tensors of `type_`, or each step of one, is read from."""
     element, shape = element_and_shape(field.tensor)
     encoding = tensor_encoding(field.encoding)
     try:
@@ -46,14 +40,7 @@ def tensor_leaf(field: Field, type_: pa.DataType) -> Leaf:
 class TensorColumn:
     """Makes the arrays of a column of tensors; compiled once, used by any thread.
 
-    Parameters
-    ----------
-    feature : str
-    tensor : pyarrow.Field
-        Type of the tensors, whose axes are not permuted, and the mark of their dtype.
-    encoding : str
-    companions : Companions, optional
-        The companion features; None where there are none.
+    `tensor` is the type of the tensors, whose axes are not permuted, with the mark of their dtype.
     """
 
     def __init__(self, feature: str, tensor: pa.Field, encoding: str, companions: Companions | None = None) -> None:
@@ -65,13 +52,7 @@ class TensorColumn:
         self._size = size_of(self._shape)
 
     def array(self, columns: Mapping[str, ColumnBuffers], rows: int) -> pa.Array:
-        """The column of `rows` decoded rows.
-
-        Raises
-        ------
-        RowFault
-            A row has no such tensor.
-        """
+        """The column of `rows` decoded rows; one without such a tensor is a RowFault."""
         column = columns.get(self._feature) or absent(self._feature, rows, Kind.NONE, Layout.NULL)
         try:
             return self._array(column, None if self._companions is None else self._companions.columns(columns, rows))
@@ -90,9 +71,8 @@ class TensorColumn:
                 continue
             if np.array_equal(other.offsets, offsets):
                 step_companions[name] = other.steps
-        return lambda steps: self._array(
-            steps, None if self._companions is None else self._companions.columns(step_companions, steps.rows)
-        )
+        own = self._companions
+        return lambda steps: self._array(steps, None if own is None else own.columns(step_companions, steps.rows))
 
     def _array(self, column: ColumnBuffers, companion: CompanionColumns | None) -> pa.Array:
         nothing = is_nothing(column)

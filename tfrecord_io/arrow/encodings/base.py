@@ -10,7 +10,7 @@ import numpy as np
 
 from tfrecord_io.arrow.buffers import offsets_of
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.arrow.tensor_values import TensorValues, first_invalid
+from tfrecord_io.arrow.tensor_values import TensorValues, first_invalid, misfits
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.kinds import Kind
@@ -19,21 +19,11 @@ from tfrecord_io.schema.tensor_types import Shape
 
 
 class DecodedCells(NamedTuple):
-    """Cells of a column, decoded.
+    """Cells of a column, decoded."""
 
-    Attributes
-    ----------
-    data : uint8 ndarray
-        The values of all cells: C order, little-endian, no gaps.
-    sizes : int64 ndarray
-        Bytes of each cell in it.
-    shapes : int64 ndarray of shape [cells, rank], optional
-        Where the encoding is self-describing.
-    """
-
-    data: Array
-    sizes: Array
-    shapes: Array | None = None
+    data: Array  # uint8: the values of all cells, C order, little-endian, no gaps
+    sizes: Array  # int64: bytes of each cell in it
+    shapes: Array | None = None  # int64 [cells, rank], where the encoding is self-describing
 
 
 class TensorEncoding(EncodingRules):
@@ -134,14 +124,11 @@ def check_shapes(shapes: Array | Sequence[tuple[int, ...]], shape: Shape, what: 
     ------
     RowFault
     """
-    ranks = (
-        np.full(len(shapes), shapes.shape[1]) if isinstance(shapes, np.ndarray) else np.array(list(map(len, shapes)))
-    )
-    bad = ranks != len(shape)
+    ranks = np.array([shapes.shape[1]] if isinstance(shapes, np.ndarray) else list(map(len, shapes)))
+    bad = np.broadcast_to(ranks != len(shape), len(shapes))
     if not bad.any():
         matrix = np.asarray(shapes, np.int64).reshape(len(shapes), len(shape))
-        declared = np.array([-1 if axis is None else axis for axis in shape], np.int64)
-        bad = ((declared >= 0) & (matrix != declared)).any(axis=1)
+        bad = misfits(matrix, shape)
         if not bad.any():
             return matrix
     at = int(bad.argmax())

@@ -13,7 +13,7 @@ from tfrecord_io.arrow.casts import number_array
 from tfrecord_io.arrow.encode.flatten import flatten
 from tfrecord_io.arrow.encode.values import number_cells
 from tfrecord_io.arrow.tensor_builder import tensor_array
-from tfrecord_io.arrow.tensor_values import TensorValues, tensors_of_column
+from tfrecord_io.arrow.tensor_values import TensorValues, misfits, tensors_of_column
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import Element
@@ -92,8 +92,7 @@ def _reshaped(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) -
     own = tensors.shape_matrix
     declared = np.array([-1 if axis is None else axis for axis in axes], np.int64)
     if own.shape[1] == len(axes) and not (from_lists and len(axes) > 1):
-        bad = ((declared >= 0) & (own != declared)).any(axis=1)
-        shapes = own
+        shapes, bad = own, misfits(own, axes)
     elif from_lists:
         shapes, bad = _by_count(tensors.counts, axes, declared, name)
     else:
