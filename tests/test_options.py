@@ -129,6 +129,7 @@ def test_dtype_backend_is_checked(path: Path) -> None:
 def test_every_reading_call_shows_its_keywords(call: Callable[..., Any]) -> None:
     shown = inspect.signature(call).parameters
     left_out = set() if call is tfr.open_reader else STREAM_ONLY
+    left_out = left_out | ({"schema"} if call is tfr.infer_schema else set())
     expected = {f.name: f.default for f in fields(ReadOptions) if f.name not in left_out}
     own = {"path", "dtype_backend"} if call is tfr.read_tfrecord else {"path"}
     assert {name: p.default for name, p in shown.items() if name not in own} == expected
@@ -165,6 +166,22 @@ def test_exactly_the_keywords_are_documented() -> None:
 def test_keywords_of_streams_have_no_effect_on_whole_reads(tmp_path: Path, name: str, value: Any) -> None:
     path = written(tmp_path / "a", [example(x=int64s(1)), example(new=int64s(1), x=int64s(1, 2))])
     assert tfr.read_table(path, **{name: value}) == tfr.read_table(path)
+
+
+def test_what_is_not_implemented_is_not_offered(path: Path) -> None:
+    for call in [*READING, tfr.read_arrays, tfr.iter_arrays, tfr.open_random]:
+        assert "filters" not in inspect.signature(call).parameters
+        assert "skip" not in keyword_docs.READ["on_error"]
+        assert "not implemented" not in (call.__doc__ or "").lower()
+    with pytest.raises(ValueError, match=r"expected one of 'raise', 'stop'$"):
+        tfr.read_table(path, on_error="ignore")
+    with pytest.raises(NotImplementedError, match="filters= is not implemented"):
+        tfr.open_random(path, filters=[])
+
+
+def test_infer_schema_takes_no_schema(path: Path) -> None:
+    with pytest.raises(TypeError, match="'schema'"):
+        tfr.infer_schema(path, schema={"x": "int32"})
 
 
 def test_options_are_immutable() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -56,7 +57,7 @@ def read_tfrecord(path: Any, *, dtype_backend: str | None = None, **keywords: An
     0      1  cat
     1      0  NaN
     """
-    with open_scan(path, ReadOptions.of(keywords), whole=True, with_index=True) as reader:
+    with open_scan(path, ReadOptions.of(keywords, read_tfrecord), whole=True, with_index=True) as reader:
         return reader.read_pandas(dtype_backend)
 
 
@@ -89,7 +90,7 @@ def read_table(path: Any, **keywords: Any) -> pa.Table:
     >>> tfr.read_table("tagged.tfrecord", schema="infer").schema.types
     [ListType(list<item: string>), DataType(int64)]
     """
-    with open_scan(path, ReadOptions.of(keywords), whole=True) as reader:
+    with open_scan(path, ReadOptions.of(keywords, read_table), whole=True) as reader:
         return reader.read_all()
 
 
@@ -122,7 +123,7 @@ def open_reader(path: Any, **keywords: Any) -> Reader:
     ...     [batch.num_rows for batch in reader]
     [2, 2, 1]
     """
-    return open_scan(path, ReadOptions.of(keywords))
+    return open_scan(path, ReadOptions.of(keywords, open_reader))
 
 
 @document_keywords(WriteOptions)
@@ -164,7 +165,7 @@ def write_tfrecord(data: Any, path: Any, **keywords: Any) -> WriteReport:
     >>> [file.path for file in tfr.write_tfrecord({"x": [1, 2, 3]}, "x@2").files]
     ['x-00000-of-00002', 'x-00001-of-00002']
     """
-    return write(data, path, WriteOptions.of(keywords))
+    return write(data, path, WriteOptions.of(keywords, write_tfrecord))
 
 
 @document_keywords(WriteOptions)
@@ -197,10 +198,10 @@ def open_writer(path: Any, schema: Any = None, **keywords: Any) -> Writer:
     >>> writer.report.records
     3
     """
-    return Writer(path, WriteOptions.of({**keywords, "schema": schema}))
+    return Writer(path, WriteOptions.of({**keywords, "schema": schema}, open_writer))
 
 
-@document_keywords(ReadOptions, streaming=False)
+@document_keywords(ReadOptions, streaming=False, without={"schema"})
 def infer_schema(path: Any, **keywords: Any) -> InferredSchema:
     """Infer the exact schema of TFRecord files, with the evidence for it, by decoding all records.
 
@@ -230,7 +231,7 @@ def infer_schema(path: Any, **keywords: Any) -> InferredSchema:
     column  type              kind   records  values  because of
     x       list<item: int64>  int64  2        1–2     list: lists.tfrecord record 1
     """
-    options = ReadOptions.of({**keywords, "schema": "infer"})
+    options = replace(ReadOptions.of(keywords, infer_schema, without={"schema"}), schema="infer")
     planned = plan_scan(path, options, whole=True, with_evidence=True)
     planned.close()
     if planned.error is not None and options.on_error == "raise":

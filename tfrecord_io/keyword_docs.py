@@ -35,8 +35,6 @@ READ = {
     "columns": """sequence of str, optional
     Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
     parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.""",
-    "filters": """optional
-    Not implemented yet.""",
     "schema": """Schema, pyarrow.Schema, dict or "infer", optional
     Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType`` or a name like ``"int32"`` for
     each column. Other features are ignored. A column named like partition folders (``label=cat/``) holds their values,

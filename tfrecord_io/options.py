@@ -6,7 +6,7 @@ Defaults are defined here and nowhere else.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, ClassVar, Literal, Self
@@ -18,6 +18,8 @@ RAGGED = (None, "object", "offsets", "pad")
 MISSING = ("error", "mask")
 MAX_RECORD_BYTES = 2**31 - 1
 MIB = 1 << 20
+ON_ERROR = ("raise", "stop")
+PLANNED = frozenset({"filters"})  # reserved keywords: not offered anywhere, but their own error
 INT64_MAX = 2**63 - 1  # the kernel counts records and bytes in 64 bits
 
 
@@ -47,8 +49,13 @@ class _Options:
     filesystem: Any
 
     @classmethod
-    def of(cls, keywords: Mapping[str, Any]) -> Self:
+    def of(
+        cls, keywords: Mapping[str, Any], call: Callable[..., Any] | None = None, without: Collection[str] = ()
+    ) -> Self:
         """Options from a call's keywords.
+
+        `call` is the public function, whose signature has its keywords, for messages; `without` are the fields that are
+        not keywords of it.
 
         Raises
         ------
@@ -59,8 +66,10 @@ class _Options:
         NotImplementedError
             A keyword that this version does not support yet.
         """
-        known = {f.name for f in fields(cls)} - cls.internal  # type: ignore[arg-type]
+        known = {f.name for f in fields(cls)} - cls.internal - set(without)  # type: ignore[arg-type]
         for name in keywords:
+            if name in PLANNED:
+                raise NotImplementedError(f"{name}= is not implemented in this version")
             if name not in known:
                 raise TypeError(f"unexpected keyword argument {name!r}; valid names: {', '.join(sorted(known))}")
         return cls(**keywords)
@@ -123,12 +132,18 @@ def _check_choice(name: str, value: object, choices: Sequence[object]) -> None:
         raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, choices))}")
 
 
+def check_on_error(value: object) -> None:
+    """Raise ValueError for an `on_error` that does not exist, NotImplementedError for a reserved one."""
+    if value == "skip" or callable(value):
+        raise NotImplementedError(f"on_error={value!r} is not implemented in this version")
+    _check_choice("on_error", value, ON_ERROR)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions(_Options):
     """Keywords of all reading calls; see `tfrecord_io.read_table`."""
 
     columns: Sequence[str] | str | None = None
-    filters: object = None
     schema: Any = None
     schema_overrides: Mapping[str, Any] | None = None
     stable_types: bool = False
@@ -142,7 +157,7 @@ class ReadOptions(_Options):
     include_file_paths: str | None = None
     allow_missing_shards: bool = False
     check_crc: bool = True
-    on_error: str | Callable[[Any], Any] = "raise"
+    on_error: Literal["raise", "stop"] = "raise"
     max_record_bytes: int = MAX_RECORD_BYTES
     max_features: int = 100_000
     large_offsets: bool = False
@@ -154,12 +169,11 @@ class ReadOptions(_Options):
     batch_bytes: int = 64 * MIB
 
     def __post_init__(self) -> None:
-        self._check_implemented()
         self._check_shared()
         self._check_columns()
         _check_choice("record_type", self.record_type, (None, *RECORD_TYPES))
         _check_choice("on_new", self.on_new, ("raise", "ignore"))
-        _check_choice("on_error", self.on_error, ("raise", "stop", "skip"))
+        check_on_error(self.on_error)
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
         self._check_flags(
             "stable_types", "infer_text", "allow_missing_shards", "check_crc", "large_offsets", "progress"
@@ -173,11 +187,6 @@ class ReadOptions(_Options):
         for name in ("max_features", "batch_size", "batch_bytes"):
             _check_integer(name, getattr(self, name), 1, INT64_MAX)
         _check_integer("max_record_bytes", self.max_record_bytes, 1, MAX_RECORD_BYTES)  # the limit of protobuf
-
-    def _check_implemented(self) -> None:
-        for name, value in [("filters", self.filters), ("on_error", self.on_error)]:
-            if value is not None and (name == "filters" or value == "skip" or callable(value)):
-                raise NotImplementedError(f"{name}={value!r} is not implemented in this version")
 
     def _check_columns(self) -> None:
         if self.columns is None:

@@ -56,12 +56,10 @@ def read_arrays(path: Any, **keywords: Any) -> dict[str, Any]:
     >>> box[1]
     array([5, 6, 7, 8])
     """
-    options = ArrayOptions.of(keywords)
+    options = ArrayOptions.of(keywords, read_arrays)
     if options.out is not None:
         return fill_arrays(path, options, options.out)
-    plain = reader_options(options)
-    if options.filters is None:
-        plain = replace(plain, batch_bytes=_BATCH_BYTES)
+    plain = replace(reader_options(options), batch_bytes=_BATCH_BYTES)
     with open_scan(path, plain, whole=True) as reader:
         table = reader.read_all()
         representation = TableRepresentation(reader.schema, options, complete=True)

@@ -8,16 +8,6 @@ from __future__ import annotations
 
 from tfrecord_io.errors import StoppedEarlyWarning, warn
 
-POLICIES = ("raise", "stop")
-
-
-def check_policy(on_error: object) -> None:
-    """Raise ValueError for an `on_error` that does not exist, NotImplementedError for one that is not built yet."""
-    if on_error == "skip" or callable(on_error):
-        raise NotImplementedError(f"on_error={on_error!r} is not built yet in this version")
-    if on_error not in POLICIES:
-        raise ValueError(f"on_error={on_error!r}: expected 'raise' or 'stop'")
-
 
 def end_read(error: Exception, on_error: object, cause: BaseException | None = None) -> str:
     """End a read at `error`: raise it, or warn and return its text."""

@@ -29,7 +29,7 @@ from tfrecord_io.storage.read.block_reader import Bytes
 Location = tuple[int, int]  # of a record: the number of its file, and its record index
 
 _CHUNK_BYTES = 64 * MIB  # of records that are read and decoded together
-_OMITTED = ("offset", "limit", "on_error", "batch_size", "batch_bytes", "threads", "progress", "filters", "compression")
+_OMITTED = ("offset", "limit", "on_error", "batch_size", "batch_bytes", "threads", "progress", "compression")
 
 
 class RandomAccess(Closing):
@@ -233,10 +233,7 @@ def open_random(path: Any, **keywords: Any) -> RandomAccess:
     ...     len(records), records[-1], records[[1, 0, 1]]["word"].to_pylist()
     (3, {'x': 3, 'word': None}, ['b', 'a', 'b'])
     """
-    for name in _OMITTED:
-        if name in keywords:
-            raise TypeError(f"open_random has no keyword argument {name!r}")
-    options = ReadOptions.of({**keywords, "threads": 1})
+    options = replace(ReadOptions.of(keywords, open_random, without=_OMITTED), threads=1)
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
     files = IndexedFiles(sources, options.max_record_bytes)
     try:

@@ -8,9 +8,9 @@ from typing import Any
 from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.options import StorageOptions
+from tfrecord_io.options import StorageOptions, check_on_error
 from tfrecord_io.read.block_walker import BlockWalker
-from tfrecord_io.read.on_error import check_policy, end_read
+from tfrecord_io.read.on_error import end_read
 from tfrecord_io.read.record_file import RecordFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -74,7 +74,7 @@ class RecordReader(ConsumedOnce[bytes]):
         filesystem: Any = None,
     ) -> None:
         super().__init__()
-        check_policy(on_error)
+        check_on_error(on_error)
         storage = StorageOptions(storage_options, filesystem)
         sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
         self._on_error = on_error

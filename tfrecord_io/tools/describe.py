@@ -71,7 +71,7 @@ def describe(path: Any, **keywords: Any) -> Description:
     2
     """
     records = 0
-    with open_scan(path, ReadOptions.of({"sample": "all", **keywords})) as reader:
+    with open_scan(path, ReadOptions.of({"sample": "all", **keywords}, describe)) as reader:
         accumulators = [ColumnAccumulator(field.name, field.type, field.metadata) for field in reader.schema]
         for batch in reader:
             records += batch.num_rows

@@ -237,7 +237,7 @@ def iter_arrays(path: Any, *, batch_size: int, **keywords: Any) -> ArrayIterator
     """
     if "batch_bytes" in keywords:
         raise TypeError("unexpected keyword argument 'batch_bytes': batches for training have batch_size rows each")
-    options = IterOptions.of({**keywords, "batch_size": batch_size})
+    options = IterOptions.of({**keywords, "batch_size": batch_size}, iter_arrays)
     planned = plan_scan(path, replace(reader_options(options), threads=options.thread_count))
     scan = planned.close()
     if any(source.is_file_object for source in scan.sources):
