@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import types
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from tfrecord_io.cli.schema_text import resolve_schema
 
 
 @pytest.fixture
@@ -67,6 +71,32 @@ def test_a_feature_description_parses_the_file(run: Any, tmp_path: Path) -> None
         parsed = tfr.parse_example(list(records), description)
     assert parsed["id"].tolist() == [1, 2]
     assert parsed["tags"].dense_shape.tolist() == [2, 1]
+
+
+@given(
+    lengths=st.lists(st.integers(0, 3), min_size=1, max_size=4),
+    values=st.sampled_from([1, 0.5, "a", b"\xff"]),
+    embed_schema=st.booleans(),
+)
+def test_lists_of_one_length_are_fixed_length_features(lengths: list[int], values: Any, embed_schema: bool) -> None:
+    type_ = pa.list_(pa.array([values]).type)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.tfrecord"
+        table = pa.table({"x": pa.array([[values] * length for length in lengths], type_)})
+        tfr.write_tfrecord(table, path, embed_schema=embed_schema, float64="round")
+        schema, _ = resolve_schema(path, "feature_description", {})
+        features = schema.to_feature_description()
+        if not features:  # no record has a value
+            assert set(lengths) == {0}
+            return
+        n = lengths[0] if len(set(lengths)) == 1 and lengths[0] else None
+        if n is not None:
+            fixed = (n,) if embed_schema or n > 1 else ()  # without a schema, one value in each record is not a list
+            assert isinstance(features["x"], tfr.FixedLenFeature)
+            assert features["x"].shape == fixed
+        else:
+            assert not isinstance(features["x"], tfr.FixedLenFeature)
+        tfr.parse_example(list(tfr.RecordReader(path)), features)
 
 
 def test_tensors_are_described_with_their_companion_features(run: Any, tmp_path: Path) -> None:

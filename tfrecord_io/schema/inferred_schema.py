@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+import pyarrow as pa
+
 from tfrecord_io.display import plain_table
 from tfrecord_io.errors import printable
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import bytes_, list_, sequence
-from tfrecord_io.schema.leaf import FEATURE_LIST, companions
+from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, companions
 from tfrecord_io.schema.observation import RecordRef
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules
@@ -70,12 +72,30 @@ class InferredSchema(Schema):
         object.__setattr__(self, "records", records)
 
     def strict(self, schema: Schema | None = None) -> Schema:
-        """This schema, or `schema` of the same records, with every feature required that all records have.
+        """This schema, or `schema` of the same records, as strict as TensorFlow's fixed-length features.
 
-        TensorFlow's fixed-length features are required in this sense.
+        Every feature that all records have is required, and a list that has n values in all records has the length n.
+
+        >>> import pyarrow as pa
+        >>> field = Field("x", pa.list_(pa.int64()))
+        >>> InferredSchema([field], {"x": Evidence("int64", records=2, least=3, most=3)}, records=2).strict()["x"]
+        Field(x: fixed_size_list<item: int64>[3], required)
         """
         schema = self if schema is None else schema
-        return Schema([replace(f, required=self._always_has(f.feature)) for f in schema], schema.metadata)
+        fields = [replace(self._fixed(f), required=self._always_has(f.feature)) for f in schema]
+        return Schema(fields, schema.metadata)
+
+    def _fixed(self, f: Field) -> Field:
+        """A list of values, of which all records have the same number, with that length."""
+        t, type_ = pa.types, f.type
+        is_list = t.is_list(type_) or t.is_large_list(type_)
+        if not is_list or t.is_nested(type_.value_type) or is_any_tensor(type_.value_type):
+            return f
+        seen = self.evidence.get(f.feature)
+        is_plain = f.part != FEATURE_LIST and f.encoding == LIST and f.shape in (None, (None,)) and f.default is None
+        if not is_plain or seen is None or not self._always_has(f.feature) or not seen.least or seen.least != seen.most:
+            return f
+        return replace(f, type=pa.list_(type_.value_type, seen.most), shape=None)
 
     def with_companions(self, schema: Schema) -> Schema:
         """`schema`, with the companion features after each tensor of raw bytes whose records have them."""
