@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tfrecord_io.display import plain_table, ranges, short
 
@@ -24,11 +26,20 @@ def test_values_as_text() -> None:
     assert short(None) == "null"
     assert short(True) == "True"
     assert short(1 / 3) == "0.333333"
+    assert short(1.7e9 + 0.25) == "1700000000"  # a mean of times: 1.7e+09 would be rounded to two digits
+    assert short(-1.7e18) == "-1700000000000000000"
+    assert short(1e300) == "1e+300"
+    assert short(1.25e-7) == "1.25e-07"
     assert short(b"cat") == "b'cat'"
     assert short(b"\xff\xd8") == "2 bytes ffd8"
     assert short([1, None]) == "[1, null]"
     assert ranges(1, 9) == "1 … 9"
     assert ranges(0, 0) == "0"
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False) | st.integers(-(10**20), 10**20).map(float))
+def test_numbers_are_shown_with_six_digits(value: float) -> None:
+    assert float(short(value)) == pytest.approx(value, rel=1e-5)
 
 
 def test_columns_are_aligned_and_empty_ones_omitted() -> None:

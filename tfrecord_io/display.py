@@ -9,6 +9,7 @@ from tfrecord_io.errors import printable
 
 SHOWN_ITEMS = 4
 SHOWN_BYTES = 8
+_MOST_FIXED = 1e21  # larger numbers are shown with an exponent
 
 
 def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -38,7 +39,7 @@ def short(value: Any, width: int = 32) -> str:
     if isinstance(value, bool | int):
         return str(value)
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return _short_float(value)
     if isinstance(value, bytes):
         return _short_bytes(value, width)
     if isinstance(value, str):
@@ -73,6 +74,12 @@ def shape_ranges(least: tuple[int, ...] | None, most: tuple[int, ...] | None) ->
 def error_dict(error: Exception | None) -> dict[str, str] | None:
     """Class and message of an error, for JSON."""
     return None if error is None else {"class": type(error).__name__, "message": str(error)}
+
+
+def _short_float(value: float) -> str:
+    """Six digits, but all digits before the point: 1700000000, not 1.7e+09."""
+    text = f"{value:.6g}"
+    return f"{value:.0f}" if "e+" in text and abs(value) < _MOST_FIXED else text
 
 
 def _short_bytes(value: bytes, width: int) -> str:

@@ -5,14 +5,39 @@ from __future__ import annotations
 import platform
 import sys
 from importlib import metadata
+from importlib.util import find_spec
 
 from tfrecord_io.engine.select import get_engine, native_available
 
-_DEPENDENCIES = ("numpy", "pandas", "pyarrow", "protobuf", "crc32c", "fsspec", "isal", "s3fs", "gcsfs", "tensorflow")
+# The modules that tfrecord_io uses, by the name of their usual distribution; the later ones are optional.
+_MODULES = {
+    "numpy": "numpy",
+    "pandas": "pandas",
+    "pyarrow": "pyarrow",
+    "protobuf": "google.protobuf",
+    "crc32c": "crc32c",
+    "fsspec": "fsspec",
+    "isal": "isal",
+    "s3fs": "s3fs",
+    "gcsfs": "gcsfs",
+    "backports.zstd": "backports.zstd",
+    "ml_dtypes": "ml_dtypes",
+    "pillow": "PIL",
+    "polars": "polars",
+    "duckdb": "duckdb",
+    "xarray": "xarray",
+    "dask": "dask",
+    "ray": "ray",
+    "pyspark": "pyspark",
+    "torch": "torch",
+    "tensorflow": "tensorflow",
+}
 
 
 def show_versions() -> None:
-    """Print the engine in use and the versions of tfrecord_io, Python and the dependencies.
+    """Print the engine in use and the versions of tfrecord_io, Python and the modules that it uses.
+
+    Optional modules are found whether imported or not, and whatever distribution they come from.
 
     Examples
     --------
@@ -20,15 +45,29 @@ def show_versions() -> None:
     >>> tfr.show_versions()  # doctest: +ELLIPSIS
     tfrecord_io: ...
     """
-    print(f"tfrecord_io: {_version('tfrecord_io')}")
+    print(f"tfrecord_io: {_version('tfrecord_io', 'tfrecord_io')}")
     print(f"engine: {get_engine().name} (native: {'built' if native_available() else 'not built'})")
     print(f"python: {sys.version.split()[0]} ({platform.machine()}, {platform.system()})")
-    for name in _DEPENDENCIES:
-        print(f"{name}: {_version(name)}")
+    for name, module in _MODULES.items():
+        print(f"{name}: {_version(name, module)}")
 
 
-def _version(distribution: str) -> str:
+def _version(distribution: str, module: str) -> str:
+    """The version of a module that can be imported, without importing it.
+
+    It may come from another distribution than the usual one (tensorflow-cpu), or from none (a source tree).
+    """
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
+        pass
+    try:
+        spec = find_spec(module)
+    except ModuleNotFoundError:  # of the package around it
+        spec = None
+    if spec is None:
         return "not installed"
+    others = [] if "." in module else metadata.packages_distributions().get(module, [])
+    if others:
+        return ", ".join(f"{metadata.version(other)} ({other})" for other in sorted(set(others)))
+    return f"{getattr(sys.modules.get(module), '__version__', 'version unknown')} ({spec.origin or module})"

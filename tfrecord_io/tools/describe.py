@@ -34,7 +34,7 @@ class Description:
 def _row(c: ColumnSummary) -> tuple[str, ...]:
     same_shape = c.min_shape == c.max_shape
     lengths = ranges(c.min_length, c.max_length) if same_shape else shape_ranges(c.min_shape, c.max_shape)
-    mean = "" if c.mean is None else f"{c.mean:.4g}"
+    mean = "" if c.mean is None else short(c.mean)
     distinct = "" if c.distinct is None else f"{c.distinct:,}"
     name, example = printable(c.name) or '""', "" if c.example is None else short(c.example)
     return name, printable(c.type), f"{c.nulls:,}", ranges(c.minimum, c.maximum), mean, lengths, distinct, example
