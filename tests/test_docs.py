@@ -63,9 +63,9 @@ def test_index_links_every_page_of_its_folder(index: str) -> None:
     assert pages <= linked, f"{index} does not link {', '.join(sorted(pages - linked))}"
 
 
-PACKAGE = Path(importlib.util.find_spec("tfrecord_io").origin).parent
 INTERNALS = [page for page in PAGES if page.startswith(("docs/architecture", "docs/decisions", "docs/howto/add"))]
 SOURCES = (ROOT / "tfrecord_io" / "_native").is_dir()  # the kernel's C++ files are not installed
+PACKAGE = ROOT / "tfrecord_io" if SOURCES else Path(importlib.util.find_spec("tfrecord_io").origin).parent
 
 
 def named_files(page: str) -> set[str]:

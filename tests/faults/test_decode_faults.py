@@ -71,7 +71,7 @@ WIRE = [
     pytest.param(b"\x0a\x80", "a varint is truncated", False, id="cut length", marks=pytest.mark.fault(35)),
     pytest.param(
         feature(field(3, field(1, b"\xff" * 10 + b"\x01"))),
-        "ten bytes",
+        "a varint is too long",
         True,
         id="11 bytes",
         marks=pytest.mark.fault(36),
