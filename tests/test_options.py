@@ -13,8 +13,8 @@ import pytest
 
 import tfrecord_io as tfr
 from records import example, int64s, written
-from tfrecord_io import keyword_docs
-from tfrecord_io.options import IterOptions, ReadOptions, WriteOptions
+from tfrecord_io import keyword_docs, options
+from tfrecord_io.options import ArrayOptions, IterOptions, ReadOptions, WriteOptions
 
 READING = [tfr.read_tfrecord, tfr.read_table, tfr.open_reader, tfr.infer_schema]
 WRITING = [tfr.write_tfrecord, tfr.open_writer]
@@ -182,6 +182,46 @@ def test_what_is_not_implemented_is_not_offered(path: Path) -> None:
 def test_infer_schema_takes_no_schema(path: Path) -> None:
     with pytest.raises(TypeError, match="'schema'"):
         tfr.infer_schema(path, schema={"x": "int32"})
+
+
+@pytest.mark.parametrize(
+    ("call", "given", "meant"),
+    [
+        (tfr.read_table, "nrows", "limit"),
+        (tfr.read_tfrecord, "usecols", "columns"),
+        (tfr.read_tfrecord, "dtype_backnd", "dtype_backend"),
+        (tfr.open_reader, "chunksize", "batch_size"),
+        (tfr.read_table, "Limit", "limit"),
+        (tfr.read_arrays, "raged", "ragged"),
+        (tfr.infer_schema, "skiprows", "offset"),
+        (tfr.open_random, "use_threads", None),
+        (tfr.iter_arrays, "drop_remainder", "drop_last"),
+        (tfr.read_table, "drop_remainder", None),
+        (tfr.write_tfrecord, "num_shards", "shards"),
+        (tfr.write_tfrecord, "nrows", None),
+        (tfr.open_writer, "compresion", "compression"),
+        (tfr.describe, "xyzzy", None),
+    ],
+)
+def test_an_unknown_keyword_suggests_the_one_that_is_meant(
+    path: Path, call: Callable[..., Any], given: str, meant: str | None
+) -> None:
+    first = ({"x": [1]}, path.with_name("out")) if call is tfr.write_tfrecord else (path,)
+    batches = {"batch_size": 1} if call is tfr.iter_arrays else {}
+    with pytest.raises(TypeError) as caught:
+        call(*first, **batches, **{given: 1})
+    start, _, listed = str(caught.value).partition(" valid names: ")
+    hint = f": did you mean {meant}=?" if meant else ";"
+    assert start == f"{call.__name__}() got an unexpected keyword argument '{given}'{hint}"
+    shown = set(inspect.signature(call).parameters) - {"path", "data"}
+    assert listed.split(", ") == sorted(shown)
+
+
+def test_other_names_of_keywords_are_no_keywords() -> None:
+    keywords = {f.name for cls in (ReadOptions, IterOptions, WriteOptions, ArrayOptions) for f in fields(cls)}
+    for name, others in options._OTHER_NAMES.items():
+        assert name in keywords | {"dtype_backend"}
+        assert not keywords & set(others.split()), name
 
 
 def test_options_are_immutable() -> None:

@@ -5,6 +5,8 @@ Defaults are defined here and nowhere else.
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -21,6 +23,36 @@ MIB = 1 << 20
 ON_ERROR = ("raise", "stop")
 PLANNED = frozenset({"filters"})  # reserved keywords: not offered anywhere, but their own error
 INT64_MAX = 2**63 - 1  # the kernel counts records and bytes in 64 bits
+
+
+_OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, TensorFlow, PyTorch
+    "batch_size": "batchsize chunksize chunk_size batch_rows row_group_size",
+    "check_crc": "verify verify_crc check_integrity verify_checksum",
+    "columns": "usecols features fields names feature_names select",
+    "compression": "compression_type codec",
+    "dtype_backend": "backend",
+    "drop_last": "drop_remainder",
+    "epochs": "num_epochs repeat n_epochs",
+    "filesystem": "fs",
+    "include_file_paths": "path_column file_column filename",
+    "index": "preserve_index",
+    "limit": "nrows n_rows num_rows max_rows head take n count",
+    "max_shard_bytes": "max_shard_size max_file_size shard_size",
+    "missing": "fill_value na_value",
+    "offset": "skiprows skip_rows skip start",
+    "on_error": "errors ignore_errors on_bad_lines",
+    "overwrite": "exist_ok if_exists mode exists",
+    "pad_value": "padding_value padding_values",
+    "progress": "verbose progress_bar",
+    "record_type": "example_type",
+    "schema": "feature_description description features_description types",
+    "schema_overrides": "dtype dtypes column_types astype",
+    "seed": "random_state",
+    "shards": "num_shards n_shards num_files partitions npartitions",
+    "shuffle_buffer": "shuffle buffer_size shuffle_buffer_size shuffle_size",
+    "state": "checkpoint",
+    "threads": "n_jobs num_threads n_threads num_workers use_threads num_parallel_reads num_parallel_calls workers",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +103,7 @@ class _Options:
             if name in PLANNED:
                 raise NotImplementedError(f"{name}= is not implemented in this version")
             if name not in known:
-                raise TypeError(f"unexpected keyword argument {name!r}; valid names: {', '.join(sorted(known))}")
+                raise _unknown_keyword(name, known if call is None else _keywords_of(call), call)
         return cls(**keywords)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -114,6 +146,21 @@ class _Options:
         for key in value or ():
             if not isinstance(key, str):
                 raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
+
+
+def _keywords_of(call: Callable[..., Any]) -> set[str]:
+    """The keywords in the signature of a function."""
+    parameters = inspect.signature(call).parameters.values()
+    return {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty}
+
+
+def _unknown_keyword(name: str, valid: Collection[str], call: Callable[..., Any] | None) -> TypeError:
+    """The error for a keyword that does not exist, with the one that is meant, if that is clear."""
+    where = "" if call is None else f"{call.__name__}() got an "
+    meant = [known for known, others in _OTHER_NAMES.items() if known in valid and name.lower() in others.split()]
+    meant = meant or difflib.get_close_matches(name.lower(), valid, n=1, cutoff=0.7)
+    hint = f": did you mean {meant[0]}=?" if meant else ";"
+    return TypeError(f"{where}unexpected keyword argument {name!r}{hint} valid names: {', '.join(sorted(valid))}")
 
 
 def _check_integer(name: str, value: object, least: int, most: int | None = None, *, optional: bool = False) -> None:
