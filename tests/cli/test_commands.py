@@ -222,3 +222,13 @@ def test_tensors_of_every_dtype_are_shown(run, tmp_path: Path, shapes: list[tupl
     described = {column["name"]: column for column in json.loads(run("describe", "--json", path).stdout)["columns"]}
     assert described["int16"]["minimum"] == min(int(values_of("int16", shape, 1).min()) for shape in shapes)
     assert (described["int16"]["min_shape"], described["int16"]["max_shape"]) == ([shapes[1][0], 3], [2, 3])
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "index"])
+def test_missing_shards_are_allowed_by_the_option_that_the_error_advises(run, tmp_path: Path, command: str) -> None:
+    for index in (0, 2):
+        tfr.write_tfrecord({"x": [index]}, tmp_path / f"t-0000{index}-of-00003")
+    failed = run(command, tmp_path)
+    assert failed.exit_code == 2
+    assert "--allow-missing-shards reads the others" in failed.output
+    assert run(command, "--allow-missing-shards", tmp_path).exit_code == 0

@@ -81,3 +81,15 @@ def test_missing_values_name_the_option(run, tmp_path: Path) -> None:
     shown = run("convert", tmp_path / "x.tfrecord", tmp_path / "x.npz")
     assert shown.exit_code == 1
     assert "exclude the column with --columns" in shown.stderr
+
+
+def test_missing_shards_are_allowed_by_the_option_that_the_error_advises(run, tmp_path: Path) -> None:
+    folder, target = tmp_path / "shards", tmp_path / "x.npy"
+    folder.mkdir()
+    for index in (0, 2):
+        tfr.write_tfrecord({"x": [index]}, folder / f"t-0000{index}-of-00003")
+    assert "--allow-missing-shards reads the others" in run("convert", folder, target).output
+    assert run("convert", "--allow-missing-shards", folder, target).exit_code == 0
+    assert np.load(target).tolist() == [0, 2]
+    refused = run("convert", "--allow-missing-shards", target, tmp_path / "x.tfrecord")
+    assert "allow-missing-shards is only for TFRecord sources" in refused.output

@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codec_suite import CodecSuite, Unseekable, read, records, write
-from tfrecord_io.compression import codec_for_path, deflate, get_codec, infer, open_decompressed, sniff
+from records import framed
+from tfrecord_io.compression import SNIFF_BYTES, codec_for_path, deflate, get_codec, infer, open_decompressed, sniff
 from tfrecord_io.compression import gzip as deflate_gzip
 from tfrecord_io.compression import zlib as deflate_zlib
 from tfrecord_io.compression.gzip import GzipTrailer
@@ -87,9 +88,14 @@ class TestZlib(CodecSuite):
     @pytest.mark.parametrize("wbits", range(9, 16))
     def test_every_window_is_read(self, wbits):
         compressor = zlib.compressobj(wbits=wbits)
-        made = compressor.compress(records(100)) + compressor.flush()
-        assert self.codec.accepts(made)
-        assert read(made, self.codec)[:2] == (records(100), None)
+        content = framed(*[records(5, seed) for seed in range(200)])
+        made = compressor.compress(content) + compressor.flush()
+        assert sniff(made[:SNIFF_BYTES]) is self.codec
+        assert read(made, self.codec)[:2] == (content, None)
+
+    @given(st.sampled_from("8HXhx("), st.text("0 4CEGHJKSXbfhjr,(^2\n"))
+    def test_text_with_a_small_window_in_its_first_bytes_is_not_detected(self, first, rest):
+        assert first == "x" or sniff((first + rest).encode()) is None
 
     def test_a_preset_dictionary_is_named(self):
         compressor = zlib.compressobj(zdict=b"abc")

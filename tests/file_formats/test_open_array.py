@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
+import tfrecord_io as tfr
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.file_formats.open_array import open_npy
 from tfrecord_io.format.npy_header import MAGIC, header
@@ -106,3 +107,13 @@ def test_a_large_stated_shape_allocates_only_a_block() -> None:
     opened = open_npy(made("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 8)}"), "x")
     with pytest.raises(DecodeError, match="ends after 0 bytes"):
         next(opened.blocks(10))
+
+
+def test_archives_and_dicts_saved_as_npy_get_advice(tmp_path: Path) -> None:
+    with open(tmp_path / "archive.npy", "wb") as file:
+        np.savez(file, x=np.arange(3))
+    with pytest.raises(tfr.DecodeError, match=r"an archive as np\.savez writes it.*rename it to \.npz"):
+        tfr.convert(tmp_path / "archive.npy", tmp_path / "x.tfrecord")
+    np.save(tmp_path / "dict.npy", {"x": np.arange(3)}, allow_pickle=True)
+    with pytest.raises(tfr.DecodeError, match=r"one object, such as a dict.*np\.savez\(file, \*\*arrays\)"):
+        tfr.convert(tmp_path / "dict.npy", tmp_path / "x.tfrecord")

@@ -31,15 +31,17 @@ def read(path: Path) -> RecordIndex:
         return read_index(index_source, source, ranges)
 
 
-@pytest.mark.parametrize("suffix", [".index", ".idx"])
-def test_both_suffixes_are_found(engine: str, path: Path, suffix: str) -> None:
+@pytest.mark.parametrize("stem", ["a.tfrecord", "a"])
+@pytest.mark.parametrize("suffix", [".index", ".tfindex", ".idx"])
+def test_every_name_is_found(engine: str, path: Path, stem: str, suffix: str) -> None:
     index_source = path.with_name("a.tfrecord.index")
-    index_source.rename(path.with_name("a.tfrecord" + suffix))
+    index_source.rename(path.with_name(stem + suffix))
     assert read(path).bounds.tolist() == [0, 19, 35, 56]
 
 
-def test_first_suffix_wins(path: Path) -> None:
-    path.with_name("a.tfrecord.idx").write_text("nonsense")
+@pytest.mark.parametrize("name", ["a.tfrecord.idx", "a.index"])
+def test_first_suffix_and_full_name_win(path: Path, name: str) -> None:
+    path.with_name(name).write_text("nonsense")
     assert len(read(path)) == 3
 
 

@@ -75,11 +75,16 @@ columns = click.option(
 )
 
 
+allow_missing_shards = click.option(
+    "--allow-missing-shards", is_flag=True, help="Read the files that there are if shards are missing or exist twice."
+)
+
+
 def inspection(*options: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
-    """Declare a command that has the argument PATH and the option --json, besides `options`."""
+    """Declare a command that has PATH, --allow-missing-shards and --json, besides `options`."""
 
     def declare(function: Any) -> click.Command:
-        for option in (*reversed(options), json_flag, paths):
+        for option in (*reversed(options), allow_missing_shards, json_flag, paths):
             function = option(function)
         return tfr.command()(function)
 
@@ -135,7 +140,7 @@ def count(path: str | list[str], as_json: bool, **options: Any) -> None:
 
 @inspection()
 @click.option("--check", is_flag=True, help="Write nothing: check the existing index of each file.")
-def index(path: str | list[str], as_json: bool, check: bool) -> None:
+def index(path: str | list[str], as_json: bool, check: bool, **options: Any) -> None:
     """Write the record offsets of each file to FILE.index.
 
     Random access and counting use the index.
@@ -143,7 +148,7 @@ def index(path: str | list[str], as_json: bool, check: bool) -> None:
     from tfrecord_io.cli import output
     from tfrecord_io.tools.index_files import check_indexes, write_indexes
 
-    indexes = check_indexes(path) if check else write_indexes(path)
+    indexes = check_indexes(path, **options) if check else write_indexes(path, **options)
     value = [index.to_dict() for index in indexes]
     output.print_result(as_json, value, table=lambda: output.indexes_table(indexes))
     errors = [index.error for index in indexes if index.error is not None]
@@ -201,6 +206,7 @@ def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
 )
 @click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of TFRecord files to write.")
 @click.option("--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Maximum bytes of a TFRecord file.")
+@allow_missing_shards
 @json_flag
 def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
     """Convert other files to TFRecord, or TFRecord to other files.

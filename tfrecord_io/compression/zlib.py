@@ -7,9 +7,11 @@ from typing import Any
 from tfrecord_io.compression.codec import Damage
 from tfrecord_io.compression.deflate import DeflateCodec, fast
 from tfrecord_io.compression.deflate_blocks import Trailer
+from tfrecord_io.format.framing import is_record_header
 
 _DEFLATE = 8
 _DICTIONARY = 0x20
+_LARGEST_WINDOW = 0x78  # first byte for 32 KiB
 
 
 class ZlibTrailer(Trailer):
@@ -45,18 +47,21 @@ class Zlib(DeflateCodec):
     def looks_like(self, head: bytes) -> bool:
         """Two bytes are not enough: one plain file in a thousand has them, and so does the text "x^2".
 
-        So the usual window size and valid data are required as well. Zeros as in the upper half of a record's length
-        (one may be damaged) are not at the start of what a compressor writes, except for a stream of one byte or none.
+        So valid data are required as well: with a window of less than 32 KiB, which is rare, those of a record. Zeros
+        as in the upper half of a record's length (one may be damaged) are not at the start of what a compressor writes,
+        except for a stream of one byte or none.
         """
-        if len(head) < 2 or head[0] != 0x78 or not self.accepts(head):
+        if len(head) < 2 or not self.accepts(head):
             return False
         member = self.decompressor()
         try:
-            member.decompress(head[:512], 1 << 20)
+            data = member.decompress(head[:512], 1 << 20)
             if not member.hungry:
-                member.decompress(b"", 1)
+                data += member.decompress(b"", 1)
         except Damage:
             return False
+        if head[0] != _LARGEST_WINDOW and not is_record_header(data):
+            return member.eof and not data
         return member.eof or head[4:8].count(0) < 3
 
     def header(self, level: int | None) -> bytes:

@@ -71,6 +71,7 @@ def convert(
     target: Any,
     *,
     columns: Sequence[str] | str | None = None,
+    allow_missing_shards: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     **keywords: Any,
@@ -89,6 +90,8 @@ def convert(
         as TFRecord, unless its suffix is that of another format (``x.csv``). Output is atomic.
     columns : sequence of str, optional
         Features of a TFRecord source: names, globs and ``!name`` to exclude.
+    allow_missing_shards : bool, default False
+        As in `tfrecord_io.read_table`, for a TFRecord source.
     storage_options, filesystem
         As in `tfrecord_io.read_table`, for source and target.
     **keywords
@@ -123,9 +126,12 @@ def convert(
     paths, name = _paths(source), os.fspath(target)
     storage = StorageOptions(storage_options, filesystem)
     source_format, target_format = _common_format(paths, storage), _format_of_name(name)
-    chosen = {} if columns is None else {"columns": columns}
+    chosen: dict[str, Any] = {} if columns is None else {"columns": columns}
+    if allow_missing_shards:
+        chosen["allow_missing_shards"] = True
     if chosen and source_format is not None:
-        raise TypeError(f"columns= is only for TFRecord sources, and '{printable(paths[0])}' is {source_format.name}")
+        text = f"{next(iter(chosen))}= is only for TFRecord sources"
+        raise TypeError(f"{text}, and '{printable(paths[0])}' is {source_format.name}")
     _check_direction(keywords, target_format, name)
     if target_format is not None:
         if target_format.write is None:

@@ -17,6 +17,7 @@ import numpy as np
 from tfrecord_io.errors import DecodeError, printable
 
 MAGIC = b"\x93NUMPY"
+_ZIP = b"PK\x03\x04"
 _LENGTHS = {(1, 0): "<H", (2, 0): "<I", (3, 0): "<I"}  # version -> format of the header's length
 _MAX_HEADER = 1 << 20
 
@@ -27,6 +28,11 @@ def read_header(file: Any) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
     DecodeError if it is not a ``.npy`` file, its header is damaged or too long, or it holds objects.
     """
     magic = _read_exactly(file, len(MAGIC) + 2)
+    if magic.startswith(_ZIP):
+        advice = "rename it to .npz"
+        raise DecodeError(
+            "an archive as np.savez writes it, not a .npy file", expected=".npy", got=".npz", advice=advice
+        )
     if not magic.startswith(MAGIC):
         reason = "not a .npy file: it does not begin with \\x93NUMPY"
         raise DecodeError(reason, offset=0, expected=".npy", got="something else")
@@ -72,6 +78,9 @@ def _parse(text: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
     if dtype.hasobject:
         reason = "the .npy file holds objects, which are pickles and are never read"
         advice = "save the array with another dtype: np.save(file, array.astype('float32'))"
+        if shape == ():
+            reason = "the .npy file holds one object, such as a dict, as a pickle, which is never read"
+            advice = "save a dict of arrays with np.savez(file, **arrays)"
     raise DecodeError(reason, expected="numbers, text or dates", got=str(dtype), advice=advice)
 
 

@@ -16,7 +16,7 @@ from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.storage.write.sharded_dataset import INDEX_SUFFIX
 
 SUFFIX = INDEX_SUFFIX
-SUFFIXES = (SUFFIX, ".idx")  # of the index files that are looked up
+SUFFIXES = (SUFFIX, ".tfindex", ".idx")  # of the index files that are looked up
 REWRITE = "rewrite it (tfr index)"
 
 _LINE = re.compile(rb"[0-9]+ [0-9]+\r?")

@@ -1,5 +1,8 @@
 """Shards of a dataset by folder, glob, shard spec and braces: order, completeness and ambiguity."""
 
+import gzip
+import zlib
+
 import pytest
 
 from folder_trees import shards
@@ -91,6 +94,70 @@ def test_a_missing_shard_is_named(tree):
         assert len(tree.found(path, allow_missing_shards=True)) == 10
 
 
+def test_a_glob_that_names_some_shards_reads_those(tree):
+    names = shards("part", 500)
+    tree.make(*names[:3], *names[9:12])
+    assert tree.found("part-0000[01]-of-00500") == names[:2]
+    assert tree.found("part-0001[01]-of-*") == names[10:12]
+    assert tree.found("*-00002-*") == [names[2]]
+    with pytest.raises(FileNotFoundError, match=r"shard 3 of 500 is missing \(and 5 more\)") as caught:
+        tree.found("part-0000?-of-00500")
+    assert caught.value.filename == f"{tree.root}/{names[3]}"
+
+
+def test_a_missing_shard_is_found_among_names_with_several_suffixes(tree):
+    tree.make("t-00000-of-00004", "t-00001-of-00004.gz")
+    assert tree.found("t-0000[01]*") == ["t-00000-of-00004", "t-00001-of-00004.gz"]
+    with pytest.raises(FileNotFoundError, match="shard 2 of 4 is missing;"):
+        tree.found("t-0000[012]-of-00004*")
+
+
+def test_a_count_without_bound_is_still_checked(tree):
+    tree.make("t-00000-of-99999999999999")
+    with pytest.raises(FileNotFoundError, match="shard 1 of 99999999999999 is missing"):
+        tree.found("t-00000-*")
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+@pytest.mark.parametrize("base", ["part", "part-r", "part-m"])
+def test_files_of_hadoop_are_shards_without_a_count(tree, base, suffix):
+    names = [f"{base}-{i:05d}{suffix}" for i in (0, 2)]
+    tree.make(*names, "_SUCCESS", f".{base}-00000.crc")
+    assert tree.found("") == names
+    assert parse_shard("model-00010") is None
+
+
+def test_a_directory_without_known_names_is_read_by_content(tree):
+    record = bytes.fromhex("000000000000000029039807") + bytes(4)
+    contents = {
+        "events.out.tfevents.1.host": record,
+        "data": gzip.compress(record * 3),
+        "small.bin": zlib.compress(record * 3, wbits=10),
+        "hidden/_x": record,
+        "_x": record,
+        "x.idx": record,
+        "notes.md": b"some notes",
+        "broken": gzip.compress(record)[:11],
+        "empty": b"",
+    }
+    for name, content in contents.items():
+        tree.make(name)
+        tree.fs.pipe_file(f"{tree.root}/{name}", content)
+    assert tree.found("") == ["data", "events.out.tfevents.1.host", "small.bin"]
+    tree.make("a.tfrecord")
+    assert tree.found("") == ["a.tfrecord"]
+
+
+def test_a_directory_of_many_other_files_is_not_opened(tree, monkeypatch):
+    monkeypatch.setattr("tfrecord_io.storage.paths.sniff_files.MOST_SNIFFED", 2)
+    monkeypatch.setattr("tfrecord_io.storage.paths.resolve.MOST_SNIFFED", 2)
+    tree.make("1.jpg", "2.jpg", "3.jpg")
+    with pytest.raises(
+        FileNotFoundError, match="the content of its 3 other files, over 2, was not looked at; it has 3"
+    ):
+        tree.found("")
+
+
 def test_duplicate_shard_is_named(tree):
     tree.make(*shards("train", 2), "train-00001-of-00002.gz")
     with pytest.raises(FileNotFoundError, match="shard 1 exists twice"):
@@ -177,5 +244,4 @@ def test_missing_file_of_braces_is_named(tree):
 def test_shards_named_by_braces_are_a_list(tree):
     tree.make(*shards("train", 8))
     assert tree.found("train-{00002..00004}-of-00008") == shards("train", 8)[2:5]
-    with pytest.raises(FileNotFoundError, match="shard 0 of 8 is missing"):
-        tree.found("train-0000[2-4]-of-00008")
+    assert tree.found("train-0000[2-4]-of-00008") == shards("train", 8)[2:5]

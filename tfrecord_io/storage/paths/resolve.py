@@ -2,8 +2,8 @@
 
 A string is interpreted as the first of these that matches: a file or directory of exactly this name; braces; a shard
 spec ``name@8`` or ``name@*``; a glob. Files of a pattern are in natural order, those of a list in the given order. A
-shard family must be complete, unless its files are listed one by one, or a manifest names the files and the pattern is
-for some of them.
+shard family must be complete, unless its files are listed one by one; of a glob, all shards must exist that it matches.
+A directory without names of TFRecord files is read if some of its files begin with a record.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import fnmatch
 import functools
 import glob
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -35,6 +35,7 @@ from tfrecord_io.storage.paths.shard_names import (
     shard_name,
     spelled_shards,
 )
+from tfrecord_io.storage.paths.sniff_files import MOST_SNIFFED, files_with_records
 from tfrecord_io.storage.read.source import Source, source_of, source_of_file_object
 
 _LOOKUPS = 3
@@ -168,13 +169,19 @@ class _Search:
 
     def _directory(self, directory: str) -> list[Entry]:
         everything = list_directory(self.fs, directory)
-        files = record_files(self.manifests.apply(everything))
+        listing = self.manifests.apply(everything)
+        files = record_files(listing)
         self.manifests.check(files, lambda name: True, complete=self.complete)
+        if not files:
+            others = [e for e in listing if not (e.directory or is_hidden(e.basename) or is_sidecar(e.basename))]
+            files = files_with_records(self.fs, others)
         if not files:
             suffixes = " ".join(RECORD_SUFFIXES)
             text = f"this directory has no TFRecord files, whose names end in {suffixes} or have a shard number"
-            others = f"; it has {len(everything)} other entries, which a glob can name" if everything else ""
-            raise _nothing(self.fs, directory, text + others)
+            if len(others) > MOST_SNIFFED:
+                text += f"; the content of its {len(others)} other files, over {MOST_SNIFFED}, was not looked at"
+            text += f"; it has {len(everything)} other entries, which a glob can name" if everything else ""
+            raise _nothing(self.fs, directory, text)
         for folder in sorted({e.parent for e in files}):
             path = self.fs.display_path(folder.rstrip("/") or folder)
             check_single_family(self.fs, [e for e in files if e.parent == folder], path)
@@ -197,7 +204,7 @@ class _Search:
         if not files:
             others = f"; the {len(everything)} matches are directories or not data" if everything else ""
             raise _nothing(self.fs, pattern, "no file matches the pattern" + others)
-        return self._sorted(files, complete=self.complete)
+        return self._sorted(files, complete=self.complete, wanted=wanted)
 
     def _manifests_of(self, pattern: str, matched: Sequence[Entry]) -> list[Entry]:
         """The manifests in the directory of a pattern, if it may match shards."""
@@ -245,10 +252,12 @@ class _Search:
         found = [entry for entry in self.fs.entries(form) if entry is not None]
         return self._sorted(found, complete=not self.allow_missing)
 
-    def _sorted(self, files: Sequence[Entry], *, complete: bool) -> list[Entry]:
+    def _sorted(
+        self, files: Sequence[Entry], *, complete: bool, wanted: Callable[[str], bool] | None = None
+    ) -> list[Entry]:
         if complete:
             checked = self.manifests.shards  # against their manifests
-            check_complete(self.fs, [e for e in files if e.name not in checked])
+            check_complete(self.fs, [e for e in files if e.name not in checked], wanted)
         return sorted(files, key=lambda e: natural_key(e.name))
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import glob
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
 from tfrecord_io.storage.paths.shard_names import ShardName, parse_shard
 
 _Shards = list[tuple[Entry, ShardName]]
 _MOST_NAMED = 10  # families in a message
+_MOST_MATCHED = 1_000_000  # names of shards that are compared with a pattern
 
 
 def _families(files: Sequence[Entry]) -> Iterable[_Shards]:
@@ -42,10 +43,11 @@ def _globs(fs: FileSystem, shards: _Shards) -> list[str]:
     return [p + (s.pop() if len(s) == 1 else "*") for p, s in by_count.items()]
 
 
-def check_complete(fs: FileSystem, files: Sequence[Entry]) -> None:
+def check_complete(fs: FileSystem, files: Sequence[Entry], wanted: Callable[[str], bool] | None = None) -> None:
     """Raise FileNotFoundError if a family has a missing or duplicate index, naming it.
 
-    For shard names without a count, a missing index can only be detected with a manifest.
+    `wanted` tells which base names the path asks for, as others are not missing; None: all. For shard names without a
+    count, a missing index can only be detected with a manifest.
     """
     for shards in _families(files):
         seen: dict[int, Entry] = {}
@@ -58,8 +60,13 @@ def check_complete(fs: FileSystem, files: Sequence[Entry]) -> None:
         entry, shard = shards[0]
         count = shard.count or 0  # may be huge
         missing = count - sum(index < count for index in seen)
+        absent: Iterable[int] = (index for index in range(count) if index not in seen)
+        if missing and wanted is not None and count <= _MOST_MATCHED:
+            forms = list({(s.base, s.suffix, s.count_text): s for _, s in shards}.values())
+            absent = [index for index in absent if any(wanted(form.sibling(index)) for form in forms)]
+            missing = len(absent)
         if missing:
-            first = next(index for index in range(count) if index not in seen)
+            first = next(iter(absent))
             rest = f" (and {missing - 1} more)" if missing > 1 else ""
             text = f"shard {first} of {count} is missing{rest}; allow_missing_shards=True reads the others"
             raise FileNotFoundError(errno.ENOENT, text, fs.display_path(entry.parent + shard.sibling(first)))

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from tfrecord_io.compression import compression_suffixes
 
 RECORD_SUFFIXES = (".tfrecord", ".tfrecords", ".tfrec", ".tf_record", ".record", ".records", "_tfrecord")
-SIDECAR_SUFFIXES = (".index", ".idx", ".json", ".txt", ".pbtxt", ".classes", ".md5")
+SIDECAR_SUFFIXES = (".index", ".tfindex", ".idx", ".json", ".txt", ".pbtxt", ".classes", ".md5")
 
 _SHARD = re.compile(r"(?P<base>.+?)-(?P<index>[0-9]+)-of-(?P<count>[0-9]+)(?P<suffix>(?:\.[^-]*)?)", re.DOTALL)
-_NUMBERED = re.compile(r"(?P<base>.+)-(?P<index>[0-9]{5})(?P<suffix>\.[^-]+)", re.DOTALL)
+_NUMBERED = re.compile(r"(?P<base>.+)-(?P<index>[0-9]{5})(?P<suffix>(?:\.[^-]+)?)", re.DOTALL)
+_HADOOP = ("part", "part-r", "part-m")  # the stems of the files that Hadoop and Spark write
 _EXTENSION = re.compile(r"\.[A-Za-z_]\w*$")
 _SPEC = re.compile(r"(?P<stem>.*[^/])@(?P<count>[0-9]+|\*)", re.DOTALL)
 
@@ -52,14 +53,17 @@ def parse_shard(name: str) -> ShardName | None:
     """Parse a file name (without directory); None if it has no shard number.
 
     The forms are TensorFlow's ``train-00000-of-00008``, TFDS's ``mnist-train.tfrecord-00000-of-00008``, with a suffix
-    at the end, ``train-00000-of-00008.tfrecord``, and without a count, if a record suffix follows:
-    ``train-00000.tfrecord.gz``.
+    at the end, ``train-00000-of-00008.tfrecord``, and without a count, if a record suffix follows,
+    ``train-00000.tfrecord.gz``, or the name is that of Hadoop and Spark: ``part-r-00000``, ``part-00000.gz``.
     """
     match = _SHARD.fullmatch(name)
     if match is not None:
         return ShardName(match["base"], int(match["index"]), int(match["count"]), match["suffix"], match["count"])
     match = _NUMBERED.fullmatch(name)
-    if match is not None and _without_compression_suffix(match["suffix"]).lower() in RECORD_SUFFIXES:
+    if match is None:
+        return None
+    suffix = _without_compression_suffix(match["suffix"]).lower()
+    if suffix in RECORD_SUFFIXES or (not suffix and match["base"] in _HADOOP):
         return ShardName(match["base"], int(match["index"]), None, match["suffix"], "")
     return None
 

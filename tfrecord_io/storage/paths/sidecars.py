@@ -1,4 +1,4 @@
-"""Sidecars: files that have the name of another file plus a suffix, and the age of both."""
+"""Sidecars: files that have the name of another file, with a suffix added or replaced, and the age of both."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.paths.shard_names import split_suffixes
 from tfrecord_io.storage.read.source import Source, source_of
 
 _LISTING_PAYS = 8  # files in one directory from which on listing it is cheaper than looking up each
@@ -18,6 +19,8 @@ _LISTING_PAYS = 8  # files in one directory from which on listing it is cheaper 
 
 def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[Source | None]:
     """For each file, its existing sidecar with the first of these suffixes; None if there is none.
+
+    The sidecar of ``x.tfrecord`` is called ``x.tfrecord.index`` or, if there is none, ``x.index``.
 
     Pieces of files and file objects have none. For many files on a server that cannot list directories nothing is
     looked up, as it would take a request for each.
@@ -38,8 +41,10 @@ def find_sidecars(sources: Sequence[Source], suffixes: Sequence[str]) -> list[So
 
 def _first(source: Source, suffixes: Sequence[str], listing: dict[str, Entry] | None) -> Source | None:
     fs, name = _location(source)
-    for suffix in suffixes:
-        entry = _entry(fs, name + suffix) if listing is None else listing.get(name + suffix)
+    front, record_suffix, compression_suffix = split_suffixes(name)
+    stems = (name, front) if record_suffix and not compression_suffix else (name,)
+    for sidecar in (stem + suffix for stem in stems for suffix in suffixes):
+        entry = _entry(fs, sidecar) if listing is None else listing.get(sidecar)
         if entry is not None and not entry.directory:
             return source_of(fs, entry)
     return None
