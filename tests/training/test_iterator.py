@@ -7,6 +7,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import example, framed, int64s, written
+from tfrecord_io.tools.index_files import write_indexes
 from tfrecord_io.training.shuffle import permutation, random_numbers
 from training_batches import chunks_of, plain_buffer, values
 
@@ -60,6 +62,58 @@ def test_each_record_is_delivered_once_per_epoch(
             assert sorted(given_) == list(range(total))
         if buffer == 0:
             assert given_ == list(range(len(given_)))
+
+
+@given(
+    counts=sizes,
+    batch_size=st.integers(1, 9),
+    buffer=buffers,
+    drop_last=st.booleans(),
+    worker=st.sampled_from([None, (0, 2), (1, 2), (2, 3)]),
+    window=st.sampled_from([{}, {"offset": 3}, {"limit": 7}, {"offset": 5, "limit": 9}]),
+    taken=st.integers(0, 8),
+)
+def test_the_length_is_the_number_of_batches(
+    counts: list[int], batch_size: int, buffer: int, drop_last: bool, worker: Any, window: Any, taken: int
+) -> None:
+    options = {"batch_size": batch_size, "shuffle_buffer": buffer, "drop_last": drop_last, "worker": worker, **window}
+    options |= {"schema": {"x": "int64"}, "threads": 1, "epochs": 2, "seed": 1}
+    with numbered(counts) as paths, chunks_of(4):
+        write_indexes(paths)
+        with tfr.iter_arrays(paths, **options) as batches:
+            total = len(batches)
+            read = sum(1 for _ in islice(batches, taken))
+            state = batches.state()
+            assert len(batches) == total
+            assert read + sum(1 for _ in batches) == total
+        with tfr.iter_arrays(paths, state=state, **options) as rest:
+            assert len(rest) == total - read == sum(1 for _ in rest)
+
+
+def test_the_length_from_a_manifest(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": list(range(10))}, tmp_path / "a@3")
+    with tfr.iter_arrays(tmp_path / "a@3", batch_size=4) as batches:
+        assert len(batches) == len(list(batches)) == 3
+
+
+def test_an_unknown_length_is_a_type_error_that_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": list(range(10))}, path)
+    with tfr.iter_arrays(path, batch_size=4) as batches:
+        assert batches
+        with pytest.raises(TypeError, match=r"no manifest and no index tells how many records .*a\.tfrecord has"):
+            len(batches)
+        assert len(list(batches)) == 3
+    write_indexes(path)
+    with tfr.iter_arrays(path, batch_size=4, epochs=None) as batches, pytest.raises(TypeError, match="epochs=None"):
+        len(batches)
+    tfr.write_tfrecord({"x": [1]}, path, overwrite=True)
+    Path(f"{path}.index").write_text("0 70\n")
+    with tfr.iter_arrays(path, batch_size=4) as batches:
+        with pytest.raises(TypeError, match="the index does not match") as caught:
+            len(batches)
+        assert isinstance(caught.value.__cause__, tfr.CorruptRecordError)
+        assert len(list(batches)) == 1
 
 
 @given(counts=sizes, batch_size=st.integers(1, 9), buffer=st.integers(1, 30), seed=st.integers(0, 9))

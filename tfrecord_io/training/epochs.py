@@ -7,6 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.errors import TFRecordError, printable
+from tfrecord_io.index import find_indexes
+from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.options import IterOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.scan import Scan
@@ -44,6 +47,31 @@ class Epochs:
         limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
         reader = self._scan.over(self._ordered_sources(position.epoch), offset=begin, limit=limit).open()
         return EpochRows(reader, begin, (self._residue + options.offset) % self._modulus, self._modulus)
+
+    def records(self) -> int:
+        """The number of records of one epoch.
+
+        Raises
+        ------
+        TypeError
+            It is not known without reading the files; the message says of which file.
+        """
+        options = self._scan.options
+        total, known = 0, KnownCounts(options.compression, options.max_record_bytes)
+        try:
+            indexes = find_indexes(self._sources) if known.may_be_plain else [None] * len(self._sources)
+            for source, index in zip(self._sources, indexes, strict=True):
+                records = 0 if source.size == 0 else known.of(source, index)
+                if records is None:
+                    advice = "write one (`tfr index` or write_index=True; sharded datasets have a manifest)"
+                    reason = f"no manifest and no index tells how many records {printable(source.path)} has"
+                    raise TypeError(f"the number of batches is unknown: {reason}; {advice}")
+                total += records
+        except (TFRecordError, OSError) as error:
+            raise TypeError(f"the number of batches is unknown: {error}") from error
+        rows = max(0, total - options.offset)
+        rows = rows if options.limit is None else min(rows, options.limit)
+        return len(range(self._residue, rows, self._modulus))
 
     def _ordered_sources(self, epoch: int) -> Sequence[Source]:
         if not self._permuted:

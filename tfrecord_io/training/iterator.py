@@ -36,7 +36,7 @@ class ArrayIterator(Closing):
     """Batches of arrays; made by `tfrecord_io.iter_arrays`.
 
     An iterator and a context manager. Its batches are dicts of arrays, as from `read_arrays`; each belongs to the
-    caller.
+    caller. ``len()`` is the number of batches, where manifests or indexes of the files tell the number of records.
 
     Attributes
     ----------
@@ -70,6 +70,7 @@ class ArrayIterator(Closing):
         self._lock = threading.RLock()  # several threads may take batches from one iterator
         self._chunks: Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk] | None = None
         self._started_in: int | None = None
+        self._records: int | None = None  # of an epoch, once `len` has looked it up
         self._begin(IteratorPosition(0, 0, 0))
         if options.state is not None:
             self.restore(options.state)
@@ -79,6 +80,7 @@ class ArrayIterator(Closing):
 
     def _begin(self, position: IteratorPosition) -> None:
         self._stop()
+        self._beginning = position
         self._position = position  # before the current chunk
         self._chunk: ArrayChunk | None = None
         self._delivered = 0  # rows of the chunk
@@ -119,6 +121,29 @@ class ArrayIterator(Closing):
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         return self
+
+    def __len__(self) -> int:
+        """The number of batches of all epochs, or those after the state that it began with, if no record is damaged.
+
+        It does not change while batches are taken.
+
+        Raises
+        ------
+        TypeError
+            There is no end (``epochs=None``), or the number of records is not known without reading the files.
+        """
+        size, drop_last, epochs = self._options.batch_size, self._options.drop_last, self._options.epochs
+        if epochs is None:
+            raise TypeError("the number of batches has no end with epochs=None; pass a number of epochs")
+        if self._records is None:
+            self._records = Epochs(self._scan, self._options, self.seed).records()
+        first = max(0, self._records - self._beginning.delivered)
+        in_first, in_others = (n // size if drop_last else -(-n // size) for n in (first, self._records))
+        later = epochs - self._beginning.epoch - 1
+        return 0 if later < 0 else in_first + later * in_others
+
+    def __bool__(self) -> bool:
+        return True  # without looking up the number of batches
 
     def __next__(self) -> dict[str, Any]:
         """The next batch.
