@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -232,3 +234,49 @@ def test_missing_shards_are_allowed_by_the_option_that_the_error_advises(run, tm
     assert failed.exit_code == 2
     assert "--allow-missing-shards reads the others" in failed.output
     assert run(command, "--allow-missing-shards", tmp_path).exit_code == 0
+
+
+def piped(content: bytes, *arguments: object) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "tfrecord_io", *map(str, arguments)]
+    return subprocess.run(command, input=content, capture_output=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", ["-", "/dev/stdin"])
+def test_standard_input_is_read_like_a_file(run, words: Path, command: str, name: str) -> None:
+    done = piped(words.read_bytes(), command, "--json", name)
+    assert done.returncode == 0, done.stderr
+    expected = run(command, "--json", words).stdout
+    assert json.loads(done.stdout) == json.loads(expected.replace(str(words), "/dev/stdin"))
+
+
+def test_a_redirected_file_is_standard_input(words: Path) -> None:
+    with words.open("rb") as file:
+        command = [sys.executable, "-m", "tfrecord_io", "count", "-"]
+        assert subprocess.run(command, stdin=file, capture_output=True, timeout=60, check=True).stdout == b"3\n"
+
+
+def test_conversion_from_standard_input_to_standard_output(run, words: Path, tmp_path: Path) -> None:
+    assert piped(words.read_bytes(), "convert", "-", tmp_path / "a.parquet").returncode == 0
+    done = piped(b"", "convert", "--json", tmp_path / "a.parquet", "-")
+    assert json.loads(done.stderr)["records"] == 3
+    (tmp_path / "b.tfrecord").write_bytes(done.stdout)
+    assert tfr.read_table(tmp_path / "b.tfrecord").equals(tfr.read_table(words))
+    with (tmp_path / "c.tfrecord").open("wb") as file:
+        command = [sys.executable, "-m", "tfrecord_io", "convert", tmp_path / "a.parquet", "-"]
+        subprocess.run(command, stdout=file, stderr=subprocess.DEVNULL, timeout=60, check=True)
+    assert (tmp_path / "c.tfrecord").read_bytes() == done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["count", "-", "-"], "only once"),
+        (["index", "-"], "next to its file"),
+        (["convert", "--shards", 2, "x.parquet", "-"], "need a path"),
+    ],
+)
+def test_uses_of_standard_streams_that_make_no_sense(run, arguments: list[object], message: str) -> None:
+    shown = run(*arguments)
+    assert shown.exit_code == 2
+    assert message in shown.stderr

@@ -14,6 +14,7 @@ import click
 from tfrecord_io.cli.exit_codes import INVALID_DATA, CommandGroup, error_line, print_error
 from tfrecord_io.errors import printable
 
+STDIN, STDOUT = "/dev/stdin", "/dev/stdout"
 _TIME_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 SCHEMA_FORMATS = ("arrow", "tfx", "feature_description", "json", "python")  # those of cli.schema_text
 
@@ -24,7 +25,7 @@ def tfr() -> None:
     """Inspect and convert TFRecord files.
 
     PATH is a file, a URL, a quoted glob, a directory or a shard spec such as train@8. Several paths are read one
-    after the other.
+    after the other. - is standard input.
 
     Exit codes: 0 success, 1 invalid data, 2 usage error.
     """
@@ -44,13 +45,18 @@ def _duration(ctx: click.Context, option: click.Parameter, text: str) -> timedel
     return timedelta(**{_TIME_UNITS[unit]: int(number)})
 
 
-paths = click.argument(
-    "path",
-    metavar="PATH...",
-    nargs=-1,
-    required=True,
-    callback=lambda _ctx, _param, paths: paths[0] if len(paths) == 1 else list(paths),
-)
+def _with_stdin(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
+    if paths.count("-") > 1:
+        raise click.BadParameter("- is standard input, which can be read only once")
+    return tuple(STDIN if path == "-" else path for path in paths)
+
+
+def _one_or_list(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> str | list[str]:
+    paths = _with_stdin(ctx, argument, paths)
+    return paths[0] if len(paths) == 1 else list(paths)
+
+
+paths = click.argument("path", metavar="PATH...", nargs=-1, required=True, callback=_one_or_list)
 json_flag = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 compression = click.option(
     "--compression",
@@ -148,6 +154,8 @@ def index(path: str | list[str], as_json: bool, check: bool, **options: Any) -> 
     from tfrecord_io.cli import output
     from tfrecord_io.tools.index_files import check_indexes, write_indexes
 
+    if STDIN in ([path] if isinstance(path, str) else path):
+        raise click.UsageError("an index is written next to its file: pass the path of a file, not standard input")
     indexes = check_indexes(path, **options) if check else write_indexes(path, **options)
     value = [index.to_dict() for index in indexes]
     output.print_result(as_json, value, table=lambda: output.indexes_table(indexes))
@@ -182,7 +190,7 @@ def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
 
 
 @tfr.command()
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=_with_stdin)
 @click.argument("target", metavar="TARGET")
 @click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing target, or fail.")
 @columns
@@ -213,7 +221,8 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
 
     The format of SOURCE and TARGET is detected from the name: .npy, .npz, IDX (train-images-idx3-ubyte.gz), .parquet,
     .arrow; anything else is TFRecord. Several .npy or IDX files are zipped by their leading axis; each file of a
-    directory of .npy or .npz files becomes one record.
+    directory of .npy or .npz files becomes one record. As SOURCE or TARGET, - is standard input or output, with
+    TFRecord data; if it is TARGET, the summary is printed on stderr.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.file_formats.convert import convert as convert_files
@@ -221,11 +230,15 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
     given = {name: value for name, value in options.items() if value is not None}
     if given.get("compression") == "none":
         given["compression"] = None
+    to_stdout = target == "-"
+    if to_stdout and not {"shards", "max_shard_bytes"}.isdisjoint(given):
+        raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")
+    target = STDOUT if to_stdout else target
     report = convert_files(sources[0] if len(sources) == 1 else list(sources), target, **given)
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
     size = f"{report.records:,} records, {report.bytes:,} bytes"
     text = f"{printable(report.path)}: {size}, columns {printable(', '.join(report.columns))}"
-    output.print_result(as_json, value, text)
+    output.print_result(as_json, value, text, err=to_stdout)
 
 
 @tfr.command()

@@ -27,13 +27,15 @@ RIGHT_ALIGNED = {"nulls", "mean", "length", "distinct", "records", "bytes"}
 UNBOUNDED = 10_000  # width in characters where the output is not a terminal
 
 
-def print_result(as_json: bool, value: Any, text: object = None, table: Callable[[], Table] | None = None) -> None:
-    """Print `value` as JSON, or else a line of text and a table, if given."""
+def print_result(
+    as_json: bool, value: Any, text: object = None, table: Callable[[], Table] | None = None, *, err: bool = False
+) -> None:
+    """Print `value` as JSON, or else a line of text and a table, if given; with `err`, JSON and text go to stderr."""
     if as_json:
-        click.echo(json.dumps(json_value(value), indent=2))
+        click.echo(json.dumps(json_value(value), indent=2), err=err)
         return
     if text is not None:
-        click.echo(text)
+        click.echo(text, err=err)
     if table is not None:
         show(table())
 

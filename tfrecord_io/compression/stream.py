@@ -106,7 +106,7 @@ class PlainStream:
 
     def rewind(self, offset: int) -> bool:
         """Go back to byte `offset` of the file; False if the file cannot seek."""
-        if self._base is None:
+        if self._base is None or not self.raw.seekable():  # type: ignore[attr-defined]
             return False
         self.raw.seek(self._base + offset)  # type: ignore[attr-defined]
         self._head = memoryview(b"")

@@ -200,6 +200,9 @@ class Reader(BatchStream):
     def _joined(self) -> Generator[pa.RecordBatch]:
         """Batches of the requested size: those of small files are joined."""
         pending: list[pa.RecordBatch] = []
+        if self._scan.replan is not None:  # the plan is final now, and no other scan shares the sources
+            for source in self._scan.sources:
+                source.read_once()
         try:
             for batch, ends in self._built():
                 if len(batch):
@@ -269,6 +272,9 @@ class Reader(BatchStream):
         self._closed = True
         self._batches.close()
         self._close_files()
+        if self._scan.replan is not None:
+            for source in self._scan.sources:
+                source.close()
 
     def _close_files(self) -> None:
         self._chunks.close()

@@ -84,6 +84,8 @@ class RecordReader(ConsumedOnce[bytes]):
             self._prefetcher, lambda source: RecordFile(source, compression), max_record_bytes=max_record_bytes
         )
         self._records = self._walk(check_crc)
+        for source in sources:
+            source.read_once()
 
     def _walk(self, check_crc: bool) -> Iterator[bytes]:
         engine, walker = get_engine(), self._walker

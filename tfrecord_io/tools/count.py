@@ -94,6 +94,8 @@ def _by_headers(source: Source, count: KnownCounts) -> int | None:
 
 def _by_reading(sources: list[Source], count: KnownCounts, *, check_crc: bool = False) -> int:
     """Count by reading the files completely."""
+    for source in sources:
+        source.read_once()
     step = frame_step(get_engine(), check_crc=check_crc, max_record_bytes=count.max_record_bytes)
     with SourcePrefetcher(sources) as prefetched:
         return sum(walk_file(source, step, count.compression)[0] for source in prefetched)

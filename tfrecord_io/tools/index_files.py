@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.display import error_dict
-from tfrecord_io.errors import CorruptRecordError, TFRecordError
+from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
 from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -66,6 +66,9 @@ def write_indexes(
     sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
     indexes = []
     for source in sources:
+        if source.pipe is not None:
+            reason = "an index is for a regular file, and this is a pipe: save it to a file first"
+            raise ValueError(f"{printable(source.path)}: {reason}")
         with open_plain(source, "an index") as ranges:
             index = scan_index(source.path, ranges, max_record_bytes)
         fs, target = source.remote or (None, source.path)

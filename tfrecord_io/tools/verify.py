@@ -118,6 +118,8 @@ def _check(source: Source, record_type: str | None, compression: str | None, max
         decoder = engine.decoder(plan)
         step = _parse_step(decoder)
     error: TFRecordError | None = None
+    if source.shard is None:
+        source.read_once()
     try:
         records, size = walk_file(source, step, compression)
     except TFRecordError as fault:

@@ -89,10 +89,13 @@ class PackedSources:
 
     @classmethod
     def of(cls, sources: Sequence[Source]) -> PackedSources:
-        """Pack sources. A file object, which only this process can read, is a TypeError."""
+        """Pack sources. A file object or a pipe, which only this process can read, is a TypeError."""
         for source in sources:
             if source.is_file_object:
                 raise TypeError(f"{source.path}: a read of a file object cannot be pickled: pass a path")
+            if source.pipe is not None:
+                reason = "a read of a pipe cannot be pickled, as only this process has its data: save it to a file"
+                raise TypeError(f"{source.path}: {reason}")
         remote = [source.remote for source in sources]
         filesystems = {id(found[0]): found[0] for found in remote if found is not None}
         positions = {key: position for position, key in enumerate(filesystems)}

@@ -35,6 +35,8 @@ def open_source(source: Source, compression: str | None = "infer") -> Stream:
             codec = infer(head, source.path)
         else:
             _check_codec(codec, compression, head, source.path)
+        if source.pipe is not None:
+            source.pipe.may_rewind = codec is not None  # at damage
         return open_decompressed(raw, codec, source.path, head=head, size=source.size)
     except BaseException:
         raw.close()
@@ -98,7 +100,8 @@ def open_file(source: Source) -> Any:
     """Open a source as a buffered binary file, for zipfile, pyarrow and the like; seekable if the storage is."""
     raw: Any = source.open()
     try:
-        return io.BufferedReader(raw if isinstance(raw, io.RawIOBase) else RawFile(raw, source.size), _BUFFER)
+        size = source.size if source.pipe is None else source.pipe.spool()
+        return io.BufferedReader(raw if isinstance(raw, io.RawIOBase) else RawFile(raw, size), _BUFFER)
     except BaseException:
         raw.close()
         raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import errno
 import os
-import stat
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import closing
@@ -66,7 +65,7 @@ class RandomAccessFile(Closing):
 
 
 def open_random_access(source: Source) -> RandomAccessFile:
-    """Open a file for random access. A piece of a file, or a file that cannot seek, such as a pipe, is a ValueError."""
+    """Open a file for random access; a pipe is read to its end first. A piece of a file is a ValueError."""
     if source.is_file_object:  # its position may be changed by the caller
         raise TypeError(f"{printable(source.path)}: random access takes paths, not file objects")
     if source.span is not None:
@@ -119,10 +118,6 @@ class LocalRandomAccessFile(RandomAccessFile):
         super().__init__(source)
         self._fd = _open_descriptor(source)
         status = os.fstat(self._fd)
-        if not stat.S_ISREG(status.st_mode):
-            self.close()
-            reason = "is not a regular file: it can be read only once, from its start"
-            raise ValueError(f"{printable(source.path)} {reason}")
         self.size = status.st_size
 
     def _read_spans(self, spans: list[tuple[int, int]]) -> list[Bytes]:
@@ -156,6 +151,9 @@ class LocalRandomAccessFile(RandomAccessFile):
 def _open_descriptor(source: Source) -> int:
     """Open a local file; a shard under its staged or final name, after a check that its dataset was not replaced."""
     shard = source.shard
+    if source.pipe is not None:
+        source.open().close()
+        return os.dup(source.pipe.spooled_descriptor())
     if shard is None:
         return os.open(source.path, os.O_RDONLY | os.O_CLOEXEC)
     with shard.open_checked(lambda: shard.by_name(source.path, open_raw)) as raw:

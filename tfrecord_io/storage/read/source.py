@@ -15,6 +15,7 @@ from tfrecord_io.storage.filesystem.base import Entry, FileSystem
 from tfrecord_io.storage.filesystem.errors import raise_os_errors
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, can_list
 from tfrecord_io.storage.read.file_object import BorrowedFile, CallerFile, SequentialResponse
+from tfrecord_io.storage.read.pipe import Pipe
 
 if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_reader import RangeReader, Window
@@ -113,6 +114,7 @@ class Source:
     partitions: tuple[tuple[str, str | None], ...] = ()  # columns and values, from folders such as ``label=cat``
     _info: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # fsspec's own description
     _prefetched: RangeReader | None = field(default=None, repr=False, compare=False)  # open, with requests under way
+    pipe: Pipe | None = field(default=None, repr=False, compare=False)  # of a local file that is not a regular one
 
     def open(self) -> Raw:
         """Open for reading from the start; a file object is read from its first position, and close() leaves it open.
@@ -130,6 +132,8 @@ class Source:
             return BorrowedFile(self._prefetched)
         if self.remote:
             return self.open_ranges() or self._open_sequential()
+        if self.pipe is not None:
+            return self.pipe.open()
         return open_raw(self.path) if self.shard is None else self.shard.by_name(self.path, open_raw)
 
     def open_ranges(self, window: Window | None = None) -> RangeReader | None:
@@ -152,6 +156,16 @@ class Source:
                 return SequentialResponse(self._fsspec.open(self._name, "rb", block_size=0), self.path)
             raw: Raw = self._fsspec.open(self._name, "rb")
             return raw
+
+    def read_once(self) -> None:
+        """Promise that the file is not opened again: a pipe need not keep what was read."""
+        if self.pipe is not None:
+            self.pipe.release()
+
+    def close(self) -> None:
+        """Close a pipe, so that its writer ends, and remove what was kept; of other files nothing is open."""
+        if self.pipe is not None:
+            self.pipe.close()
 
     @property
     def is_file_object(self) -> bool:
@@ -176,7 +190,7 @@ def source_of(fs: FileSystem, entry: Entry) -> Source:
     """The source of a file in a filesystem."""
     if isinstance(fs, FsspecFileSystem):
         return Source(fs.display_path(entry.name), entry.size, False, fs.fsspec, entry.name, _info=entry.info)
-    return Source(entry.name, entry.size, True)
+    return Source(entry.name, entry.size, True, pipe=Pipe(entry.name) if entry.size is None else None)
 
 
 def open_raw(path: str) -> io.FileIO:
