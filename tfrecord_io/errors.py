@@ -147,7 +147,7 @@ class PrecisionWarning(UserWarning):
 
 
 class SchemaWarning(UserWarning):
-    """An embedded schema could not be used, or was found where it is not expected."""
+    """An embedded schema could not be used or was found late, or no record has a declared column."""
 
 
 class StoppedEarlyWarning(UserWarning):

@@ -269,7 +269,7 @@ def test_all_representations_hold_the_same_values(rows: list[list[int] | None], 
             written(Path(folder) / f"{i}", payloads[i * len(rows) // parts : (i + 1) * len(rows) // parts])
             for i in range(parts)
         ]
-        schema = {"x": "list<int64>"}
+        schema = {"x": tfr.list_("int64", required=False)}
         expected = [None if row is None else row or [] for row in tfr.read_table(paths, schema=schema)["x"].to_pylist()]
         objects = tfr.read_arrays(paths, schema=schema, ragged="object")["x"]
         assert [None if row is None else row.tolist() for row in objects] == expected

@@ -16,6 +16,7 @@ from tfrecord_io.arrow.stream import BatchStream
 from tfrecord_io.engine.fault_messages import OTHER_MESSAGE
 from tfrecord_io.errors import DecodeError, TFRecordError
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.absent_columns import AbsentColumns
 from tfrecord_io.read.chunk import DecodedChunk
 from tfrecord_io.read.chunk_reader import ChunkReader, RowBudget
 from tfrecord_io.read.embedded_schemas import SchemaRevision
@@ -66,6 +67,8 @@ class OpenScan:
         The chunks that were decoded to infer the schema; they come first.
     replan : callable, optional
         Plans the read again under an embedded schema that was found too late for the plan.
+    absent : AbsentColumns, optional
+        The declared columns to warn of if no record has them.
     """
 
     description: str
@@ -81,6 +84,7 @@ class OpenScan:
     budget: RowBudget
     sample: list[DecodedChunk] = field(default_factory=list)
     replan: Callable[[SchemaRevision], OpenScan] | None = None
+    absent: AbsentColumns | None = None
 
     def chunks(self) -> Generator[DecodedChunk]:
         """All chunks in order; the last one may have an error or a revision."""
@@ -165,6 +169,8 @@ class Reader(BatchStream):
                 scan.check_record_type(chunk.seen, chunk.foreign)
                 unchecked = False
             batch, error = self._batch(chunk)
+            if scan.absent is not None:
+                scan.absent.observe(batch)
             self.report.records += len(batch)
             self.origins.add(chunk.path, chunk.first_record, len(batch))
             rows[chunk.file] += len(batch)
@@ -180,6 +186,8 @@ class Reader(BatchStream):
                 self._revision = revision
                 return
         scan.check_counts(rows)
+        if scan.absent is not None:
+            scan.absent.finish(scan.sources, scan.options, self.report.records)
 
     def _batch(self, chunk: DecodedChunk) -> tuple[pa.RecordBatch, Exception | None]:
         scan = self._scan

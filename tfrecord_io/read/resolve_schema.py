@@ -186,7 +186,7 @@ class _Planner:
         """The plan to read under a schema that needs no sample; `known` are fields of the scan."""
         self._check_names(resolved.schema.names)
         scan = self._scan(resolved, **known)
-        return Planned(scan, scan.opened(reader))
+        return Planned(scan, scan.opened(reader, scan.absent_columns()))
 
     def _scan(self, resolved: ResolvedSchema, **known: Any) -> Scan:
         fields = {"partitions": self._partitions, "with_index": self._with_index, "whole": self._whole, **known}

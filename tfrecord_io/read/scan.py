@@ -16,6 +16,7 @@ from tfrecord_io.engine.contract import Plan
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.absent_columns import AbsentColumns, warn_of_schema
 from tfrecord_io.read.chunk import DecodeSettings
 from tfrecord_io.read.chunk_reader import ChunkReader, row_budget
 from tfrecord_io.read.embedded_schemas import EmbeddedSchema, EmbeddedSchemaCheck
@@ -220,12 +221,19 @@ class Scan:
         """A check of embedded schemas against the governing one."""
         return EmbeddedSchemaCheck(self.options.schema is None, self.resolved.embedded)
 
-    def open(self) -> Reader:
-        """Open the files; the reader raises if a file has more columns than the schema."""
-        return Reader(self.opened(ChunkReader(self.sources, self.options)))
+    def open(self, absent: AbsentColumns | None = None) -> Reader:
+        """Open the files; the reader raises if a file has more columns than the schema.
 
-    def opened(self, reader: ChunkReader) -> OpenScan:
-        """Read this scan through a chunk reader, from its current position."""
+        It warns of declared columns that no record has only if it gets `absent`, as a scan may be a piece of a read.
+        """
+        return Reader(self.opened(ChunkReader(self.sources, self.options), absent))
+
+    def absent_columns(self, issue: Callable[[str], object] = warn_of_schema) -> AbsentColumns | None:
+        """The columns to warn of if no record has them; None if the schema was not declared by ``schema=``."""
+        return AbsentColumns(self.columns, issue) if self.resolved.source == "schema=" else None
+
+    def opened(self, reader: ChunkReader, absent: AbsentColumns | None = None) -> OpenScan:
+        """Read this scan through a chunk reader, from its current position; see `open`."""
         reader.settings, reader.check = self.settings, self.embedded_check
         return OpenScan(
             description=str(self),
@@ -239,6 +247,7 @@ class Scan:
             builder=self.builder,
             reader=reader,
             budget=row_budget(self.options, whole=self.whole),
+            absent=absent,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -145,7 +145,7 @@ def component_fields(fields: Iterable[Field]) -> list[Field]:
             continue
         for index, (feature, type_) in enumerate(composite.components()):
             name = component_column(f.column, index)
-            components.append(Field(name, type_, feature, part=CONTEXT, required=f.required and index == 0))
+            components.append(Field(name, type_, feature, part=CONTEXT, required=f.required if index == 0 else None))
     return components
 
 

@@ -55,8 +55,10 @@ class Field:
     encoding : {"list", "raw", "wire", "tensor_proto"}
         "list": the values themselves; "raw": the bytes of an array; "wire": raw where a record has bytes, values where
         it has numbers; "tensor_proto": a serialized TensorProto.
-    required : bool
-        A record without the feature is an error. In Arrow: a field that is not nullable.
+    required : bool, optional
+        True: a record without the feature is an error; in Arrow a field that is not nullable. False: the feature may be
+        missing, from all records too. None, not stated: the same, but a read warns if no record has it. False and None
+        compare equal and are the same in Arrow and JSON; a pickle keeps the difference.
     default : object, optional
         The value where the feature is absent or has no values. None: null. For a fixed number of values either all of
         them (nested as the shape is, or flat) or one for every element.
@@ -79,7 +81,7 @@ class Field:
     type: pa.DataType
     feature: str = None  # type: ignore[assignment]  # always a str after __post_init__
     encoding: str = LIST
-    required: bool = False
+    required: bool | None = None
     default: Any = None
     metadata: Mapping[bytes, bytes] = field(default_factory=dict)
     shape: Shape | None = None
@@ -169,13 +171,14 @@ class Field:
         """What is compared; the default as text, in which 0, False and 0.0 differ and NaN equals itself."""
         default = None if self.default is None else json_text(to_json_value(self.default))
         dtype = self.metadata.get(DTYPE_KEY)
-        return self.column, self.type, dtype, self.feature, self.encoding, self.required, default, self.shape, self.part
+        required = bool(self.required)
+        return self.column, self.type, dtype, self.feature, self.encoding, required, default, self.shape, self.part
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Field) else NotImplemented
 
     def __hash__(self) -> int:
-        return hash((self.column, self.feature, self.encoding, self.required, self.shape, self.part))
+        return hash((self.column, self.feature, self.encoding, bool(self.required), self.shape, self.part))
 
     def __repr__(self) -> str:
         text = "".join(f", {k} {v}".rstrip() for k, v in self.notes().items())
@@ -183,7 +186,7 @@ class Field:
         return f"Field({name}{self.type_name}{text})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (pa.schema([self.to_arrow()]).serialize().to_pybytes(), self.default)
+        return _unpickle, (pa.schema([self.to_arrow()]).serialize().to_pybytes(), self.default, self.required)
 
     def notes(self) -> dict[str, str]:
         """What the field has besides a name and a type, for display."""
@@ -219,8 +222,8 @@ class Field:
         except CONVERSION_ERRORS as error:
             reason = "its metadata is damaged: tfrecord_io.shape, tfrecord_io.default"
             raise SchemaError(reason, feature=feature) from error
-        encoding = encoding_of(source) or LIST
-        return cls(source.name, source.type, feature, encoding, not source.nullable, default, metadata, shape, part)  # type: ignore[arg-type]
+        encoding, required = encoding_of(source) or LIST, None if source.nullable else True
+        return cls(source.name, source.type, feature, encoding, required, default, metadata, shape, part)  # type: ignore[arg-type]
 
     def to_arrow(self) -> pa.Field:
         """Convert to a pa.Field; its metadata holds what a pa.Field has no attribute for."""
@@ -276,7 +279,9 @@ def check_unique(fields: Iterable[Field]) -> None:
             raise SchemaError("a schema names this column twice", feature=column)
 
 
-def _unpickle(source: bytes, default: Any) -> Field:
+def _unpickle(source: bytes, default: Any, required: bool | None) -> Field:
     """The field from a schema message, since Arrow's own type of tensors whose shapes vary cannot be pickled."""
     register_variable_shape_tensor()
-    return replace(Field.from_arrow(pa.ipc.read_schema(pa.py_buffer(source)).field(0)), default=default)
+    return replace(
+        Field.from_arrow(pa.ipc.read_schema(pa.py_buffer(source)).field(0)), default=default, required=required
+    )

@@ -25,7 +25,7 @@ from tfrecord_io.schema.types import is_list_like
 
 
 def scalar(
-    type: Any, *, default: Any = None, required: bool = False, feature: str | None = None, encoding: str = LIST
+    type: Any, *, default: Any = None, required: bool | None = None, feature: str | None = None, encoding: str = LIST
 ) -> Field:
     """A column of single values.
 
@@ -35,8 +35,9 @@ def scalar(
         Arrow's, NumPy's or TensorFlow's, or a name: "int32", "bool", "timestamp[us]". Not a list.
     default : object, optional
         The value where the feature is absent or has no values; None: null.
-    required : bool
-        A record without the feature is an error, unless there is a default.
+    required : bool, optional
+        True: a record without the feature is an error, unless there is a default. False: the feature may be missing,
+        from all records too. If not given, it may be missing, with a `SchemaWarning` if no record has it.
     feature : str, optional
         Its name in the records, if it differs from the column's.
     encoding : {"list", "raw"}
@@ -62,7 +63,7 @@ def list_(
     length: int | None = None,
     *,
     default: Any = None,
-    required: bool = False,
+    required: bool | None = None,
     feature: str | None = None,
     encoding: str = LIST,
 ) -> Field:
@@ -90,7 +91,7 @@ def list_(
     return _field(whole, feature, encoding, required, default)
 
 
-def text(*, default: str | None = None, required: bool = False, feature: str | None = None) -> Field:
+def text(*, default: str | None = None, required: bool | None = None, feature: str | None = None) -> Field:
     """A column of text; bytes that are not UTF-8 are a DecodeError.
 
     >>> text(default="?")
@@ -99,7 +100,7 @@ def text(*, default: str | None = None, required: bool = False, feature: str | N
     return _field(pa.string(), feature, LIST, required, default)
 
 
-def bytes_(*, default: bytes | None = None, required: bool = False, feature: str | None = None) -> Field:
+def bytes_(*, default: bytes | None = None, required: bool | None = None, feature: str | None = None) -> Field:
     """A column of bytes.
 
     >>> bytes_(required=True)
@@ -114,7 +115,7 @@ def image(
     resize: tuple[int, int] | None = None,
     *,
     default: bytes | None = None,
-    required: bool = False,
+    required: bool | None = None,
     feature: str | None = None,
 ) -> Field:
     """A column of encoded images (JPEG, PNG, WebP): decoded by `read_arrays` and `iter_arrays`, else read as bytes.
@@ -151,7 +152,7 @@ def tensor(
     shape: Any,
     *,
     default: Any = None,
-    required: bool = False,
+    required: bool | None = None,
     feature: str | None = None,
     encoding: str = BY_WIRE,
 ) -> Field:
@@ -218,7 +219,7 @@ def _element(dtype: Any) -> Element | pa.DataType:
         raise SchemaError(reason, got=str(dtype), advice=f"use {SUPPORTED_DTYPES}, bytes or text") from None
 
 
-def sequence(item: Any, *, default: Any = None, required: bool = False, feature: str | None = None) -> Field:
+def sequence(item: Any, *, default: Any = None, required: bool | None = None, feature: str | None = None) -> Field:
     """A column read from a feature list of a SequenceExample.
 
     Parameters
@@ -248,7 +249,7 @@ def _field(
     type_: pa.DataType,
     feature: str | None,
     encoding: str,
-    required: bool,
+    required: bool | None,
     default: Any,
     shape: Any = None,
     part: str | None = None,

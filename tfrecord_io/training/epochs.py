@@ -28,6 +28,11 @@ class Epochs:
         Its schema is that of all batches.
     options : IterOptions
     seed : int
+
+    Attributes
+    ----------
+    warnings : list of str
+        Texts of SchemaWarnings, for the thread that takes the batches to issue.
     """
 
     def __init__(self, scan: Scan, options: IterOptions, seed: int) -> None:
@@ -38,6 +43,8 @@ class Epochs:
         by_file = workers > 1 and not window and len(scan.sources) >= workers
         self._sources = scan.sources[worker::workers] if by_file else scan.sources
         self._residue, self._modulus = (0, 1) if by_file else (worker, workers)
+        self._is_only_worker = workers == 1
+        self.warnings: list[str] = []
         self._permuted = options.shuffle_buffer > 0 and not window and self._modulus == 1
 
     def open(self, position: IteratorPosition) -> EpochRows:
@@ -45,7 +52,9 @@ class Epochs:
         options = self._scan.options
         begin = max(options.offset, min([position.next, *position.buffer]))
         limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
-        reader = self._scan.over(self._ordered_sources(position.epoch), offset=begin, limit=limit).open()
+        scan = self._scan.over(self._ordered_sources(position.epoch), offset=begin, limit=limit)
+        is_whole = position.epoch == 0 and begin == options.offset and self._is_only_worker
+        reader = scan.open(scan.absent_columns(self.warnings.append) if is_whole else None)
         return EpochRows(reader, begin, (self._residue + options.offset) % self._modulus, self._modulus)
 
     def records(self) -> int:

@@ -17,6 +17,7 @@ from tfrecord_io.arrow.output.to_numpy import leaf_fields
 from tfrecord_io.closing import Closing
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, IterOptions
+from tfrecord_io.read.absent_columns import warn_of_schema
 from tfrecord_io.read.on_error import end_read
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
@@ -71,6 +72,7 @@ class ArrayIterator(Closing):
         self._chunks: Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk] | None = None
         self._started_in: int | None = None
         self._records: int | None = None  # of an epoch, once `len` has looked it up
+        self._warnings: list[str] = []
         self._begin(IteratorPosition(0, 0, 0))
         if options.state is not None:
             self.restore(options.state)
@@ -173,13 +175,20 @@ class ArrayIterator(Closing):
             self._finish(failure, self._options.on_error)
         try:
             following = next(self._start())
+            self._issue_warnings()
         except StopIteration:
             self.close()
+            self._issue_warnings()
             raise
         except Exception as error:
             self._finish(error, "raise")
         self._position = self._current_position()
         self._chunk, self._delivered = following, 0
+
+    def _issue_warnings(self) -> None:
+        """Issue the warnings of the thread that reads, at the line that takes the batch."""
+        while self._warnings:
+            warn_of_schema(self._warnings.pop())
 
     def _finish(self, error: Exception, on_error: object) -> NoReturn:
         """End the iteration: raise `error`, now and in further calls, or warn of it."""
@@ -193,6 +202,7 @@ class ArrayIterator(Closing):
         if self._chunks is None:
             self._started_in = os.getpid()
             epochs = Epochs(self._scan, self._options, self.seed)
+            self._warnings = epochs.warnings
             batching = Batching(epochs, self._representation, self._options, self.seed)
             make = partial(batching.chunks, self._position)
             self._chunks = make() if self._options.thread_count == 1 else BackgroundGenerator(make, _READY)

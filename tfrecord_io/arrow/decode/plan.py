@@ -62,7 +62,7 @@ def plan_columns(
         for leaf in field_leaves(field, in_steps):
             if leaf.feature in columns:
                 raise SchemaError("two columns of the schema are read from it", feature=leaf.feature)
-            required = field.required and field.default is None and not leaf.path
+            required = bool(field.required) and field.default is None and not leaf.path
             is_adaptive = encoding_rules(leaf.encoding).adaptive
             kind, layout = (Kind.NONE, Layout.ANY) if is_adaptive else (leaf.kind, leaf.layout)
             columns[leaf.feature] = PlanColumn(leaf.feature, kind, layout, _text(leaf, text), required, in_steps)

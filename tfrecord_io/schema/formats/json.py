@@ -45,7 +45,7 @@ def _entry(f: Field) -> dict[str, Any]:
     entry: dict[str, Any] = {"column": f.column, "type": _type_entry(f.type)}
     default = Field(f.column, f.type, metadata=f.metadata)
     for name in ("feature", "encoding", "required", "shape", "part"):
-        if getattr(f, name) != getattr(default, name):
+        if getattr(f, name) != getattr(default, name) and (name != "required" or f.required):
             entry[name] = getattr(f, name)
     if f.default is not None:
         entry["default"] = to_json_value(f.default)
@@ -62,7 +62,7 @@ def _field(entry: dict[str, Any]) -> Field:
         _type_of(entry["type"]),
         entry.get("feature", entry["column"]),
         entry.get("encoding", LIST),
-        entry.get("required", False),
+        entry.get("required"),
         from_json_value(entry.get("default")),
         _metadata(entry),
         entry.get("shape"),

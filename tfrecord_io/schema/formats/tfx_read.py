@@ -94,11 +94,11 @@ class TfxSchemaReader:
             return Field(feature.name, pa.struct([(child.column, child.type) for child in children]))
         value = self._value_type(feature)
         if part == FEATURE_LIST:
-            return Field(feature.name, pa.list_(_step_type(feature, value)), required=required, part=part)
+            return Field(feature.name, pa.list_(_step_type(feature, value)), required=required or None, part=part)
         if feature.HasField("shape"):
-            return replace(_shaped(value, _sizes(feature.shape)), required=required).named(feature.name)
+            return replace(_shaped(value, _sizes(feature.shape)), required=required or None).named(feature.name)
         counts = feature.value_counts.value_count or [feature.value_count]
-        return Field(feature.name, _counted(value, counts), required=required)
+        return Field(feature.name, _counted(value, counts), required=required or None)
 
     # ---- types
 
@@ -244,7 +244,7 @@ def _as_dense(field: Field, kind: Any) -> Field:
         default = default.decode("utf-8", "replace")
     elif t.is_boolean(value):
         default = bool(default)
-    return replace(shaped, default=default, required=field.required, metadata=field.metadata)
+    return replace(shaped, default=default, required=bool(field.required), metadata=field.metadata)
 
 
 def _as_ragged(field: Field, kind: Any) -> Field:

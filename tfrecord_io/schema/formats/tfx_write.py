@@ -54,7 +54,7 @@ def feature_message(field: Field) -> Any:
         message.presence.min_count = 1
     if encoding_rules(field.encoding).one_value_per_cell:
         message.type = BYTES
-        _set_single(message, field.required)
+        _set_single(message, bool(field.required))
         return message
     value = _value_type(field)
     _set_domain(message, value, field)
@@ -65,7 +65,7 @@ def feature_message(field: Field) -> Any:
         if not is_list or field.size is not None:
             step.max = step.min
     elif field.type == value:
-        _set_single(message, field.required)
+        _set_single(message, bool(field.required))
     elif field.shape is None or None in field.shape:
         message.value_count.min = 0
     elif field.required:
