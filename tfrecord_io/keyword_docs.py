@@ -36,11 +36,11 @@ READ = {
     Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
     parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.""",
     "schema": """Schema, pyarrow.Schema, dict or "infer", optional
-    Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType`` or a name like ``"int32"`` for
-    each column. Other features are ignored. A column named like partition folders (``label=cat/``) holds their values,
-    cast to its type. By default, the schema embedded in the file is used; a file without one has its types inferred
-    from the values, and bytes with companion features ``x/shape`` and ``x/dtype`` become tensors. "infer" ignores
-    embedded schemas and companion features.""",
+    Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
+    Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
+    (``label=cat/``) holds their values, cast to its type. By default, the schema embedded in the file is used; a file
+    without one has its types inferred from the values, and bytes with companion features ``x/shape`` and ``x/dtype``
+    become tensors. "infer" ignores embedded schemas and companion features.""",
     "schema_overrides": """dict, optional
     Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``).""",
     "stable_types": """bool, default False

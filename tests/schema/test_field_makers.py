@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -51,6 +54,35 @@ def test_type_of_each_maker() -> None:
     assert schema["photo"].shape == (None, None, 3)
     assert schema["words"].part == FEATURE_LIST
     assert schema["plain"].part == CONTEXT
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (bool, pa.bool_()),
+        (int, pa.int64()),
+        (float, pa.float32()),
+        (str, pa.string()),
+        (bytes, pa.binary()),
+        (dt.datetime, pa.timestamp("us")),
+        (dt.date, pa.date32()),
+        (list[str], pa.list_(pa.string())),
+        (list[list[int]], pa.list_(pa.list_(pa.int64()))),
+    ],
+    ids=str,
+)
+def test_python_types_are_types(given: Any, expected: pa.DataType) -> None:
+    assert Schema({"x": given}).types == [expected]
+
+
+@pytest.mark.parametrize(
+    ("given", "got"),
+    [(list, "'list<int64>' or list"), (dict, "got <class 'dict'>"), (dict[str, int], "dict.str, int"), (1, "got int")],
+    ids=str,
+)
+def test_other_python_types_are_refused_with_an_example(given: Any, got: str) -> None:
+    with pytest.raises(TypeError, match=f"column 'x': expected a type, such as .*{got}"):
+        Schema({"x": given})
 
 
 def test_feature_is_named_after_the_column_unless_given() -> None:

@@ -126,11 +126,26 @@ def test_bytes_feature_accepts_bytes(value: Any, expected: list[bytes]) -> None:
     assert list(bytes_feature(value).bytes_list.value) == expected
 
 
-def test_bytes_feature_advises_to_encode_text() -> None:
-    with pytest.raises(TypeError, match="encode"):
-        bytes_feature("cat")
-    with pytest.raises(TypeError):
+@pytest.mark.parametrize("value", ["é", ["é", b"b"], np.array(["é"]), np.array(["é"], object)], ids=type_name)
+def test_bytes_feature_writes_text_as_encode_example_does(value: Any) -> None:
+    assert encode_example({"x": bytes_feature(value)}) == encode_example({"x": value})
+    assert bytes_feature(value).bytes_list.value[0] == "é".encode()
+
+
+def test_bytes_feature_refuses_other_types() -> None:
+    with pytest.raises(TypeError, match="expected bytes or str, got int"):
         bytes_feature(3)
+    with pytest.raises(EncodeError, match="surrogate"):
+        bytes_feature("\ud800")
+
+
+def test_messages_in_place_of_their_bytes_are_told_what_to_call() -> None:
+    with pytest.raises(TypeError, match=r"got Example: call its SerializeToString\(\)"):
+        decode_example(Example())
+    with pytest.raises(TypeError, match="expected bytes, got str"):
+        decode_example("text")
+    with pytest.raises(TypeError, match=r"expected a dict .* got Example: call its SerializeToString\(\)"):
+        encode_example(Example())  # type: ignore[arg-type]
 
 
 def test_array_of_two_dimensions_is_refused() -> None:

@@ -23,7 +23,8 @@ class Schema:
     ----------
     fields : Schema, pa.Schema, mapping, or iterable of Field
         A mapping has names of columns as keys and, as values, any mix of what the field makers return, Arrow types,
-        dtypes and type names.
+        dtypes, type names and Python types: ``int`` is int64, ``float`` is float32, ``str`` is string, ``bytes`` is
+        binary, and ``list[int]`` a list.
     metadata : mapping of bytes to bytes, optional
         Metadata of the Arrow schema (pandas stores its index there); not compared.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import numpy as np
 import pyarrow as pa
@@ -32,6 +33,15 @@ _SYNONYMS: dict[str, pa.DataType] = {
     "float": pa.float32(),  # Arrow's name, and the only float type of a record
     "datetime": pa.timestamp("us"),
     "date": pa.date32(),
+}
+_PYTHON_TYPES: dict[Any, str] = {
+    bool: "bool",
+    int: "int64",
+    float: "float32",  # the only float type of a record
+    str: "string",
+    bytes: "binary",
+    dt.datetime: "datetime",
+    dt.date: "date",
 }
 _EXTENSIONS: dict[str, Callable[[], pa.DataType]] = {"uuid": pa.uuid, "json": pa.json_, "bool8": pa.bool8}
 _LISTS: dict[str, Callable[[pa.Field], pa.DataType]] = {"list": pa.list_, "large_list": pa.large_list}
@@ -159,8 +169,9 @@ def _axes(text: str) -> Shape:
 
 
 def as_arrow_type(source: Any) -> pa.DataType:
-    """The Arrow type for a type, its name or a dtype of NumPy or TensorFlow.
+    """The Arrow type for a type, its name, a Python type such as ``int`` or ``list[int]``, or a dtype.
 
+    Dtypes are those of NumPy and TensorFlow. ``float`` is float32, the only float type of a record.
     SchemaError if a name or dtype has no Arrow type, TypeError if `source` is none of these.
     """
     if isinstance(source, pa.DataType):
@@ -176,7 +187,13 @@ def as_arrow_type(source: Any) -> pa.DataType:
             return pa.from_numpy_dtype(dtype)
         except pa.ArrowNotImplementedError as error:
             raise SchemaError(f"the dtype {dtype} has no Arrow type", got=str(dtype)) from error
-    raise TypeError(f"expected a pyarrow type, its name or a NumPy dtype, got {type(source).__name__}")
+    if (name := _PYTHON_TYPES.get(source) if isinstance(source, type) else None) is not None:
+        return type_from_name(name)
+    if get_origin(source) is list and len(get_args(source)) == 1:
+        return pa.list_(as_arrow_type(get_args(source)[0]))
+    got = repr(source) if isinstance(source, type) or get_origin(source) else type(source).__name__
+    example = "'list<int64>' or list[int]" if source is list else "'int32', pa.int32(), np.int32 or int"
+    raise TypeError(f"expected a type, such as {example}; got {printable(got, 80)}")
 
 
 def _parse(text: str, whole: str, depth: int) -> pa.DataType:

@@ -27,9 +27,8 @@ def bytes_feature(value: Any) -> Any:
 
     Parameters
     ----------
-    value : bytes-like, or a sequence or array of bytes
-        Also an object whose ``numpy()`` returns one (an eager tensor). Text is an error, as in TensorFlow's helper:
-        encode it with ``text.encode()``.
+    value : bytes-like or str, or a sequence or array of them
+        Also an object whose ``numpy()`` returns one (an eager tensor). Text is written as UTF-8.
 
     Raises
     ------
@@ -38,8 +37,8 @@ def bytes_feature(value: Any) -> Any:
 
     Examples
     --------
-    >>> bytes_feature(b"cat").bytes_list.value
-    [b'cat']
+    >>> bytes_feature([b"cat", "dog"]).bytes_list.value
+    [b'cat', b'dog']
     """
     return feature_of(Kind.BYTES, [_to_bytes(item) for item in _items(value)])
 
@@ -123,6 +122,8 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
     >>> decode_example(payload)["scores"]
     array([0.5, 1.5], dtype=float32)
     """
+    if not isinstance(features, Mapping):
+        raise TypeError(f"expected a dict of values by feature name, got {type(features).__name__}{_hint(features)}")
     encoded = []
     for name, value in features.items():
         if value is None:
@@ -163,12 +164,22 @@ def decode_example(payload: Any) -> dict[str, Any]:
     >>> decode_example(encode_example({"label": 3}))
     {'label': array([3])}
     """
+    if isinstance(payload, str) or _is_message(payload):
+        raise TypeError(f"expected bytes, got {type(payload).__name__}{_hint(payload)}")
     try:
         record = read_record(bytes(payload), RecordType.EXAMPLE, lambda name, is_list: True)
     except WireError:
         advice = 'read other messages and plain bytes with record_type="bytes"'
         raise DecodeError("the payload is not a valid Example", advice=advice) from None
     return {name: None if cell is None else _as_array(cell.kind, cell.values) for name, cell in record.features.items()}
+
+
+def _is_message(value: Any) -> bool:
+    return callable(getattr(value, "SerializeToString", None))
+
+
+def _hint(value: Any) -> str:
+    return ": call its SerializeToString()" if _is_message(value) else ""
 
 
 def _as_array(kind: Kind, values: Any) -> Any:
@@ -200,9 +211,10 @@ def _items(value: Any) -> Any:
 
 
 def _to_bytes(item: Any) -> bytes:
+    if isinstance(item, str):
+        return _utf8(item)
     if not isinstance(item, _BYTES_LIKE):
-        advice = ": encode it with text.encode()" if isinstance(item, str) else ""
-        raise TypeError(f"expected bytes, got {type(item).__name__}{advice}")
+        raise TypeError(f"expected bytes or str, got {type(item).__name__}")
     return bytes(item)
 
 
@@ -257,7 +269,7 @@ def _feature(value: Any) -> Any:
     else:
         kind = _common_kind(items)
     if kind == Kind.BYTES:
-        return bytes_feature([_utf8(item) if isinstance(item, str) else item for item in items])
+        return bytes_feature(items)
     return int64_feature(items) if kind == Kind.INT64 else float_feature(items)
 
 
