@@ -3,8 +3,10 @@
 import io
 import os
 
+import pyarrow as pa
 import pytest
 
+import tfrecord_io as tfr
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import resolve_output
 from tfrecord_io.storage.paths.shard_names import shard_name
@@ -104,3 +106,60 @@ def test_names_invalid_in_a_manifest_are_refused_before_anything_is_written(path
 def test_the_root_of_a_filesystem_is_a_directory_of_it():
     assert resolve_output("memory://", shards=1).shard(0) == "memory://part-00000-of-00001.tfrecord"
     assert resolve_output("/", shards=1).shard(0) == "/part-00000-of-00001.tfrecord"
+
+
+def round_trip(path, storage, **keywords):
+    """Write rows, and read what the same path means."""
+    data = pa.table({"n": range(20)})
+    tfr.write_tfrecord(data, path, **keywords, **storage)
+    assert tfr.read_table(path, **storage) == data
+    assert tfr.count_records(path, **storage) == 20
+
+
+FRONTS = ["train", "_hidden", "a[1]", "x{1,2}", "q?*", "p-00000-of-00003", "p-00001", "ä b", "part", "_MANIFEST"]
+SUFFIXES = ["", ".tfrecord", "_tfrecord", ".gz", ".tfrecord.gz", "_tfrecord.zlib", ".json"]
+ONE, TWO, MANY = {"shards": 1}, {"shards": 2}, {"max_shard_bytes": 100}
+FORMS = [
+    *[(form, split) for form in ("", "/") for split in ({}, ONE, TWO, MANY)],
+    *[("@2", {}), ("@2", TWO), ("@*", ONE), ("@*", TWO), ("@*", MANY)],
+]
+
+
+@pytest.mark.parametrize(("form", "split"), FORMS, ids=str)
+def test_what_a_path_writes_it_reads(tmp_path, form, split):
+    names = [(front, suffix, "infer") for front in FRONTS for suffix in ("", ".tfrecord.gz")]
+    names += [("train", suffix, compression) for suffix in SUFFIXES for compression in (None, "gzip")]
+    for number, (front, suffix, compression) in enumerate(names):
+        (tmp_path / str(number)).mkdir()
+        round_trip(f"{tmp_path}/{number}/{front}{suffix}{form}", {}, **split, compression=compression)
+
+
+@pytest.mark.parametrize(("form", "split"), FORMS, ids=str)
+def test_what_a_url_writes_it_reads(s3, form, split):
+    for name in ("train", "a[1].tfrecord.gz"):
+        round_trip(s3.url(f"{name}{form}"), {"storage_options": s3.storage_options}, **split)
+
+
+@pytest.mark.parametrize("split", [{}, ONE, TWO, MANY], ids=str)
+def test_what_an_existing_directory_is_written_with_it_reads(tmp_path, split):
+    (tmp_path / "d").mkdir()
+    round_trip(tmp_path / "d", {}, **split)
+
+
+def test_datasets_are_named_like_files(tmp_path):
+    for name in ("train", "val.tfrecord"):
+        tfr.write_tfrecord({"n": [1, 2]}, tmp_path / name, shards=2)
+    assert tfr.count_records(f"{tmp_path}/{{train,val}}") == 4
+    assert tfr.count_records([tmp_path / "train", tmp_path / "val"]) == 4
+    with pytest.raises(FileNotFoundError, match="no such file"):
+        resolve_inputs(tmp_path / "trai")
+    os.unlink(tmp_path / "train-00001-of-00002")
+    with pytest.raises(FileNotFoundError, match="train-00001-of-00002"):
+        tfr.read_table(tmp_path / "train")
+
+
+@pytest.mark.parametrize("split", [ONE, TWO, MANY], ids=str)
+def test_shards_next_to_a_file_of_their_name_are_refused(tmp_path, split):
+    (tmp_path / "train").touch()
+    with pytest.raises(FileExistsError, match="read instead of the shards"):
+        tfr.write_tfrecord({"n": [1]}, tmp_path / "train", **split)

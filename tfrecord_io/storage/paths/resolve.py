@@ -1,9 +1,10 @@
 """Resolve a path to the files to read, in order.
 
-A string is interpreted as the first of these that matches: a file or directory of exactly this name; braces; a shard
-spec ``name@8`` or ``name@*``; a glob. Files of a pattern are in natural order, those of a list in the given order. A
-shard family must be complete, unless its files are listed one by one; of a glob, all shards must exist that it matches.
-A directory without names of TFRecord files is read if some of its files begin with a record.
+A string is interpreted as the first of these that matches: a file or directory of exactly this name; a dataset of this
+name that has a manifest; braces; a shard spec ``name@8`` or ``name@*``; a glob. Files of a pattern are in natural
+order, those of a list in the given order. A shard family must be complete, unless its files are listed one by one; of a
+glob, all shards must exist that it matches. A directory without names of TFRecord files is read if some of its files
+begin with a record.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.braces import expand_braces
+from tfrecord_io.storage.paths.manifest import manifest_name
 from tfrecord_io.storage.paths.manifests_found import Manifests
 from tfrecord_io.storage.paths.partitions import folders_of, is_below_folders, parse_folder, root_of
 from tfrecord_io.storage.paths.shard_families import check_complete, check_single_family
@@ -34,6 +36,7 @@ from tfrecord_io.storage.paths.shard_names import (
     parse_spec,
     shard_name,
     spelled_shards,
+    stems_of,
 )
 from tfrecord_io.storage.paths.sniff_files import MOST_SNIFFED, files_with_records
 from tfrecord_io.storage.read.source import Source, source_of, source_of_file_object
@@ -141,12 +144,19 @@ class _Search:
         entry = _literal(self.fs, name, names)
         if entry is not None:
             return self._existing(entry)
+        spec = parse_spec(name)
+        stem, count = spec or (name, None)
+        if (spec is None or names != [name]) and self._names_dataset(stem):
+            return self._spec(name, stem, count)
         if names == [name]:
             return self._pattern(name)
         found: dict[str, Entry] = {}
         for expanded, entry in zip(names, self.fs.entries(names), strict=True):
             try:
-                entries = self._existing(entry) if entry else self._pattern(expanded)
+                if entry is None and self._names_dataset(expanded):
+                    entries = self._spec(expanded, expanded, None)
+                else:
+                    entries = self._existing(entry) if entry else self._pattern(expanded)
             except FileNotFoundError:
                 if not self.allow_missing:
                     raise
@@ -166,6 +176,14 @@ class _Search:
         if has_magic(self.fs, name):
             return self._glob(name)
         raise _nothing(self.fs, name, "no such file")
+
+    def _names_dataset(self, name: str) -> bool:
+        """Whether a dataset of exactly this name was written next to other files: it has a manifest."""
+        parent, slash, base = name.rpartition("/")
+        if not base or not self.fs.can_list:
+            return False
+        manifests = [f"{parent}{slash}{manifest_name(stem)}" for stem in stems_of(base)]
+        return any(entry is not None and not entry.directory for entry in self.fs.entries(manifests))
 
     def _directory(self, directory: str) -> list[Entry]:
         everything = list_directory(self.fs, directory)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,7 +62,7 @@ def resolve_output(
     shards ``name-00000-of-00008``, unless a file of exactly this name exists. Any other path is a file, or with
     `shards` or `max_shard_bytes` the base of shards; with `max_shard_bytes` their names have no count:
     ``name-00000.tfrecord``. `compression` is that of shards, whose names get its suffix; "infer" uses the suffix in
-    `path`. Arguments that contradict each other are a ValueError.
+    `path`. Arguments that contradict each other are a ValueError, shards next to a file of this name a FileExistsError.
 
     >>> output = resolve_output("out/train@2")
     >>> [output.shard(i) for i in range(output.count)]
@@ -96,6 +97,9 @@ def resolve_output(
             raise ValueError(f"'{text}' leaves the number of shards open; pass shards= or max_shard_bytes=")
         return _shards(text, _base(fs, stem, stem), count or shards, max_shard_bytes, compression)
     if shards is not None or max_shard_bytes is not None:
+        if entry is not None:
+            reason = "a file of exactly this name exists, which would be read instead of the shards"
+            raise FileExistsError(errno.EEXIST, f"{reason}; delete it, or choose another name", fs.display_path(name))
         return _shards(text, _base(fs, name, text), shards, max_shard_bytes, compression)
     return Output(text)
 

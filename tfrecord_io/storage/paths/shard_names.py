@@ -35,8 +35,9 @@ class ShardName:
     @property
     def stems(self) -> tuple[str, ...]:
         """The stems by which a shard spec may name this family: with and without its suffixes, the most exact first."""
-        plain = "".join(self.family)
-        return tuple(dict.fromkeys((self.base + self.suffix, plain, _without_record_suffix(plain))))
+        base, suffix = self.family
+        stems = stems_of(self.base + self.suffix, base + suffix)
+        return tuple(dict.fromkeys((*stems[:-1], stems[-1] + self.suffix[len(suffix) :], stems[-1])))
 
     @property
     def stem(self) -> str:
@@ -47,6 +48,16 @@ class ShardName:
         """Name of another shard of the same family, which has a count."""
         width = len(self.count_text)
         return f"{self.base}-{index:0{width}d}-of-{self.count_text}{self.suffix}"
+
+
+def stems_of(name: str, plain: str | None = None) -> tuple[str, ...]:
+    """A dataset's name with and without its suffixes, the most exact first; `plain` has no compression suffix.
+
+    >>> stems_of("train.tfrecord.gz")
+    ('train.tfrecord.gz', 'train.tfrecord', 'train')
+    """
+    plain = _without_compression_suffix(name) if plain is None else plain
+    return tuple(dict.fromkeys((name, plain, _without_record_suffix(plain))))
 
 
 def parse_shard(name: str) -> ShardName | None:
