@@ -210,6 +210,7 @@ CALLS = """
     encode_example decode_example bytes_feature float_feature int64_feature count_records verify describe convert
     from_npy from_npz from_idx to_npy to_npz
     register_pandas show_versions parse_example serialize_tensor parse_tensor decode_raw open_random
+    decode_json_example
     scalar list_ text bytes_ tensor sequence image
 """.split()
 MESSAGES = "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList FeatureLists".split()

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from tfrecord_io.schema.inferred_schema import InferredSchema
     from tfrecord_io.schema.schema import Schema
     from tfrecord_io.tf_compat.composite import RaggedTensor, SparseTensor
+    from tfrecord_io.tf_compat.decode_json import decode_json_example
     from tfrecord_io.tf_compat.decode_raw import decode_raw
     from tfrecord_io.tf_compat.example import (
         bytes_feature,
@@ -109,6 +110,7 @@ _HOMES = {
     "write.record_writer": "RecordWriter",
     "tf_compat.composite": "RaggedTensor SparseTensor",
     "format.tensor_proto": "parse_tensor",
+    "tf_compat.decode_json": "decode_json_example",
     "tf_compat.decode_raw": "decode_raw",
     "format.tensor_proto_writer": "serialize_tensor",
     "file_formats.convert": "convert",
@@ -136,9 +138,9 @@ __all__ = [
     # results
     "Reader", "Writer", "WriteReport", "ArrayIterator", "ArrayStream", "RandomAccess",
     # as in TensorFlow
-    "parse_example", "encode_example", "decode_example", "bytes_feature", "float_feature", "int64_feature",
-    "serialize_tensor", "parse_tensor", "decode_raw", "Example", "SequenceExample", "Features", "Feature",
-    "BytesList", "FloatList", "Int64List", "FeatureList", "FeatureLists", "FixedLenFeature", "VarLenFeature",
+    "parse_example", "encode_example", "decode_example", "decode_json_example", "bytes_feature", "float_feature",
+    "int64_feature", "serialize_tensor", "parse_tensor", "decode_raw", "Example", "SequenceExample", "Features",
+    "Feature", "BytesList", "FloatList", "Int64List", "FeatureList", "FeatureLists", "FixedLenFeature", "VarLenFeature",
     "FixedLenSequenceFeature", "RaggedFeature", "SparseFeature", "SparseTensor", "RaggedTensor",
     # errors and warnings
     "TFRecordError", "CorruptRecordError", "TruncatedRecordError", "DecodeError", "FeatureTypeError", "EncodeError",
