@@ -132,8 +132,9 @@ def write_tfrecord(data: Any, path: Any, **keywords: Any) -> WriteReport:
 
     Parameters
     ----------
-    data : DataFrame, pyarrow Table, RecordBatch or reader, dict of arrays, or iterable of those
-        Or any object with ``__arrow_c_stream__`` or ``__arrow_c_array__``: from polars, DuckDB or `open_reader`.
+    data : DataFrame, pyarrow Table, RecordBatch, reader or Dataset, dict of arrays, list of dicts, or iterable of those
+        In a list of dicts with single values, each is a row. Or any object with ``__arrow_c_stream__`` or
+        ``__arrow_c_array__``: from polars (also a LazyFrame), DuckDB or `open_reader`.
     path : str, PathLike, URL or binary file object
         A file, or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, or a directory, which exists or
         ends in "/". Output is atomic: it appears complete when the call returns, or not at all. A file object is

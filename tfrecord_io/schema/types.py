@@ -41,6 +41,11 @@ def supported_element_and_shape(field: pa.Field, feature: str) -> tuple[Element,
 
 # ---- the feature type of values
 
+_PANDAS_ADVICE = {  # by extension type
+    "pandas.period": "convert the Series with .dt.to_timestamp() or .astype(str)",
+    "pandas.interval": "convert the Series with .astype(str), or write two columns: .array.left and .array.right",
+}
+
 
 def kind_of(type: pa.DataType, feature: str = "") -> Kind:
     """The feature type of one value of `type`, which is neither a list nor a struct; NONE for the null type."""
@@ -49,7 +54,8 @@ def kind_of(type: pa.DataType, feature: str = "") -> Kind:
     if t.is_dictionary(type):
         value = type.value_type
         if t.is_nested(value) or t.is_null(value) or t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType):
-            advice = "decode it first (Array.dictionary_decode)"
+            name = value.extension_name if isinstance(value, pa.BaseExtensionType) else ""
+            advice = _PANDAS_ADVICE.get(name, "decode it first (Array.dictionary_decode)")
             raise UnsupportedType(feature, f"a dictionary of {value} values", advice)
         return kind_of(value, feature)
     if is_any_tensor(type):
@@ -57,7 +63,8 @@ def kind_of(type: pa.DataType, feature: str = "") -> Kind:
     if isinstance(type, pa.BaseExtensionType):
         if type.extension_name not in EXTENSIONS:
             reason = f"the extension type {type.extension_name} is not supported"
-            raise UnsupportedType(feature, reason, "cast the column to its storage type")
+            advice = _PANDAS_ADVICE.get(type.extension_name, "cast the column to its storage type")
+            raise UnsupportedType(feature, reason, advice)
         return kind_of(type.storage_type, feature)
     if t.is_boolean(type) or t.is_integer(type) or (t.is_temporal(type) and not t.is_interval(type)):
         return Kind.INT64

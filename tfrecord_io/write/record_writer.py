@@ -68,6 +68,8 @@ class RecordWriter(PublishingWriter):
             raise ValueError("the writer is closed")
         if isinstance(payload, str):
             raise TypeError("expected bytes, got str; encode it first, for example with .encode()")
+        if hasattr(payload, "SerializeToString"):
+            raise TypeError(f"expected bytes, got {type(payload).__name__}; write its SerializeToString()")
         record = bytes(payload) if isinstance(payload, bytes | bytearray) else memoryview(payload).tobytes()
         if len(record) > MAX_RECORD_BYTES:
             raise ValueError(f"a record of {len(record)} bytes is too large; the limit is {MAX_RECORD_BYTES}")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 
 from tfrecord_io.arrow.input.batch_source import BATCH_BYTES, BATCH_ROWS, BatchSource, open_input
@@ -104,6 +105,77 @@ def test_what_holds_no_table_is_a_type_error(data: Any) -> None:
         open_input(data)
 
 
+# --- what is meant, in another form
+
+
+@pytest.mark.parametrize("form", [list, tuple])
+def test_dicts_with_single_values_are_rows(form: Any) -> None:
+    rows = form([{"a": 1, "b": "x"}, {"b": "y", "c": [1.5]}, {"a": None, "d": {"p": b"q"}}])
+    assert table(open_input(rows)) == pa.table(
+        {"a": [1, None, None], "b": ["x", "y", None], "c": [None, [1.5], None], "d": [None, None, {"p": b"q"}]}
+    )
+    assert table(open_input(iter([rows[:1], rows[:1]]))).num_rows == 2
+
+
+def test_dicts_of_columns_are_tables() -> None:
+    assert table(open_input([{"a": [1, 2]}, {"a": [3]}])).to_pydict() == {"a": [1, 2, 3]}
+
+
+def test_a_series_with_a_name_is_a_column() -> None:
+    assert table(open_input(pd.Series([1, 2], name="a"))).to_pydict() == {"a": [1, 2]}
+    with pytest.raises(TypeError, match="to_frame"):
+        open_input(pd.Series([1]))
+
+
+def test_sparse_columns_are_written_with_all_values() -> None:
+    for values in ([0, 0, 3], [None, 0.5, None]):
+        sparse = pd.arrays.SparseArray(values)
+        for data in (pd.DataFrame({"a": sparse}), {"a": pd.Series(sparse)}):
+            assert table(open_input(data)).to_pydict() == {"a": values}
+
+
+def test_datasets_of_pyarrow_are_streams() -> None:
+    dataset = ds.dataset(TABLE)
+    assert (
+        table(open_input(dataset)).to_pylist() == table(open_input(dataset.scanner())).to_pylist() == TABLE.to_pylist()
+    )
+
+
+def test_frames_of_polars() -> None:
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"a": [1, 2]})
+    assert table(open_input(frame.lazy())).to_pydict() == {"a": [1, 2]}
+    pointers = pl.Series("o", [object()] * 2, dtype=pl.Object)
+    for data in (frame.with_columns(pointers), frame.with_columns(pointers).lazy(), {"o": pointers}):
+        with pytest.raises(EncodeError, match="feature 'o': a polars Object column holds pointers"):
+            open_input(data)
+
+
+class Message:
+    def SerializeToString(self) -> bytes:
+        return b""
+
+
+@pytest.mark.parametrize("data", [Message(), [Message()]], ids=type_name)
+def test_messages_are_not_tables(data: Any) -> None:
+    with pytest.raises(TypeError, match=r"Message is one message, not a table: .*tfr\.RecordWriter"):
+        open_input(data)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([object()], r"the Python type object cannot .*df\['x'\]\.map\(str\)"),
+        ([1, "a"], r"the Python types int, str are mixed types.*df\['x'\]\.map\(str\)"),
+        (pd.Series([pd.Period("2020-01"), None], dtype=object), "the Python type Period"),
+    ],
+    ids=["object", "mixed", "period"],
+)
+def test_objects_are_refused_with_their_type_and_a_conversion(values: Any, message: str) -> None:
+    with pytest.raises(EncodeError, match=message):
+        open_input(pd.DataFrame({"x": values}))
+
+
 # --- iterables
 
 
@@ -192,8 +264,8 @@ def test_mixed_objects_name_their_column(cells: list[Any]) -> None:
     assert caught.value.feature == "odd"
 
 
-@pytest.mark.parametrize("column", [np.array([1, 2], "g"), pd.arrays.SparseArray([0.0, 1.0])], ids=["long", "sparse"])
-def test_dtypes_without_a_form_name_their_column(column: Any) -> None:
+def test_dtypes_without_a_form_name_their_column() -> None:
+    column = np.array([1, 2], "g")
     with pytest.raises(EncodeError, match="dtype") as caught:
         open_input(pd.DataFrame({"fine": 1, "odd": column}))
     assert caught.value.feature == "odd"

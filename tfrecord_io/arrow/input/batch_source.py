@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.input.from_arrays import fields_of, table_of_arrays
+from tfrecord_io.arrow.input.from_arrays import fields_of, is_single, refuse_pointers, table_of_arrays, table_of_rows
 from tfrecord_io.arrow.input.from_pandas import table_of_frame
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.errors import EncodeError, SchemaError, printable
@@ -66,8 +66,9 @@ def open_input(
     Parameters
     ----------
     data : DataFrame, Table, RecordBatch, RecordBatchReader, Reader, mapping of arrays, structured array, or iterable
-        Also anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``. An iterable gives such tables; its first
-        item is read at once.
+        Also a list of dicts with single values, one for each row; a pandas Series with a name; a Dataset or Scanner of
+        pyarrow; a polars LazyFrame, which is collected; anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``.
+        An iterable gives such tables; its first item is read at once.
     index : bool, optional
         For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex as metadata and any other as
         columns, True keeps all as columns, False none.
@@ -107,7 +108,7 @@ def open_input(
 
 
 def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
-    source = _of_one(data, options, row_base)
+    source = _of_one(_plain(data), options, row_base)
     if source is not None:
         return source if options.conform is None else options.conform(source, row_base)
     if isinstance(data, np.ndarray | np.generic):
@@ -117,7 +118,10 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
         raise TypeError(f"{what}: pass a dict, {{'x': array}}")
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes, bytearray, memoryview)):
         return _of_iterable(iter(data), options, row_base)
-    valid = "a DataFrame, Arrow data, a mapping of arrays or an iterable of record batches"
+    if callable(getattr(data, "SerializeToString", None)):
+        advice = "write its bytes, SerializeToString(), with tfr.RecordWriter"
+        raise TypeError(f"{_type_name(data)} is one message, not a table: {advice}")
+    valid = "a DataFrame, Arrow data, a mapping of arrays, a list of dicts or an iterable of record batches"
     raise TypeError(f"{_type_name(data)} holds no table: pass {valid}")
 
 
@@ -145,6 +149,28 @@ def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | N
         reason = f"{_type_name(data)} gives an Arrow {form}, but not of a table: pass a table with this as a column"
         raise TypeError(reason) from error
     return None
+
+
+def _plain(data: Any) -> Any:
+    """Inputs of other libraries, and rows, as a table of a form that `_of_one` knows; anything else as it is.
+
+    No library is imported for this: if it has not been, `data` is not of it.
+    """
+    pandas, polars, datasets = map(sys.modules.get, ("pandas", "polars", "pyarrow.dataset"))
+    if isinstance(data, list | tuple) and data and all(isinstance(row, Mapping) for row in data):
+        return table_of_rows(data) if any(is_single(v) for row in data for v in row.values()) else data
+    if pandas is not None and isinstance(data, pandas.Series):
+        if data.name is None:
+            raise TypeError("a pandas.Series without a name: pass series.to_frame('x'), with the name of its column")
+        return data.to_frame()
+    if polars is not None and isinstance(data, polars.LazyFrame):
+        data = data.collect()
+    if polars is not None and isinstance(data, polars.DataFrame):
+        for name, dtype in data.schema.items():
+            refuse_pointers(name, dtype)
+    if datasets is not None and isinstance(data, datasets.Dataset | datasets.Scanner):
+        return (data.scanner() if isinstance(data, datasets.Dataset) else data).to_reader()
+    return data
 
 
 def _type_name(data: Any) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.input.from_arrays import NOT_ARROW, no_arrow_form, refuse_mixture, tensors_of
+from tfrecord_io.arrow.input.from_arrays import NOT_ARROW, dense, no_arrow_form, refuse_mixture, tensors_of
 from tfrecord_io.arrow.input.tensor_detection import native
 from tfrecord_io.arrow.input.tensor_sources import Columns, Tensors
 from tfrecord_io.errors import EncodeError
@@ -31,6 +31,7 @@ def table_of_frame(
     if not frame.columns.is_unique:
         name = str(frame.columns[frame.columns.duplicated()][0])
         raise EncodeError("two columns have this name", feature=name, advice="rename one of them")
+    frame = _dense(frame)
     tensors = _tensor_columns(frame, nan_to_null, encodings or {})
     frame = _in_native_order(_without(frame, tensors))
     try:
@@ -69,6 +70,16 @@ def _without(frame: pd.DataFrame, columns: Collection[int]) -> pd.DataFrame:
         frame = frame.copy(deep=False)
         for at in columns:
             frame.isetitem(at, None)
+    return frame
+
+
+def _dense(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with all values of its sparse columns."""
+    sparse = [at for at, dtype in enumerate(frame.dtypes) if type(dtype).__name__ == "SparseDtype"]
+    if sparse:
+        frame = frame.copy(deep=False)
+        for at in sparse:
+            frame.isetitem(at, dense(frame.iloc[:, at]))
     return frame
 
 
