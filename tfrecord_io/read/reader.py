@@ -61,8 +61,8 @@ class OpenScan:
 
     Attributes
     ----------
-    description : str
-        Files and columns, for display.
+    describe : callable
+        Returns files and columns, for display.
     sample : list of DecodedChunk
         The chunks that were decoded to infer the schema; they come first.
     replan : callable, optional
@@ -71,7 +71,7 @@ class OpenScan:
         The declared columns to warn of if no record has them.
     """
 
-    description: str
+    describe: Callable[[], str]
     sources: tuple[Source, ...]
     options: ReadOptions
     schema: pa.Schema
@@ -155,7 +155,7 @@ class Reader(BatchStream):
         self.report = ReadReport(schema_source=scan.schema_source)
 
     def __repr__(self) -> str:
-        return f"<Reader of {self._scan.description}>"
+        return f"<Reader of {self._scan.describe()}>"
 
     def _built(self) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """Yield (batch, whether it ends a joined one) for each chunk, then raise the error that ended the read.

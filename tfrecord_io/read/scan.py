@@ -236,7 +236,7 @@ class Scan:
         """Read this scan through a chunk reader, from its current position; see `open`."""
         reader.settings, reader.check = self.settings, self.embedded_check
         return OpenScan(
-            description=str(self),
+            describe=self.__str__,
             sources=self.sources,
             options=self.options,
             schema=self.schema,
