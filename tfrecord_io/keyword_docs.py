@@ -153,7 +153,8 @@ WRITE = {
     "nan_to_null": """bool, default True
     Treat NaN in the float columns of pandas as missing. NaN in Arrow and NumPy data is always a value.""",
     "index": """bool, optional
-    Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``.""",
+    Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
+    embedded schema, any other index is written as columns, of which `WriteReport.columns` has the names.""",
     "compression": f"""{_COMPRESSION}
     "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
     zstd.""",
