@@ -1,12 +1,15 @@
-"""Values and tables as plain text."""
+"""Values, tables and reports as text and HTML."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.display import plain_table, ranges, short
+import tfrecord_io as tfr
+from tfrecord_io.display import REPR_ROWS, Report, Summary, byte_size, html_table, plain_table, ranges, short
 
 HOSTILE = "\x1b[31mred\x1b[0m\x07\u202e"
 
@@ -48,3 +51,88 @@ def test_columns_are_aligned_and_empty_ones_omitted() -> None:
 
 def test_table_without_rows_has_headings() -> None:
     assert plain_table(["a", "b"], []) == "a  b"
+
+
+@given(st.integers(0, 10**19))
+def test_sizes_have_two_digits(size: int) -> None:
+    number, unit = byte_size(size).replace(",", "").split()
+    factor = {"bytes": 1, "byte": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "PB": 1e15}[unit]
+    assert float(number) * factor == pytest.approx(size, rel=0.05)
+    assert float(number) < 1000 or unit == "PB"
+
+
+@pytest.mark.fault(58)
+def test_html_is_escaped() -> None:
+    assert html_table(["<b>"], [["<script>"]]).count("&lt;") == 2
+
+
+class Rows(Report):
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def _summary(self) -> Summary:
+        rows = [(f"{i}<", "x" * 1000) for i in range(self.count)]
+        return Summary("title <", ["a", "b"], rows, ["line <" + "y" * 10_000] * self.count)
+
+
+def test_text_and_html_have_the_same_bounded_rows() -> None:
+    text, shown = repr(Rows(1000)), Rows(1000)._repr_html_()
+    assert f"\n{REPR_ROWS - 1}<" in text
+    assert f"\n{REPR_ROWS}<" not in text
+    assert f"… and {1000 - REPR_ROWS} more rows" in text
+    assert f"… and {1000 - REPR_ROWS} more rows" in shown
+    assert max(map(len, text.splitlines())) <= 1000
+    assert shown.count("<tr>") == REPR_ROWS + 1
+    assert "<" not in shown.replace("&lt;", "").replace("<t", "").replace("</t", "").replace("<d", "").replace(
+        "</d", ""
+    )
+    assert "\n999<" in str(Rows(1000))
+    assert repr(Rows(2)) == str(Rows(2))
+
+
+@pytest.fixture
+def reports(tmp_path: Path) -> dict[str, Report]:
+    data = {f"{HOSTILE}<b>": [b"\xff\xd8" * 5000, b"<i>"], "y": [0.1, 0.5], "n": [1, None]}
+    with pytest.warns(tfr.PrecisionWarning):
+        written = tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
+    path = tmp_path / "a.tfrecord"
+    described = tfr.describe(path)
+    read = {"describe": described, "column": described.columns[0], "metadata": tfr.read_metadata(path)}
+    return {"write": written, "verify": tfr.verify(path), **read}
+
+
+@pytest.mark.fault(58)
+@pytest.mark.parametrize("name", ["write", "verify", "describe", "column", "metadata"])
+def test_reports_show_neither_raw_bytes_nor_control_characters(reports: dict[str, Report], name: str) -> None:
+    report = reports[name]
+    for text in (repr(report), str(report), report._repr_html_()):
+        assert text.replace("\n", "").isprintable()
+        assert len(text) < 2000
+        assert "\\xff" not in text
+    assert "<b>" not in report._repr_html_()
+
+
+def test_reports_print_as_tables(reports: dict[str, Report]) -> None:
+    assert "a.tfrecord: 2 records, 10 kB\ncolumn" in repr(reports["write"])
+    assert "a.tfrecord: good, 2 intact records, 10 kB" in repr(reports["verify"])
+    assert repr(reports["describe"]).startswith("2 records\ncolumn")
+    assert repr(reports["metadata"]).startswith("Metadata of 1 file, 10 kB, schema embedded\ncolumn")
+    assert reports["describe"]._repr_html_().startswith("<div><div>2 records</div><table><thead><tr><th>column</th>")
+
+
+def test_many_shards_are_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "a@40"
+    written = tfr.write_tfrecord({"x": range(80)}, path)
+    assert "a@40: 40 files, 80 records, " in repr(written)
+    assert repr(tfr.verify(path)).startswith("40 files: good, 80 intact records, ")
+    assert repr(tfr.read_metadata(path)).startswith("Metadata of 40 files, ")
+    assert all(len(repr(report).splitlines()) <= 3 for report in (written, tfr.verify(path), tfr.read_metadata(path)))
+
+
+def test_bad_files_are_listed(tmp_path: Path) -> None:
+    for i in range(40):
+        (tmp_path / f"{i:02}.tfrecord").write_bytes(b"\0" * 20)
+    report = tfr.verify(tmp_path)
+    assert repr(report).startswith("40 files: 40 bad, 0 intact records, 0 bytes\nCorruptRecordError: ")
+    assert repr(report).endswith(f"… and {40 - REPR_ROWS} more")
+    assert len(str(report).splitlines()) == 41

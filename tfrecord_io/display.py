@@ -1,27 +1,136 @@
-"""Values and tables as plain text, control characters escaped, for the ``str()`` of reports."""
+"""Values and tables as text and HTML, control characters escaped, and the base class of reports that show them."""
 
 from __future__ import annotations
 
+import html
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tfrecord_io.errors import printable
 
 SHOWN_ITEMS = 4
 SHOWN_BYTES = 8
 _MOST_FIXED = 1e21  # larger numbers are shown with an exponent
+REPR_ROWS = 30  # rows of a table, and lines after it, in a repr
+CELL_WIDTH = 120  # characters in a cell
+LINE_WIDTH = 1000  # characters in another line
+_UNITS = ("kB", "MB", "GB", "TB", "PB")
+
+
+class Summary(NamedTuple):
+    """What a report shows: a line, a table, and further lines. Control characters in cells are already escaped."""
+
+    title: str
+    headings: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    lines: Sequence[str] = ()
+
+    def head(self, count: int) -> Summary:
+        """The first rows and lines, and the number of the others."""
+        rows, lines = self.rows[:count], list(self.lines[:count])
+        if len(self.rows) > count:
+            lines = [f"… and {counted(len(self.rows) - count, 'more row')}", *lines]
+        if len(self.lines) > count:
+            lines.append(f"… and {len(self.lines) - count:,} more")
+        return Summary(self.title, self.headings, rows, lines)
+
+    def text(self) -> str:
+        table = [plain_table(self.headings, self.rows)] if self.rows else []
+        return "\n".join([*([self.title] if self.title else []), *table, *(_line(line) for line in self.lines)])
+
+    def html(self) -> str:
+        """The same as HTML, everything escaped."""
+        table = html_table(self.headings, self.rows) if self.rows else ""
+        lines = (f"<div>{html.escape(_line(line))}</div>" for line in (self.title, *self.lines) if line)
+        title = next(lines, "") if self.title else ""
+        return f"<div>{title}{table}{''.join(lines)}</div>"
+
+
+class Report(ABC):
+    """Base of results that print as a line and a table, and show the same table in notebooks.
+
+    ``str()`` has all rows; ``repr()`` and HTML have the first `REPR_ROWS`.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _summary(self) -> Summary:
+        """What is shown."""
+
+    def __str__(self) -> str:
+        return self._summary().text()
+
+    def __repr__(self) -> str:
+        return self._summary().head(REPR_ROWS).text()
+
+    def _repr_html_(self) -> str:
+        return self._summary().head(REPR_ROWS).html()
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> counted(1, "file"), counted(1000, "file")
+    ('1 file', '1,000 files')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def byte_size(size: int) -> str:
+    """A size in bytes with two digits or more.
+
+    >>> byte_size(1), byte_size(999), byte_size(1_234_567_890)
+    ('1 byte', '999 bytes', '1.2 GB')
+    """
+    if size < 1000:
+        return counted(size, "byte")
+    exponent = min((len(f"{size}") - 1) // 3, len(_UNITS))
+    value = size / 1000**exponent
+    if value >= 999.5 and exponent < len(_UNITS):  # rounded to the next unit
+        value, exponent = value / 1000, exponent + 1
+    return f"{value:.1f} {_UNITS[exponent - 1]}" if value < 9.95 else f"{value:,.0f} {_UNITS[exponent - 1]}"
+
+
+def html_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows under headings as an HTML table; empty columns are omitted.
+
+    >>> html_table(["name", "note"], [["<a>", ""]])
+    '<table><thead><tr><th>name</th></tr></thead><tbody><tr><td>&lt;a&gt;</td></tr></tbody></table>'
+    """
+    head, *body = _cells(headings, rows)
+    lines = ["".join(f"<td>{html.escape(cell)}</td>" for cell in line) for line in body]
+    heads = "".join(f"<th>{html.escape(cell)}</th>" for cell in head)
+    table = "".join(f"<tr>{line}</tr>" for line in lines)
+    return f"<table><thead><tr>{heads}</tr></thead><tbody>{table}</tbody></table>"
+
+
+def _cells(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The headings and the rows without empty columns, each cell of bounded width."""
+    kept = [i for i, _ in enumerate(headings) if not rows or any(row[i] for row in rows)]
+    return [[_shorten_middle(str(cells[i])) for i in kept] for cells in [headings, *rows]]
+
+
+def _shorten_middle(text: str, width: int = CELL_WIDTH) -> str:
+    """Keep both ends, as a path tells most at its end."""
+    half = (width - 1) // 2
+    return text if len(text) <= width else f"{text[: width - 1 - half]}…{text[-half:]}"
+
+
+def _line(text: str) -> str:
+    return _shorten(text, LINE_WIDTH)
 
 
 def plain_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Lay out rows under headings; empty columns are omitted.
+    """Lay out rows under headings; empty columns are omitted, and long cells are shortened.
 
     >>> print(plain_table(["name", "n", "note"], [["a", "1", ""], ["bb", "20", ""]]))
     name  n
     a     1
     bb    20
     """
-    kept = [i for i, _ in enumerate(headings) if not rows or any(row[i] for row in rows)]
-    lines = [[str(cells[i]) for i in kept] for cells in [headings, *rows]]
+    lines = _cells(headings, rows)
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines

@@ -65,9 +65,9 @@ def _version(distribution: str, module: str) -> str:
         spec = find_spec(module)
     except ModuleNotFoundError:  # of the package around it
         spec = None
-    if spec is None:
+    if spec is None or spec.origin is None:  # without an origin: a folder of that name, not a module
         return "not installed"
     others = [] if "." in module else metadata.packages_distributions().get(module, [])
     if others:
         return ", ".join(f"{metadata.version(other)} ({other})" for other in sorted(set(others)))
-    return f"{getattr(sys.modules.get(module), '__version__', 'version unknown')} ({spec.origin or module})"
+    return f"{getattr(sys.modules.get(module), '__version__', 'version unknown')} ({spec.origin})"

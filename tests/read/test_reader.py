@@ -268,7 +268,8 @@ def test_repr_names_files_and_columns(tmp_path: Path) -> None:
     with tfr.open_reader([path, path]) as reader:
         assert f"{path} and 1 more files: x:" in repr(reader)
     assert repr(tfr.read_metadata(path)).splitlines()[1:] == [
-        "  x  tensor<float32>[2,3]",
-        "  c  tensor<complex64>[2]",
-        "  n  int64",
+        "column  type",
+        "x       tensor<float32>[2,3]",
+        "c       tensor<complex64>[2]",
+        "n       int64",
     ]

@@ -16,7 +16,8 @@ from tfrecord_io.arrow.tensor_values import rows_of
 from tfrecord_io.display import short
 from tfrecord_io.errors import printable
 from tfrecord_io.schema.type_names import short_type_name
-from tfrecord_io.tools.describe import HEADINGS, Description
+from tfrecord_io.tools.column_summary import HEADINGS
+from tfrecord_io.tools.describe import Description
 from tfrecord_io.tools.index_files import FileIndex
 
 if TYPE_CHECKING:

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tfrecord_io.arrow.tensor_values import flat_values, to_cells
+from tfrecord_io.display import Report, Summary, ranges, shape_ranges, short
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import printable
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.type_names import short_type_name
 from tfrecord_io.schema.types import is_list_like, is_text, is_text_or_bytes
@@ -22,8 +24,11 @@ EXAMPLE_ROWS = 16  # number of rows searched for an example
 DISTINCT_BYTES = 64  # longer values on average, such as images, are not compared
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnSummary:
+HEADINGS = ("column", "type", "nulls", "range", "mean", "length", "distinct", "example")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ColumnSummary(Report):
     """One column of a description.
 
     ``minimum``, ``maximum`` and ``mean`` are those of the values, including the values in lists, without NaN; None for
@@ -47,6 +52,21 @@ class ColumnSummary:
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__slots__}
+
+    def row(self) -> tuple[str, ...]:
+        """The cells of a table, in the order of `HEADINGS`."""
+        same_shape = self.min_shape == self.max_shape
+        lengths = (
+            ranges(self.min_length, self.max_length) if same_shape else shape_ranges(self.min_shape, self.max_shape)
+        )
+        mean = "" if self.mean is None else short(self.mean)
+        distinct = "" if self.distinct is None else f"{self.distinct:,}"
+        name, example = printable(self.name) or '""', "" if self.example is None else short(self.example)
+        extent = ranges(self.minimum, self.maximum)
+        return name, printable(self.type), f"{self.nulls:,}", extent, mean, lengths, distinct, example
+
+    def _summary(self) -> Summary:
+        return Summary("", HEADINGS, [self.row()])
 
 
 class ColumnAccumulator:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tfrecord_io.display import plain_table, ranges, shape_ranges, short
-from tfrecord_io.errors import printable
+from tfrecord_io.display import Report, Summary, counted
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.resolve_schema import open_scan
-from tfrecord_io.tools.column_summary import ColumnAccumulator, ColumnSummary
+from tfrecord_io.tools.column_summary import HEADINGS, ColumnAccumulator, ColumnSummary
 
 
-@dataclass(frozen=True, slots=True)
-class Description:
-    """The result of `describe`; ``str()`` is a table."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Description(Report):
+    """The result of `describe`; it prints as a table with a row for each column."""
 
     records: int
     columns: tuple[ColumnSummary, ...]
@@ -23,24 +22,12 @@ class Description:
     def to_dict(self) -> dict[str, Any]:
         return {"records": self.records, "columns": [c.to_dict() for c in self.columns]}
 
-    def __str__(self) -> str:
-        return f"{self.records:,} records\n\n{plain_table(HEADINGS, self.rows())}"
+    def _summary(self) -> Summary:
+        return Summary(counted(self.records, "record"), HEADINGS, self.rows())
 
     def rows(self) -> list[tuple[str, ...]]:
         """Rows of text, one per column, in the order of `HEADINGS`."""
-        return [_row(column) for column in self.columns]
-
-
-def _row(c: ColumnSummary) -> tuple[str, ...]:
-    same_shape = c.min_shape == c.max_shape
-    lengths = ranges(c.min_length, c.max_length) if same_shape else shape_ranges(c.min_shape, c.max_shape)
-    mean = "" if c.mean is None else short(c.mean)
-    distinct = "" if c.distinct is None else f"{c.distinct:,}"
-    name, example = printable(c.name) or '""', "" if c.example is None else short(c.example)
-    return name, printable(c.type), f"{c.nulls:,}", ranges(c.minimum, c.maximum), mean, lengths, distinct, example
-
-
-HEADINGS = ("column", "type", "nulls", "range", "mean", "length", "distinct", "example")
+        return [column.row() for column in self.columns]
 
 
 @document_keywords(ReadOptions)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
 from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.read.record_file import RecordFile
@@ -27,9 +28,9 @@ class FileMetadata:
     compression: str | None
 
 
-@dataclass(frozen=True)
-class Metadata:
-    """The result of `read_metadata`.
+@dataclass(frozen=True, repr=False)
+class Metadata(Report):
+    """The result of `read_metadata`; it prints as a line about the files and a table of the columns.
 
     Attributes
     ----------
@@ -50,12 +51,14 @@ class Metadata:
     schema: pa.Schema
     schema_source: str
 
-    def __repr__(self) -> str:
-        files = f"{len(self.files)} file{'' if len(self.files) == 1 else 's'}"
-        known = [("byte", self.bytes), ("record", self.records)]
-        counts = "".join(f", {count:,} {what}{'' if count == 1 else 's'}" for what, count in known if count is not None)
-        columns = [f"  {printable(f.name)}  {printable(logical_name(f.type, f.metadata))}" for f in self.schema]
-        return "\n".join([f"Metadata of {files}{counts}, schema {self.schema_source}", *columns])
+    def _summary(self) -> Summary:
+        amounts = [counted(len(self.files), "file")]
+        amounts += [] if self.bytes is None else [byte_size(self.bytes)]
+        amounts += [] if self.records is None else [counted(self.records, "record")]
+        compressions = {file.compression for file in self.files} - {None}
+        title = ", ".join([*amounts, *sorted(map(str, compressions)), f"schema {self.schema_source}"])
+        rows = [(printable(f.name), printable(logical_name(f.type, f.metadata))) for f in self.schema]
+        return Summary(f"Metadata of {title}", ("column", "type"), rows)
 
 
 def read_metadata(

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from tfrecord_io.display import error_dict
+from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted, error_dict
 from tfrecord_io.engine.contract import Decoder, Fault, Plan
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, TFRecordError, printable
@@ -35,9 +35,9 @@ class FileCheck:
         return {**{name: getattr(self, name) for name in self.__slots__}, "error": error_dict(self.error)}
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyReport:
-    """The result of `verify`; ``str()`` is a summary, with a line for each bad file."""
+@dataclass(frozen=True, slots=True, repr=False)
+class VerifyReport(Report):
+    """The result of `verify`; it prints as a line, and a line for each bad file."""
 
     files: tuple[FileCheck, ...]
 
@@ -57,12 +57,14 @@ class VerifyReport:
         files = [file.to_dict() for file in self.files]
         return {"ok": self.ok, "records": self.records, "bytes": self.bytes, "files": files}
 
-    def __str__(self) -> str:
+    def _summary(self) -> Summary:
         bad = [file for file in self.files if file.error is not None]
-        files = printable(self.files[0].path) if len(self.files) == 1 else f"{len(self.files):,} files"
-        amount = f"{self.records:,} intact record{'' if self.records == 1 else 's'}, {self.bytes:,} bytes"
-        lines = [f"{files}: {f'{len(bad)} bad, ' if bad else 'good, '}{amount}"]
-        return "\n".join([*lines, *(f"{type(file.error).__name__}: {file.error}" for file in bad)])
+        files = printable(self.files[0].path) if len(self.files) == 1 else counted(len(self.files), "file")
+        state = f"{len(bad):,} bad" if bad else "good"
+        title = f"{files}: {state}, {counted(self.records, 'intact record')}, {byte_size(self.bytes)}"
+        return Summary(
+            title, lines=[printable(f"{type(file.error).__name__}: {file.error}", LINE_WIDTH) for file in bad]
+        )
 
 
 def verify(

@@ -17,8 +17,9 @@ from tfrecord_io.arrow.encode.columns import dictionaries, encode_columns
 from tfrecord_io.arrow.encode.plan import Rounding, WritePlan, plan_writing
 from tfrecord_io.arrow.input.batch_source import BatchSource, fitting, open_input
 from tfrecord_io.arrow.input.schema_cast import cast_columns
+from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import EncodeError, SchemaError
+from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.options import MAX_RECORD_BYTES, MIB, WriteOptions
 from tfrecord_io.progress import Progress
 from tfrecord_io.schema.embedded import embedded_schema, pack
@@ -35,9 +36,9 @@ _Slice = tuple[pa.RecordBatch, int, bytes]
 """Rows to encode, the number of the first one, and the prefix of its payload."""
 
 
-@dataclass(frozen=True)
-class WriteReport:
-    """What was written.
+@dataclass(frozen=True, repr=False)
+class WriteReport(Report):
+    """What was written; it prints as a line about the files and a table of the columns.
 
     Attributes
     ----------
@@ -62,6 +63,12 @@ class WriteReport:
     columns: tuple[str, ...]
     rounded: dict[str, int]
     files: tuple[WrittenFile, ...] = ()
+
+    def _summary(self) -> Summary:
+        amounts = [counted(len(self.files), "file")] if len(self.files) > 1 else []
+        amounts += [counted(self.records, "record"), byte_size(self.bytes), *filter(None, [self.compression])]
+        rows = [(printable(name), f"{self.rounded[name]:,}" if name in self.rounded else "") for name in self.columns]
+        return Summary(f"{printable(self.path)}: {', '.join(amounts)}", ("column", "rounded"), rows)
 
 
 class Writer(PublishingWriter):
