@@ -138,7 +138,7 @@ def write_tfrecord(data: Any, path: Any, **keywords: Any) -> WriteReport:
     path : str, PathLike, URL or binary file object
         A file, or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, or a directory, which exists or
         ends in "/". Output is atomic: it appears complete when the call returns, or not at all. A file object is
-        written to directly.
+        written to directly. A suffix of another format (``.parquet``, ``.csv``) is a ValueError.
     {keywords}
 
     Returns

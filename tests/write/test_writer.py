@@ -149,6 +149,13 @@ def test_large_types_are_read_back_with_32_bit_offsets(engine: str, tmp_path: Pa
     assert table.to_pylist() == data.to_pylist()
 
 
+def test_a_struct_of_nulls_is_read_back_as_null(engine: str, tmp_path: Path) -> None:
+    values = pa.array([{"p": None, "q": {"r": None}}, None])
+    table = round_trip(pa.table({"s": values}), tmp_path / "a.tfrecord")
+    assert table.schema.field("s").type == values.type
+    assert table.to_pydict() == {"s": [None, None]}
+
+
 @pytest.mark.parametrize(
     "names",
     [["", "a\0b", "new\nline", "a/b", "x" * 10_240, "עברית", "b", "a"], ["!not", "*", "[x]", "a/shape", "a/dtype"]],

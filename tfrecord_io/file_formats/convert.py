@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.errors import printable
 from tfrecord_io.file_formats.from_numpy_files import from_idx, from_npy, from_npz
 from tfrecord_io.file_formats.idx import is_idx_name
@@ -26,6 +25,7 @@ from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
 from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve import has_magic, resolve_inputs
+from tfrecord_io.storage.paths.resolve_output import foreign_suffix, without_compression
 from tfrecord_io.storage.paths.shard_names import is_record_file
 from tfrecord_io.write.writer import WriteReport, write
 
@@ -49,13 +49,6 @@ FORMATS = (  # a new format is a row here
     Format("IDX", (), lambda paths, storage: from_idx(paths, **storage.keywords), None, True),
     Format("Parquet", PARQUET, lambda paths, storage: open_parquet(paths, storage), write_parquet),
     Format("Arrow IPC", FEATHER, lambda paths, storage: open_feather(_single(paths), storage), write_feather),
-)
-
-# Suffixes of other formats: TFRecord files with these names would be misleading.
-_OTHER_SUFFIXES = frozenset(
-    ".csv .tsv .txt .json .jsonl .ndjson .xml .html .yaml .yml .toml .md .py .log .xls .xlsx .orc .avro .sqlite .db "
-    ".lance .zarr .nc .h5 .hdf5 .hdf .mat .pkl .pickle .joblib .pt .pth .ckpt .safetensors .onnx .zip .tar .tgz .bz2 "
-    ".xz .7z .jpg .jpeg .png .gif .webp .wav .mp4".split()
 )
 
 _WRITABLE = ", ".join(suffix for format in FORMATS if format.write for suffix in format.suffixes)
@@ -139,8 +132,7 @@ def convert(
         if source_format is not None:
             raise ValueError(f"{source_format.name} to {target_format.name}: source or target must be TFRecord")
         return target_format.write(_unwrapped(paths), target, **storage.keywords, **chosen, **keywords)
-    suffix = os.path.splitext(_without_compression(name).rstrip("/").partition("@")[0])[1]
-    if suffix in _OTHER_SUFFIXES:
+    if (suffix := foreign_suffix(name)) is not None:
         raise ValueError(f"'{printable(name)}': {suffix} files cannot be written; {_ADVICE}")
     options = WriteOptions.of({**storage.keywords, **keywords})
     if source_format is not None:
@@ -180,7 +172,7 @@ def _common_format(paths: Sequence[str], storage: StorageOptions) -> Format | No
 
 
 def _format_of_name(path: str) -> Format | None:
-    plain = _without_compression(path)
+    plain = without_compression(path)
     if is_idx_name(plain):
         return next(format for format in FORMATS if format.name == "IDX")
     format = next((format for format in FORMATS if plain.endswith(format.suffixes)), None)
@@ -188,11 +180,6 @@ def _format_of_name(path: str) -> Format | None:
         reason = f"{format.name} files are not compressed as a whole; they compress their content"
         raise ValueError(f"'{printable(path)}': {reason}")
     return format
-
-
-def _without_compression(path: str) -> str:
-    lower = path.lower()
-    return next((lower.removesuffix(suffix) for suffix in compression_suffixes() if lower.endswith(suffix)), lower)
 
 
 def _format_of_files(path: str, storage: StorageOptions) -> Format | None:

@@ -117,7 +117,7 @@ def round_trip(path, storage, **keywords):
 
 
 FRONTS = ["train", "_hidden", "a[1]", "x{1,2}", "q?*", "p-00000-of-00003", "p-00001", "ä b", "part", "_MANIFEST"]
-SUFFIXES = ["", ".tfrecord", "_tfrecord", ".gz", ".tfrecord.gz", "_tfrecord.zlib", ".json"]
+SUFFIXES = ["", ".tfrecord", "_tfrecord", ".gz", ".tfrecord.gz", "_tfrecord.zlib", ".data"]
 ONE, TWO, MANY = {"shards": 1}, {"shards": 2}, {"max_shard_bytes": 100}
 FORMS = [
     *[(form, split) for form in ("", "/") for split in ({}, ONE, TWO, MANY)],
@@ -163,3 +163,14 @@ def test_shards_next_to_a_file_of_their_name_are_refused(tmp_path, split):
     (tmp_path / "train").touch()
     with pytest.raises(FileExistsError, match="read instead of the shards"):
         tfr.write_tfrecord({"n": [1]}, tmp_path / "train", **split)
+
+
+@pytest.mark.parametrize("name", ["m.parquet", "m.CSV.gz", "out/m.npy", "m.json@4", "m.arrow/", "a.b/m.h5"])
+def test_suffixes_of_other_formats_are_refused(name, tmp_path):
+    with pytest.raises(ValueError, match=r"is the suffix of another format; end the name in \.tfrecord"):
+        resolve_output(f"{tmp_path}/{name}")
+
+
+@pytest.mark.parametrize("name", ["m", "m.tfrecord.gz", "m.v1", "d.json/m.tfrec", "train@3"])
+def test_other_suffixes_are_no_obstacle(name, tmp_path):
+    assert targets(resolve_output(f"{tmp_path}/{name}"))

@@ -7,7 +7,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrecord_io.compression import codec_for_path, get_codec
+from tfrecord_io.compression import codec_for_path, compression_suffixes, get_codec
 from tfrecord_io.errors import printable
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.base import FileSystem
@@ -18,6 +18,30 @@ from tfrecord_io.storage.paths.shard_names import parse_shard, parse_spec, shard
 
 _SUFFIX = ".tfrecord"  # added to shard names that need a suffix
 MOST_SHARDS = 100_000  # so that names with five digits sort correctly
+
+
+# Suffixes of other formats: TFRecord files with these names would be misleading.
+_FOREIGN_SUFFIXES = frozenset(
+    ".npy .npz .parquet .pq .arrow .feather .ipc .csv .tsv .txt .json .jsonl .ndjson .xml .html .yaml .yml .toml .md "
+    ".py .log .xls .xlsx .orc .avro .sqlite .db .lance .zarr .nc .h5 .hdf5 .hdf .mat .pkl .pickle .joblib .pt .pth "
+    ".ckpt .safetensors .onnx .zip .tar .tgz .bz2 .xz .7z .jpg .jpeg .png .gif .webp .wav .mp4".split()
+)
+
+
+def without_compression(path: str) -> str:
+    """The path in lower case, without the suffix of a compression."""
+    lower = path.lower()
+    return next((lower.removesuffix(suffix) for suffix in compression_suffixes() if lower.endswith(suffix)), lower)
+
+
+def foreign_suffix(path: str) -> str | None:
+    """The suffix of another format that the name of a file, dataset or directory has; None if it has none.
+
+    >>> foreign_suffix("out/m.csv.gz"), foreign_suffix("m.parquet@8"), foreign_suffix("m.tfrecord")
+    ('.csv', '.parquet', None)
+    """
+    suffix = os.path.splitext(without_compression(path).rstrip("/").rpartition("/")[2].partition("@")[0])[1]
+    return suffix if suffix in _FOREIGN_SUFFIXES else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +101,11 @@ def resolve_output(
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path is a str, a PathLike or a binary file object, not {type(path).__name__}")
     text = os.fspath(path)
+    if (foreign := foreign_suffix(text)) is not None:
+        advice = f"end the name in {_SUFFIX}; tfr.convert makes other files of TFRecord files"
+        raise ValueError(
+            f"'{printable(text)}': this writes TFRecord, and {foreign} is the suffix of another format; {advice}"
+        )
     fs, name = locate(path, storage)
     check_writable(fs, name)
     entry = fs.entry(name)
