@@ -115,3 +115,10 @@ def test_decode_of_encode_gives_the_columns_back(
     assert again.feed(bytes(encoded)).fault is None
     by_name = {column.name: column for column in again.take()}  # found in another order, where a first record lacks one
     same_columns(columns, [by_name[column.name] for column in columns])
+
+
+@needs_native
+def test_a_broken_record_with_an_embedded_schema_is_the_same_fault() -> None:
+    value = b"\xf9\xff\xff\xff\x8f\x00" + bytes(15)  # a tag of six bytes
+    broken = b"\xb2\xc4\n\x00\n*\n\x1a\n\x01b\x12\x15" + value + b"\x12\x05\r\x00\x00\xc0?\n\x05\n\x01a\x12\x00"
+    compare(Plan(stop_at_embedded=True), REFERENCE.frame([b"", broken]), [])

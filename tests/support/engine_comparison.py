@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 
-from tfrecord_io.engine.contract import ColumnBuffers, Engine, Fault, FaultCode, Plan
+from tfrecord_io.engine.contract import ColumnBuffers, Engine, Fault, FaultCode, Plan, Progress
 from tfrecord_io.engine.reference import ENGINE as REFERENCE
 from tfrecord_io.engine.select import native_available
 
@@ -60,6 +60,27 @@ def essence(fault: Fault | None) -> Any:
     return (fault.code, fault.record, fault.offset, fault.feature, *numbers)
 
 
+def feed_on(
+    decoder: Any, data: bytes, begin: int, max_records: int, max_bytes: int, final: bool
+) -> tuple[Progress, list[tuple[int, tuple[bytes, ...]]]]:
+    """One `feed` that accepts all embedded schemas; and these, with the offsets of their records.
+
+    Those of a record that turns out to be a fault are left out: an engine may stop at them first, or not.
+    """
+    records = consumed = 0
+    embedded = []
+    while True:
+        left = max_records if max_records < 0 else max_records - records
+        step = decoder.feed(data, begin + consumed, max_records=left, max_bytes=max_bytes, final=final)
+        fault = None if step.fault is None else replace(step.fault, record=step.fault.record + records)
+        records, consumed = records + step.records, consumed + step.consumed
+        if not step.embedded:
+            kept = [stop for stop in embedded if fault is None or stop[0] != fault.offset]
+            return Progress(records, consumed, fault), kept
+        embedded.append((begin + consumed, step.embedded))
+        decoder.accept_embedded()
+
+
 def run(engine: Engine, plan: Plan, data: bytes, cuts: list[int], max_records: int, max_bytes: int) -> list[Any]:
     """Feed `data` up to each cut and then to its end, taking where a call stopped short; all that can be seen."""
     seen: list[Any] = []
@@ -68,15 +89,12 @@ def run(engine: Engine, plan: Plan, data: bytes, cuts: list[int], max_records: i
     for end in [*cuts, len(data)]:
         final = end == len(data)
         while True:
-            progress = decoder.feed(data[:end], begin, max_records=max_records, max_bytes=max_bytes, final=final)
+            progress, embedded = feed_on(decoder, data[:end], begin, max_records, max_bytes, final)
             begin += progress.consumed
             seen.append(
                 (progress.records, progress.consumed, essence(progress.fault), decoder.rows, decoder.value_bytes)
             )
-            seen.append((decoder.seen, decoder.foreign, decoder.sequence, progress.embedded))
-            if progress.embedded:
-                decoder.accept_embedded()
-                continue
+            seen.append((decoder.seen, decoder.foreign, decoder.sequence, embedded))
             if progress.fault is not None or progress.records == 0:
                 break
             if max_bytes >= 0:

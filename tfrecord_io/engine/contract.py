@@ -183,7 +183,8 @@ class Decoder(Protocol):
         left for the next call.
 
         With `stop_at_embedded` in the plan it also stops before a record with embedded schemas, whose contents are in
-        `Progress.embedded`; after `accept_embedded` the next call continues with that record.
+        `Progress.embedded`; after `accept_embedded` the next call continues with that record. A record that is not
+        valid protobuf may stop it first, or be a fault at once.
         """
 
     def accept_embedded(self) -> None:
