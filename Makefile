@@ -1,7 +1,9 @@
-# make demo · make test · make lint · make types · make wheel-test · make conformance · make bench · make diagrams · make clean
+# make demo · make test · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
+# make diagrams · make reference · make clean
 #
 # make test runs each randomised test a reduced number of rounds; make test STORM=1 (or make wheel-test STORM=1) runs all
-# of them, as .ci/run does once. `pytest -m storm` selects the long ones: bad networks, killed writers.
+# of them, as .ci/run does once. Each run has the same examples; make test RANDOM=1 makes new ones. `pytest -m storm`
+# selects the long ones: bad networks, killed writers.
 #
 # The wheel is built once and installed into each environment; nothing imports the package from this directory, where it
 # would shadow the installed one and lose the kernel.
@@ -10,18 +12,20 @@ PYTHON ?= python3
 JOBS ?= 2
 PYTEST_ARGS ?=
 STORM ?= 0
+RANDOM ?= 0
 BENCH_ARGS ?=
 
 VENV := .venv
 CONFORMANCE := .venv-conformance
 BENCH := .venv-bench
 WHEELS := build/wheel
-SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md $(shell find tfrecord_io -name '*.py' -o -name '*.cc' -o -name '*.h' -o -name py.typed)
+SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md $(shell find tfrecord_io -name '*.py' -o -name '*.cc' -o -name '*.h' -o -name py.typed -o -name __init__.pyi)
 
 export PYTHONSAFEPATH := 1
 export TFRECORD_IO_STORM := $(STORM)
+export TFRECORD_IO_RANDOM := $(RANDOM)
 
-.PHONY: demo test lint types format wheel-test conformance bench diagrams require-kernel clean
+.PHONY: demo test lint types format wheel-test conformance speed-guard bench bench-compare diagrams reference require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
@@ -35,6 +39,7 @@ lint: $(VENV)/.dev
 
 types: $(VENV)/.dev
 	$(VENV)/bin/mypy
+	TFRECORD_IO_TYPES=1 $(VENV)/bin/pytest -n $(JOBS) tests/test_typing.py
 
 format: $(VENV)/.dev
 	$(VENV)/bin/ruff check --fix .
@@ -46,12 +51,27 @@ wheel-test: $(VENV)/.dev
 conformance: $(CONFORMANCE)/.installed
 	TFRECORD_IO_CONFORMANCE=1 TFRECORD_IO_STORM=1 $(CONFORMANCE)/bin/pytest tests/conformance tests/engine/test_wire.py tests/engine/test_equivalence.py $(PYTEST_ARGS)
 
-bench: $(BENCH)/.installed
+# The benchmarks import the installed package: beside a link to them there is nothing else.
+BENCHMARKS := PYTHONPATH=$(abspath build/bench)
+build/bench/benchmarks:
 	mkdir -p build/bench && ln -sfn ../../benchmarks build/bench/benchmarks
-	PYTHONPATH=$(abspath build/bench) $(BENCH)/bin/python -m benchmarks $(BENCH_ARGS)
+
+speed-guard: require-kernel | build/bench/benchmarks
+	$(BENCHMARKS) $(VENV)/bin/python -m benchmarks.guard
+
+bench: $(BENCH)/.installed | build/bench/benchmarks
+	$(BENCHMARKS) $(BENCH)/bin/python -m benchmarks $(BENCH_ARGS)
+
+# Two files of results, from make bench BENCH_ARGS="--json FILE": make bench-compare A=before.json B=after.json
+bench-compare: | build/bench/benchmarks
+	$(BENCHMARKS) $(PYTHON) -m benchmarks.results $(A) $(B)
 
 diagrams:
 	$(PYTHON) docs/diagrams/architecture.py
+	$(PYTHON) docs/diagrams/performance.py
+
+reference: $(VENV)/.installed
+	$(VENV)/bin/python docs/reference/api.py
 
 clean:
 	rm -rf $(VENV) $(CONFORMANCE) $(BENCH) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

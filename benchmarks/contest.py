@@ -14,27 +14,27 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from benchmarks.workloads import WORKLOADS, Workload
 
-READERS = (
-    "benchmarks.readers:TfrecordIo",
-    "benchmarks.readers:TfrecordIoTwoThreads",
-    "benchmarks.readers:TfData",
-    "benchmarks.readers:TfxBsl",
-    "benchmarks.readers:Tfrecord",
-    "benchmarks.floor:Floor",
-)
-WRITERS = (
-    "benchmarks.writers:TfrecordIoWriter",
-    "benchmarks.writers:TfrecordIoWriterTwoThreads",
-    "benchmarks.writers:TensorFlowWriter",
-    "benchmarks.writers:TfxBslWriter",
-    "benchmarks.writers:TfrecordWriter",
-    "benchmarks.floor:Floor",
-)
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A class, ``module:Class``, and the keywords that it is constructed with after the workload."""
+
+    spec: str
+    label: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, spec: str, **options: Any) -> Contender:
+        name = contender_class(spec).name
+        threads = options.get("threads")
+        return cls(spec, name if threads is None else f"{name}, {threads} thread{'s' * (threads != 1)}", options)
 
 
 def contender_class(spec: str) -> Any:
@@ -59,7 +59,6 @@ class Result:
 class _Process:
     """The process of one contender, seen from the parent."""
 
-    spec: str
     result: Result
     child: subprocess.Popen[str]
     settings: list[str] = field(default_factory=list)
@@ -67,8 +66,9 @@ class _Process:
     spent: float = 0.0
 
     @classmethod
-    def start(cls, spec: str, workload: str) -> _Process:
-        command = [sys.executable, "-m", "benchmarks.contest", spec, workload]
+    def start(cls, contender: Contender, workload: str) -> _Process:
+        options = json.dumps(contender.options)
+        command = [sys.executable, "-m", "benchmarks.contest", contender.spec, workload, options]
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}
         child = subprocess.Popen(
             command,
@@ -78,11 +78,13 @@ class _Process:
             text=True,
             env=environment,
         )
-        process = cls(spec, Result(contender_class(spec).name), child)
-        hello = process._answer()
-        process.settings = hello.get("settings", [])
-        process.result.share = hello.get("share", 1.0)
-        return process
+        return cls(Result(contender.label), child)
+
+    def wait(self) -> None:
+        """Until it is ready to run."""
+        hello = self._answer()
+        self.settings = hello.get("settings", [])
+        self.result.share = hello.get("share", 1.0)
 
     def _answer(self) -> dict[str, Any]:
         assert self.child.stdout is not None
@@ -115,11 +117,20 @@ class _Process:
             self.child.stdout.close()
 
 
-def contest(specs: tuple[str, ...], workload: Workload, repeat: int, budget: float) -> list[Result]:
-    """Run contenders alternately, for at most `repeat` rounds and about `budget` seconds each."""
-    workload.path.read_bytes()  # into the page cache
-    processes = [_Process.start(spec, workload.name) for spec in specs]
+def contest(
+    contenders: Sequence[Contender], workload: Workload, repeat: int, budget: float, path: Path | None = None
+) -> list[Result]:
+    """Run contenders alternately, for at most `repeat` rounds and about `budget` seconds each.
+
+    `path` is brought into the page cache: the workload's, unless another one is given.
+    """
+    path = path or workload.path
+    for file in path.iterdir() if path.is_dir() else [path]:
+        file.read_bytes()
+    processes = [_Process.start(contender, workload.name) for contender in contenders]
     try:
+        for process in processes:
+            process.wait()
         for round_ in range(repeat):
             for process in processes:
                 if process.result.error is not None or (round_ and process.spent > budget):
@@ -133,20 +144,20 @@ def contest(specs: tuple[str, ...], workload: Workload, repeat: int, budget: flo
     return [process.result for process in processes]
 
 
-def serve(spec: str, name: str) -> None:
+def serve(spec: str, name: str, options: str) -> None:
     """The child process: construct the contender, then time one run for each line."""
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # output of libraries must not mix with the answers
     try:
         make = contender_class(spec)  # its module may define the workload
         workload = WORKLOADS[name]
-        contender = make(workload)
+        contender = make(workload, **json.loads(options))
     except Exception as error:  # libraries that are not installed or fail are reported in the table
         print(json.dumps({"error": f"{type(error).__name__}: {error}"[:300]}), file=answers)
         return
     settings = [_text(setting) for setting in contender.settings]
     print(json.dumps({"settings": settings, "share": contender.share}), file=answers)
-    expected = round(workload.rows * contender.share)
+    expected = getattr(contender, "rows", None) or round(workload.rows * contender.share)
     for line in sys.stdin:
         print(json.dumps(_timed(contender, contender.settings[int(line)], expected)), file=answers)
     getattr(contender, "close", lambda: None)()

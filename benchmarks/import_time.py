@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
+
+from benchmarks.results import Row
 
 LIMIT = 0.050
 REPEAT = 15
@@ -27,6 +31,10 @@ def measure() -> tuple[float, bool]:
         for _ in range(REPEAT)
     ]
     return min(float(seconds) for seconds, _ in answers), any(pandas == "True" for _, pandas in answers)
+
+
+def rows(settings: Any) -> Iterator[Row]:
+    yield Row("import", "after numpy and pyarrow", "tfrecord_io", seconds=measure()[0])
 
 
 def main() -> int:

@@ -1,42 +1,108 @@
-"""The six workloads and their files, written by TensorFlow, plain and compressed with gzip.
+"""The ten workloads: their columns, as Arrow tables of generated values.
 
-Values come from a fixed seed, so every run on every machine reads the same columns. The order of the features in a
-record is that of TensorFlow's Python protobuf; it differs from process to process. Files are written to ``bench-data/``
-once.
+A `Variant` sets the seed, the names of the columns and the number of rows, so that a run can show that nothing is
+tuned to one of them. `benchmarks.workload_files` writes the files.
 """
 
 from __future__ import annotations
 
 import os
-import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 DATA = Path(__file__).resolve().parent.parent / "bench-data"
 VERSION = 1  # of the workloads; raise it when their content changes
 SEED = 20_260
+VARIABLE = "TFRECORD_IO_BENCH_VARIANT"  # environment variable that hands the variant to other processes
 ANIMALS = [b"cat", b"dog", b"chicken", b"horse", b"goat"]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """What may differ between two runs without changing a ratio.
+
+    Attributes
+    ----------
+    seed : int
+        Of all values.
+    names : str
+        "own": the names of the columns as in this file; "random": random names of 3 to 24 letters.
+    share : float
+        Part of the rows.
+    """
+
+    seed: int = SEED
+    names: str = "own"
+    share: float = 1.0
+
+    @classmethod
+    def current(cls) -> Variant:
+        seed, names, share = os.environ.get(VARIABLE, f"{SEED} own 1.0").split()
+        return cls(int(seed), names, float(share))
+
+    def apply(self) -> None:
+        """Use it in this process and in those that it starts."""
+        os.environ[VARIABLE] = f"{self.seed} {self.names} {self.share}"
+
+    @property
+    def suffix(self) -> str:
+        """Part of the names of the files."""
+        parts = [f"s{self.seed}" * (self.seed != SEED), self.names * (self.names != "own")]
+        return "-".join(["", *filter(None, parts), *([f"x{self.share:g}"] if self.share != 1 else [])])
+
+    def renamed(self, name: str) -> str:
+        """The name of a column in this variant."""
+        if self.names == "own":
+            return name
+        rng = generator("names of columns", name)
+        return bytes(rng.integers(97, 123, rng.integers(3, 25), np.uint8)).decode() + f"_{len(name)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     """One file to read or write.
 
-    ``table(rows)`` returns the columns as Arrow: int64, float32 or binary, or lists of them; ``fixed`` has the list
-    columns of fixed length; ``compression`` is TensorFlow's name of it.
+    Attributes
+    ----------
+    full_rows : int
+        Rows of the variant with all rows.
+    make : callable
+        ``make(rows)`` returns the columns: int64, float32 or binary, or lists of them, with nulls for absent features.
+    fixed_lists : tuple of (str, int)
+        List columns of fixed length.
+    compression : str
+        TensorFlow's name of it.
+    own_order : bool
+        Features are in the order of TensorFlow's Python protobuf, which depends on the set of names in the record and
+        differs from process to process; else they are sorted by name.
     """
 
     name: str
     title: str
-    rows: int
-    table: Callable[[int], pa.Table]
-    fixed: tuple[tuple[str, int], ...] = ()
+    full_rows: int
+    make: Callable[[int], pa.Table]
+    fixed_lists: tuple[tuple[str, int], ...] = ()
     compression: str = ""
+    own_order: bool = True
+
+    @property
+    def rows(self) -> int:
+        return max(1, round(self.full_rows * Variant.current().share))
+
+    @property
+    def fixed(self) -> dict[str, int]:
+        variant = Variant.current()
+        return {variant.renamed(name): length for name, length in self.fixed_lists}
+
+    def table(self, rows: int) -> pa.Table:
+        variant = Variant.current()
+        made = self.make(rows)
+        return made.rename_columns([variant.renamed(name) for name in made.column_names])
 
     @property
     def suffix(self) -> str:
@@ -44,28 +110,35 @@ class Workload:
 
     @property
     def path(self) -> Path:
-        return DATA / f"{self.name.removesuffix('.gz')}-v{VERSION}{self.suffix}"
+        return DATA / f"{self.name.removesuffix('.gz')}-v{VERSION}{Variant.current().suffix}{self.suffix}"
 
 
-def _generator(name: str) -> np.random.Generator:
-    return np.random.default_rng([SEED, *name.encode()])
+def generator(*names: str) -> np.random.Generator:
+    return np.random.default_rng([Variant.current().seed, *"".join(names).encode()])
+
+
+def _offsets(lengths: np.ndarray) -> np.ndarray:
+    offsets = np.zeros(len(lengths) + 1, np.int32)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
 
 
 def _lists(values: np.ndarray, lengths: np.ndarray) -> pa.ListArray:
-    offsets = np.zeros(len(lengths) + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    return pa.ListArray.from_arrays(offsets, pa.array(values))
+    return pa.ListArray.from_arrays(_offsets(lengths), pa.array(values))
 
 
 def _binary(lengths: np.ndarray, content: np.ndarray) -> pa.BinaryArray:
-    offsets = np.zeros(len(lengths) + 1, np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(content)]
+    buffers = [None, pa.py_buffer(_offsets(lengths)), pa.py_buffer(content)]
     return pa.Array.from_buffers(pa.binary(), len(lengths), buffers)
 
 
+def _words(rng: np.random.Generator, rows: int, shortest: int, longest: int) -> pa.BinaryArray:
+    lengths = rng.integers(shortest, longest + 1, rows)
+    return _binary(lengths, rng.integers(97, 123, int(lengths.sum()), np.uint8))
+
+
 def _tutorial(rows: int) -> pa.Table:
-    rng = _generator("tutorial")
+    rng = generator("tutorial")
     feature1 = rng.integers(0, 5, rows)
     return pa.table(
         {
@@ -78,40 +151,75 @@ def _tutorial(rows: int) -> pa.Table:
 
 
 def _wide(rows: int) -> pa.Table:
-    rng = _generator("wide")
+    rng = generator("wide")
     columns: dict[str, object] = {}
     for i in range(16):
         columns[f"count_{i:02}"] = rng.integers(-(2 ** (2 * i + 4)), 2 ** (2 * i + 4), rows)
         columns[f"measure_{i:02}"] = rng.standard_normal(rows).astype(np.float32)
     for i in range(8):
-        lengths = rng.integers(3, 21, rows)
-        columns[f"code_{i:02}"] = _binary(lengths, rng.integers(97, 123, int(lengths.sum()), np.uint8))
+        columns[f"code_{i:02}"] = _words(rng, rows, 3, 20)
     return pa.table(columns)
 
 
 def _blobs(rows: int) -> pa.Table:
-    rng = _generator("blobs")
+    rng = generator("blobs")
     lengths = rng.integers(8 << 10, (32 << 10) + 1, rows)
     content = np.frombuffer(rng.bytes(int(lengths.sum())), np.uint8)
     return pa.table({"data": _binary(lengths, content), "label": rng.integers(0, 1000, rows)})
 
 
 def _vectors(rows: int) -> pa.Table:
-    rng = _generator("vectors")
-    values = rng.standard_normal(rows * 768, np.float32)
+    values = generator("vectors").standard_normal(rows * 768, np.float32)
     return pa.table({"embedding": _lists(values, np.full(rows, 768))})
 
 
 def _tokens(rows: int) -> pa.Table:
-    rng = _generator("tokens")
+    rng = generator("tokens")
     lengths = rng.integers(64, 961, rows)
     return pa.table({"tokens": _lists(rng.integers(0, 50_000, int(lengths.sum())), lengths)})
 
 
 def _images(rows: int) -> pa.Table:
-    rng = _generator("images")
+    rng = generator("images")
     content = np.frombuffer(rng.bytes(rows * 784), np.uint8)
     return pa.table({"image": _binary(np.full(rows, 784), content), "label": rng.integers(0, 10, rows)})
+
+
+def _scalar(rng: np.random.Generator, rows: int, i: int) -> pa.Array:
+    """Column `i` of a table with many: of five columns two are integers, two floats, one is words."""
+    if i % 5 < 2:
+        return pa.array(rng.integers(0, 2 ** (3 + i % 30), rows))
+    return pa.array(rng.standard_normal(rows).astype(np.float32)) if i % 5 < 4 else _words(rng, rows, 2, 12)
+
+
+def _columns_1000(rows: int) -> pa.Table:
+    rng = generator("columns_1000")
+    return pa.table({f"column_{i:04}": _scalar(rng, rows, i) for i in range(1000)})
+
+
+def _with_absent(name: str, rows: int, names: list[str], probability: float) -> pa.Table:
+    """Scalar columns, each present in a random part of the rows."""
+    rng = generator(name)
+    columns = {}
+    for i, column in enumerate(names):
+        absent = pa.array(rng.random(rows) >= probability)
+        values = _scalar(rng, rows, i)
+        columns[column] = pc.if_else(absent, pa.scalar(None, values.type), values)
+    return pa.table(columns)
+
+
+def _sparse(rows: int) -> pa.Table:
+    return _with_absent("sparse", rows, [f"column_{i:02}" for i in range(60)], 0.3)
+
+
+def _optional_300(rows: int) -> pa.Table:
+    return _with_absent("optional_300", rows, [f"optional_{i:03}" for i in range(300)], 0.05)
+
+
+def _long_names(rows: int) -> pa.Table:
+    rng = generator("long names")
+    names = [f"{i:02}/" + bytes(rng.integers(97, 123, rng.integers(5, 58), np.uint8)).decode() for i in range(60)]
+    return _with_absent("long_names", rows, names, 0.3)
 
 
 WORKLOADS = {
@@ -120,9 +228,13 @@ WORKLOADS = {
         Workload("tutorial", "500 k × 4 scalars", 500_000, _tutorial),
         Workload("wide", "100 k × 40 scalar columns", 100_000, _wide),
         Workload("blobs", "15 k × 8–32 KiB bytes", 15_000, _blobs),
-        Workload("vectors", "60 k × 768 floats", 60_000, _vectors, fixed=(("embedding", 768),)),
+        Workload("vectors", "60 k × 768 floats", 60_000, _vectors, fixed_lists=(("embedding", 768),)),
         Workload("tokens", "60 k × ragged 64–960 int64", 60_000, _tokens),
         Workload("images", "120 k × 784 bytes + label", 120_000, _images),
+        Workload("columns_1000", "2 k × 1,000 scalar columns", 2_000, _columns_1000),
+        Workload("sparse", "100 k × 60 columns, each in 30 %", 100_000, _sparse, own_order=False),
+        Workload("optional_300", "100 k × 300 columns, each in 5 %", 100_000, _optional_300, own_order=False),
+        Workload("long_names", "100 k × 60 long names in 30 %, own order", 100_000, _long_names),
     )
 }
 PLAIN = tuple(WORKLOADS)
@@ -140,55 +252,12 @@ def kind_of(column: pa.DataType) -> str:
 
 
 def rows_of(table: pa.Table, batch: int = 1024) -> Iterator[dict[str, list]]:
-    """Rows as dicts of lists of Python values, as in programs that do not use columns."""
+    """Rows as dicts of lists of Python values, without absent features, as in programs that do not use columns."""
     for part in table.to_batches(max_chunksize=batch):
         columns = [c.to_pylist() for c in part.columns]
         wrapped = [
-            c if pa.types.is_list(t) else [[v] for v in c] for c, t in zip(columns, part.schema.types, strict=True)
+            c if pa.types.is_list(t) else [None if v is None else [v] for v in c]
+            for c, t in zip(columns, part.schema.types, strict=True)
         ]
         for row in zip(*wrapped, strict=True):
-            yield dict(zip(part.schema.names, row, strict=True))
-
-
-def write(workload: Workload, path: Path) -> None:
-    """Write a workload with TensorFlow: one tf.train.Example per row, through TFRecordWriter."""
-    import tensorflow as tf
-
-    table = workload.table(workload.rows)
-    kinds = {field.name: f"{kind_of(field.type)}_list" for field in table.schema}
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        for row in rows_of(table):
-            example = tf.train.Example()
-            for name, values in row.items():
-                getattr(example.features.feature[name], kinds[name]).value.extend(values)
-            writer.write(example.SerializeToString())
-
-
-def compress(workload: Workload, path: Path) -> None:
-    """Write the records of the workload's plain file again, compressed by TFRecordWriter."""
-    import tensorflow as tf
-
-    plain = WORKLOADS[workload.name.removesuffix(".gz")]
-    ensure([plain.name])
-    with tf.io.TFRecordWriter(str(path), tf.io.TFRecordOptions(workload.compression)) as writer:
-        for record in tf.data.TFRecordDataset(str(plain.path)).as_numpy_iterator():
-            writer.write(record)
-
-
-def ensure(names: list[str]) -> None:
-    """Write the files that do not exist yet."""
-    DATA.mkdir(exist_ok=True)
-    for name in names:
-        workload = WORKLOADS[name]
-        if workload.path.exists():
-            continue
-        begin = time.perf_counter()
-        partial = workload.path.with_name(f"{workload.path.name}.partial")
-        (compress if workload.compression else write)(workload, partial)
-        os.replace(partial, workload.path)
-        size = workload.path.stat().st_size / 1e6
-        print(f"wrote {workload.path.name}: {size:.0f} MB in {time.perf_counter() - begin:.0f} s", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    ensure(sys.argv[1:] or list(PLAIN))
+            yield {name: v for name, v in zip(part.schema.names, row, strict=True) if v is not None}

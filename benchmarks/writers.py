@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from benchmarks.readers import library
 from benchmarks.workloads import Workload, kind_of, rows_of
 
 
@@ -55,7 +57,7 @@ class TensorFlowWriter(_Writer):
     """A serialized tf.train.Example per row to TFRecordWriter, as in tutorials."""
 
     name = "tf.train.Example"
-    limit = 10_000
+    limit = 2_000
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -105,14 +107,18 @@ class TfxBslWriter(_Writer):
 
 def _as_lists(column: pa.ChunkedArray) -> pa.ListArray:
     values = column.combine_chunks()
-    return pa.ListArray.from_arrays(pa.array(range(len(values) + 1), pa.int32()), values)
+    if not values.null_count:
+        return pa.ListArray.from_arrays(pa.array(range(len(values) + 1), pa.int32()), values)
+    present = np.asarray(values.is_valid())
+    offsets = pa.array(np.append(0, np.cumsum(present)), pa.int32())
+    return pa.ListArray.from_arrays(offsets, values.drop_null(), mask=pa.array(~present))
 
 
 class TfrecordWriter(_Writer):
     """The TFRecordWriter of the ``tfrecord`` package: a dict per record."""
 
     name = "tfrecord"
-    limit = 10_000
+    limit = 2_000
 
     def __init__(self, workload: Workload) -> None:
         super().__init__(workload)
@@ -136,22 +142,12 @@ class TfrecordIoWriter(_Writer):
     """``write_tfrecord`` with its defaults: atomic, and with an embedded schema."""
 
     name = "tfrecord_io"
-    threads = 1
 
-    def __init__(self, workload: Workload) -> None:
+    def __init__(self, workload: Workload, threads: int = 1) -> None:
         super().__init__(workload)
-        os.environ["TFRECORD_IO_ENGINE"] = (
-            "native"  # without the kernel, fail instead of measuring the reference engine
-        )
-        import tfrecord_io as tfr
-
-        self.write = tfr.write_tfrecord
+        self.write = library().write_tfrecord
+        self.threads = threads
 
     def run(self, setting: tuple[()]) -> int:
         self.write(self.table, self.path, threads=self.threads)
         return self.table.num_rows
-
-
-class TfrecordIoWriterTwoThreads(TfrecordIoWriter):
-    name = "tfrecord_io, 2 threads"
-    threads = 2

@@ -9,13 +9,17 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from rounds import COMPLETE, rounds
+from rounds import COMPLETE, RANDOM, rounds
 from servers import bucket, chaos, example_buckets, gcs, gcs_endpoint, s3, s3_endpoint, web  # noqa: F401
 
 ENGINES = ("native", "reference")
 
 settings.register_profile(
-    "tfrecord_io", max_examples=rounds(100), deadline=None, suppress_health_check=list(HealthCheck)
+    "tfrecord_io",
+    max_examples=rounds(100),
+    derandomize=not RANDOM,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 settings.load_profile("tfrecord_io")
 
@@ -24,12 +28,13 @@ def pytest_report_header() -> str:
     import tfrecord_io
 
     extent = "all" if COMPLETE else "reduced, all with STORM=1"
-    return f"tfrecord_io: {Path(tfrecord_io.__file__).parent}; rounds of randomised tests: {extent}"
+    seeds = "new" if RANDOM else "fixed, new with RANDOM=1"
+    return f"tfrecord_io: {Path(tfrecord_io.__file__).parent}; rounds of randomised tests: {extent}; seeds: {seeds}"
 
 
 @pytest.fixture
 def data() -> Path:
-    """The folder of the golden files; where each comes from stands in its README.md."""
+    """The folder of the golden files; its README.md says where each comes from."""
     return Path(__file__).parent / "data"
 
 

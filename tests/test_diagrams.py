@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -21,6 +22,15 @@ def architecture() -> dict[str, Any]:
 def test_architecture_is_up_to_date(architecture: dict[str, Any]) -> None:
     drawn = architecture["render"](architecture["parse"](architecture["SOURCE"].read_text(encoding="utf-8")))
     assert architecture["TARGET"].read_text(encoding="utf-8") == drawn, "run: make diagrams"
+
+
+def test_performance_is_up_to_date() -> None:
+    """The picture is that of the saved results."""
+    performance = runpy.run_path(str(DOCS / "diagrams" / "performance.py"))
+    drawn = performance["render"](json.loads(performance["SOURCE"].read_text(encoding="utf-8")))
+    assert performance["TARGET"].read_text(encoding="utf-8") == drawn, "run: make diagrams"
+    root = ElementTree.fromstring(drawn)
+    assert root.find("{http://www.w3.org/2000/svg}title") is not None
 
 
 def test_architecture_is_well_formed(architecture: dict[str, Any]) -> None:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import inspect
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+import tfrecord_io as tfr
 from tfrecord_io.cli import tfr as command
 
 ROOT = Path(__file__).parent.parent
 PAGES = ["README.md", *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))]
-NEEDS = {"docs/howto/buckets.md": "example_buckets"}  # pages and their fixtures
+# Pages and the fixtures that they need.
+NEEDS = {"docs/howto/buckets.md": "example_buckets", "README.md": "written_by_tensorflow"}
+# Pages whose library is too large for the test environment: they run where it is installed.
+LIBRARIES = {"docs/howto/pytorch.md": "torch", "docs/howto/keras.md": "keras"}
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -31,12 +38,19 @@ def run_console(text: str, where: str) -> None:
             assert done.exit_code == 0, f"{where}: {line}: {done.output}"
 
 
+@pytest.fixture
+def written_by_tensorflow(data: Path, tmp_path: Path) -> None:
+    shutil.copy(data / "tutorial.tfrecord", tmp_path / "written_by_tensorflow.tfrecord")
+
+
 @pytest.mark.filterwarnings("ignore::tfrecord_io.PrecisionWarning")
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)])
 def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """The blocks of a page run in their order, in one namespace and an empty folder."""
     if page in NEEDS:
         request.getfixturevalue(NEEDS[page])
+    if page in LIBRARIES:
+        pytest.importorskip(LIBRARIES[page])
     monkeypatch.chdir(tmp_path)
     namespace = {"__name__": page}
     for line, language, text in blocks(page):
@@ -44,6 +58,30 @@ def test_page_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, r
             exec(compile("\n" * (line - 1) + text, str(ROOT / page), "exec"), namespace)
         else:
             run_console(text, f"{page}:{line}")
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p != "docs/reference/api.md"])
+def test_calls_have_the_keywords_of_the_functions(page: str) -> None:
+    """Also of the blocks that do not run here: they parse, and what they use of tfrecord_io exists."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    for block in re.findall(r"^```py(?:thon)?\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        tree = ast.parse(block)
+        calls = {call.func: call for call in ast.walk(tree) if isinstance(call, ast.Call)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "tfr":
+                assert hasattr(tfr, node.attr), f"{page}: tfr.{node.attr}"
+                unknown = unknown_keywords(calls[node], getattr(tfr, node.attr)) if node in calls else None
+                assert not unknown, f"{page}: tfr.{node.attr}() has no keyword {unknown}"
+
+
+def unknown_keywords(call: ast.Call, function: object) -> set[str]:
+    """The keywords of a call of a function that its signature does not have."""
+    if not inspect.isfunction(function):
+        return set()
+    parameters = inspect.signature(function).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return set()
+    return {keyword.arg for keyword in call.keywords if keyword.arg is not None} - {*parameters}
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -61,6 +99,14 @@ def test_index_links_every_page_of_its_folder(index: str) -> None:
         pages = {page for page in pages if not page.startswith("decisions/") or page.endswith("index.md")}
     linked = set(re.findall(r"\]\(([^)#\s]+)", (ROOT / index).read_text(encoding="utf-8")))
     assert pages <= linked, f"{index} does not link {', '.join(sorted(pages - linked))}"
+
+
+WORDS = ["atomic", "authentication", "round-robin", "truncated", "record offsets", "range requests", "row count"]
+
+
+@pytest.mark.parametrize("word", [*WORDS, "out of range", "unknown dimension", "companion feature", "memory"])
+def test_words_that_users_search_for_are_in_the_documentation(word: str) -> None:
+    assert any(word in (ROOT / page).read_text(encoding="utf-8").lower() for page in PAGES)
 
 
 INTERNALS = [page for page in PAGES if page.startswith(("docs/architecture", "docs/decisions", "docs/howto/add"))]

@@ -65,9 +65,9 @@ BAD = [
     ({"on_new": "drop"}, ValueError),
     ({"on_error": "ignore"}, ValueError),
     ({"on_error": None}, ValueError),
-    ({"on_error": "skip"}, NotImplementedError),
-    ({"on_error": print}, NotImplementedError),
-    ({"filters": [("x", ">", 1)]}, NotImplementedError),
+    ({"on_error": "skip"}, ValueError),
+    ({"on_error": print}, ValueError),
+    ({"filters": [("x", ">", 1)]}, TypeError),
     ({"compression": "lzma2"}, ValueError),
     ({"columns": 5}, TypeError),
     ({"columns": [5]}, TypeError),
@@ -160,22 +160,32 @@ def test_exactly_the_keywords_are_documented() -> None:
     assert set(keyword_docs.WRITE) == {f.name for f in fields(WriteOptions)}
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("sample", 1), ("on_new", "ignore"), ("batch_size", 1), ("batch_bytes", 1)]
-)
-def test_keywords_of_streams_have_no_effect_on_whole_reads(tmp_path: Path, name: str, value: Any) -> None:
-    path = written(tmp_path / "a", [example(x=int64s(1)), example(new=int64s(1), x=int64s(1, 2))])
-    assert tfr.read_table(path, **{name: value}) == tfr.read_table(path)
+@pytest.mark.parametrize("call", [tfr.read_tfrecord, tfr.read_table, tfr.read_arrays, tfr.infer_schema])
+@pytest.mark.parametrize("name", ["batch_bytes", "batch_size", "chunksize", "filters"])
+def test_keywords_of_streams_are_refused_where_all_records_are_read(
+    path: Path, call: Callable[..., Any], name: str
+) -> None:
+    with pytest.raises(
+        TypeError, match=rf"{call.__name__}\(\) got an .* '{name}': .*tfr\.open_reader.*; valid names: "
+    ):
+        call(path, **{name: 1})
 
 
-def test_what_is_not_implemented_is_not_offered(path: Path) -> None:
+@pytest.mark.parametrize("keywords", [{"sample": "all"}, {"sample": 1}, {"on_new": "ignore"}], ids=str)
+def test_keywords_of_the_sample_are_valid_where_all_records_are_sampled(path: Path, keywords: dict[str, Any]) -> None:
+    assert tfr.read_table(path, **keywords) == tfr.read_table(path)
+    assert tfr.infer_schema(path, **keywords) == tfr.infer_schema(path)
+
+
+def test_what_is_not_there_is_not_mentioned(path: Path) -> None:
     for call in [*READING, tfr.read_arrays, tfr.iter_arrays, tfr.open_random]:
         assert "filters" not in inspect.signature(call).parameters
         assert "skip" not in keyword_docs.READ["on_error"]
         assert "not implemented" not in (call.__doc__ or "").lower()
-    with pytest.raises(ValueError, match=r"expected one of 'raise', 'stop'$"):
-        tfr.read_table(path, on_error="ignore")
-    with pytest.raises(NotImplementedError, match="filters= is not implemented"):
+    for value in ("ignore", "skip"):
+        with pytest.raises(ValueError, match=r"expected one of 'raise', 'stop'$"):
+            tfr.read_table(path, on_error=value)
+    with pytest.raises(TypeError, match=r"open_random\(\) got an unexpected keyword argument 'filters': filter the"):
         tfr.open_random(path, filters=[])
 
 
@@ -201,27 +211,51 @@ def test_infer_schema_takes_no_schema(path: Path) -> None:
         (tfr.write_tfrecord, "nrows", None),
         (tfr.open_writer, "compresion", "compression"),
         (tfr.describe, "xyzzy", None),
+        (tfr.iter_arrays, "rank", "worker"),
+        (tfr.count_records, "indx", "index"),
+        (tfr.verify, "progres", "progress"),
+        (tfr.read_metadata, "fs", "filesystem"),
+        (tfr.RecordReader, "compression_type", "compression"),
+        (tfr.RecordWriter, "exist_ok", "overwrite"),
+        (tfr.from_npy, "xyzzy", None),
+        (tfr.from_npz, "fs", "filesystem"),
+        (tfr.from_idx, "fs", "filesystem"),
+        (tfr.parse_example, "xyzzy", None),
+        (tfr.scalar, "defualt", "default"),
+        (tfr.list_, "defualt", "default"),
+        (tfr.text, "requird", "required"),
+        (tfr.bytes_, "requird", "required"),
+        (tfr.sequence, "featur", "feature"),
+        (tfr.tensor, "encodng", "encoding"),
+        (tfr.image, "resise", "resize"),
+        (tfr.convert, "overwrit", "overwrite"),
+        (tfr.to_npy, "nrows", "limit"),
+        (tfr.to_npz, "compresed", "compressed"),
     ],
 )
 def test_an_unknown_keyword_suggests_the_one_that_is_meant(
     path: Path, call: Callable[..., Any], given: str, meant: str | None
 ) -> None:
-    first = ({"x": [1]}, path.with_name("out")) if call is tfr.write_tfrecord else (path,)
+    two = (tfr.write_tfrecord, tfr.convert, tfr.to_npy, tfr.to_npz)
+    first = ({"x": [1]}, path.with_name("out")) if call in two else (path,)
     batches = {"batch_size": 1} if call is tfr.iter_arrays else {}
     with pytest.raises(TypeError) as caught:
         call(*first, **batches, **{given: 1})
     start, _, listed = str(caught.value).partition(" valid names: ")
     hint = f": did you mean {meant}=?" if meant else ";"
     assert start == f"{call.__name__}() got an unexpected keyword argument '{given}'{hint}"
-    shown = set(inspect.signature(call).parameters) - {"path", "data"}
+    parameters = list(inspect.signature(call).parameters.values())
+    shown = {p.name for p in parameters if p.default is not p.empty or p.kind is p.KEYWORD_ONLY} or {
+        p.name for p in parameters
+    }
     assert listed.split(", ") == sorted(shown)
 
 
 def test_other_names_of_keywords_are_no_keywords() -> None:
-    keywords = {f.name for cls in (ReadOptions, IterOptions, WriteOptions, ArrayOptions) for f in fields(cls)}
+    names = {f.name for cls in (ReadOptions, IterOptions, WriteOptions, ArrayOptions) for f in fields(cls)}
     for name, others in options._OTHER_NAMES.items():
-        assert name in keywords | {"dtype_backend"}
-        assert not keywords & set(others.split()), name
+        assert name in names | {"dtype_backend"}
+        assert not names & set(others.split()), name
 
 
 def test_options_are_immutable() -> None:

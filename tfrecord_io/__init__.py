@@ -6,10 +6,8 @@
 ['label', 'name']
 """
 
-from __future__ import annotations
-
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from importlib import import_module as _import_module
+from threading import RLock as _RLock
 
 from tfrecord_io.errors import (
     CompressionError,
@@ -23,69 +21,16 @@ from tfrecord_io.errors import (
     SchemaError,
     SchemaWarning,
     SlowEngineWarning,
+    StaleIndexWarning,
     StoppedEarlyWarning,
     TFRecordError,
     TruncatedRecordError,
 )
 
-if TYPE_CHECKING:
-    from tfrecord_io.adapters.pandas import register_pandas
-    from tfrecord_io.api import infer_schema, open_reader, open_writer, read_table, read_tfrecord, write_tfrecord
-    from tfrecord_io.arrays.read_arrays import read_arrays
-    from tfrecord_io.engine.reference.messages import (
-        BytesList,
-        Example,
-        Feature,
-        FeatureList,
-        FeatureLists,
-        Features,
-        FloatList,
-        Int64List,
-        SequenceExample,
-    )
-    from tfrecord_io.file_formats.array_stream import ArrayStream
-    from tfrecord_io.file_formats.convert import convert
-    from tfrecord_io.file_formats.from_numpy_files import from_idx, from_npy, from_npz
-    from tfrecord_io.file_formats.to_numpy_files import to_npy, to_npz
-    from tfrecord_io.format.tensor_proto import parse_tensor
-    from tfrecord_io.format.tensor_proto_writer import serialize_tensor
-    from tfrecord_io.read.random_access import RandomAccess, open_random
-    from tfrecord_io.read.reader import Reader
-    from tfrecord_io.read.record_reader import RecordReader
-    from tfrecord_io.schema.field import Field
-    from tfrecord_io.schema.field_makers import bytes_, image, list_, scalar, sequence, tensor, text
-    from tfrecord_io.schema.formats.tf_features import (
-        FixedLenFeature,
-        FixedLenSequenceFeature,
-        RaggedFeature,
-        SparseFeature,
-        VarLenFeature,
-    )
-    from tfrecord_io.schema.inferred_schema import InferredSchema
-    from tfrecord_io.schema.schema import Schema
-    from tfrecord_io.tf_compat.composite import RaggedTensor, SparseTensor
-    from tfrecord_io.tf_compat.decode_json import decode_json_example
-    from tfrecord_io.tf_compat.decode_raw import decode_raw
-    from tfrecord_io.tf_compat.example import (
-        bytes_feature,
-        decode_example,
-        encode_example,
-        float_feature,
-        int64_feature,
-    )
-    from tfrecord_io.tf_compat.parse_example import parse_example
-    from tfrecord_io.tools.count import count_records
-    from tfrecord_io.tools.describe import describe
-    from tfrecord_io.tools.metadata import read_metadata
-    from tfrecord_io.tools.verify import verify
-    from tfrecord_io.training.iterator import ArrayIterator, iter_arrays
-    from tfrecord_io.versions import show_versions
-    from tfrecord_io.write.record_writer import RecordWriter
-    from tfrecord_io.write.writer import Writer, WriteReport
-
 __version__ = "0.1.0"
 
-# The module of each public name; a module is imported when one of its names is first used.
+# The module of each public name; a module is imported when one of its names is first used. Type checkers and editors
+# read __init__.pyi instead, which docs/reference/stub.py writes.
 _HOMES = {
     "adapters.pandas": "register_pandas",
     "api": "infer_schema open_reader open_writer read_table read_tfrecord write_tfrecord",
@@ -145,19 +90,26 @@ __all__ = [
     # errors and warnings
     "TFRecordError", "CorruptRecordError", "TruncatedRecordError", "DecodeError", "FeatureTypeError", "EncodeError",
     "SchemaError", "FeatureNotFoundError", "CompressionError", "MissingDependencyError", "PrecisionWarning",
-    "SchemaWarning", "StoppedEarlyWarning", "SlowEngineWarning",
+    "SchemaWarning", "StaleIndexWarning", "StoppedEarlyWarning", "SlowEngineWarning",
 ]
 # fmt: on
 
 
-def __getattr__(name: str) -> Any:
+# Threads import in turn: numpy and pyarrow import themselves in circles, of which one thread would get half-imported
+# modules while another is inside.
+_importing = _RLock()
+
+
+def __getattr__(name: str) -> object:
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{module}"), name)
+    with _importing:
+        _import_module("numpy")  # waits for a thread of the caller's that imports it, before any of its modules
+        value = getattr(_import_module(f"{__name__}.{module}"), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return [*__all__, "__version__"]

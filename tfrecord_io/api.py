@@ -13,6 +13,7 @@ from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import open_scan, plan_scan
 from tfrecord_io.schema.inferred_schema import InferredSchema
 from tfrecord_io.schema.schema import Schema
+from tfrecord_io.typing import DtypeBackend, InputPath, OutputPath, SchemaLike, TableLike
 from tfrecord_io.write.writer import Writer, WriteReport, write
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @document_keywords(ReadOptions, streaming=False)
-def read_tfrecord(path: Any, *, dtype_backend: str | None = None, **keywords: Any) -> pd.DataFrame:
+def read_tfrecord(path: InputPath, *, dtype_backend: DtypeBackend | None = None, **keywords: Any) -> pd.DataFrame:
     """Read TFRecord files of tf.train.Example into a pandas DataFrame.
 
     Parameters
@@ -62,7 +63,7 @@ def read_tfrecord(path: Any, *, dtype_backend: str | None = None, **keywords: An
 
 
 @document_keywords(ReadOptions, streaming=False)
-def read_table(path: Any, **keywords: Any) -> pa.Table:
+def read_table(path: InputPath, **keywords: Any) -> pa.Table:
     """Read TFRecord files of tf.train.Example into a pyarrow Table.
 
     Parameters
@@ -95,7 +96,7 @@ def read_table(path: Any, **keywords: Any) -> pa.Table:
 
 
 @document_keywords(ReadOptions)
-def open_reader(path: Any, **keywords: Any) -> Reader:
+def open_reader(path: InputPath, **keywords: Any) -> Reader:
     """Open TFRecord files as a stream of Arrow record batches with one schema, in bounded memory.
 
     Parameters
@@ -127,7 +128,7 @@ def open_reader(path: Any, **keywords: Any) -> Reader:
 
 
 @document_keywords(WriteOptions)
-def write_tfrecord(data: Any, path: Any, **keywords: Any) -> WriteReport:
+def write_tfrecord(data: TableLike, path: OutputPath, **keywords: Any) -> WriteReport:
     """Write a table to TFRecord files of tf.train.Example, one record per row.
 
     Parameters
@@ -157,6 +158,8 @@ def write_tfrecord(data: Any, path: Any, **keywords: Any) -> WriteReport:
     -----
     PrecisionWarning
         float64 values were rounded to float32; see `float64`.
+    SchemaWarning
+        Data without rows was written to one file, which cannot keep the columns; a sharded dataset can.
 
     Examples
     --------
@@ -170,7 +173,7 @@ def write_tfrecord(data: Any, path: Any, **keywords: Any) -> WriteReport:
 
 
 @document_keywords(WriteOptions)
-def open_writer(path: Any, schema: Any = None, **keywords: Any) -> Writer:
+def open_writer(path: OutputPath, schema: SchemaLike | None = None, **keywords: Any) -> Writer:
     """Open a TFRecord file or a sharded dataset, to write one table after the other.
 
     Parameters
@@ -184,6 +187,12 @@ def open_writer(path: Any, schema: Any = None, **keywords: Any) -> Writer:
     -------
     Writer
         Its ``write(data)`` accepts the same data as `write_tfrecord`.
+
+    Warns
+    -----
+    ResourceWarning
+        The writer was dropped without ``close()``: its records are discarded. Python hides this unless it is run with
+        ``-W default``.
 
     Raises
     ------
@@ -203,7 +212,7 @@ def open_writer(path: Any, schema: Any = None, **keywords: Any) -> Writer:
 
 
 @document_keywords(ReadOptions, streaming=False, without={"schema"})
-def infer_schema(path: Any, **keywords: Any) -> InferredSchema:
+def infer_schema(path: InputPath, **keywords: Any) -> InferredSchema:
     """Infer the exact schema of TFRecord files, with the evidence for it, by decoding all records.
 
     Parameters
@@ -229,10 +238,10 @@ def infer_schema(path: Any, **keywords: Any) -> InferredSchema:
     >>> _ = tfr.write_tfrecord({"x": [[1], [2, 3], None]}, "lists.tfrecord")
     >>> tfr.infer_schema("lists.tfrecord")
     Schema inferred from 3 records
-    column  type              kind   records  values  because of
-    x       list<item: int64>  int64  2        1–2     list: lists.tfrecord record 1
+    column  type               feature type  records  values  evidence
+    x       list<item: int64>  int64_list    2        1–2     list: lists.tfrecord record 1
     """
-    options = replace(ReadOptions.of(keywords, infer_schema, without={"schema"}), schema="infer")
+    options = replace(ReadOptions.of(keywords, infer_schema), schema="infer")
     planned = plan_scan(path, options, whole=True, with_evidence=True)
     planned.close()
     if planned.error is not None and options.on_error == "raise":

@@ -11,6 +11,7 @@ import atexit
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 _EXIT_SECONDS = 10.0  # to wait for a thread at exit: one may hang in a read that nothing ends
@@ -55,9 +56,21 @@ def _end_all() -> None:
     for thread in threads:
         thread.stop()
     for thread in threads:
-        thread.join(_EXIT_SECONDS)
+        with suppress(RuntimeError):  # of a thread that Ctrl-C kept from starting
+            thread.join(_EXIT_SECONDS)
+
+
+def _do_nothing() -> None:
+    pass
+
+
+def _forget_all() -> None:
+    """In a forked process, which has none of the threads; their locks may be held for ever."""
+    for thread in list(_running):
+        thread.stop = _do_nothing
+    _running.clear()
 
 
 atexit.register(_end_all)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_running.clear)  # a forked process has none of them
+    os.register_at_fork(after_in_child=_forget_all)

@@ -1,30 +1,95 @@
-"""Context managers that are closed when their block ends, and iterators that are consumed once."""
+"""Objects that hold files or threads: context managers, iterators that are consumed once, and who may use them.
+
+Threads can share them: calls wait for each other. They belong to the process that made them and raise in a forked one,
+which would share the positions in files with its parent, and has none of its threads. They cannot be pickled or copied,
+except those that open their files again.
+"""
 
 from __future__ import annotations
 
+import os
+import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, NoReturn, TypeVar
 
+C = TypeVar("C", bound="Closing")
 T = TypeVar("T")
+U = TypeVar("U")
 
 
-class Closing(ABC):
+class NotCopied:
+    """Refuses to be pickled and copied: two objects would close, or remove, the same file."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        reason = "it holds an open file, a thread or a lock; open one in each process"
+        raise TypeError(f"cannot pickle or copy a '{type(self).__name__}': {reason}")
+
+
+class _ForkedLock:
+    """Takes the place of a lock in a forked process."""
+
+    def __init__(self, owner: object) -> None:
+        self._name = type(owner).__name__
+
+    def __enter__(self) -> NoReturn:
+        raise RuntimeError(f"the {self._name} was opened in another process; open one in each process")
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+
+class Shared:
+    """Threads take turns, under `_lock`; a forked process cannot use it."""
+
+    _lock: threading.RLock | _ForkedLock
+
+    def _share(self) -> None:
+        """Make the lock."""
+        self._lock = threading.RLock()
+        _shared.add(self)
+
+    def _after_fork(self) -> None:
+        """In a forked process, make every use raise; the old lock may be held by a thread that does not exist here."""
+        self._lock = _ForkedLock(self)
+
+    @property
+    def _is_forked(self) -> bool:
+        """Whether this process is a fork of the one that made the object."""
+        return isinstance(self._lock, _ForkedLock)
+
+
+_shared: weakref.WeakSet[Shared] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for item in list(_shared):
+        item._after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+class Closing(NotCopied, ABC):
     """A context manager that returns itself and is closed at the end of its block."""
 
     @abstractmethod
     def close(self) -> None:
         """Release what the object holds."""
 
-    def __enter__(self) -> Self:
+    def __enter__(self: C) -> C:  # not Self, which jedi takes for this class
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         self.close()
 
 
-class ConsumedOnce(Closing, Generic[T]):
+class ConsumedOnce(Closing, Shared, Generic[T]):
     """An iterator whose items can be read once: beginning again after the end raises, and so does reading when closed.
+
+    Threads that share it get different items.
 
     Attributes
     ----------
@@ -37,6 +102,7 @@ class ConsumedOnce(Closing, Generic[T]):
     def __init__(self) -> None:
         self.fault: Exception | None = None
         self._closed = self._started = self._ended = False
+        self._share()
 
     def __iter__(self) -> Iterator[T]:
         self._refuse_used()
@@ -46,21 +112,39 @@ class ConsumedOnce(Closing, Generic[T]):
     def __next__(self) -> T:
         """The next item; see `_take`."""
 
-    def _take(self, items: Iterator[T]) -> T:
+    def _take(self, items: Iterator[U]) -> U:
         """The next of `items`, or the error that ended them."""
-        if self._closed:
-            raise ValueError(f"the {self._word} is closed")
-        if self.fault is not None:
-            raise self.fault
-        self._started = True
         try:
-            return next(items)
-        except StopIteration:
-            self._end()
+            with self._lock:
+                if self._closed:
+                    raise ValueError(f"the {self._word} is closed")
+                if self.fault is not None:
+                    raise self.fault
+                self._started = True
+                try:
+                    return next(items)
+                except StopIteration:
+                    self._end()
+                    raise
+                except Exception as error:
+                    self._fail(error)
+                    raise
+        except Exception:
             raise
-        except Exception as error:
-            self._fail(error)
+        except BaseException as interrupt:
+            self._interrupted(interrupt)
             raise
+
+    def close(self) -> None:
+        """Close the files; reading is over."""
+        if self._is_forked:
+            return  # they are those of the parent process
+        with self._lock:
+            self._closed = True
+            self._close()
+
+    @abstractmethod
+    def _close(self) -> None: ...
 
     def _end(self) -> None:
         """There are no more items."""
@@ -71,8 +155,18 @@ class ConsumedOnce(Closing, Generic[T]):
         self.fault = error
         self._end()
 
+    def _interrupted(self, interrupt: BaseException) -> None:
+        """After Ctrl-C, which may have lost an item, every further call is an error."""
+        name = type(interrupt).__name__
+        self.fault = ValueError(f"the {self._word} was interrupted ({name}) and may lack items; open it again")
+        self._ended = False  # reading on raises this error, not that of a consumed one
+
     def _refuse_used(self) -> None:
+        with self._lock:
+            pass  # raises in a forked process
         if self._closed:
             raise ValueError(f"the {self._word} is closed")
+        if self.fault is not None and not self._ended:
+            raise self.fault
         if self._ended:
             raise ValueError(f"the {self._word} has been consumed; open it again")

@@ -113,7 +113,7 @@ def _cells(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[list[
 
 
 def _shorten_middle(text: str, width: int = CELL_WIDTH) -> str:
-    """Keep both ends, as a path tells most at its end."""
+    """Keep both ends: the end of a path is its most specific part."""
     half = (width - 1) // 2
     return text if len(text) <= width else f"{text[: width - 1 - half]}…{text[-half:]}"
 

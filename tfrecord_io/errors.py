@@ -22,9 +22,10 @@ from __future__ import annotations
 
 import sys
 import warnings
+from types import FrameType
 from typing import Any, Self
 
-_MESSAGE_LIMIT = 1024
+_MESSAGE_BYTES = 1024
 _PACKAGE = __name__.partition(".")[0]
 
 
@@ -39,16 +40,33 @@ def printable(text: object, limit: int = 200) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
 
+def within_message_limit(text: str) -> str:
+    """Shorten a message to 1,024 bytes of UTF-8."""
+    encoded = text.encode("utf-8", "backslashreplace")
+    if len(encoded) <= _MESSAGE_BYTES:
+        return text
+    return encoded[: _MESSAGE_BYTES - len("…".encode())].decode("utf-8", "ignore") + "…"
+
+
 class TFRecordError(Exception):
     """Base of all errors of tfrecord_io.
 
-    Parameters
+    Attributes
     ----------
     reason : str
         What is wrong, in a clause.
-    path, record, offset, feature, expected, got, records_intact
-        See the module's docstring.
-    advice : str, optional
+    path : str or None
+    record : int or None
+        The index of the record in its file.
+    offset : int or None
+        The first byte of the record's header, in the uncompressed file.
+    feature : str or None
+        The feature, or the column.
+    expected, got : object
+        What was expected and what was found, where that can be stated.
+    records_intact : int or None
+        The number of records before the damage.
+    advice : str or None
         What the user can do about it.
     """
 
@@ -93,7 +111,7 @@ class TFRecordError(Exception):
             text += "; the record before it is intact" if count == 1 else f"; the {count} records before it are intact"
         if self.advice is not None:
             text += f"; {printable(self.advice, 400)}"
-        return text[:_MESSAGE_LIMIT]
+        return within_message_limit(text)
 
     def in_piece(self, begin: int) -> Self:
         """This error, of a piece of a file that begins at byte `begin`: its record is counted from there."""
@@ -147,7 +165,13 @@ class PrecisionWarning(UserWarning):
 
 
 class SchemaWarning(UserWarning):
-    """An embedded schema could not be used or was found late, or no record has a declared column."""
+    """An embedded schema could not be used, was found late, or was lost for lack of a record to embed it in; or the
+    columns are unknown, as files have no records; or no record has a declared column.
+    """
+
+
+class StaleIndexWarning(UserWarning):
+    """An index file next to a file does not match it, and was not used."""
 
 
 class StoppedEarlyWarning(UserWarning):
@@ -160,9 +184,20 @@ class SlowEngineWarning(UserWarning):
 
 def warn(text: str, category: type[Warning]) -> None:
     """Warn at the line of the caller outside this package, at any depth of calls."""
-    level = 1
+    warnings.warn(within_message_limit(text), category, stacklevel=_caller()[1])
+
+
+def caller_line() -> tuple[str, int]:
+    """The file and line of the caller outside this package, at any depth of calls."""
+    frame, _ = _caller()
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+def _caller() -> tuple[FrameType, int]:
+    """The frame of the caller outside this package, and its level above the function that calls this one."""
+    level = 0
     frame = sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
         frame = frame.f_back
         level += 1
-    warnings.warn(text, category, stacklevel=level)
+    return frame, level

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection
-from dataclasses import fields
-from typing import Any, TypeVar
+import re
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import Field, fields
+from functools import wraps
+from typing import Any, Literal, TypeVar, get_args, get_origin
 
-from tfrecord_io.options import ArrayOptions, IterOptions, ReadOptions, WriteOptions
+from tfrecord_io import typing
+from tfrecord_io.options import ArrayOptions, IterOptions, ReadOptions, WriteOptions, keywords_of, unknown_keyword
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -72,10 +75,16 @@ READ = {
     A longer record is an error.""",
     "max_features": """int, default 100,000
     More distinct feature names are an error.""",
+    "max_expansion": """int, default 256 MiB
+    Bytes of memory that data may take beyond 512 times the bytes it is read from: the rows of a batch, or all rows if
+    they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
+    wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
+    padded to the longest list, or have rows of missing lists, may take as much beyond their values.""",
     "large_offsets": """bool, default False
     Infer large_string, large_binary and large_list, which have 64-bit offsets.""",
     "threads": """int, optional
-    Number of decoding threads; by default the number of CPU cores. The result does not depend on it.""",
+    Number of decoding threads, at most one for each core; by default the number of CPU cores. Nothing that is returned
+    or raised depends on it.""",
     **_SHARED,
     "batch_size": """int, default 65,536
     Maximum number of rows in a batch.""",
@@ -132,14 +141,22 @@ ITERATION = {
     "worker": """(int, int), optional
     ``(i, n)``: read the i-th of n disjoint parts, which together hold all records. With at least n files, a part
     consists of whole files, else of every n-th record, and files are then read in order.""",
+    "uneven": """{"keep", "pad", "drop"}
+    Whether the parts of several workers may differ in size. With "pad" and "drop" all have the same number of records
+    and batches in each epoch, as synchronous training needs: part i is the i-th run of consecutive records. "pad"
+    repeats records from the start of the epoch to fill up the last parts, "drop" omits the last records, fewer than n;
+    torch's ``DistributedSampler`` does the same. The records are counted when the iterator is made: from manifests and
+    indexes, else from record headers; a compressed file without a manifest is read for it. With `shuffle_buffer`, all
+    workers need the same `seed`.""",
     "state": """dict, optional
     The result of an iterator's ``state()``: continue with the batch after it.""",
 }
 
 WRITE = {
     "schema": """pyarrow.Schema, Schema or dict, optional
-    Columns to write, in this order, cast to these types. A value that would be truncated or become infinite is an
-    EncodeError; float64 declared as float32 is rounded as `float64` says. By default, the data's own schema.""",
+    Columns to write, in this order, cast to these types. A value that cannot be cast back, such as a timestamp with a
+    time of day declared as date, is an EncodeError; floats declared as narrower floats are rounded as `float64` says,
+    numbers in text are parsed if Python or Arrow would write them so. By default, the data's own schema.""",
     "record_type": """{None, "example", "sequence_example", "bytes"}
     "sequence_example" writes lists of lists as feature lists, one step for each inner list. "bytes" writes the values
     of one binary column as payloads.""",
@@ -151,10 +168,12 @@ WRITE = {
     TFRecord has no float64. None rounds to float32 with one PrecisionWarning, "round" rounds silently, "error" raises
     if a value would change, "raw" stores all float64 columns as raw bytes, losslessly.""",
     "nan_to_null": """bool, default True
-    Treat NaN in the float columns of pandas as missing. NaN in Arrow and NumPy data is always a value.""",
+    Treat NaN in the float columns of pandas as missing. NaN in Arrow and NumPy data is always a value; that of
+    ``decimal.Decimal`` is always missing, as Arrow's decimals have none.""",
     "index": """bool, optional
     Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
-    embedded schema, any other index is written as columns, of which `WriteReport.columns` has the names.""",
+    embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
+    are read together, an index that some lack becomes ordinary columns; levels without a name are left out.""",
     "compression": f"""{_COMPRESSION}
     "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
     zstd.""",
@@ -183,6 +202,7 @@ WRITE = {
 
 _STREAM_ONLY = {"sample", "on_new", "batch_size", "batch_bytes"}
 _DESCRIPTIONS = {ReadOptions: READ, WriteOptions: WRITE, ArrayOptions: ARRAYS, IterOptions: ITERATION}
+_LITERALS = {name: value for name, value in vars(typing).items() if get_origin(value) is Literal}
 
 
 def document_keywords(
@@ -191,7 +211,8 @@ def document_keywords(
     """Give a function that takes ``**keywords`` of `options` its full signature and docstring.
 
     In the docstring, ``{path}``, ``{dtype_backend}`` and ``{keywords}`` are replaced. With ``streaming=False``, the
-    keywords that only concern streams are omitted, as are those in `without`.
+    keywords that only concern streams are omitted, as are those in `without`. The stub ``__init__.pyi`` is a copy of
+    the results: ``docs/reference/stub.py`` writes it.
     """
     descriptions = _DESCRIPTIONS[options]
     omitted = {*without, *options.internal, *(() if streaming else _STREAM_ONLY)}
@@ -201,14 +222,60 @@ def document_keywords(
         keywords = "\n".join(f"{f.name} : {descriptions[f.name]}" for f in documented)
         doc = inspect.cleandoc(function.__doc__ or "").replace("{path}", PATH)
         function.__doc__ = doc.replace("{dtype_backend}", DTYPE_BACKEND).replace("{keywords}", keywords)
-        signature = inspect.signature(function)
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        added = [
-            inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default)
-            for f in documented
-            if f.name not in signature.parameters
-        ]
-        function.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
-        return function
+        return _with_parameters(function, documented)
 
     return document
+
+
+def sign_keywords(*options: type[ReadOptions] | type[WriteOptions], without: Collection[str] = ()) -> Callable[[F], F]:
+    """Give a function that takes ``**keywords`` of all `options`, whose docstring refers to other calls, its signature.
+
+    Where several options have a keyword, the first one's default applies.
+    """
+    parameters = {f.name: f for cls in reversed(options) for f in fields(cls) if f.name not in without}
+    return lambda function: _with_parameters(function, parameters.values())
+
+
+def check_keywords(function: F) -> F:
+    """Make a function word the error for a keyword that it does not have as the calls with options do."""
+    parameters = inspect.signature(function).parameters
+
+    @wraps(function)
+    def checked(*args: Any, **keywords: Any) -> Any:
+        for name in keywords:
+            if name not in parameters:
+                raise unknown_keyword(name, keywords_of(function) or parameters, function)
+        return function(*args, **keywords)
+
+    return checked  # type: ignore[return-value]
+
+
+def _with_parameters(function: F, added: Iterable[Field[Any]]) -> F:
+    """Replace ``**keywords`` in the signature of a function by parameters."""
+    signature = inspect.signature(function)
+    own = [
+        p.replace(annotation=_spelled_out(p.annotation))
+        for p in signature.parameters.values()
+        if p.kind is not p.VAR_KEYWORD
+    ]
+    parameters = [
+        inspect.Parameter(f.name, inspect.Parameter.KEYWORD_ONLY, default=f.default, annotation=_spelled_out(f.type))
+        for f in added
+        if f.name not in signature.parameters
+    ]
+    function.__signature__ = signature.replace(parameters=[*own, *parameters])  # type: ignore[attr-defined]
+    return function
+
+
+def _spelled_out(annotation: Any) -> str:
+    """An annotation with the values of keywords in place of the names of their types."""
+
+    def values(match: re.Match[str]) -> str:
+        literal = _LITERALS.get(match[0])
+        return match[0] if literal is None else f"Literal[{', '.join(map(_quoted, get_args(literal)))}]"
+
+    return re.sub(r"\w+", values, annotation).replace("'", '"')
+
+
+def _quoted(value: str) -> str:
+    return f'"{value}"'

@@ -9,20 +9,32 @@ import difflib
 import inspect
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
-RECORD_TYPES = ("example", "sequence_example", "bytes")
-ORDERS = ("keep", "round_robin")
-FLOAT64 = (None, "round", "error", "raw")
-RAGGED = (None, "object", "offsets", "pad")
-MISSING = ("error", "mask")
+from tfrecord_io.typing import (
+    ArrayLayout,
+    Compression,
+    Float64,
+    Missing,
+    OnError,
+    OnNew,
+    RecordTypeName,
+    SchemaLike,
+    ShardOrder,
+    UnevenParts,
+)
+
 MAX_RECORD_BYTES = 2**31 - 1
 MIB = 1 << 20
-ON_ERROR = ("raise", "stop")
-PLANNED = frozenset({"filters"})  # reserved keywords: not offered anywhere, but their own error
+MAX_EXPANSION = 256 * MIB
 INT64_MAX = 2**63 - 1  # the kernel counts records and bytes in 64 bits
+
+
+def cpu_count() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, TensorFlow, PyTorch
@@ -52,6 +64,14 @@ _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, Tens
     "shuffle_buffer": "shuffle buffer_size shuffle_buffer_size shuffle_size",
     "state": "checkpoint",
     "threads": "n_jobs num_threads n_threads num_workers use_threads num_parallel_reads num_parallel_calls workers",
+    "worker": "rank world_size shard shard_index",
+}
+_IN_BATCHES = "tfr.open_reader reads in batches"
+_WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
+_ELSEWHERE = {  # by keyword of a stream: how calls that return all records do without it
+    "batch_size": _IN_BATCHES,
+    "batch_bytes": _IN_BATCHES,
+    "filters": "filter the result, as in tfr.read_table(path).filter(…), or each batch of tfr.open_reader",
 }
 
 
@@ -67,6 +87,10 @@ class StorageOptions:
         """As keywords of a public function."""
         return {"storage_options": self.storage_options, "filesystem": self.filesystem}
 
+    def with_options(self, storage_options: Mapping[str, Any] | None) -> Self:
+        """These with other `storage_options`, unless those are None."""
+        return self if storage_options is None else replace(self, storage_options=storage_options)
+
 
 DEFAULT_STORAGE = StorageOptions()  # local paths, and URLs without options
 
@@ -75,19 +99,16 @@ class _Options:
     """Construction from keywords, and the checks that several classes share."""
 
     internal: ClassVar[frozenset[str]] = frozenset()  # fields that are not keywords
-    compression: str | None
+    compression: Compression | None
     threads: int | None
     storage_options: Mapping[str, Any] | None
     filesystem: Any
 
     @classmethod
-    def of(
-        cls, keywords: Mapping[str, Any], call: Callable[..., Any] | None = None, without: Collection[str] = ()
-    ) -> Self:
+    def of(cls, keywords: Mapping[str, Any], call: Callable[..., Any] | None = None) -> Self:
         """Options from a call's keywords.
 
-        `call` is the public function, whose signature has its keywords, for messages; `without` are the fields that are
-        not keywords of it.
+        `call` is the public function: keywords that its signature does not have are refused. Without it, all are valid.
 
         Raises
         ------
@@ -95,15 +116,13 @@ class _Options:
             A keyword that does not exist, or a value of a wrong type.
         ValueError
             A value out of range.
-        NotImplementedError
-            A keyword that this version does not support yet.
         """
-        known = {f.name for f in fields(cls)} - cls.internal - set(without)  # type: ignore[arg-type]
-        for name in keywords:
-            if name in PLANNED:
-                raise NotImplementedError(f"{name}= is not implemented in this version")
-            if name not in known:
-                raise _unknown_keyword(name, known if call is None else _keywords_of(call), call)
+        if keywords:
+            fields_ = {f.name for f in fields(cls)} - cls.internal  # type: ignore[arg-type]
+            valid = fields_ if call is None else keywords_of(call)
+            for name in keywords:
+                if name not in fields_ or (name not in valid and name not in _WITHOUT_SAMPLE):
+                    raise unknown_keyword(name, valid, call)
         return cls(**keywords)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -118,9 +137,7 @@ class _Options:
 
     @property
     def thread_count(self) -> int:
-        if self.threads is not None:
-            return self.threads
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return cpu_count() if self.threads is None else self.threads
 
     def _check_shared(self) -> None:
         if not isinstance(self.compression, str | None):
@@ -148,18 +165,24 @@ class _Options:
                 raise TypeError(f"{name} has the key {key!r}: expected names, as in {example}")
 
 
-def _keywords_of(call: Callable[..., Any]) -> set[str]:
+def keywords_of(call: Callable[..., Any]) -> set[str]:
     """The keywords in the signature of a function."""
     parameters = inspect.signature(call).parameters.values()
     return {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty}
 
 
-def _unknown_keyword(name: str, valid: Collection[str], call: Callable[..., Any] | None) -> TypeError:
+def unknown_keyword(name: str, valid: Collection[str], call: Callable[..., Any] | None) -> TypeError:
     """The error for a keyword that does not exist, with the one that is meant, if that is clear."""
-    where = "" if call is None else f"{call.__name__}() got an "
-    meant = [known for known, others in _OTHER_NAMES.items() if known in valid and name.lower() in others.split()]
-    meant = meant or difflib.get_close_matches(name.lower(), valid, n=1, cutoff=0.7)
-    hint = f": did you mean {meant[0]}=?" if meant else ";"
+    where = "" if call is None else f"{call.__qualname__.removesuffix('.__init__')}() got an "
+    meant = [known for known, others in _OTHER_NAMES.items() if name.lower() in others.split()]
+    close = difflib.get_close_matches(name.lower(), valid, n=1, cutoff=0.7)
+    elsewhere = [_ELSEWHERE[known] for known in [name, *meant] if known in _ELSEWHERE and "schema_overrides" in valid]
+    if names := [known for known in meant if known in valid]:
+        hint = f": did you mean {names[0]}=?"
+    elif elsewhere:
+        hint = f": {elsewhere[0]};"
+    else:
+        hint = f": did you mean {close[0]}=?" if close else ";"
     return TypeError(f"{where}unexpected keyword argument {name!r}{hint} valid names: {', '.join(sorted(valid))}")
 
 
@@ -180,10 +203,8 @@ def _check_choice(name: str, value: object, choices: Sequence[object]) -> None:
 
 
 def check_on_error(value: object) -> None:
-    """Raise ValueError for an `on_error` that does not exist, NotImplementedError for a reserved one."""
-    if value == "skip" or callable(value):
-        raise NotImplementedError(f"on_error={value!r} is not implemented in this version")
-    _check_choice("on_error", value, ON_ERROR)
+    """Raise ValueError for an `on_error` that does not exist."""
+    _check_choice("on_error", value, get_args(OnError))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,22 +212,23 @@ class ReadOptions(_Options):
     """Keywords of all reading calls; see `tfrecord_io.read_table`."""
 
     columns: Sequence[str] | str | None = None
-    schema: Any = None
+    schema: SchemaLike | Literal["infer"] | None = None
     schema_overrides: Mapping[str, Any] | None = None
     stable_types: bool = False
     infer_text: bool = True
     sample: int | Literal["all"] = 10_000
-    on_new: Literal["raise", "ignore"] = "raise"
-    record_type: str | None = None
-    compression: str | None = "infer"
+    on_new: OnNew = "raise"
+    record_type: RecordTypeName | None = None
+    compression: Compression | None = "infer"
     offset: int = 0
     limit: int | None = None
     include_file_paths: str | None = None
     allow_missing_shards: bool = False
     check_crc: bool = True
-    on_error: Literal["raise", "stop"] = "raise"
+    on_error: OnError = "raise"
     max_record_bytes: int = MAX_RECORD_BYTES
     max_features: int = 100_000
+    max_expansion: int = MAX_EXPANSION
     large_offsets: bool = False
     threads: int | None = None
     storage_options: Mapping[str, Any] | None = None
@@ -218,8 +240,8 @@ class ReadOptions(_Options):
     def __post_init__(self) -> None:
         self._check_shared()
         self._check_columns()
-        _check_choice("record_type", self.record_type, (None, *RECORD_TYPES))
-        _check_choice("on_new", self.on_new, ("raise", "ignore"))
+        _check_choice("record_type", self.record_type, (None, *get_args(RecordTypeName)))
+        _check_choice("on_new", self.on_new, get_args(OnNew))
         check_on_error(self.on_error)
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
         self._check_flags(
@@ -231,9 +253,14 @@ class ReadOptions(_Options):
             _check_integer("sample", self.sample, 1)
         _check_integer("offset", self.offset, 0, INT64_MAX)
         _check_integer("limit", self.limit, 0, INT64_MAX, optional=True)
-        for name in ("max_features", "batch_size", "batch_bytes"):
+        for name in ("max_features", "max_expansion", "batch_size", "batch_bytes"):
             _check_integer(name, getattr(self, name), 1, INT64_MAX)
         _check_integer("max_record_bytes", self.max_record_bytes, 1, MAX_RECORD_BYTES)  # the limit of protobuf
+
+    @property
+    def declares_schema(self) -> bool:
+        """Whether types are those of the caller, whose sizes need no limit."""
+        return not isinstance(self.schema, str | None) or self.schema_overrides is not None
 
     def _check_columns(self) -> None:
         if self.columns is None:
@@ -250,14 +277,14 @@ class ReadOptions(_Options):
 class RepresentationOptions(ReadOptions):
     """Keywords of the representation of columns as arrays; see `tfrecord_io.read_arrays`."""
 
-    ragged: str | None = None
+    ragged: ArrayLayout | None = None
     pad_value: Any = 0
-    missing: str = "error"
+    missing: Missing = "error"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_choice("ragged", self.ragged, RAGGED)
-        _check_choice("missing", self.missing, MISSING)
+        _check_choice("ragged", self.ragged, (None, *get_args(ArrayLayout)))
+        _check_choice("missing", self.missing, get_args(Missing))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -281,6 +308,7 @@ class IterOptions(RepresentationOptions):
     epochs: int | None = 1
     drop_last: bool = False
     worker: tuple[int, int] | None = None
+    uneven: UnevenParts = "keep"
     state: Mapping[str, Any] | None = None
 
     internal: ClassVar[frozenset[str]] = frozenset({"batch_bytes"})  # a batch for training has batch_size rows
@@ -293,6 +321,9 @@ class IterOptions(RepresentationOptions):
         _check_integer("epochs", self.epochs, 1, optional=True)
         if self.worker is not None:
             self._check_worker()
+        _check_choice("uneven", self.uneven, get_args(UnevenParts))
+        if self.has_equal_parts:
+            self._check_equal_parts()
         if not isinstance(self.state, Mapping | None):
             raise TypeError(f"state={type(self.state).__name__}: expected the result of state()")
 
@@ -306,21 +337,36 @@ class IterOptions(RepresentationOptions):
             raise ValueError(f"worker={self.worker!r}: expected an index from 0 to {count - 1}")
         object.__setattr__(self, "worker", (index, count))
 
+    @property
+    def has_equal_parts(self) -> bool:
+        """Whether there are several workers, of which each gets the same number of records."""
+        return self.uneven != "keep" and self.worker is not None and self.worker[1] > 1
+
+    def _check_equal_parts(self) -> None:
+        if self.on_error == "stop":
+            reason = "a part that ends at damage is shorter than the others"
+            raise ValueError(f"uneven={self.uneven!r} cannot be combined with on_error='stop': {reason}")
+        if self.shuffle_buffer and self.seed is None and self.state is None:
+            reason = "the parts are taken from the shuffled order of the files"
+            raise ValueError(
+                f"uneven={self.uneven!r} with shuffle_buffer= needs the same seed= in all workers: {reason}"
+            )
+
 
 @dataclass(frozen=True, kw_only=True)
 class WriteOptions(_Options):
     """Keywords of all writing calls; see `tfrecord_io.write_tfrecord`."""
 
-    schema: Any = None
-    record_type: str | None = None
+    schema: SchemaLike | None = None
+    record_type: RecordTypeName | None = None
     column_encoding: Mapping[str, str] | None = None
-    float64: str | None = None
+    float64: Float64 | None = None
     nan_to_null: bool = True
     index: bool | None = None
-    compression: str | None = "infer"
+    compression: Compression | None = "infer"
     shards: int | None = None
     max_shard_bytes: int | None = None
-    order: str = "keep"
+    order: ShardOrder = "keep"
     write_index: bool = False
     overwrite: bool | None = None
     embed_schema: bool = True
@@ -331,10 +377,10 @@ class WriteOptions(_Options):
 
     def __post_init__(self) -> None:
         self._check_shared()
-        _check_choice("record_type", self.record_type, (None, *RECORD_TYPES))
-        _check_choice("float64", self.float64, FLOAT64)
+        _check_choice("record_type", self.record_type, (None, *get_args(RecordTypeName)))
+        _check_choice("float64", self.float64, (None, *get_args(Float64)))
         _check_choice("write_index", self.write_index, (False, True))
-        _check_choice("order", self.order, ORDERS)
+        _check_choice("order", self.order, get_args(ShardOrder))
         self._check_flags("nan_to_null", "embed_schema", "progress")
         self._check_flags("index", other=(None,))
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import Any, ClassVar
 
 
 class Progress:
@@ -15,14 +16,23 @@ class Progress:
         The sum of all `advance` calls.
     unit : str
         "B" for bytes, which are shown as kB and MB.
+
+    Attributes
+    ----------
+    delay : float
+        Seconds before the bar appears; of the whole process.
     """
+
+    delay: ClassVar[float] = 0.0
 
     def __init__(self, enabled: bool, total: int | None, unit: str) -> None:
         self._bar: Any = None
         if enabled:
             from tqdm.auto import tqdm
 
-            self._bar = tqdm(total=total, unit=unit, unit_scale=True, disable=None)
+            hidden = True if os.environ.get("TERM") == "dumb" else None  # None: unless stderr is a terminal
+            hidden = True if os.environ.get("TERM") == "dumb" else None  # None: unless stderr is a terminal
+            self._bar = tqdm(total=total, unit=unit, unit_scale=True, disable=hidden, delay=self.delay)
 
     def advance(self, count: int) -> None:
         """Add `count` to the progress."""

@@ -225,7 +225,8 @@ def test_a_bad_image_is_named_by_its_record(tmp_path: Path, bad: str, monkeypatc
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         for threads in (1, 2):
             with pytest.raises(
-                tfr.DecodeError, match=r"record 2: feature 'x': its \d+ bytes are not an image"
+                tfr.DecodeError,
+                match=r"record 2: feature 'x': its .*(not an image|cannot be identified|more than PIL.Image)",
             ) as caught:
                 tfr.read_arrays(path, schema=schema, threads=threads)
             assert (caught.value.path, caught.value.records_intact) == (str(path), 2)

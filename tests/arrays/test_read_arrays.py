@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from reading_modes import engine_of
 from records import blobs, example, floats, framed, int64s, written
 from strategies import sequence_example
 from tfrecord_io.format.dtypes import element
@@ -221,6 +222,87 @@ def test_feature_lists_of_tensors_keep_their_dtype(tmp_path: Path, engine: str, 
         assert np.array_equal(array, np.stack([steps, steps[::-1]]))
 
 
+@pytest.mark.parametrize("shape", [(2, 2), (4,), (1, 4), (2, 1, 2), (), (0, 3)])
+def test_fixed_length_features_of_strings_have_the_shape_of_parse_example(
+    tmp_path: Path, engine: str, shape: tuple[int, ...]
+) -> None:
+    size = int(np.prod(shape))
+    values = [[f"{row}{i}".encode() for i in range(size)] for row in range(3)]
+    payloads = [example(s=blobs(*row)) for row in values]
+    description = {"s": tfr.FixedLenFeature(shape, "string")}
+    expected = tfr.parse_example(payloads, description)["s"]
+    path, schema = written(tmp_path / "a", payloads), tfr.Schema.from_feature_description(description)
+    (batch,) = tfr.iter_arrays(path, batch_size=3, schema=schema)
+    out = np.full((3, *shape), None, object)
+    for array in (
+        tfr.read_arrays(path, schema=schema)["s"],
+        batch["s"],
+        tfr.read_arrays(path, schema=schema, out={"s": out})["s"],
+    ):
+        assert array.shape == expected.shape == (3, *shape)
+        assert array.tolist() == expected.tolist()
+
+
+def test_declared_shapes_of_text_are_kept(tmp_path: Path, engine: str) -> None:
+    rows = [[b"a", b"b", b"c", b"d"], [b"e", b"f"], None, []]
+    payloads = [example() if row is None else example(s=blobs(*row)) for row in rows]
+    schema = {"s": tfr.tensor("string", (None, 2))}
+    path = written(tmp_path / "a", payloads)
+    shapes = [None if row is None else row.shape for row in tfr.read_arrays(path, schema=schema)["s"]]
+    assert shapes == [(2, 2), (1, 2), None, (0, 2)]
+    padded = tfr.read_arrays(path, schema=schema, ragged="pad", missing="mask")
+    assert padded["s/shape"].tolist() == [[2, 2], [1, 2], [0, 0], [0, 2]]
+    assert padded["s"].data[0].tolist() == [["a", "b"], ["c", "d"]]
+    even = written(tmp_path / "b", payloads[:1] * 3)
+    (batch,) = tfr.iter_arrays(even, batch_size=3, schema=schema)
+    for array in (tfr.read_arrays(even, schema=schema)["s"], batch["s"]):
+        assert array.tolist() == [[["a", "b"], ["c", "d"]]] * 3
+    steps = [sequence_example({}, {"s": [blobs(b"a", b"b", b"c", b"d")] * n}) for n in (2, 2)]
+    path = written(tmp_path / "c", steps)
+    stacked = tfr.read_arrays(path, schema={"s": tfr.sequence(tfr.tensor("bytes", (2, 2)))})["s"]
+    assert stacked.tolist() == [[[[b"a", b"b"], [b"c", b"d"]]] * 2] * 2
+
+
+STEPS = st.lists(st.lists(st.integers(0, 2), max_size=3), min_size=1, max_size=4)
+
+
+@given(rows=STEPS, part=st.integers(0, 4), raw=st.booleans(), engine=st.sampled_from(["native", "reference"]))
+def test_steps_of_one_shape_are_stacked(rows: list[list[int]], part: int, raw: bool, engine: str) -> None:
+    """Of rows of steps of the shape [n, 2]: all in one array if n and the number of steps are the same throughout."""
+    none = b"\x12\0"  # a FloatList without values
+    cells = [[np.arange(n * 2, dtype="f4").reshape(n, 2) + i for i, n in enumerate(row)] for row in rows]
+    feature = (lambda cell: blobs(cell.tobytes())) if raw else (lambda cell: floats(*cell.reshape(-1).tolist()) or none)
+    payloads = [sequence_example({}, {"x": [feature(cell) for cell in row]}) for row in cells]
+    schema = {"x": tfr.sequence(tfr.tensor("float32", (None, 2)), required=False)}
+    with tempfile.TemporaryDirectory() as folder, engine_of(engine):
+        files = [written(Path(folder) / name, some) for name, some in (("a", payloads[:part]), ("b", payloads[part:]))]
+        got = tfr.read_arrays(files, schema=schema)["x"]
+    sizes, lengths = {n for row in rows for n in row}, {len(row) for row in rows}
+    if len(sizes) == 1 and len(lengths) == 1:
+        assert (got.dtype, got.shape) == (np.float32, (len(rows), *lengths, *sizes, 2))
+    else:
+        assert got.dtype == object or not sizes
+    if len(sizes) == 1:
+        assert [row.shape for row in got] == [(len(row), *sizes, 2) for row in rows]
+    for row, expected in zip(got, cells, strict=True):
+        assert [step.tolist() for step in row] == [step.tolist() for step in expected]
+
+
+def test_missing_rows_and_steps_of_equal_tensors(tmp_path: Path, engine: str) -> None:
+    step = blobs(np.ones(2, "f4").tobytes())
+    schema = {"x": tfr.sequence(tfr.tensor("float32", (None, 2)))}
+    rows = [sequence_example({}, {"x": [step, step]}), sequence_example({}, {}), sequence_example({}, {"x": [step]})]
+    path = written(tmp_path / "a", rows)
+    shapes = [None if row is None else row.shape for row in tfr.read_arrays(path, schema=schema)["x"]]
+    assert shapes == [(2, 1, 2), None, (1, 1, 2)]
+    path = written(tmp_path / "b", [*rows[:2], rows[0]])
+    masked = tfr.read_arrays(path, schema=schema, missing="mask")["x"]
+    assert masked.shape == (3, 2, 1, 2)
+    assert masked.mask.reshape(3, -1).all(axis=1).tolist() == [False, True, False]
+    path = written(tmp_path / "c", [sequence_example({}, {"x": [step, b""]})] * 2)
+    assert [step is None for row in tfr.read_arrays(path, schema=schema)["x"] for step in row] == [False, True] * 2
+
+
 @pytest.mark.fault(44)
 @pytest.mark.parametrize(
     ("step", "item"), [(int64s(1), "int64"), (int64s(1), "bool"), (blobs(b"ab"), tfr.tensor("uint8", (2,)))]
@@ -283,3 +365,27 @@ def test_all_representations_hold_the_same_values(rows: list[list[int] | None], 
         if None not in expected:
             flat, offsets = tfr.read_arrays(paths, schema=schema, ragged="offsets")["x"]
             assert [flat[a:b].tolist() for a, b in pairwise(offsets)] == expected
+
+
+def test_arrays_are_writable(tmp_path: Path, engine: str) -> None:
+    """They are the caller's own, views of the decoded memory included."""
+    path = tmp_path / "a.tfrecord"
+    columns: dict[str, Any] = {"i": [1, 2], "f": [1.5, 2.5], "l": [[1, 2], [3, 4]], "r": [[1], [2, 3]]}
+    columns |= {"b": [True, False], "s": ["x", "y"], "t": np.zeros((2, 3)), "at": np.array([1, 2], "M8[us]")}
+    tfr.write_tfrecord(pa.table({"m": [1, None]}), path.with_name("m"))
+    tfr.write_tfrecord(columns, path)
+    arrays = tfr.read_arrays(path) | tfr.read_arrays(path.with_name("m"), missing="mask")
+    for array in [*arrays.values(), *arrays["r"], *next(tfr.iter_arrays(path, batch_size=2)).values()]:
+        assert array.flags.writeable
+    arrays["i"][0] = 7
+    assert arrays["i"].tolist() == [7, 2]
+    assert tfr.read_arrays(path)["i"].tolist() == [1, 2]
+
+
+def test_missing_numbers_are_zeros_under_the_mask(tmp_path: Path, engine: str) -> None:
+    """Whether they are zeros in the decoded memory, or have to be made zeros after a cast."""
+    tfr.write_tfrecord(pa.table({"x": [1, None, 3]}), tmp_path / "a")
+    for schema in (None, {"x": pa.uint64()}, {"x": pa.timestamp("us")}):
+        array = tfr.read_arrays(tmp_path / "a", missing="mask", schema=schema)["x"]
+        assert np.ma.getmaskarray(array).tolist() == [False, True, False]
+        assert array.data.view("i8")[1] == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -117,7 +118,8 @@ def test_schema(run, words: Path) -> None:
 
 def test_count(run, words: Path, data: Path) -> None:
     assert run("count", words).stdout == "3\n"
-    assert json.loads(run("count", "--json", words, words).stdout) == {"records": 6}
+    counted = json.loads(run("count", "--json", words, words).stdout)
+    assert counted == {"records": 6, "paths": [{"path": str(words), "records": 3}] * 2}
     assert run("count", data / "empty.tfrecord").stdout == "0\n"
 
 
@@ -194,7 +196,10 @@ def test_index_check_reports_an_index_that_does_not_fit(run, words: Path) -> Non
     assert "the file has no index" in missing.stderr
     run("index", words)
     assert run("index", "--check", words).exit_code == 0
+    index = Path(f"{words}.index")
+    content = index.read_bytes()
     tfr.write_tfrecord({"id": [1]}, words)
+    index.write_bytes(content)
     misfit = run("index", "--check", "--json", words)
     assert misfit.exit_code == 1
     assert "does not match" in json.loads(misfit.stdout)[0]["error"]["message"]
@@ -266,6 +271,13 @@ def test_conversion_from_standard_input_to_standard_output(run, words: Path, tmp
         command = [sys.executable, "-m", "tfrecord_io", "convert", tmp_path / "a.parquet", "-"]
         subprocess.run(command, stdout=file, stderr=subprocess.DEVNULL, timeout=60, check=True)
     assert (tmp_path / "c.tfrecord").read_bytes() == done.stdout
+
+
+@pytest.mark.parametrize("target", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_other_names_of_standard_output_keep_the_summary_out_of_the_data(words: Path, target: str) -> None:
+    done = piped(b"", "convert", words, target)
+    assert b"3 records" in done.stderr
+    assert list(tfr.RecordReader(io.BytesIO(done.stdout))) == list(tfr.RecordReader(words))
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_shards_and_compression(run, doubles: Path, tmp_path: Path) -> None:
         ("--float64=raw", "d.tfrecord", "x.npz"),
         ("--shards=2", "d.tfrecord", "x.parquet"),
         ("--column=x", "d.npz", "x.tfrecord"),
-        ("--columns=x", "d.npz", "x.tfrecord"),
+        ("--on-error=stop", "d.npz", "x.tfrecord"),
     ],
 )
 def test_options_for_the_other_direction_are_refused(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.cli.exit_codes import exit_code
 
 COMMANDS = ["head", "schema", "count", "index", "verify", "describe"]
 
@@ -56,6 +60,61 @@ def test_an_unknown_column_is_a_usage_error(run, data: Path) -> None:
 
 def test_an_unknown_compression_is_a_usage_error(run, data: Path) -> None:
     assert run("count", "--compression", "nonsense", data / "tutorial.tfrecord").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "message"),
+    [
+        ("/dev/full", [], "No space left on device"),
+        ("exists.tfrecord", ["--no-overwrite"], "the file exists; --overwrite replaces it"),
+        ("exists.parquet", ["--no-overwrite"], "the file exists; --overwrite replaces it"),
+        ("memory://folder/exists.tfrecord", ["--no-overwrite"], "the file exists; --overwrite replaces it"),
+    ],
+)
+def test_a_target_that_cannot_be_written_is_an_io_error(
+    run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str, options: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tfr.write_tfrecord({"x": [1, 2]}, "a.tfrecord")
+    for name in ("exists.tfrecord", "exists.parquet", "memory://folder/exists.tfrecord"):
+        assert run("convert", "a.tfrecord", name).exit_code == 0
+    failed = run("convert", *options, "a.tfrecord", target)
+    assert failed.exit_code == 3
+    assert message in failed.stderr
+    assert failed.stderr.count("\n") == 1
+
+
+def test_a_server_that_does_not_answer_is_an_io_error(run) -> None:
+    shown = run("count", "http://127.0.0.1:9/a.tfrecord")
+    assert shown.exit_code == 3
+    assert shown.stderr.startswith("tfr: http://127.0.0.1:9/a.tfrecord: ")
+    assert shown.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (tfr.CorruptRecordError("damaged"), 1),
+        (tfr.CompressionError("damaged"), 1),
+        (tfr.EncodeError("a complex number"), 1),
+        (EOFError(), 1),
+        (tfr.FeatureNotFoundError("no column"), 2),
+        (tfr.MissingDependencyError("not installed"), 2),
+        (FileNotFoundError(errno.ENOENT, "no such file", "x"), 2),
+        (IsADirectoryError(errno.EISDIR, "a directory", "x"), 2),
+        (ValueError("out of range"), 2),
+        (PermissionError(errno.EACCES, "denied", "x"), 3),
+        (FileExistsError(errno.EEXIST, "exists", "x"), 3),
+        (ConnectionResetError(errno.ECONNRESET, "reset"), 3),
+        (TimeoutError(), 3),
+        (OSError(errno.ENOSPC, "disk full", "x"), 3),
+        (OSError(errno.EIO, "input/output error", "x"), 3),
+        (KeyError("x"), None),
+    ],
+    ids=repr,
+)
+def test_each_kind_of_error_has_its_exit_code(error: Exception, code: int | None) -> None:
+    assert exit_code(error) == code
 
 
 def test_help_and_version(run) -> None:

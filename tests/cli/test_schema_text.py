@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from tfrecord_io.cli.schema_text import resolve_schema
+from tfrecord_io.cli.schema_text import resolve_schema, schema_text
 
 
 @pytest.fixture
@@ -120,3 +120,16 @@ def test_tensors_are_described_with_their_companion_features(run: Any, tmp_path:
 
 def test_an_unknown_format_is_a_usage_error(run: Any, path: Path) -> None:
     assert run("schema", "--as", "xml", path).exit_code == 2
+
+
+@pytest.mark.parametrize("form", ["json", "tfx", "python", "arrow", "feature_description"])
+def test_unprintable_names_are_escaped(tmp_path: Path, form: str) -> None:
+    name = "a\x9b31m\u202e\u2028\x1b[0m\n\U000e0001é\\"
+    tfr.write_tfrecord({name: [1, 2]}, tmp_path / "a")
+    schema = resolve_schema(tmp_path / "a", form, {})[0]
+    text = schema_text(schema, form)
+    assert all(character.isprintable() for line in text.split("\n") for character in line)
+    assert "é" in text
+    if form in ("json", "tfx"):
+        again = tfr.Schema.from_json(text) if form == "json" else tfr.Schema.from_tfx(text)
+        assert again.names == [name]

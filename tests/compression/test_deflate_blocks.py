@@ -43,7 +43,6 @@ def test_any_pieces_give_one_member_independent_of_threads(sizes: list[tuple[int
     assert codec is not None
     with pytest.MonkeyPatch.context() as patch:  # small blocks, to have many
         patch.setattr(deflate_blocks, "BLOCK_BYTES", 2000)
-        patch.setattr(deflate_blocks, "_SMALL", 500)
         made = []
         for threads in (1, 3):
             compressor = codec.compressor(level, threads=threads)

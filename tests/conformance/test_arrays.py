@@ -42,7 +42,7 @@ def test_decode_raw_and_reshape_read_our_tensors(
 
 @pytest.mark.parametrize("name", RAW)
 def test_the_companions_say_how_to_decode(tf: Any, engine: str, tmp_path: Path, name: str) -> None:
-    """With rows of several shapes, by what stands in the record alone."""
+    """With rows of several shapes, by what the record alone contains."""
     cells = [values_of(name, (2, size), size) for size in (1, 3, 0)]
     tfr.write_tfrecord({"x": cells}, tmp_path / "a", column_encoding={"x": "raw"})
     description = {

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from records import blobs, entry, example, field, floats, group, int64s, tag, varint
+import tfrecord_io as tfr
+from records import blobs, entry, example, field, floats, group, int64s, tag, varint, written
 from tfrecord_io.errors import DecodeError, TFRecordError
 from tfrecord_io.tf_compat.composite import RaggedTensor, SparseTensor
 from tfrecord_io.tf_compat.parse_example import parse_example
@@ -136,7 +140,7 @@ class Case:
             if kind == "UniformRowLength":
                 items *= partition.length
                 continue
-            if kind == "ValueRowIds" and lengths and not lengths[-1]:  # rows behind the last value cannot be said
+            if kind == "ValueRowIds" and lengths and not lengths[-1]:  # rows behind the last value cannot be expressed
                 lengths[-1] = 1
             content = self._partition_content(kind, lengths)
             if self.random.random() < 0.05:
@@ -269,7 +273,7 @@ INTS_1, INTS_2 = field(1, varint(1)), field(1, varint(2))
 FORMS: dict[str, tuple[bytes, Any, Any]] = {
     "packed and unpacked values in one list": (example(a=field(3, tag(1, 0) + varint(1) + INTS_2)), [1, 2], ERROR),
     "two packed runs": (example(a=field(3, INTS_1 + INTS_2)), [1, 2], [1]),
-    "two lists of one kind": (example(a=field(3, INTS_1) + field(3, INTS_2)), [1, 2], [1]),
+    "two lists of one feature type": (example(a=field(3, INTS_1) + field(3, INTS_2)), [1, 2], [1]),
     "two kinds, the other one first": (example(a=floats(1) + int64s(2)), [2], ERROR),
     "two kinds, the other one last": (example(a=int64s(2) + floats(1)), ERROR, [2]),
     "a group in Example": (example(a=int64s(1)) + group(5, b""), [1], ERROR),
@@ -331,3 +335,27 @@ def test_odd_forms_that_both_read_alike(engine: str, tf: Any, form: str) -> None
     payload, expected = AGREED[form]
     feature = tf.io.VarLenFeature(tf.int64)
     assert values_of(parse_example, feature, payload) == values_of(tf.io.parse_example, feature, payload) == expected
+
+
+@pytest.mark.filterwarnings("ignore:.*occurs in none of:tfrecord_io.SchemaWarning")
+@pytest.mark.parametrize("levels", ["l", "l m", "l 2", "2 m"])
+def test_columns_of_partitioned_features_are_those_of_tensorflow(
+    engine: str, tf: Any, tmp_path: Path, levels: str
+) -> None:
+    """Values, lengths or both may be missing; a record without any of them is null in a table, empty in TensorFlow."""
+    ragged = tf.io.RaggedFeature
+    partitions = [ragged.UniformRowLength(2) if key == "2" else ragged.RowLengths(key) for key in levels.split()]
+    description = {"r": ragged(tf.int64, "v", partitions, validate=True)}
+    schema = tfr.Schema.from_feature_description(description)
+    keys = ["v", *(key for key in levels.split() if key != "2")]
+    agreed = 0
+    for values in itertools.product([None, b"\x1a\0", int64s(0), int64s(0, 0), int64s(1, 1)], repeat=len(keys)):
+        record = {key: value for key, value in zip(keys, values, strict=True) if value is not None}
+        payload = example(**record)
+        path = written(tmp_path / "a", [payload])
+        actual = answer(partial(tfr.read_table, path, schema=schema))
+        expected = answer(partial(tf.io.parse_example, [payload], description))
+        if not isinstance(expected, Exception):
+            assert actual["r"].to_pylist() == (expected["r"].to_list() if record else [None]), record
+            agreed += 1
+    assert agreed > 5

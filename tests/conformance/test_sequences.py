@@ -107,7 +107,7 @@ def test_parse_sequence_example(tf: Any, payloads: list[bytes]) -> None:
     assert context["tags"].to_list() == [[1, 2], [], [], [3]]
     for name in ("frames", "words", "votes"):
         assert lists[name].to_list() == _steps(name), name
-    # A sparse tensor has nothing where a step is empty: the values with their row, step and place in it.
+    # A sparse tensor has nothing where a step is empty: the values with their row, step and position in it.
     places = [
         [row, at, place]
         for row, steps in enumerate(_steps("counts"))
@@ -339,6 +339,6 @@ def test_tfx_bsl_reads_written_files(payloads: list[bytes], tfx_decode_sequences
     found = reference[STEPS].to_pylist()
     for name in reference[STEPS].type.names:
         rows = [row[name] for row in found]
-        if name != "counts":  # its integers are cut
+        if name != "counts":  # its integers are truncated
             assert [[step or [] for step in row or []] for row in rows] == _steps(name), name
         assert [row is None for row in rows] == [row is None for row in TABLE[name].to_pylist()], name

@@ -72,7 +72,7 @@ def _plain(tf: Any, value: Any) -> Any:
 
 
 def _rows(column: pa.ChunkedArray) -> list[Any]:
-    """Ours in the same terms: text as bytes, tensors as nested lists."""
+    """The values of tfrecord_io in the same terms: text as bytes, tensors as nested lists."""
 
     def as_bytes(value: Any) -> Any:
         if isinstance(value, list):
@@ -109,7 +109,9 @@ def _assert_same(tf: Any, table: pa.Table, dataset: Any) -> None:
     assert table.num_rows == len(records) > 0
     assert sorted(table.schema.names) == sorted(records[0])
     for name in table.schema.names:
-        actual, type_ = _rows(table[name]), _value_type(table.schema.field(name).type)
+        field = table.schema.field(name)
+        marked = (field.metadata or {}).get(b"tfrecord_io.dtype")
+        actual, type_ = _rows(table[name]), pa.bool_() if marked == b"bool" else _value_type(field.type)
         for row, record in zip(actual, records, strict=True):
             reference = _plain(tf, record[name])
             assert (STAND_INS[name] if row is None else row) == reference, name
@@ -167,6 +169,7 @@ def pets(tfds: Any, write: dict[str, Any], tmp_path_factory: pytest.TempPathFact
             "label": f.ClassLabel(names=["cat", "dog"]),
             "note": f.Text(),
             "weights": f.Sequence(np.float32),
+            "mask": f.Tensor(shape=(2, 2), dtype=np.bool_),
             "toys": f.Sequence({"kind": f.Text(), "size": f.Tensor(shape=(2,), dtype=np.int16)}),
         }
     )
@@ -180,6 +183,7 @@ def pets(tfds: Any, write: dict[str, Any], tmp_path_factory: pytest.TempPathFact
                     "image": rng.integers(0, 255, (n + 1, 2, 1), dtype=np.uint8),
                     "label": int(rng.integers(0, 2)),
                     "note": "größe" * n,
+                    "mask": rng.integers(0, 2, (2, 2)).astype(bool),
                     "weights": rng.standard_normal(n).astype(np.float32),
                     "toys": [{"kind": f"ball {k}", "size": [k, -k]} for k in range(n)],
                 },

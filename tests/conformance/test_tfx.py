@@ -157,3 +157,77 @@ def test_steps_come_as_tfx_bsl_decodes_them(engine: str, tf: Any, schema_pb2: An
     )
     assert reference == {"id": [[7]], "##SEQUENCE##": [{"steps": actual["steps"].to_pylist()[0]}]}
     assert actual["id"].to_pylist() == [7]
+
+
+PRESENT = """
+feature { name: "value" type: INT presence { min_fraction: 1 min_count: 1 } value_count { min: 1 max: 1 } }
+feature { name: "shaped" type: FLOAT presence { min_fraction: 1 } shape { dim { size: 2 } } }
+feature { name: "single" type: BYTES presence { min_fraction: 1 } shape {} }
+"""
+
+
+def serialized(tf: Any, **features: Any) -> bytes:
+    """An Example; None is a feature without a type, as csv_example_gen writes missing values."""
+    lists = {int: "int64_list", float: "float_list", bytes: "bytes_list"}
+    message = tf.train.Example()
+    for name, values in features.items():
+        message.features.feature[name].SetInParent()
+        if values is not None:
+            getattr(message.features.feature[name], lists[type(values[0])]).value.extend(values)
+    return message.SerializeToString()
+
+
+def test_features_that_are_always_present_may_be_absent_as_in_tfx_bsl(
+    engine: str, tf: Any, schema_pb2: Any, write_records: Any, tmp_path: Path
+) -> None:
+    full = {"value": [1], "shaped": [0.5, 1.5], "single": [b"a"]}
+    records = [full, dict.fromkeys(full), {}, {"value": [2]}, {"shaped": None, "single": [b""]}]
+    payloads = [serialized(tf, **features) for features in records]
+    coder = importlib.import_module("tfx_bsl.coders.example_coder")
+    decoder = coder.ExamplesToRecordBatchDecoder(parsed(schema_pb2, PRESENT).SerializeToString())
+    reference = decoder.DecodeBatch(payloads).to_pydict()
+    actual = tfr.read_table(write_records(tmp_path / "a.tfrecord", payloads), schema=Schema.from_tfx(PRESENT))
+    lists = {
+        name: [value if value is None or isinstance(value, list) else [value] for value in values]
+        for name, values in actual.to_pydict().items()
+    }
+    assert lists == reference
+    assert reference["value"] == [[1], None, None, [2], None]
+
+
+@pytest.mark.parametrize("struct", ["##SEQUENCE##", "##TEST##", "steps"])
+def test_feature_lists_in_a_struct_of_any_name_as_in_tfx_bsl(
+    engine: str, struct: str, tf: Any, schema_pb2: Any, write_records: Any, tmp_path: Path
+) -> None:
+    """One name is used in both parts."""
+    text = f"""
+        feature {{ name: "{struct}" type: STRUCT struct_domain {{
+          feature {{ name: "id" type: INT }}
+          feature {{ name: "word" type: BYTES }}
+          feature {{ name: "none" type: FLOAT }} }} }}
+        feature {{ name: "id" type: BYTES }}
+    """
+    message = tf.train.SequenceExample()
+    message.context.feature["id"].bytes_list.value.append(b"a")
+    for values in ([1], [], [2, 3]):
+        message.feature_lists.feature_list["id"].feature.add().int64_list.value.extend(values)
+    message.feature_lists.feature_list["word"].feature.add()
+    message.feature_lists.feature_list["other"].feature.add()
+    payloads = [message.SerializeToString(), b"", tf.train.SequenceExample().SerializeToString()]
+    coder = importlib.import_module("tfx_bsl.coders.sequence_example_coder")
+    decoder = coder.SequenceExamplesToRecordBatchDecoder(struct, parsed(schema_pb2, text).SerializeToString())
+    reference = decoder.DecodeBatch(payloads)
+    steps = reference.column(struct)
+    expected = {"id": reference.column("id").to_pylist()} | {
+        f"{struct}.id" if name == "id" else name: column.to_pylist()
+        for name, column in zip(steps.type.names, steps.flatten(), strict=True)
+    }
+    path = write_records(tmp_path / "a.tfrecord", payloads)
+    for schema in (Schema.from_tfx(text), Schema.from_tfx(text, sequence_feature=struct)):
+        with pytest.warns(tfr.SchemaWarning, match="'none' occurs in none of 3 records"):
+            table = tfr.read_table(path, schema=schema, record_type="sequence_example")
+        assert table.to_pydict() == expected
+    message = parsed(schema_pb2, text)  # its tensors have the same names
+    inferred = importlib.import_module("tfx_bsl.tfxio.tensor_representation_util")
+    tensors = inferred.InferTensorRepresentationsFromMixedSchema(message)
+    assert {"id", f"{struct}.id"} <= tensors.keys()

@@ -24,7 +24,7 @@ def records(data: Any, path: Path, **keywords: Any) -> list[bytes]:
 @pytest.fixture
 def with_schema(tmp_path: Path) -> list[bytes]:
     """Payloads of a file with an embedded schema: a column n of int8; the first carries the schema."""
-    return records({"n": pa.array([1, 2, None], pa.int8())}, tmp_path / "ours")
+    return records({"n": pa.array([1, 2, None], pa.int8())}, tmp_path / "embedded")
 
 
 @pytest.fixture
@@ -40,16 +40,16 @@ BOTH = pytest.mark.parametrize("threads", [1, 2])
 def test_the_first_record_governs_and_other_readers_see_plain_tfrecord(
     engine: str, tmp_path: Path, with_schema: list[bytes], bare: list[bytes]
 ) -> None:
-    assert tfr.read_table(tmp_path / "ours").schema == INT8
+    assert tfr.read_table(tmp_path / "embedded").schema == INT8
     assert with_schema[1:] == bare[1:]
     assert with_schema[0].startswith(tag(FIELD, 2))
     assert with_schema[0].endswith(bare[0])
     assert b"TFRA\x01" in with_schema[0][:12]
     assert tfr.Example.FromString(with_schema[0]).features == tfr.Example.FromString(bare[0]).features
-    assert tfr.read_table(tmp_path / "ours", schema="infer").schema == pa.schema([("n", pa.int64())])
-    with tfr.open_reader(tmp_path / "ours") as reader:
+    assert tfr.read_table(tmp_path / "embedded", schema="infer").schema == pa.schema([("n", pa.int64())])
+    with tfr.open_reader(tmp_path / "embedded") as reader:
         assert (reader.schema, reader.report.schema_source) == (INT8, "embedded")
-    assert tfr.read_metadata(tmp_path / "ours").schema == INT8
+    assert tfr.read_metadata(tmp_path / "embedded").schema == INT8
 
 
 @BOTH
@@ -103,7 +103,7 @@ def test_another_feature_type_is_a_feature_type_error(
         "FLOAT",
     )
     path = written(tmp_path / "b", [*with_schema, example(n=int64s(300))])
-    with pytest.raises(tfr.DecodeError, match="300"):
+    with pytest.raises(tfr.DecodeError, match="not a valid int8"):
         tfr.read_table(path, threads=threads)
 
 
@@ -221,12 +221,12 @@ def test_files_that_disagree_are_both_named(engine: str, tmp_path: Path, threads
 def test_files_without_a_schema_must_fit(
     engine: str, tmp_path: Path, with_schema: list[bytes], bare: list[bytes], threads: int
 ) -> None:
-    first, plain = tmp_path / "ours", tmp_path / "bare"
+    first, plain = tmp_path / "embedded", tmp_path / "bare"
     for order in ([first, plain], [plain, first]):
         table = tfr.read_table(order, threads=threads)
         assert (table.schema.types, table["n"].to_pylist()) == ([pa.int8()], [1, 2, None] * 2)
     misfit = written(tmp_path / "misfit", [example(n=int64s(1000))])
-    with pytest.raises(tfr.DecodeError, match="1000"):
+    with pytest.raises(tfr.DecodeError, match="not a valid int8"):
         tfr.read_table([first, misfit], threads=threads)
 
 

@@ -7,10 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from records import field, floats, int64s, written
+from strategies import sequence_example
 from tfrecord_io.schema.leaf import PART_KEY
 
 DATA = Path(__file__).parents[1] / "data"
@@ -112,14 +115,78 @@ def test_a_schema_says_which_lists_are_feature_lists(engine: str) -> None:
     assert caught.value.feature == "words"
 
 
-def test_one_name_in_both_parts_is_an_error_that_says_what_to_do(engine: str, tmp_path: Path) -> None:
-    message = tfr.SequenceExample()
-    message.context.feature["x"].int64_list.value.append(1)
-    message.feature_lists.feature_list["x"].feature.add().int64_list.value.append(2)
-    with tfr.RecordWriter(tmp_path / "a") as writer:
-        writer.write(message.SerializeToString())
-    with pytest.raises(tfr.SchemaError, match="schema="):
-        tfr.read_table(tmp_path / "a")
+@pytest.fixture
+def twins(tmp_path: Path) -> Path:
+    """A file of records with one name in both parts, with companions, or in one of them or none."""
+    both = sequence_example({"x": int64s(1), "y": floats(1)}, {"x": [int64s(2), int64s(3)], "y/shape": [int64s(7)]})
+    context, lists = sequence_example({"x": int64s(4)}, {}), sequence_example({}, {"x": [int64s(5)]})
+    return written(tmp_path / "a", [both, context, lists, both, b""])
+
+
+STEPS = {"x_steps": tfr.sequence("int64", feature="x")}
+VALUE = {"x": tfr.scalar("int64", part="context")}
+TWINS = {"x": [1, 4, None, 1, None], "x_steps": [[2, 3], None, [5], [2, 3], None]}
+
+
+@pytest.mark.parametrize("schema", [VALUE | STEPS, STEPS | VALUE, VALUE, STEPS, {"x": tfr.scalar("int64")}])
+@pytest.mark.parametrize(
+    "more", [{}, {"threads": 3}, {"columns": ["x"]}, {"columns": ["x_steps"]}, {"columns": ["*s"]}]
+)
+def test_one_name_in_both_parts_is_read_as_two_columns(
+    engine: str, twins: Path, schema: dict[str, Any], more: dict[str, Any]
+) -> None:
+    chosen = {"x": ["x"], "x_steps": ["x_steps"], "*s": ["x_steps"]}.get(more.get("columns", [""])[0], list(schema))
+    if not set(chosen) <= set(schema):
+        return
+    expected = {name: TWINS[name] for name in chosen}
+    assert tfr.read_table(twins, schema=schema, **more).to_pydict() == expected
+    with tfr.open_reader(twins, schema=schema, batch_size=2, **more) as reader:
+        assert reader.read_all().to_pydict() == expected
+    with tfr.open_random(twins, schema=schema, **{key: more[key] for key in more if key == "columns"}) as records:
+        record = {name: np.asarray(value).tolist() for name, value in records[3].items()}
+    assert record == {name: values[3] for name, values in expected.items()}
+
+
+def test_companions_in_one_part_are_not_those_of_the_other(engine: str, twins: Path) -> None:
+    schema = {
+        "y": tfr.tensor("float32", (None,), required=False),
+        "steps": tfr.sequence("int64", feature="y/shape"),
+        **STEPS,
+        **VALUE,
+    }
+    table = tfr.read_table(twins, schema=schema)
+    assert table["steps"].to_pylist() == [[7], None, None, [7], None]
+    assert table.select(["x", "x_steps"]).to_pydict() == TWINS
+
+
+def test_one_name_in_both_parts_is_an_error_that_says_what_to_do(engine: str, twins: Path) -> None:
+    with pytest.raises(tfr.SchemaError) as caught:
+        tfr.read_table(twins)
+    advice = "schema={'x': tfr.scalar(…, part='context'), 'x_steps': tfr.sequence(…, feature='x')}"
+    assert str(caught.value).endswith(advice)
+    with pytest.raises(tfr.SchemaError, match="a feature list is a list of its steps"):
+        tfr.scalar("int64", part="feature_list")
+    assert tfr.list_("int64", part="feature_list") == tfr.sequence("int64")
+    schema = tfr.Schema(VALUE | STEPS)
+    assert tfr.Schema.from_json(schema.to_json()) == schema
+    assert tfr.Schema.from_arrow(schema.to_arrow()) == schema
+
+
+def test_one_name_in_both_parts_is_valid(engine: str, twins: Path) -> None:
+    report = tfr.verify(twins)
+    assert (report.ok, report.records, report.files[0].record_type) == (True, 5, "sequence_example")
+    broken = sequence_example({"x": int64s(1)}, {}) + field(2, field(1, field(1, b"x") + field(2, b"\xff")))
+    (check,) = tfr.verify(written(twins.with_name("broken"), [broken]), record_type="sequence_example").files
+    assert isinstance(check.error, tfr.DecodeError)
+    assert tfr.read_table(twins, columns=["!x"]).column_names == ["y", "y/shape"]
+
+
+@pytest.mark.parametrize("schema", [{"y": tfr.sequence("int64")}, {"z": tfr.scalar("int64"), "y/shape": "list<int64>"}])
+def test_a_feature_that_is_only_in_the_other_part_is_an_error(engine: str, twins: Path, schema: dict[str, Any]) -> None:
+    with pytest.raises(tfr.SchemaError, match="it is in the"):
+        tfr.read_table(twins, schema=schema)
+    optional = tfr.Schema({"y": tfr.sequence("int64", required=False)})
+    assert tfr.read_table(twins, schema=optional)["y"].null_count == 5
 
 
 def test_absent_lists_and_kindless_steps_are_null(engine: str, tmp_path: Path) -> None:

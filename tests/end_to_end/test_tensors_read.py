@@ -179,7 +179,7 @@ def test_a_stream_names_the_record_that_is_not_a_tensor(read: Any, wrong: Mappin
 def test_bytes_of_a_bool_are_0_or_1(read: Any) -> None:
     bad = {**companions(np.zeros(1, bool)), "": blobs(b"\x02")}
     assert "x/shape" in read([record({"x": np.ones(1, bool)}), named(bad)]).column_names
-    with pytest.raises(tfr.DecodeError, match=r"record 1.*bytes 02 at 0 are not a valid bool"):
+    with pytest.raises(tfr.DecodeError, match=r"record 1.*bytes at 0 are not a valid bool"):
         read([record({"x": np.ones(1, bool)}), named(bad)], sample=1)
 
 
@@ -187,7 +187,7 @@ def test_invalid_code_points_are_not_text(read: Any) -> None:
     good = np.array(["ab", "\U0010ffff"])
     bad = {**companions(good), "": blobs(good[:1].tobytes() + b"\x00\x00\x11\x00" + bytes(4))}
     assert "x/shape" in read([record({"x": good}), named(bad)]).column_names
-    with pytest.raises(tfr.DecodeError, match=r"record 1.*bytes 0000110000000000 at 8 are not a valid U2"):
+    with pytest.raises(tfr.DecodeError, match=r"record 1.*bytes at 8 are not a valid U2"):
         read([record({"x": good}), named(bad)], schema={"x": tfr.tensor("U2", (2,))})
 
 
@@ -245,7 +245,7 @@ def test_infer_schema_shows_folded_columns(tmp_path: Path) -> None:
     path = written(tmp_path / "x", [record({"x": MATRIX.astype(np.complex64)}), record({"x": None})])
     found = tfr.infer_schema(path)
     row = repr(found).splitlines()[-1]
-    assert row.split()[:4] == ["x", "tensor<complex64>[2,3]", "bytes", "1"]
+    assert row.split()[:4] == ["x", "tensor<complex64>[2,3]", "bytes_list", "1"]
     assert "x/shape and x/dtype" in row
     assert tfr.read_table(path, schema=found) == tfr.read_table(path)
 

@@ -22,6 +22,7 @@ from tfrecord_io.schema.tensor_types import tensor_field
 def records(data: Any, path: Path, **keywords: Any) -> list[dict[str, Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".*no records were written", tfr.SchemaWarning)
         tfr.write_tfrecord(data, path, **keywords)
     return [tfr.decode_example(payload) for payload in tfr.RecordReader(path)]
 
@@ -298,3 +299,19 @@ def test_lists_of_tensors_are_feature_lists(engine: str, tmp_path: Path) -> None
     ] == [None] * 3
     with pytest.raises(tfr.EncodeError, match="sequence_example"):
         tfr.write_tfrecord(pa.table({"x": array}), tmp_path / "b")
+
+
+def test_declared_tensors_of_bools_are_read_as_bools(engine: str, tmp_path: Path) -> None:
+    bools = pa.fixed_shape_tensor(pa.bool_(), (2, 2))
+    storage = pa.array([[True, False, True, True], None], bools.storage_type)
+    table = pa.table({"x": pa.ExtensionArray.from_storage(bools, storage)})
+    for schema in (table.schema, None):
+        tfr.write_tfrecord(table, tmp_path / "a", schema=schema, column_encoding={"x": "list"})
+        for declared in (table.schema, None):
+            read = tfr.read_table(tmp_path / "a", schema=declared)
+            assert read.schema.field("x").type == pa.fixed_shape_tensor(pa.uint8(), (2, 2))
+            assert tfr.write_tfrecord(read, tmp_path / "b", column_encoding={"x": "list"}).records == 2
+            for path in (tmp_path / "a", tmp_path / "b"):
+                array = tfr.read_arrays(path, schema=declared, missing="mask")["x"]
+                assert (array.dtype, array[0].tolist()) == (np.bool_, [[True, False], [True, True]])
+                assert array.mask[1].all()

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from engine_comparison import NATIVE, compare, essence, same_columns
-from strategies import damaged, datasets, plans
-from tfrecord_io.engine.contract import Engine, Plan
+from strategies import damaged, datasets, example, field, int64s, plans, tag
+from tfrecord_io.engine.contract import Engine, Plan, PlanColumn, RecordCounts
 from tfrecord_io.engine.reference import ENGINE as REFERENCE
 from tfrecord_io.format.kinds import Kind, Layout, RecordType
 
@@ -27,6 +29,28 @@ def test_engines_agree_on_any_records(payloads: list[bytes], plan: Plan, data: s
     cuts = sorted(data.draw(st.lists(st.integers(0, len(file)), max_size=3)))
     max_records = data.draw(st.sampled_from([-1, -1, 1, 2, 5]))
     compare(plan, file, cuts, max_records, data.draw(st.sampled_from([-1, -1, 0, 30, 200])))
+
+
+@needs_native
+@given(datasets(damage=False), st.sampled_from(RecordType), st.integers(1, 20_000), st.booleans())
+def test_engines_stop_at_the_same_record_for_lack_of_memory(
+    payloads: list[bytes], record_type: RecordType, limit: int, declared: bool
+) -> None:
+    columns = tuple(PlanColumn(f"column {n}") for n in range(500 if declared else 0))
+    plan = Plan(columns, record_type=record_type, max_expansion=limit)
+    assert NATIVE is not None
+    file, decoders = REFERENCE.frame(payloads), [engine.decoder(plan) for engine in (NATIVE, REFERENCE)]
+    begin = records = 0
+    while True:
+        native, reference = (decoder.feed(file, begin) for decoder in decoders)
+        assert (native.records, native.consumed, native.full) == (reference.records, reference.consumed, reference.full)
+        assert essence(native.fault) == essence(reference.fault)
+        same_columns(*(decoder.take() for decoder in decoders))
+        begin, records = begin + native.consumed, records + native.records
+        if not native.full:
+            break
+        assert native.records
+    assert native.fault is not None or records == len(payloads)
 
 
 @needs_native
@@ -71,7 +95,7 @@ def test_engines_encode_to_the_same_bytes(
     end = data.draw(st.integers(begin, rows))
     sequence = plan.record_type != RecordType.EXAMPLE or any(c.steps is not None for c in columns)
     native, reference = (
-        engine.encode(columns, begin, end, prefix=prefix, sequence=sequence) for engine in (NATIVE, REFERENCE)
+        engine.encoder(columns, sequence=sequence).encode(begin, end, prefix=prefix) for engine in (NATIVE, REFERENCE)
     )
     assert native[1] == reference[1]
     assert bytes(native[0]) == bytes(reference[0])
@@ -109,7 +133,7 @@ def test_decode_of_encode_gives_the_columns_back(
     assume(
         all(column.layout != Layout.NULL and (column.steps is None or column.kind != Kind.NONE) for column in columns)
     )
-    encoded, count = engine.encode(columns, 0, rows, sequence=sequence)
+    encoded, count = engine.encoder(columns, sequence=sequence).encode(0, rows)
     assert count == rows
     again = engine.decoder(plan)
     assert again.feed(bytes(encoded)).fault is None
@@ -122,3 +146,76 @@ def test_a_broken_record_with_an_embedded_schema_is_the_same_fault() -> None:
     value = b"\xf9\xff\xff\xff\x8f\x00" + bytes(15)  # a tag of six bytes
     broken = b"\xb2\xc4\n\x00\n*\n\x1a\n\x01b\x12\x15" + value + b"\x12\x05\r\x00\x00\xc0?\n\x05\n\x01a\x12\x00"
     compare(Plan(stop_at_embedded=True), REFERENCE.frame([b"", broken]), [])
+
+
+PLAIN = example(b=int64s(1))
+ELEMENT = field(1, field(1, b"name") + field(2, int64s(7)))  # of an Example's Features
+NESTED = field(1, field(1, ELEMENT))  # an ExampleListWithContext of one Example
+
+
+@pytest.mark.parametrize("record_type", RecordType)
+def test_records_of_nested_examples_are_counted(engine: Engine, record_type: RecordType) -> None:
+    name = field(1, b"name")
+    context = field(2, field(1, ELEMENT + field(1, field(1, b"query"))))
+    nested = [
+        NESTED,
+        NESTED + NESTED,
+        field(1, b"") + NESTED + field(1, field(1, b"")),
+        context + NESTED,
+        NESTED + context,
+        context + NESTED + context,
+        field(1, field(1, field(1, name))),  # a key without a value
+        field(1, field(1, field(1, name + field(2, b"")))),
+    ]
+    plain = [
+        PLAIN,
+        NESTED + PLAIN,
+        example(**{ELEMENT.decode(): int64s(1)}),
+        example(**{ELEMENT.decode(): b""}),
+        *(
+            field(1, field(1, field(1, key)))
+            for key in (b"", b"name", b"\n", b"\n\x05name", b"\n\x03name", name + b"\n\x00")
+        ),
+        field(1, field(1, field(1, "\n\x01é".encode()))),  # the length ends inside a character
+    ]
+    for payloads, counts in (
+        (nested, RecordCounts(len(nested), len(nested), len(nested))),
+        (plain, RecordCounts(len(plain))),
+        ([field(1, b""), b"", field(1, field(1, b""))], RecordCounts()),
+    ):
+        decoder = engine.decoder(Plan(record_type=record_type))
+        assert decoder.feed(engine.frame(payloads)).fault is None
+        assert decoder.counts == counts
+
+
+def test_records_without_entries_are_not_counted_in_a_run(engine: Engine) -> None:
+    decoder = engine.decoder(Plan())
+    empty = [field(1, b""), tag(1, 2) + b"\x80\x00"]
+    assert decoder.feed(engine.frame([PLAIN, PLAIN, *empty * 3, PLAIN, *empty])).fault is None
+    assert (decoder.counts, decoder.rows) == (RecordCounts(3), 11)
+
+
+@given(st.binary(max_size=2000), st.binary(max_size=2000))
+def test_the_crc_of_two_parts_follows_from_those_of_each(engine: Engine, first: bytes, second: bytes) -> None:
+    combined = engine.crc32c_combine(engine.crc32c(first), engine.crc32c(second), len(second))
+    assert combined == engine.crc32c(first + second)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2**31, 2**33 + 7])
+def test_engines_combine_crcs_of_large_parts_alike(native_engine: None, size: int) -> None:
+    assert NATIVE is not None
+    assert NATIVE.crc32c_combine(0x12345678, 0x9ABCDEF0, size) == REFERENCE.crc32c_combine(0x12345678, 0x9ABCDEF0, size)
+
+
+@needs_native
+@given(datasets(damage=False), st.lists(st.integers(0, 20), min_size=2, max_size=6).map(sorted))
+def test_memory_that_is_used_again_changes_no_byte(payloads: list[bytes], cuts: list[int]) -> None:
+    assert NATIVE is not None
+    decoder = REFERENCE.decoder(Plan(record_type=RecordType.SEQUENCE_EXAMPLE))
+    decoder.feed(REFERENCE.frame(payloads))
+    rows = decoder.rows
+    columns = decoder.take()
+    native, memory = NATIVE.encoder(columns, sequence=True), NATIVE.memory()
+    for begin, end in pairwise(min(cut, rows) for cut in cuts):
+        again, _ = native.encode(begin, end, memory=memory)
+        assert bytes(again) == bytes(REFERENCE.encoder(columns, sequence=True).encode(begin, end)[0])

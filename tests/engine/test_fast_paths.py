@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engine_comparison import NATIVE, compare
+from rounds import rounds
 from strategies import datasets, plans
-from tfrecord_io.engine.contract import ColumnBuffers, Plan
+from tfrecord_io.engine.contract import ColumnBuffers, Plan, PlanColumn
 from tfrecord_io.engine.reference import ENGINE as REFERENCE
-from tfrecord_io.format.kinds import Kind, Layout
+from tfrecord_io.format.kinds import Kind, Layout, Text
 
 if NATIVE is None:
     pytest.skip("the native engine is not built", allow_module_level=True)
@@ -26,7 +28,7 @@ from tfrecord_io._native import _kernel
 
 BALLAST = b"\x52\xff\x01" + bytes(255)  # an unknown field behind the records, so that whole vectors can be loaded
 
-names = st.text(min_size=0, max_size=70)
+names = st.text(min_size=0, max_size=70) | st.integers(0, 100).map(lambda size: "n" * size)
 numbers = st.integers(-(2**63), 2**63 - 1) | st.integers(-(2**7), 2**7) | st.integers(0, 62).map(lambda bits: 1 << bits)
 texts = (
     st.binary(max_size=130)
@@ -66,7 +68,7 @@ def test_scalar_records_of_any_length_decode_alike(columns: list[ColumnBuffers],
     records = []
     for row in range(columns[0].rows):  # map order on the wire means nothing
         order = random.sample(columns, len(columns)) if random.random() < 0.3 else columns
-        records.append(bytes(REFERENCE.encode(order, row, row + 1)[0]))
+        records.append(bytes(REFERENCE.encoder(order).encode(row, row + 1)[0]))
     compare(Plan(), b"".join(records) + REFERENCE.frame([BALLAST]), [])
 
 
@@ -75,13 +77,83 @@ def test_any_records_decode_alike_where_vectors_can_be_loaded(payloads: list[byt
     compare(plan, REFERENCE.frame([*payloads, BALLAST]), [])
 
 
+def entry(name: bytes, kind: int, content: bytes) -> bytes:
+    """A map entry with one value, in the usual form."""
+    value = field(kind, field(1, content))
+    return field(1, field(1, name) + field(2, value))
+
+
+def field(number: int, content: bytes) -> bytes:
+    return bytes([number << 3 | 2]) + _varint(len(content)) + content
+
+
+def random_value(random: Random, kind: int) -> bytes:
+    if kind == 1:
+        return random.choice([b"", b"a", b"x" * random.randrange(30), b"y" * 130, "\u00e9\u4e2d".encode()])
+    if kind == 2:
+        return random.randbytes(4)
+    return _varint(random.getrandbits(random.choice([1, 7, 8, 20, 64])))
+
+
+@pytest.mark.parametrize("seed", range(rounds(60)))
+def test_features_that_come_and_go_decode_alike(seed: int) -> None:
+    """Any subset of the features in any order; names of all lengths, some alike at both ends; a few oddities."""
+    random = Random(seed)
+    count = random.choice([1, 2, 7, 8, 9, 40, 200])
+    known = {b"", b"a", *(b"name_%d_suffix" % i for i in range(count))}
+    known |= {b"p" * 9 + b"%05d" % i + b"s" * random.choice([9, 30, 40, 45, 54, 71]) for i in range(count // 4)}
+    features = [(name, random.randint(1, 3)) for name in known]
+    presence = random.choice([0.02, 0.3, 0.95])
+    records = []
+    for _ in range(random.choice([30, 300])):
+        present = [f for f in features if random.random() < presence]
+        if random.random() < 0.7:
+            random.shuffle(present)
+        if present and random.random() < 0.02:
+            present.append(random.choice(present))  # twice: the last one counts
+        entries = [entry(name, kind, random_value(random, kind)) for name, kind in present]
+        if random.random() < 0.02:
+            entries.append(entry(random.choice(features)[0], 3, _varint(1) * random.randrange(4)))
+        records.append(field(1, b"".join(entries)))
+    frames = REFERENCE.frame([*records, BALLAST])
+    cuts = sorted(random.sample(range(len(frames)), random.choice([0, 3])))
+    compare(Plan(), frames, cuts)
+    chosen = random.sample(features, len(features) // 2)
+    columns = [PlanColumn(name.decode(), Kind(kind), Layout.ANY, Text.NO) for name, kind in chosen]
+    compare(Plan(columns=tuple(columns), unknown=random.choice(["skip", "fault", "discover"])), frames, cuts)
+
+
+@pytest.mark.parametrize("name", [b"", b"abc", b"\x12" * 18, b"a" * 50, b"a" * 86])
+@pytest.mark.parametrize("kind", [1, 3])
+def test_lengths_modulo_256_are_not_taken_for_lengths(name: bytes, kind: int) -> None:
+    """Each length of a usual entry has one byte; with a byte from 0x80 in its place an entry has another meaning."""
+    other = entry(b"other", 1, bytes(9))
+    usual = field(1, entry(name, kind, b"abcde" if kind == 1 else _varint(2**33)) + other)
+    for size in range(5, 256):
+        lengths = [(len(name) + 8 + size) % 256, (size + 4) % 256, (size + 2) % 256]
+        head = (
+            bytes([10, lengths[0], 10, len(name)]) + name + bytes([18, lengths[1], kind << 3 | 2, lengths[2], 10, size])
+        )
+        odd = field(1, head + b"a" * size + other)
+        compare(Plan(), REFERENCE.frame([usual, usual, odd, usual, BALLAST]), [])
+
+
 @given(st.binary(max_size=700), st.integers(0, 2**32 - 1), st.integers(0, 7))
 def test_crc_is_the_same_without_processor_support(data: bytes, value: int, skip: int) -> None:
     array = np.frombuffer(data, np.uint8)[skip:]
     assert _kernel.crc32c(array, value) == _kernel.crc32c_portable(array, value)
 
 
-@pytest.mark.parametrize("size", [191, 192, 1535, 1536, 12_287, 12_288, 12_289, 100_003])
+@given(st.integers(0, 900), st.sampled_from([0, 1, 2**32 - 1]), st.randoms(use_true_random=False))
+def test_crc_continues_at_any_byte(size: int, value: int, random: Any) -> None:
+    array = np.frombuffer(random.randbytes(size), np.uint8)
+    at = random.randint(0, size)
+    assert _kernel.crc32c(array[at:], _kernel.crc32c(array[:at], value)) == _kernel.crc32c_portable(array, value)
+
+
+@pytest.mark.parametrize(
+    "size", [191, 192, 255, 256, 257, 319, 320, 383, 384, 385, 1535, 1536, 12_287, 12_288, 12_289, 100_003]
+)
 def test_crc_is_the_same_at_the_borders_of_its_lanes(size: int) -> None:
     array = np.random.default_rng(size).integers(0, 256, size, np.uint8)
     assert _kernel.crc32c(array, 1) == _kernel.crc32c_portable(array, 1) == REFERENCE.crc32c(array, 1)
@@ -99,10 +171,68 @@ def test_packed_runs_decode_alike(values: list[int], junk: bytes, broken: bool) 
         np.testing.assert_array_equal(fast, np.array(values, np.int64))
 
 
-def test_portable_paths_pass_the_engine_suite() -> None:
+def decoded(run: bytes) -> list[int] | None:
+    """The values of a packed run as protobuf reads them; None if it is malformed."""
+    values, at = [], 0
+    while at < len(run):
+        size = next((i + 1 for i, byte in enumerate(run[at : at + 10]) if byte < 0x80), None)
+        if size is None:
+            return None
+        value = sum((byte & 0x7F) << 7 * i for i, byte in enumerate(run[at : at + size])) % 2**64
+        values.append(value - (value >> 63 << 64))
+        at += size
+    return values
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([1, 2, 3, 4, 5, 7, 8, 9, 10]), st.integers(1, 70)), max_size=6),
+    st.randoms(use_true_random=False),
+    st.sampled_from(["", "", "longer", "truncated", "any"]),
+)
+def test_runs_of_each_length_decode_as_in_protobuf(runs: list[tuple[int, int]], random: Any, fault: str) -> None:
+    """Also varints that are longer than needed, have more than ten bytes, or do not end."""
+    varints = [
+        bytes([*(byte | 0x80 for byte in random.randbytes(size - 1)), random.getrandbits(7)])
+        for size, count in runs
+        for _ in range(count)
+    ]
+    if fault == "longer":
+        varints.insert(random.randint(0, len(varints)), b"\xff" * random.randint(10, 80) + b"\x01")
+    elif fault == "truncated":
+        varints.append(b"\x81" * random.randint(1, 80))
+    run = bytearray(b"".join(varints))
+    if fault == "any" and run:
+        run[random.randrange(len(run))] = random.getrandbits(8)
+    array, expected = np.frombuffer(bytes(run), np.uint8), decoded(bytes(run))
+    for portable in (False, True):
+        values = _kernel.decode_run(array, portable=portable)
+        assert (None if values is None else values.tolist()) == expected
+
+
+@given(st.lists(numbers | st.integers(0, 127), max_size=80), st.integers(0, 9))
+def test_packed_runs_encode_alike(values: list[int], skip: int) -> None:
+    array = np.array([0] * skip + [value % 2**64 for value in values], np.uint64)[skip:]
+    expected = b"".join(_varint(value % 2**64) for value in values)
+    for portable in (False, True):
+        assert bytes(_kernel.encode_run(array, portable=portable)) == expected
+
+
+@pytest.mark.parametrize("bits", range(65))
+@pytest.mark.parametrize("neighbours", [0, 127, 2**64 - 1])
+def test_runs_encode_alike_at_the_borders_of_lengths(bits: int, neighbours: int) -> None:
+    values = [max(0, (1 << bits) - 1), (1 << bits) % 2**64]
+    run = [neighbours] * 5 + values + [neighbours] * 4 + values + [neighbours] * 3
+    encoded = _kernel.encode_run(np.array(run, np.uint64))
+    assert bytes(encoded) == b"".join(map(_varint, run))
+    assert _kernel.decode_run(encoded).astype(np.uint64).tolist() == run
+
+
+@pytest.mark.parametrize("without", ["1", "avx2"])
+def test_paths_for_other_processors_pass_the_engine_suite(without: str) -> None:
     here = Path(__file__).parent
     suite = [str(here / name) for name in ("test_wire.py", "test_golden.py", "test_reference.py")]
-    environment = {**os.environ, "TFRECORD_IO_PORTABLE": "1"}
+    suite.append(f"{__file__}::{test_features_that_come_and_go_decode_alike.__name__}")
+    environment = {**os.environ, "TFRECORD_IO_PORTABLE": without}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", *suite]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=here.parent.parent)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-500:]
@@ -114,3 +244,30 @@ def _varint(value: int) -> bytes:
         out.append(value & 0x7F | 0x80)
         value >>= 7
     return bytes([*out, value])
+
+
+@given(scalar_columns(), st.integers(0, 40))
+def test_rows_of_short_values_are_encoded_alike(columns: list[ColumnBuffers], begin: int) -> None:
+    assert NATIVE is not None
+    rows = columns[0].rows
+    begin = min(begin, rows)
+    native, reference = (engine.encoder(columns).encode(begin, rows, prefix=b"") for engine in (NATIVE, REFERENCE))
+    assert (bytes(native[0]), native[1]) == (bytes(reference[0]), reference[1])
+
+
+@given(st.lists(st.tuples(st.integers(0, 64), st.integers(0, 130)), min_size=1, max_size=40), st.integers(1, 150))
+def test_varints_and_bytes_of_every_size_are_encoded_alike(sizes: list[tuple[int, int]], count: int) -> None:
+    """The header of the features gets longer and shorter from row to row."""
+    assert NATIVE is not None
+    numbers = np.array([(1 << bits) - 1 & (1 << 64) - 1 for bits, _ in sizes], np.uint64).view(np.int64)
+    offsets = np.cumsum([0, *(length for _, length in sizes)])
+    content = np.frombuffer(bytes(range(256)) * 30, np.uint8)[: offsets[-1]]
+    valid = np.packbits([(length + count) % 3 > 0 for _, length in sizes], bitorder="little")
+    rows, nulls = len(sizes), sum((length + count) % 3 == 0 for _, length in sizes)
+    columns = [ColumnBuffers(f"n{i}", Kind.INT64, Layout.SCALAR, rows, values=numbers) for i in range(count)]
+    columns += [
+        ColumnBuffers("b" * length, Kind.BYTES, Layout.SCALAR, rows, nulls, valid, None, offsets, content)
+        for length in (1, 20, 54, 55)
+    ]
+    native, reference = (engine.encoder(columns).encode(0, rows) for engine in (NATIVE, REFERENCE))
+    assert (bytes(native[0]), native[1]) == (bytes(reference[0]), reference[1])

@@ -8,6 +8,7 @@ import pickle
 import struct
 import time
 import tracemalloc
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ import pytest
 
 import tfrecord_io as tfr
 from records import blobs, entry, example, field, floats, framed, group, int64s, tag, varint, written
-from tfrecord_io.read import chunk_reader
+from tfrecord_io.format.protobuf import message_classes
+from tfrecord_io.read.chunks import chunk_reader
 
 GOOD = [example(b=int64s(i)) for i in range(2)]
 SECRET = b"SECRETVALUE"
@@ -285,3 +287,95 @@ def test_an_explicit_record_type_gets_protobufs_answer(engine: str, tmp_path: Pa
     assert (table.num_rows, table.num_columns) == (3, 0)
     assert tfr.read_table(written(tmp_path / "b", [b"", GOOD[0], field(9, b"x")]))["b"].to_pylist() == [None, 0, None]
     assert pa.schema(tfr.open_reader(tmp_path / "b")).names == ["b"]
+
+
+RANKING = message_classes(  # tensorflow_serving/apis/input.proto
+    "tests/input.proto",
+    "tests.ranking",
+    {
+        "Value": "value 1 *bytes",
+        "Feature": "bytes_list 1 Value|kind",
+        "Features": "feature 1 *Features.FeatureEntry",
+        "Features.FeatureEntry": "key 1 string, value 2 Feature",
+        "Example": "features 1 Features",
+        "ExampleListWithContext": "examples 1 *Example, context 2 Example",
+    },
+)
+
+
+def elwc(*examples: dict[str, bytes], context: dict[str, bytes] | None = None, context_first: bool = False) -> bytes:
+    """An ExampleListWithContext, serialized by protobuf."""
+
+    def filled(message: Any, features: dict[str, bytes]) -> None:
+        message.SetInParent()
+        for name, value in features.items():
+            message.features.feature[name].bytes_list.value.append(value)
+
+    listed, query = RANKING["ExampleListWithContext"](), RANKING["ExampleListWithContext"]()
+    for features in examples:
+        filled(listed.examples.add(), features)
+    if context is not None:
+        filled(query.context, context)
+    parts = [listed.SerializeToString(), query.SerializeToString()]
+    return b"".join(parts[::-1] if context_first else parts)
+
+
+DOCUMENT = {"title": b"a title", "grade": b"3"}
+ELWC = {
+    "one example": [elwc(DOCUMENT)] * 3,
+    "several examples": [elwc(DOCUMENT, {"title": b"b"}, {}), elwc({"title": b""})],
+    "with context": [elwc(DOCUMENT, DOCUMENT, context={"query": b"words"})] * 2,
+    "only context": [elwc(context={"query": b"words"}), elwc(context={"query": b"two"})],
+    "context first": [elwc(DOCUMENT, {"title": b"b"}, context={"query": b"words"}, context_first=True)] * 2,
+    "empty ones among them": [
+        elwc(),
+        elwc({}),
+        elwc(context={}),
+        elwc(DOCUMENT),
+        elwc({}, context={"query": b"words"}),
+    ],
+    "many names": [elwc({f"n{n}": b""}, {f"m{n}": b""}) for n in range(60)],
+}
+
+
+@pytest.mark.parametrize("payloads", ELWC.values(), ids=ELWC)
+def test_lists_of_examples_are_named(engine: str, tmp_path: Path, payloads: list[bytes]) -> None:
+    path = written(tmp_path / "a", payloads)
+    readers = [tfr.read_table, tfr.infer_schema, lambda path, **more: tfr.open_reader(path, **more).read_all()]
+    for read in (*readers, partial(tfr.read_table, max_features=100), partial(tfr.read_table, schema={"title": str})):
+        with pytest.raises(tfr.DecodeError, match=r'look like ExampleListWithContext.*record_type="bytes"') as caught:
+            read(path)
+        assert (caught.value.record, caught.value.got) == (0, "ExampleListWithContext")
+    with_examples = any(payload.startswith(b"\x0a") for payload in payloads)  # else the context is an unknown field
+    declared = [{"record_type": "example"}] if with_examples else []
+    for more in ({"columns": ["query"]}, {"columns": "!title"}, *declared):
+        with pytest.raises(tfr.DecodeError, match="look like ExampleListWithContext"):
+            tfr.read_table(path, **more)
+    for more in ({}, *declared):
+        (check,) = tfr.verify(path, **more).files
+        assert (str(check.error), check.records) == (str(caught.value), 0)
+    if with_examples:
+        with pytest.raises(tfr.DecodeError, match="look like ExampleListWithContext"):
+            tfr.parse_example(payloads, {"title": tfr.VarLenFeature("string")})
+        with pytest.raises(tfr.DecodeError, match="look like ExampleListWithContext"):
+            tfr.decode_example(elwc(DOCUMENT))
+    assert tfr.read_table(path, record_type="bytes")["record"].to_pylist() == payloads
+    assert tfr.verify(path, record_type="bytes").ok
+
+
+def test_a_list_of_examples_that_is_no_valid_example_is_named(engine: str, tmp_path: Path) -> None:
+    for payload in (
+        elwc({"title": b"\xff"}, context={"query": b"a"}),  # the key is not UTF-8
+        elwc(DOCUMENT, context=DOCUMENT),  # the same key in the context and in the feature lists
+    ):
+        with pytest.raises(tfr.TFRecordError, match=r'ExampleListWithContext.*record_type="bytes"'):
+            tfr.read_table(written(tmp_path / "a", [payload]))
+    path = written(tmp_path / "a", [elwc(DOCUMENT, context={"query": b"\xff"})])
+    with pytest.raises(tfr.DecodeError, match="look like ExampleListWithContext"):
+        tfr.read_table(path)
+
+
+def test_names_that_are_map_entries_are_read_where_they_have_values(engine: str, tmp_path: Path) -> None:
+    name = (field(1, b"title") + field(2, blobs(b"a"))).decode()
+    assert tfr.verify(written(tmp_path / "a", [elwc(DOCUMENT), example(**{name: int64s(1)})])).ok
+    assert tfr.read_table(tmp_path / "a")[name].to_pylist() == [None, 1]

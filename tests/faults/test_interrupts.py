@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +20,14 @@ import pytest
 import tfrecord_io as tfr
 from chaos import Chaos
 from records import example, framed, int64s
+from rounds import rounds
 from servers import Bucket
 from tfrecord_io.storage.read import range_reader as ranges
 from tfrecord_io.storage.write import atomic_s3 as commit_s3
+from training_batches import chunks_of
 
 LIMIT = 0.1
+PACKAGE = os.path.dirname(tfr.__file__)
 TRIES = 4  # other programs on the machine may take the time that one run needs
 
 pytestmark = [pytest.mark.fault(64), pytest.mark.skipif(os.name != "posix", reason="sends itself a signal")]
@@ -150,3 +156,134 @@ def test_a_write_to_a_bucket_that_gives_no_answer(s3: Bucket, chaos: Chaos, monk
     assert best(run) < LIMIT
     assert not s3.names()
     assert not s3.uploads()
+
+
+class Interrupter:
+    """Raises KeyboardInterrupt at a line of the package, as Ctrl-C does, once; counts the lines."""
+
+    def __init__(self, line: int) -> None:
+        self.lines, self._line = 0, line
+
+    def __call__(self, frame: Any, event: str, _: Any) -> Any:
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        if event == "line":
+            self.lines += 1
+            if self.lines == self._line:
+                raise KeyboardInterrupt
+        return self
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call `function`, interrupted if the line is in it."""
+        before = sys.gettrace()
+        sys.settrace(self)
+        try:
+            return function(*arguments)
+        finally:
+            sys.settrace(before)
+
+
+@pytest.fixture
+def numbered(tmp_path: Path) -> Path:
+    """60 numbered records, of which a block holds 10 or so."""
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(framed(*[example(x=int64s(i)) for i in range(60)]))
+    return path
+
+
+def lines_of(work: Callable[[Interrupter], Any]) -> list[int]:
+    """Lines at which to interrupt: some of those that `work` runs."""
+    counter = Interrupter(0)
+    work(counter)
+    return sorted(random.Random(0).sample(range(1, counter.lines + 1), min(counter.lines, rounds(80))))
+
+
+def taken(interrupter: Interrupter, items: Iterator[Any], values_of: Callable[[Any], list[int]]) -> list[int]:
+    """The values of all items, taken again after an interrupt."""
+    values: list[int] = []
+    while True:
+        try:
+            values += values_of(interrupter.call(next, items))
+        except StopIteration:
+            return values
+        except KeyboardInterrupt:
+            pass
+
+
+@pytest.mark.parametrize(
+    ("opened", "values_of"),
+    [
+        (lambda path: tfr.open_reader(path, batch_size=7, threads=1), lambda batch: batch["x"].to_pylist()),
+        (lambda path: tfr.open_reader(path, batch_size=7, threads=2), lambda batch: batch["x"].to_pylist()),
+        (tfr.RecordReader, lambda record: tfr.decode_example(record)["x"].tolist()),
+    ],
+    ids=["one thread", "two threads", "RecordReader"],
+)
+def test_an_interrupted_reader_does_not_look_consumed(
+    numbered: Path, opened: Callable[[Path], Any], values_of: Callable[[Any], list[int]]
+) -> None:
+    def work(interrupter: Interrupter) -> None:
+        with opened(numbered) as reader:
+            try:
+                values = taken(interrupter, reader, values_of)
+            except ValueError as error:
+                assert "was interrupted (KeyboardInterrupt) and may lack items; open it again" in str(error)  # noqa: PT017
+                with pytest.raises(ValueError, match="interrupted"):
+                    list(reader)
+            else:
+                assert values == list(range(60))
+
+    for line in lines_of(work):
+        work(Interrupter(line))
+
+
+def test_an_interrupted_read_all_does_not_look_consumed(numbered: Path) -> None:
+    def work(interrupter: Interrupter) -> None:
+        with tfr.open_reader(numbered, batch_size=7, threads=1) as reader:
+            try:
+                table = interrupter.call(reader.read_all)
+            except KeyboardInterrupt:
+                try:
+                    table = reader.read_all()  # if nothing was read before
+                except ValueError as error:
+                    assert "interrupted" in str(error) or "consumed" in str(error)  # noqa: PT017
+                    return
+            assert table["x"].to_pylist() == list(range(60))
+
+    for line in lines_of(work):
+        work(Interrupter(line))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("buffer", [0, 20])
+def test_an_interrupted_iterator_continues_with_the_same_batch(numbered: Path, threads: int, buffer: int) -> None:
+    options: dict[str, Any] = {"batch_size": 7, "shuffle_buffer": buffer, "seed": 1, "threads": threads}
+    options |= {"schema": {"x": "int64"}, "epochs": 2}
+    expected = [x for batch in tfr.iter_arrays(numbered, **options) for x in batch["x"].tolist()]
+
+    def work(interrupter: Interrupter) -> None:
+        with chunks_of(10), tfr.iter_arrays(numbered, **options) as batches:
+            assert taken(interrupter, batches, lambda batch: batch["x"].tolist()) == expected
+
+    for line in lines_of(work):
+        work(Interrupter(line))
+
+
+def test_an_interrupted_writer_publishes_nothing_partial(tmp_path: Path) -> None:
+    table = pa.table({"x": range(1000)})
+
+    def work(interrupter: Interrupter) -> None:
+        path = tmp_path / "a.tfrecord"
+        written = 0
+        with suppress(ValueError), tfr.open_writer(path, threads=1, compression="gzip") as writer:
+            for _ in range(2):
+                with suppress(KeyboardInterrupt):
+                    interrupter.call(writer.write, table)
+                    written += 1
+        if path.exists():
+            assert tfr.read_table(path)["x"].to_pylist() == [*range(1000)] * written
+            path.unlink()
+        assert not os.listdir(tmp_path)
+
+    for line in lines_of(work):
+        work(Interrupter(line))

@@ -6,15 +6,18 @@ import gzip
 import io
 import os
 import struct
+import tempfile
 import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.file_formats import array_file
 
 
 def npy(text: str, values: bytes = b"") -> bytes:
@@ -237,3 +240,33 @@ def test_file_objects_are_not_converted_to_array_files(tmp_path: Path) -> None:
         tfr.to_npy(file, tmp_path / "x.npy")
     with pytest.raises(TypeError, match="read several times"):
         tfr.to_npz([file], tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("length", [0, 15, 17, 100_000_000])
+def test_a_compressed_array_in_fortran_order_is_spooled_only_as_far_as_its_shape(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    written = []
+
+    def temporary_file() -> Any:
+        file = tempfile.SpooledTemporaryFile(1 << 20)  # noqa: SIM115
+        real = file.write
+        file.write = lambda data: written.append(len(data)) or real(data)  # type: ignore[method-assign,assignment]
+        return file
+
+    monkeypatch.setattr(array_file.tempfile, "TemporaryFile", temporary_file)
+    (tmp_path / "x.npy.gz").write_bytes(gzip.compress(claim("(2, 2)", bytes(length), fortran=True), 1))
+    with pytest.raises(
+        tfr.DecodeError, match="continues after the 16" if length > 16 else f"ends after {length} bytes"
+    ):
+        tfr.convert(tmp_path / "x.npy.gz", tmp_path / "x.tfrecord")
+    assert sum(written) <= 17
+
+
+def test_an_array_larger_than_the_disk_is_not_spooled(tmp_path: Path) -> None:
+    (tmp_path / "x.npy.gz").write_bytes(gzip.compress(claim(f"(2, {2**57})", fortran=True, descr="|u1")))
+    with pytest.raises((OSError, tfr.EncodeError), match=r"a record at most|are free: decompress it first"):
+        tfr.convert(tmp_path / "x.npy.gz", tmp_path / "x.tfrecord")
+    (tmp_path / "y.npy.gz").write_bytes(gzip.compress(claim(f"({2**50}, 2)", fortran=True)))
+    with pytest.raises(OSError, match="are free: decompress it first"):
+        tfr.convert(tmp_path / "y.npy.gz", tmp_path / "y.tfrecord")

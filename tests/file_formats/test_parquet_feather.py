@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -84,3 +86,35 @@ def test_folders_and_globs_are_concatenated(tmp_path: Path) -> None:
     for source in (tmp_path / "parts", tmp_path / "parts" / "*.parquet"):
         tfr.convert(source, tmp_path / "x.tfrecord")
         assert tfr.read_table(tmp_path / "x.tfrecord")["x"].to_pylist() == [2, 9, 10]
+
+
+FAR = pa.array([0, 2**63 - 1], pa.timestamp("s"))
+UNFIT = {
+    "plain": FAR,
+    "struct": pa.StructArray.from_arrays([FAR], ["inner"]),
+    "list": pa.ListArray.from_arrays(pa.array([0, 1, 2]), FAR),
+    "dictionary": FAR.dictionary_encode(),
+    "zone": FAR.cast(pa.timestamp("s", "Asia/Tokyo")),
+    "tensor": np.array([[0], [2**63 - 1]], "M8[s]"),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_a_value_that_parquet_cannot_hold_names_column_and_record(name: str, tmp_path: Path) -> None:
+    source = tmp_path / "x.tfrecord"
+    tfr.write_tfrecord({"n": [1, 2], "x": UNFIT[name]}, source)
+    with pytest.raises(tfr.EncodeError, match=r"out of range for this file format.*columns=") as caught:
+        tfr.convert(source, tmp_path / "x.parquet", batch_size=1)
+    assert (caught.value.path, caught.value.record, caught.value.feature) == (str(source), 1, "x")
+    assert "9223372036854775807" not in str(caught.value)
+    assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["x.tfrecord"]
+    tfr.convert(source, tmp_path / "x.arrow")
+
+
+def test_a_type_that_parquet_does_not_have_names_the_column(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": pa.array([Decimal("1E2")], pa.decimal128(5, -2))}, tmp_path / "x.tfrecord")
+    with pytest.raises(tfr.EncodeError, match=r"a column of decimal128\(5, -2\) cannot be stored") as caught:
+        tfr.convert(tmp_path / "x.tfrecord", tmp_path / "x.parquet")
+    assert caught.value.feature == "x"
+    assert not (tmp_path / "x.parquet").exists()

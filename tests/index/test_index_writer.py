@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+import os
+import stat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.tools.index_files import check_indexes
 
 
@@ -89,3 +93,94 @@ def test_on_any_filesystem() -> None:
     with tfr.open_random("memory://indexed/*.tfrecord") as records:
         assert records[[3, 0]]["x"].to_pylist() == [2, 1]
     memory.rm("/indexed", recursive=True)
+
+
+@pytest.mark.parametrize("kind", ["table", "records", "remote"])
+@pytest.mark.parametrize("write_index", [False, True])
+def test_an_overwritten_file_does_not_keep_the_index_of_the_old_one(
+    tmp_path: Path, kind: str, write_index: bool
+) -> None:
+    import fsspec
+
+    path = f"memory://{tmp_path.name}/a.tfrecord" if kind == "remote" else f"{tmp_path}/a.tfrecord"
+    tfr.write_tfrecord({"x": range(10)}, path, write_index=True)
+    if kind == "records":
+        with tfr.RecordWriter(path) as writer:
+            writer.write(b"")
+    else:
+        tfr.write_tfrecord({"x": [1]}, path, write_index=write_index)
+    with fsspec.open_files(f"{path}*") as files:
+        assert len(files) == 1 + (write_index and kind != "records")
+    assert tfr.count_records(path) == 1
+    with tfr.open_random(path, record_type="bytes") as records:
+        assert len(records) == 1
+
+
+@pytest.mark.fault(67)
+@pytest.mark.parametrize("at", ["before the file", "between file and index"])
+def test_a_writer_killed_between_two_renames_leaves_no_index_of_another_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": range(10)}, path, write_index=True)
+    left = 0 if at == "before the file" else 1
+
+    def kill(self: Any) -> None:
+        nonlocal left
+        if left == 0:
+            raise SystemExit
+        left -= 1
+        commit(self)
+
+    commit = OutputFile.commit
+    monkeypatch.setattr(OutputFile, "commit", kill)
+    with pytest.raises(SystemExit):
+        tfr.write_tfrecord({"x": [1]}, path, write_index=True)
+    monkeypatch.undo()
+    assert names(tmp_path) == ["a.tfrecord"]
+    assert tfr.count_records(path) == (10 if at == "before the file" else 1)
+
+
+def test_an_index_that_cannot_be_removed_does_not_stop_the_write(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": range(10)}, path)
+    (tmp_path / "a.tfrecord.index").mkdir()
+    tfr.write_tfrecord({"x": [1]}, path)
+    assert tfr.read_table(path).num_rows == 1
+
+
+def modes(folder: Path) -> set[int]:
+    return {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("target", ["a.tfrecord", "a@3"])
+@pytest.mark.parametrize("old_indexes", [True, False])
+def test_indexes_of_private_files_stay_private(
+    tmp_path: Path, target: str, old_indexes: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tfr.write_tfrecord({"x": range(9)}, tmp_path / target, write_index=True)
+    for path in tmp_path.iterdir():
+        path.chmod(0o600)
+    if not old_indexes:
+        for path in tmp_path.glob("*.index"):
+            path.unlink()
+    created = []
+    opened = os.open
+
+    def recorded(path: Any, flags: int, mode: int = 0o777, **options: Any) -> int:
+        if flags & os.O_CREAT:
+            created.append(mode)
+        return opened(path, flags, mode, **options)
+
+    monkeypatch.setattr(os, "open", recorded)
+    tfr.write_tfrecord({"x": range(9)}, tmp_path / target, write_index=True, overwrite=True)
+    assert modes(tmp_path) == {0o600}
+    assert set(created) == {0o600}  # of the temporary files
+
+
+def test_an_index_keeps_its_mode(tmp_path: Path) -> None:
+    path, index = tmp_path / "a.tfrecord", tmp_path / "a.tfrecord.index"
+    tfr.write_tfrecord({"x": [1]}, path, write_index=True)
+    index.chmod(0o640)
+    tfr.write_tfrecord({"x": [2]}, path, write_index=True, overwrite=True)
+    assert stat.S_IMODE(index.stat().st_mode) == 0o640

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import pickle
+import warnings
 from pathlib import Path
+from typing import Any
 
+import fsspec
 import pytest
 
 import tfrecord_io as tfr
 from records import framed, header, written
-from tfrecord_io.index import find_indexes, read_index
+from tfrecord_io.index import find_indexes, indexed_files, lookup, read_index
 from tfrecord_io.index.record_index import RecordIndex
+from tfrecord_io.read.chunks import block_walker
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access import open_random_access
 from tfrecord_io.tools.index_files import write_indexes
@@ -49,6 +54,98 @@ def test_folder_of_that_name_is_ignored(tmp_path: Path) -> None:
     written(tmp_path / "a.tfrecord", [b"one"])
     (tmp_path / "a.tfrecord.index").mkdir()
     assert find_indexes(resolve_inputs(tmp_path / "a.tfrecord")) == [None]
+
+
+def elsewhere(path: Path) -> Path:
+    """The index of a file, moved to where it is not found."""
+    named = path.parent / "indexes" / "offsets of a.txt"
+    named.parent.mkdir(exist_ok=True)
+    return path.with_name(f"{path.name}.index").rename(named)
+
+
+@pytest.fixture
+def scanned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files whose headers are scanned."""
+    paths: list[str] = []
+    for module in (indexed_files, block_walker):
+        name = "scan_index" if module is indexed_files else "scan_sizes"
+        scan = getattr(module, name)
+        monkeypatch.setattr(module, name, lambda path, *rest, scan=scan: (paths.append(path), scan(path, *rest))[1])
+    return paths
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+def test_an_index_is_named(path: Path, scanned: list[str], as_text: bool) -> None:
+    index = elsewhere(path)
+    with tfr.open_random(path, record_type="bytes", index=str(index) if as_text else index) as records:
+        assert records[:]["record"].to_pylist() == [b"one", b"", b"three"]
+        with pickle.loads(pickle.dumps(records)) as other:
+            assert other[2] == {"record": b"three"}
+    assert tfr.count_records(path, index=index) == 3
+    assert not scanned
+    assert tfr.count_records(path) == 3
+    assert scanned == [str(path)]
+
+
+def test_indexes_of_several_files_are_named_in_their_order(path: Path, scanned: list[str]) -> None:
+    other = written(path.with_name("b.tfrecord"), [b"four", b"five"])
+    write_indexes(other)
+    indexes = [elsewhere(path), other.with_name("b.tfrecord.index")]
+    with tfr.open_random([path, other], record_type="bytes", index=indexes) as records:
+        assert records[:]["record"].to_pylist() == [b"one", b"", b"three", b"four", b"five"]
+    assert tfr.count_records([path, other], index=indexes) == 5
+    assert not scanned
+    with pytest.raises(tfr.CorruptRecordError, match=r"does not match .*a\.tfrecord: its last record ends at byte 40"):
+        tfr.count_records([path, other], index=indexes[::-1])
+
+
+@pytest.mark.parametrize("call", [tfr.count_records, lambda path, **index: tfr.open_random(path, **index).close()])
+def test_a_named_index_that_does_not_belong_to_the_file(path: Path, call: Any) -> None:
+    other = written(path.with_name("b.tfrecord"), [b"four", b"five"])
+    write_indexes(other)
+    index = other.with_name("b.tfrecord.index")
+    with pytest.raises(tfr.CorruptRecordError, match="its last record ends at byte 40, the file has 56") as caught:
+        call(path, index=index)
+    assert caught.value.path == str(index)
+    os.utime(named := elsewhere(path), (0, 0))
+    with pytest.raises(tfr.CorruptRecordError, match="older, so the file may have been rewritten"):
+        call(path, index=named)
+    with pytest.raises(FileNotFoundError, match=r"index=: No such file or directory: .*none"):
+        call(path, index=path.with_name("none"))
+    with pytest.raises(IsADirectoryError, match="index=: Is a directory"):
+        call(path, index=path.parent)
+    with pytest.raises(ValueError, match="2 index files for 1 data file: pass a list with one for each"):
+        call(path, index=[index, index])
+    with pytest.raises(ValueError, match="1 index file for 2 data files"):
+        call([path, other], index=index)
+    with pytest.raises(TypeError, match="index=True: expected the path of an index file"):
+        call(path, index=True)
+
+
+def test_a_named_index_is_not_ignored_in_silence(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2, 3]}, tmp_path / "a@1")
+    (path,) = tmp_path.glob("a-*")
+    (tmp_path / "index").write_text("0 30\n")
+    with pytest.raises(tfr.CorruptRecordError, match="does not match"):  # although the manifest states the number
+        tfr.count_records(tmp_path / "a@1", index=tmp_path / "index")
+    with pytest.raises(ValueError, match="index= cannot be used: check_crc=True reads all records"):
+        tfr.count_records(path, index=tmp_path / "index", check_crc=True)
+    with pytest.raises(ValueError, match="index= cannot be used: compression='gzip'"):
+        tfr.count_records(path, index=tmp_path / "index", compression="gzip")
+
+
+def test_a_named_index_of_another_filesystem(path: Path, scanned: list[str]) -> None:
+    index = elsewhere(path)
+    files = fsspec.filesystem("memory")
+    files.pipe("/named/a.tfrecord", path.read_bytes())
+    files.pipe("/named/offsets", index.read_bytes())
+    for data, named in [(path, "memory://named/offsets"), ("memory://named/a.tfrecord", "memory://named/offsets")]:
+        with tfr.open_random(data, index=named, record_type="bytes") as records:
+            assert tfr.count_records(data, index=named) == len(records) == 3
+    index.touch()
+    assert tfr.count_records("memory://named/a.tfrecord", index=index, storage_options={"asynchronous": False}) == 3
+    assert not scanned
+    files.rm("/named", recursive=True)
 
 
 def test_indexes_are_not_read_as_data(path: Path) -> None:
@@ -113,3 +210,31 @@ def test_offsets_beyond_four_gib(tmp_path: Path) -> None:
         with tfr.open_random(path, record_type="bytes") as records:
             assert records[3] == {"record": b"behind"}
     assert read(path).bounds.tolist() == [0, large + 16, 2 * (large + 16), 3 * (large + 16), 3 * (large + 16) + 22]
+
+
+@pytest.mark.parametrize("call", [tfr.count_records, lambda path: len(tfr.open_random(path))])
+def test_an_index_that_is_removed_after_it_was_listed_is_no_index(
+    path: Path, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = lookup.open_random_access
+
+    def removed_first(source: Any) -> Any:
+        os.unlink(source.path)
+        return opened(source)
+
+    monkeypatch.setattr(lookup, "open_random_access", removed_first)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert call(path) == 3
+
+
+def test_a_named_index_that_is_removed_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = lookup.open_random_access
+
+    def removed_first(source: Any) -> Any:
+        os.unlink(source.path)
+        return opened(source)
+
+    monkeypatch.setattr(lookup, "open_random_access", removed_first)
+    with pytest.raises(FileNotFoundError):
+        tfr.open_random(path, index=elsewhere(path))

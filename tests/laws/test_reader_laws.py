@@ -17,6 +17,8 @@ from reading_modes import blocks_of, engine_of, on_disk
 from records import blobs, example, field, floats, framed, int64s, written
 from strategies import datasets
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*no records, so the columns")
+
 NAMES = ["a", "b", "ключ"]
 VALUES = {
     "a": st.lists(st.integers(-(2**63), 2**63 - 1), max_size=3).map(lambda v: int64s(*v) or field(3, b"")),

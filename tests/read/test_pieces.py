@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,9 @@ from servers import Bucket
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import ReadOptions, StorageOptions
 from tfrecord_io.read import pieces as splitting
-from tfrecord_io.read.block_walker import BlockWalker
+from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.pieces import pieces
-from tfrecord_io.read.record_file import RecordFile
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.resync import find_boundaries
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -289,3 +290,12 @@ def test_compressed_shards_of_a_bucket_are_prefetched_in_order(bucket: Bucket, c
     assert tfr.read_table(bucket.url("d/"), **options) == table
     with pytest.raises(ValueError, match="compress"):
         pieces(resolve_inputs(bucket.url("d/"), StorageOptions(**options))[0], 2)
+
+
+def test_an_index_that_is_removed_meanwhile_is_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "a", [b"one", b"two"])
+    write_indexes(path)
+    monkeypatch.setattr(splitting, "usable_index", lambda *_, **__: (None, ""))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert [read(piece) for piece in pieces(source_of(path), 2)] == [[b"one"], [b"two"]]

@@ -239,12 +239,21 @@ def test_files_that_contradict_each_other_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(56)
-def test_an_index_of_another_file_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "a.tfrecord"
+def test_an_index_of_another_file_is_skipped_or_an_error_if_it_was_named(tmp_path: Path) -> None:
+    path, index = tmp_path / "a.tfrecord", tmp_path / "a.tfrecord.index"
     tfr.write_tfrecord({"x": range(10)}, path, write_index=True)
+    content = index.read_bytes()
     tfr.write_tfrecord({"x": range(11)}, path)
-    with pytest.raises(tfr.CorruptRecordError, match=r"a\.tfrecord\.index: the index does not match"):
-        tfr.open_random(path)
+    index.write_bytes(content)
+    message = r"a\.tfrecord\.index: the index does not match"
+    with pytest.warns(tfr.StaleIndexWarning, match=rf"{message}.*the index is not used") as caught:
+        records = tfr.open_random(path)
+    with records:
+        assert len(records) == 11
+        assert records[10] == {"x": 10}
+    assert {warning.filename for warning in caught} == {__file__}
+    with pytest.raises(tfr.CorruptRecordError, match=message):
+        tfr.open_random(path, index=index)
 
 
 @pytest.mark.fault(56)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,9 @@ import pytest
 
 import tfrecord_io as tfr
 from records import blobs, example, floats, int64s, written
+from strategies import sequence_example
+
+EMPTY = b"\x1a\0"  # an Int64List without values
 
 
 @pytest.fixture
@@ -82,9 +88,11 @@ def test_a_value_out_of_range_names_record_and_feature(
 ) -> None:
     path = written(tmp_path / "a", [example(x=int64s(1))] * 3 + [example(x=int64s(bad))] + [example(x=int64s(0))])
     kind = pa.time32("s") if type_.startswith("time") else type_
-    with pytest.raises(tfr.DecodeError, match=rf"record 3\b.*feature 'x'.*{bad}") as caught:
+    with pytest.raises(tfr.DecodeError, match=r"record 3\b.*feature 'x': the value is not a valid") as caught:
         tfr.read_table(path, schema={"x": kind}, threads=threads)
     error = caught.value
+    assert error.got == bad
+    assert str(bad) not in str(error).partition("feature 'x'")[2]
     assert (error.path, error.record, error.feature, error.records_intact) == (str(path), 3, "x", 3)
     reader = tfr.open_reader(path, schema={"x": kind}, threads=threads)
     assert len(next(reader)) == 3
@@ -106,12 +114,73 @@ def test_another_kind_than_declared_is_a_feature_type_error(engine: str, tmp_pat
     assert isinstance(error, TypeError)
 
 
-def test_several_values_for_a_scalar_advise_to_declare_a_list(engine: str, tmp_path: Path) -> None:
-    for values, count in ((int64s(1, 2), 2), (b"\x1a\x00", 0)):
-        path = written(tmp_path / "a", [example(x=int64s(1)), example(x=values)])
-        with pytest.raises(tfr.DecodeError, match=r"expected exactly 1 value.*list") as caught:
-            tfr.read_table(path, schema={"x": "int64"})
-        assert (caught.value.record, caught.value.expected, caught.value.got) == (1, 1, count)
+@pytest.mark.parametrize(
+    ("values", "count", "advice"),
+    [(int64s(1, 2), 2, "declare the feature as a list: tfr.list_"), (EMPTY, 0, r"empty='null'.*, or as a list")],
+    ids=["several", "none"],
+)
+def test_the_number_of_values_of_a_declared_scalar(
+    engine: str, tmp_path: Path, values: bytes, count: int, advice: str
+) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(1)), example(x=values)])
+    with pytest.raises(tfr.DecodeError, match="expected exactly 1 value") as caught:
+        tfr.read_table(path, schema={"x": tfr.scalar("int64", required=False)})
+    error = caught.value
+    assert (error.record, error.expected, error.got) == (1, 1, count)
+    assert re.search(advice, str(error))
+    assert "sample=" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("make", "values"),
+    [
+        (partial(tfr.scalar, "int64"), int64s(1)),
+        (partial(tfr.scalar, "bool", default=True), int64s(0)),
+        (partial(tfr.scalar, "float64"), floats(0.5)),
+        (partial(tfr.scalar, pa.dictionary(pa.int8(), pa.string())), blobs(b"a")),
+        (partial(tfr.scalar, pa.struct([("y", pa.int64())])), int64s(3)),
+        (tfr.text, blobs(b"a")),
+        (tfr.bytes_, blobs(b"")),
+        (partial(tfr.list_, "int64"), int64s(1, 2)),
+        (partial(tfr.list_, "int64", 2, default=7), int64s(1, 2)),
+        (partial(tfr.list_, "float32", encoding="raw"), blobs(b"\0" * 8)),
+        (tfr.image, blobs(b"a")),
+        (partial(tfr.tensor, "int64", (2,)), int64s(1, 2)),
+        (partial(tfr.tensor, "uint8", (None, 2)), blobs(b"abcd")),
+    ],
+    ids=lambda value: getattr(getattr(value, "func", value), "__name__", ""),
+)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_empty_null_reads_no_values_as_an_absent_feature(
+    engine: str, tmp_path: Path, make: Any, values: bytes, threads: int
+) -> None:
+    field = make(empty="null", required=False)
+    name = "x/y" if pa.types.is_struct(field.type) else "x"
+    none = values[:1] + b"\0"  # the type, and a list without values
+    rows = [none, values, none, b"", values, none, none, values]
+    present = written(tmp_path / "a", [example(**{name: row}, z=int64s(1)) for row in rows])
+    absent = written(
+        tmp_path / "b", [example(**({name: values} if row == values else {}), z=int64s(1)) for row in rows]
+    )
+    table = tfr.read_table(present, schema={"x": field, "z": "int64"}, threads=threads)
+    assert table == tfr.read_table(absent, schema={"x": make(required=False), "z": "int64"}, threads=threads)
+    assert "tfrecord_io.empty" not in str(table.schema)
+    if field.default is None and name == "x":
+        with pytest.raises(tfr.FeatureNotFoundError, match=r"record 0.*'x'"):
+            tfr.read_table(present, schema={"x": make(empty="null", required=True)})
+
+
+def test_empty_null_still_checks_the_type(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(x=EMPTY), example(x=b"\x12\0")])
+    with pytest.raises(tfr.FeatureTypeError, match=r"record 1.*expected an Int64List, got a FloatList"):
+        tfr.read_table(path, schema={"x": tfr.scalar("int64", required=False, empty="null")})
+
+
+def test_empty_null_by_schema_overrides(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(x=EMPTY, y=int64s(1)), example(x=int64s(3), y=int64s(1))])
+    assert tfr.read_table(path)["x"].to_pylist() == [[], [3]]
+    overrides = {"x": tfr.scalar("int64", empty="null")}
+    assert tfr.read_table(path, schema_overrides=overrides)["x"].to_pylist() == [None, 3]
 
 
 @pytest.mark.fault(48)
@@ -188,3 +257,58 @@ def test_read_metadata(engine: str, path: Path, tmp_path: Path) -> None:
     assert (found.schema_source, found.files[0].compression) == ("embedded", "gzip")
     with pytest.raises(FileNotFoundError):
         tfr.read_metadata(tmp_path / "gone")
+
+
+def as_text(value: Any) -> Any:
+    """Decimals as text, at any depth."""
+    if isinstance(value, list):
+        return [as_text(item) for item in value]
+    if isinstance(value, dict):
+        return {name: as_text(item) for name, item in value.items()}
+    return None if value is None else str(value)
+
+
+@pytest.mark.parametrize("text", [True, False], ids=["text", "floats"])
+def test_decimals_from_text_and_from_float_lists(engine: str, tmp_path: Path, text: bool) -> None:
+    """The Spark connector writes decimals as FloatLists."""
+
+    def values(*numbers: float) -> bytes:
+        return blobs(*(f"{number:.2f}".encode() for number in numbers)) if text else floats(*numbers)
+
+    records = [
+        sequence_example(
+            {"s": values(1.1), "l": values(1.5, -2.25), "f": values(1, 2), "z/d": values(99.99)},
+            {"q": [values(0.5), values(2)]},
+        ),
+        sequence_example({"l": values()}, {}),
+        sequence_example({"s": values(-7)}, {"q": []}),
+    ]
+    money = pa.decimal128(7, 2)
+    schema = {
+        "s": tfr.scalar(money, default=Decimal("0.50")),
+        "l": pa.list_(money),
+        "f": pa.list_(money, 2),
+        "z": pa.struct([("d", money)]),
+        "q": tfr.sequence(money),
+    }
+    expected = {
+        "s": ["1.10", "0.50", "-7.00"],
+        "l": [["1.50", "-2.25"], [], None],
+        "f": [["1.00", "2.00"], None, None],
+        "z": [{"d": "99.99"}, None, None],
+        "q": [["0.50", "2.00"], None, []],
+    }
+    table = tfr.read_table(written(tmp_path / "a", records), schema=schema)
+    assert {name: as_text(column) for name, column in table.to_pydict().items()} == expected
+
+
+def test_decimals_from_integers_or_several_values_are_refused(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(x=int64s(1))])
+    with pytest.raises(tfr.FeatureTypeError, match="expected a BytesList, got an Int64List"):
+        tfr.read_table(path, schema={"x": "decimal128(5, 2)"})
+    path = written(tmp_path / "b", [example(x=floats(1, 2))])
+    with pytest.raises(tfr.DecodeError, match=r"expected exactly 1 value, got 2; .*tfr.list_"):
+        tfr.read_table(path, schema={"x": "decimal128(5, 2)"})
+    path = written(tmp_path / "c", [example(x=floats(1)), example(x=floats(1e9))])
+    with pytest.raises(tfr.DecodeError, match=r"record 1: feature 'x': the value is not a valid decimal128\(5, 2\)"):
+        tfr.read_table(path, schema={"x": "decimal128(5, 2)"})

@@ -114,6 +114,36 @@ def test_tensors(made: Field, type_: pa.DataType, shape: object) -> None:
     assert made.shape == shape
 
 
+BOOLS, BYTES = pa.fixed_shape_tensor(pa.bool_(), [2, 3]), pa.fixed_shape_tensor(pa.uint8(), [2, 3])
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        lambda type_: type_,
+        pa.list_,
+        pa.large_list,
+        lambda type_: pa.struct([("a", pa.int8()), ("x", type_)]),
+        lambda type_: pa.list_(pa.struct([("x", type_)])),
+        lambda type_: pa.struct([("s", pa.struct([("x", pa.list_(type_))]))]),
+    ],
+)
+def test_tensors_of_bools_are_marked_uint8(wrapped: Any) -> None:
+    field = Field("x", wrapped(BOOLS))
+    assert field.type == wrapped(BYTES)
+    assert "bool" in str(pa.schema([field.to_arrow()]))
+    assert field == Field.from_arrow(field.to_arrow())
+    other = Field("x", wrapped(pa.fixed_shape_tensor(pa.int8(), [2, 3])))
+    assert "bool" not in str(pa.schema([other.to_arrow()]))
+
+
+def test_a_tensor_of_bools_is_that_of_tensor() -> None:
+    permuted = pa.fixed_shape_tensor(pa.bool_(), [3, 2], permutation=[1, 0])
+    for type_ in (BOOLS, permuted, variable_shape_tensor(pa.bool_(), (None, 3))):
+        shape = (None, 3) if type_ not in (BOOLS, permuted) else (2, 3)
+        assert Field("x", type_) == tensor("bool", shape, encoding="list").named("x")
+
+
 @pytest.mark.parametrize(
     ("step", "type_", "shape"),
     [
@@ -162,6 +192,8 @@ def test_lists_of_lists_are_feature_lists_by_default() -> None:
         lambda: Field("a", pa.int64(), part=FEATURE_LIST),
         lambda: Field("a", pa.int64(), part="frames"),
         lambda: scalar("null", required=True),
+        lambda: scalar("int64", empty="none"),
+        lambda: Field("a", pa.list_(pa.int64()), part=FEATURE_LIST, empty="null"),
         lambda: Field("a", pa.int64(), shape=(2,)),
         lambda: Field("a", pa.list_(pa.int64(), 4), shape=(2, 3)),
         lambda: Field("a", pa.fixed_shape_tensor(pa.int64(), [2, 3]), shape=(3, 2)),
@@ -170,6 +202,13 @@ def test_lists_of_lists_are_feature_lists_by_default() -> None:
 def test_invalid_arguments_are_refused(make: object) -> None:
     with pytest.raises(SchemaError):
         make()  # type: ignore[operator]
+
+
+def test_unknown_words_are_answered_with_the_valid_ones() -> None:
+    with pytest.raises(SchemaError, match=r"^unknown part='sequence'; valid names: 'context', 'feature_list'$"):
+        scalar("int64", part="sequence")
+    with pytest.raises(SchemaError, match=r"^empty='nul': expected None or 'null'$"):
+        scalar("int64", empty="nul")
 
 
 def test_one_default_applies_to_all_values() -> None:

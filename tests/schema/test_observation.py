@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.schema.observation import Observation, RecordRef, arrow_schema, arrow_type, join, join_columns
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.inference import inferred_schema
+from tfrecord_io.schema.observation import Observation, RecordRef, arrow_type, join, join_columns
 
 WHERES = st.builds(RecordRef, st.sampled_from(["a.tfrecord", "b.tfrecord"]), st.integers(0, 9), st.integers(0, 1))
 MAYBE = st.none() | WHERES
@@ -94,7 +96,7 @@ def test_context_feature_and_feature_list_of_the_same_name_conflict() -> None:
 def test_columns_are_joined_by_name_and_sorted() -> None:
     one, many = Observation(Kind.INT64, Layout.SCALAR), Observation(Kind.INT64, Layout.LIST)
     joined = join_columns({"b": one, "c": one}, {"a": many, "b": many, "n": Observation()})
-    assert arrow_schema(joined) == pa.schema(
+    assert inferred_schema(joined, ReadOptions(), {}).to_arrow() == pa.schema(
         [("a", pa.list_(pa.int64())), ("b", pa.list_(pa.int64())), ("c", pa.int64()), ("n", pa.null())]
     )
 

@@ -94,12 +94,12 @@ def run(engine: Engine, plan: Plan, data: bytes, cuts: list[int], max_records: i
             seen.append(
                 (progress.records, progress.consumed, essence(progress.fault), decoder.rows, decoder.value_bytes)
             )
-            seen.append((decoder.seen, decoder.foreign, decoder.sequence, embedded))
+            seen.append((decoder.counts, decoder.sequence, embedded))
             if progress.fault is not None or progress.records == 0:
                 break
             if max_bytes >= 0:
-                seen.append(decoder.take())
-        seen.append(decoder.take())
+                seen.append(list(decoder.take()))
+        seen.append(list(decoder.take()))
         if progress.fault is not None:
             break
     return seen

@@ -51,3 +51,13 @@ def sum_of(records: Any, numbers: list[int]) -> int:
 def first_of(pickled: bytes) -> int:
     """The id of the first record of what was pickled."""
     return int(pickle.loads(pickled)[0]["id"])
+
+
+def read_and_write(path: str, target: str, batches: Any, records: Any) -> tuple[int, int, int, int]:
+    """Read a file in several ways, by objects of another process too, and copy it; the numbers of records."""
+    import tfrecord_io as tfr
+
+    with tfr.open_reader(path, threads=2) as reader:
+        report = tfr.write_tfrecord(reader, target, threads=2)
+    iterated = sum(len(batch["label"]) for batch in tfr.iter_arrays(path, batch_size=99, shuffle_buffer=500, threads=2))
+    return report.records, iterated, sum(len(batch["label"]) for batch in batches), records[:].num_rows

@@ -55,7 +55,7 @@ def content(data: bytes) -> bytes:
 
 
 def bits(array: Any) -> bytes:
-    """What tells two arrays apart: the raw bytes, not NaN != NaN."""
+    """What is compared of two arrays: the raw bytes, as NaN != NaN."""
     return np.ascontiguousarray(array).tobytes()
 
 

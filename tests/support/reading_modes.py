@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from records import written
-from tfrecord_io.read import chunk_reader as decoding
+from tfrecord_io.read.chunks import chunk_reader as decoding
+from tfrecord_io.read.chunks import segment_decoder, segment_reader
 
 
 @contextmanager
@@ -18,6 +19,12 @@ def blocks_of(size: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decoding, "_BLOCK_BYTES", size)
         patch.setattr(decoding, "_SMALL_BLOCK_BYTES", size)
+        patch.setattr(segment_decoder, "_BLOCK_BYTES", size)
+        patch.setattr(segment_reader, "_LEAST_BYTES", size)
+        patch.setattr(segment_reader, "_TINY_BYTES", 0)
+        patch.setattr(segment_reader, "_LEAST_RECORDS", 0)
+        patch.setattr(segment_reader, "_BYTES_PER_COLUMN", 1)
+        patch.setattr(segment_reader, "cpu_count", lambda: 8)
         yield
 
 

@@ -28,7 +28,7 @@ __all__ = [
 
 
 def masked(data: bytes) -> bytes:
-    """The masked CRC32C of `data` as it stands in a file (tensorflow/core/lib/hash/crc32c.h)."""
+    """The masked CRC32C of `data` as stored in a file (tensorflow/core/lib/hash/crc32c.h)."""
     crc = crc32c.crc32c(data)
     return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
 

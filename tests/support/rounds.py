@@ -1,10 +1,15 @@
-"""How many rounds randomised tests run: all of them with ``make test STORM=1``, a part of them otherwise."""
+"""How many rounds randomised tests run, and from which seeds.
+
+All rounds with ``make test STORM=1``, a part of them otherwise; the same examples in every run, so that a commit passes
+or fails for what it changed, and new ones with ``make test RANDOM=1``, which searches for what no run has found yet.
+"""
 
 from __future__ import annotations
 
 import os
 
 COMPLETE = os.environ.get("TFRECORD_IO_STORM") == "1"
+RANDOM = os.environ.get("TFRECORD_IO_RANDOM") == "1"
 
 
 def rounds(complete: int) -> int:

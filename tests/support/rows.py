@@ -19,7 +19,7 @@ def decode(engine: Engine, data: bytes, plan: Plan | None = None) -> list[Column
     progress = decoder.feed(data)
     assert progress.fault is None, progress.fault
     assert progress.consumed == len(data)
-    return decoder.take()
+    return list(decoder.take())
 
 
 def is_valid(column: ColumnBuffers, row: int) -> bool:

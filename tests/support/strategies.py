@@ -171,6 +171,11 @@ def maps(draw: Draw, kinds: dict[str, Kind], make: Callable[[Kind], st.SearchStr
 @st.composite
 def payloads(draw: Draw, features_by_name: dict[str, Kind], lists_by_name: dict[str, Kind]) -> bytes:
     """One record that protobuf accepts, most times."""
+    if draw(seldom()):  # an ExampleListWithContext, or nearly
+        nested = st.binary(max_size=3) | maps(features_by_name, features).map(partial(field, 1))
+        return spoiled(
+            draw, [field(draw(st.sampled_from([1, 1, 2])), inner) for inner in draw(st.lists(nested, max_size=3))]
+        )
     parts = [field(1, draw(maps(features_by_name, features)), draw(st.sampled_from([0, 0, 0, 1])))]
     if lists_by_name and draw(st.booleans()):
         parts.append(field(2, draw(maps(lists_by_name, feature_lists))))

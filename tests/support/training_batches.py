@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tfrecord_io as tfr
+from records import example, int64s, written
 from tfrecord_io.training import iterator
 
 
@@ -42,3 +45,19 @@ def plain_buffer(numbers: list[float], records: int, size: int) -> list[int]:
         buffer[place] = buffer[-1]
         buffer.pop()
     return given
+
+
+@contextmanager
+def numbered(counts: list[int]) -> Iterator[list[Path]]:
+    """Files of records numbered consecutively from 0."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths, begin = [], 0
+        for i, count in enumerate(counts):
+            payloads = [example(x=int64s(n)) for n in range(begin, begin + count)]
+            paths.append(written(Path(folder) / f"{i}.tfrecord", payloads))
+            begin += count
+        yield paths
+
+
+def joined(batches: list[list[int]]) -> list[int]:
+    return [x for batch in batches for x in batch]

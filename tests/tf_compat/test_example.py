@@ -245,6 +245,21 @@ def test_encoded_features_are_decoded_unchanged(features: dict[str, Any]) -> Non
 
 
 def test_values_of_mixed_types_are_named_with_their_index() -> None:
-    with pytest.raises(EncodeError, match=r"1\.0 at index 0 is a FloatList, 'a' at index 2 is a BytesList") as caught:
+    with pytest.raises(
+        EncodeError, match="the float at index 0 is a FloatList, the str at index 2 is a BytesList"
+    ) as caught:
         encode_example({"x": [1.0, 2.5, "a"]})
     assert caught.value.feature == "x"
+
+
+@pytest.mark.parametrize("encode", [lambda x: encode_example({"x": x}), int64_feature, float_feature])
+@pytest.mark.parametrize("shape", [(2,), ()])
+def test_masked_values_are_refused(encode: Any, shape: tuple[int, ...]) -> None:
+    array = np.ma.masked_array(np.ones(shape, int), mask=np.ones(shape, bool))
+    with pytest.raises(EncodeError, match="masked"):
+        encode(array)
+
+
+def test_a_masked_array_without_masked_values_is_an_array() -> None:
+    payload = encode_example({"x": np.ma.masked_array([1, 2], mask=[False, False])})
+    assert decode_example(payload)["x"].tolist() == [1, 2]

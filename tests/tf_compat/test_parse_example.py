@@ -293,6 +293,37 @@ def test_rows_that_do_not_fit_the_values_are_refused(name: str, splits: list[int
         parse_example(bad, description)
 
 
+@pytest.mark.parametrize("name", sorted(ROWS))
+@pytest.mark.parametrize(
+    "lacking", [example(v=int64s(1, 2)), example(v=int64s(1, 2), p=b"")], ids=["absent", "no type"]
+)
+def test_a_missing_partition_is_named(engine: str, name: str, lacking: bytes) -> None:
+    good = example(v=int64s(1, 2, 3), p=int64s(*ROWS[name]))
+    description = {"words": RaggedFeature("int64", "v", (getattr(RaggedFeature, name)("p"),))}
+    message = f"'p': the record lacks the {name} that split the 2 items of the RaggedFeature 'words' into rows"
+    for records, record in (([good, example(), lacking], 2), (lacking, 0)):
+        with pytest.raises(DecodeError, match=message) as caught:
+            parse_example(records, description)
+        assert (caught.value.record, caught.value.feature, caught.value.expected) == (record, "p", 2)
+
+
+def test_a_missing_partition_of_inner_rows_is_named() -> None:
+    feature = RaggedFeature("int64", partitions=[*map(RaggedFeature.RowLengths, ("outer", "inner"))])
+    with pytest.raises(
+        DecodeError, match=r"'outer': the record lacks the RowLengths that split the 2 items of .*words"
+    ):
+        parse_example([example(words=int64s(1, 2, 3), inner=int64s(1, 2))], {"words": feature})
+
+
+def test_a_single_record_needs_row_splits_even_without_values() -> None:
+    description = {"a": RaggedFeature("int64", partitions=[RaggedFeature.RowSplits("p")])}
+    with pytest.raises(DecodeError, match="'p': the record lacks the RowSplits that split the 0 items"):
+        parse_example(example(), description)
+    with pytest.raises(DecodeError, match="'p': expected at least 1 row split, got 0"):
+        parse_example(example(p=b"\x1a\0"), description)
+    assert parse_example(example(p=int64s(0)), description)["a"].to_list() == []
+
+
 # ---- batches
 
 

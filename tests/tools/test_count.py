@@ -11,7 +11,7 @@ import pytest
 
 from records import written
 from tfrecord_io import RecordWriter, write_tfrecord
-from tfrecord_io.errors import CorruptRecordError, SchemaWarning, TruncatedRecordError
+from tfrecord_io.errors import CorruptRecordError, SchemaWarning, StaleIndexWarning, TruncatedRecordError
 from tfrecord_io.tools.count import count_records
 
 
@@ -104,12 +104,17 @@ def test_the_index_of_a_file_is_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.fault(56)
-def test_index_that_does_not_fit_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "a.tfrecord"
+def test_index_that_does_not_match_is_skipped_or_an_error_if_it_was_named(tmp_path: Path) -> None:
+    path, index = tmp_path / "a.tfrecord", tmp_path / "a.tfrecord.index"
     write_tfrecord({"x": range(10)}, path, write_index=True)
+    content = index.read_bytes()
     write_tfrecord({"x": range(11)}, path)
-    with pytest.raises(CorruptRecordError, match=r"a\.tfrecord\.index: the index does not match .*a\.tfrecord"):
-        count_records(path)
+    index.write_bytes(content)
+    message = r"a\.tfrecord\.index: the index does not match .*a\.tfrecord"
+    with pytest.warns(StaleIndexWarning, match=message):
+        assert count_records(path) == 11
+    with pytest.raises(CorruptRecordError, match=message):
+        count_records(path, index=index)
     assert count_records(path, check_crc=True) == 11
 
 

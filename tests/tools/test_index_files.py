@@ -70,3 +70,11 @@ def test_to_dict(tmp_path: Path) -> None:
         "bytes": 19,
         "error": {"class": "CorruptRecordError", "message": f"{path}: the file has no index; write one with tfr index"},
     }
+
+
+def test_the_index_of_a_private_file_is_private(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [b"one"])
+    path.chmod(0o600)
+    (index,) = write_indexes(path)
+    assert index.index is not None
+    assert os.stat(index.index).st_mode & 0o777 == 0o600

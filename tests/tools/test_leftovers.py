@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 
@@ -110,6 +111,22 @@ def test_unpublished_shards_are_found_unless_a_manifest_lists_them(tmp_path: Pat
     manifest.write_text(json.dumps(document))
     assert [os.path.basename(leftover.path) for leftover in clean(tmp_path, remove=True, older_than=NOW)] == [left.name]
     assert tfr.read_table(tmp_path / "train@2")["x"].to_pylist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("content", [b"[", b"\0" * 10, None], ids=["not JSON", "zeros", "a directory"])
+def test_a_damaged_manifest_does_not_stop_the_search(tmp_path: Path, content: bytes | None) -> None:
+    """Staged shards beside it are kept, as it may list them; everything else is found."""
+    damaged = tmp_path / "a" / "_MANIFEST-train.json"
+    damaged.parent.mkdir()
+    damaged.mkdir() if content is None else damaged.write_bytes(content)
+    staged = damaged.with_name("_0123456789abcdef-00000.staged")
+    staged.write_bytes(b"")
+    left = [leave(tmp_path / folder / ".a.0123456789abcdef.tmp", 100_000) for folder in ("a", "b")]
+    with nullcontext() if content is None else pytest.warns(UserWarning, match="staged shards are kept, as a manifest"):
+        found = clean(tmp_path, remove=True, older_than=NOW)
+    removed = {*left, staged} if content is None else {*left}
+    assert {Path(leftover.path) for leftover in found} == removed
+    assert staged.exists() == (content is not None)
 
 
 def test_storage_without_leftovers_raises(gcs: Bucket) -> None:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import os
+import struct
+import sys
+import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,3 +56,64 @@ def test_shards_are_refused(engine: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="sharded"):
         tfr.RecordWriter(tmp_path / "train@2")
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_not_bytes_is_named_with_the_call_that_encodes_it(tmp_path: Path) -> None:
+    with tfr.RecordWriter(tmp_path / "a") as writer:
+        for value in ({"a": 1}, [1], 5, None):
+            with pytest.raises(TypeError, match=rf"bytes-like object, got {type(value).__name__}; tfr.encode_example"):
+                writer.write(value)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def _frequent_switches() -> Iterator[None]:
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("_frequent_switches")
+@pytest.mark.parametrize("run", range(20))
+def test_closing_while_threads_write_publishes_what_they_wrote(tmp_path: Path, run: int) -> None:
+    path = tmp_path / "a.tfrecord"
+    writer = tfr.RecordWriter(path)
+    accepted: list[bytes] = []
+    refused: list[bytes] = []
+
+    def write(thread: int) -> None:
+        for number in range(1 << 30):
+            record = struct.pack("<II", thread, number)
+            try:
+                writer.write(record)
+            except ValueError:
+                refused.append(record)
+                return
+            accepted.append(record)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    time.sleep(0.001 * run)
+    writer.close()
+    for thread in threads:
+        thread.join()
+    assert len(refused) == 4
+    assert sorted(tfr.RecordReader(path)) == sorted(accepted)
+
+
+def test_a_record_appended_after_the_writer_was_closed_is_refused(tmp_path: Path) -> None:
+    writer = tfr.RecordWriter(tmp_path / "a")
+    writer.write(b"one")
+
+    class Late(bytearray):  # its conversion takes until another thread closed the writer
+        def __bytes__(self) -> bytes:
+            writer.close()
+            return b"late"
+
+    with pytest.raises(ValueError, match="closed"):
+        writer.write(Late())
+    writer.flush()
+    assert list(tfr.RecordReader(tmp_path / "a")) == [b"one"]
+    with pytest.raises(ValueError, match="closed"):
+        writer.write(b"later")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -358,3 +359,13 @@ def test_an_index_that_cannot_be_written_leaves_the_dataset_published(
     assert tfr.read_table(path, **options) == TABLE
     with tfr.open_random(path, **options) as records:
         assert records[[99, 0]] == TABLE.take([99, 0])
+
+
+def test_more_contiguous_shards_than_open_files(tmp_path: Path) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 30, limits[1]))
+    try:
+        tfr.write_tfrecord({"x": range(90)}, tmp_path / "a@120")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert tfr.read_table(tmp_path / "a@120")["x"].to_pylist() == list(range(90))

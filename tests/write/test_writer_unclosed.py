@@ -35,8 +35,17 @@ def test_a_dropped_writer_warns_with_path_and_number_of_records(tmp_path: Path, 
     writer = OPENERS[name](f"{tmp_path}/out.tfrecord")
     write_rows(writer)
     message = r"out\.tfrecord.*never closed: 1,234 records are discarded; use it as"
-    with pytest.warns(ResourceWarning, match=message):  # noqa: PT031
+    with pytest.warns(ResourceWarning, match=message) as caught:  # noqa: PT031
         del writer
+        gc.collect()
+    assert caught[0].filename == __file__  # the line that opened it
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", OPENERS)
+def test_a_dropped_writer_without_records(tmp_path: Path, name: str) -> None:
+    with pytest.warns(ResourceWarning, match="never closed: nothing is written; use it as"):  # noqa: PT031
+        OPENERS[name](f"{tmp_path}/out.tfrecord")
         gc.collect()
     assert os.listdir(tmp_path) == []
 
@@ -62,7 +71,7 @@ def test_a_process_that_ends_warns_and_leaves_nothing(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-W", "always::ResourceWarning", "-c", code, tmp_path]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert "a.tfrecord: the writer was never closed: 1 records are discarded" in done.stderr
+    assert "a.tfrecord: the writer was never closed: 1 record is discarded" in done.stderr
     assert "b@2: the writer was never closed: 3 records are discarded" in done.stderr
     assert os.listdir(tmp_path) == []
 
@@ -81,3 +90,11 @@ def test_a_forked_process_does_not_discard_the_writer_of_its_parent(tmp_path: Pa
     subprocess.run([sys.executable, "-c", code, tmp_path], check=True)
     with tfr.RecordReader(tmp_path / "a.tfrecord") as records:
         assert list(records) == [b"x", b"y"]
+
+
+def test_a_refused_directory_leaves_no_temporary_file_open(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    tfr.write_tfrecord({"n": [1]}, tmp_path / "other.tfrecord")
+    with pytest.raises(FileExistsError, match="choose another directory"):
+        tfr.write_tfrecord({"n": [1]}, tmp_path, shards=2)
+    gc.collect()
+    assert not [str(warning.message) for warning in recwarn]

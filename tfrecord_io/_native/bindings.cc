@@ -2,13 +2,18 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include "arrow_export.h"
+#include "arrow_import.h"
 #include "crc32c.h"
 #include "decoder.h"
 #include "encoder.h"
 #include "frame.h"
 #include "resync.h"
+#include "taken.h"
+#include "text_numpy.h"
 #include "varint.h"
 
 namespace nb = nanobind;
@@ -17,14 +22,21 @@ using namespace tfr;
 namespace {
 
 using Input = nb::ndarray<const u8, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Numbers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 template <class T>
 using Output = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 
 template <class T>
+nb::object shared_array(const SharedBuffer& buffer, size_t count) {
+  if (buffer == nullptr) return nb::none();
+  auto* kept = new SharedBuffer(buffer);
+  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<SharedBuffer*>(p); });
+  return nb::cast(Output<T>(const_cast<T*>(buffer->as<T>()), {count}, owner));
+}
+
+template <class T>
 nb::object to_array(Buffer&& buffer, size_t count) {
-  Buffer* kept = new Buffer(std::move(buffer));
-  nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<Buffer*>(p); });
-  return nb::cast(Output<T>(kept->as<T>(), {count}, owner));
+  return shared_array<T>(std::make_shared<const Buffer>(std::move(buffer)), count);
 }
 
 template <class T>
@@ -44,35 +56,63 @@ nb::object fault_tuple(const Fault& fault) {
   return nb::make_tuple(static_cast<int>(fault.code), fault.record, fault.offset, fault.byte, feature, fault.expected, fault.got);
 }
 
-nb::object values_array(Column& column) {
+nb::object values_array(const TakenColumn& column) {
   size_t count = static_cast<size_t>(column.value_count);
-  if (column.kind == Kind::kInt64) return to_array<int64_t>(std::move(column.values), count);
-  if (column.kind == Kind::kFloat) return to_array<float>(std::move(column.values), count);
-  return to_array<u8>(std::move(column.values), static_cast<size_t>(column.data_bytes));
+  if (column.kind == Kind::kInt64) return shared_array<int64_t>(column.values, count);
+  if (column.kind == Kind::kFloat) return shared_array<float>(column.values, count);
+  return shared_array<u8>(column.values, static_cast<size_t>(column.data_bytes));
 }
 
-// The fields of ColumnBuffers (engine/contract.py) after the name, in the same order.
-nb::tuple column_tuple(Column& column) {
+// The fields of ColumnBuffers (engine/contract.py) after the name, in the same order; `outline`: without its arrays.
+nb::tuple column_tuple(const TakenColumn& column, bool outline) {
   nb::object validity = nb::none(), offsets = nb::none(), value_offsets = nb::none(), values = nb::none(), steps = nb::none();
   size_t rows = static_cast<size_t>(column.rows);
-  if (column.null_count > 0 && column.layout != Layout::kNull) validity = to_array<u8>(std::move(column.validity), (rows + 7) / 8);
-  if (column.layout == Layout::kList) offsets = to_array<int32_t>(std::move(column.offsets), rows + 1);
-  bool filled = column.kind != Kind::kNone && !column.steps;
-  if (filled) values = values_array(column);
-  if (filled && column.kind == Kind::kBytes) value_offsets = to_array<int32_t>(std::move(column.value_offsets), static_cast<size_t>(column.value_count) + 1);
-  if (column.steps) steps = column_tuple(*column.steps);
-  bool text = !column.steps && column.kind == Kind::kBytes && column.text == Text::kTrack && column.binary_row < 0;
+  if (!outline) {
+    validity = shared_array<u8>(column.validity, (rows + 7) / 8);
+    offsets = shared_array<int32_t>(column.offsets, rows + 1);
+    value_offsets = shared_array<int32_t>(column.value_offsets, static_cast<size_t>(column.value_count) + 1);
+    values = values_array(column);
+    if (column.steps != nullptr) steps = column_tuple(*column.steps, false);
+  }
   return nb::make_tuple(static_cast<int>(column.kind), static_cast<int>(column.layout), column.rows, column.null_count, validity, offsets, value_offsets,
-                        values, text, column.first_row, column.list_row, column.binary_row, steps);
+                        values, column.text, column.first_row, column.list_row, column.binary_row, steps);
 }
 
-nb::list take(Decoder& decoder) {
-  decoder.finish();
-  nb::list columns;
-  for (Decoder::Slot& slot : decoder.slots)
-    columns.append(nb::make_tuple(to_bytes(slot.name), slot.steps, column_tuple(slot.column)));
-  decoder.reset();
-  return columns;
+TakenColumns take(Decoder& decoder) {
+  nb::gil_scoped_release release;
+  return take_columns(decoder);
+}
+
+nb::tuple column_at(const TakenColumns& taken, size_t index) { return column_tuple(taken.columns.at(index), false); }
+
+// Of all columns; None for a feature list.
+nb::list outlines(const TakenColumns& taken) {
+  nb::list all;
+  for (const TakenColumn& column : taken.columns)
+    all.append(column.steps != nullptr ? nb::object(nb::none()) : nb::object(column_tuple(column, true)));
+  return all;
+}
+
+using FormRows = nb::ndarray<const int64_t, nb::shape<-1, sizeof(Form) / sizeof(int64_t)>, nb::c_contig, nb::device::cpu>;
+
+// Arrays of the columns at `indices` (−1: absent), and their addresses; 0 for what is left to the caller.
+nb::tuple export_arrays(const TakenColumns& taken, const FormRows& rows, const Numbers& indices) {
+  size_t count = std::min(rows.shape(0), indices.size());
+  const Form* forms = reinterpret_cast<const Form*>(rows.data());
+  auto arrays = std::make_unique<ArrowArrays>(count);
+  {
+    nb::gil_scoped_release release;
+    for (size_t i = 0; i < count; ++i) {
+      int64_t index = indices.data()[i];
+      if (index >= 0) export_column(taken.columns.at(static_cast<size_t>(index)), forms[i], (*arrays)[i]);
+    }
+  }
+  nb::list addresses;
+  for (size_t i = 0; i < count; ++i) {
+    ArrowArray& array = (*arrays)[i];
+    addresses.append(array.release == nullptr ? 0 : reinterpret_cast<uintptr_t>(&array));
+  }
+  return nb::make_tuple(nb::cast(std::move(arrays)), addresses);
 }
 
 nb::tuple feed(Decoder& decoder, const Input& data, size_t begin, int64_t max_records, int64_t max_bytes, bool last) {
@@ -81,11 +121,11 @@ nb::tuple feed(Decoder& decoder, const Input& data, size_t begin, int64_t max_re
     nb::gil_scoped_release release;
     done = decoder.feed(data.data(), data.size(), begin, max_records, max_bytes, last);
   }
-  return nb::make_tuple(done.records, done.consumed, fault_tuple(done.fault));
+  return nb::make_tuple(done.records, done.consumed, done.full, fault_tuple(done.fault));
 }
 
 void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text, int record_type, bool check_crc, int64_t max_record_bytes,
-                  int64_t max_features) {
+                  int64_t max_features, int64_t max_expansion, bool names_in_both) {
   DecoderPlan plan;
   for (nb::handle item : columns) {
     nb::tuple column = nb::cast<nb::tuple>(item);
@@ -99,6 +139,8 @@ void make_decoder(Decoder* place, const nb::list& columns, int unknown, int text
   plan.check_crc = check_crc;
   plan.max_record_bytes = max_record_bytes;
   plan.max_features = max_features;
+  plan.max_expansion = max_expansion;
+  plan.names_in_both = names_in_both;
   new (place) Decoder(std::move(plan));
 }
 
@@ -115,8 +157,6 @@ int64_t header_from(const Input& data, size_t begin, int64_t max_record_bytes) {
   nb::gil_scoped_release release;
   return find_header(data.data(), data.size(), begin, max_record_bytes);
 }
-
-using Numbers = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 nb::object gather_payloads(const Input& data, const Numbers& starts, const Numbers& lengths) {
   Buffer out;
@@ -174,18 +214,70 @@ int add_source(std::vector<Source>& sources, const nb::tuple& column) {
   return static_cast<int>(sources.size()) - 1;
 }
 
-// `columns`: (name, kind, layout, validity, offsets, value_offsets, values, steps); the caller keeps the arrays alive.
-nb::tuple encode_rows(const nb::list& columns, int64_t begin, int64_t end, const nb::bytes& prefix, bool sequence) {
+struct PlainForms {
+  std::vector<PlainForm> columns;
+};
+
+// `forms`: (name, value, bits, signed, large) of each column.
+void make_forms(PlainForms* place, const nb::list& forms) {
+  new (place) PlainForms();
+  for (nb::handle item : forms) {
+    nb::tuple form = nb::cast<nb::tuple>(item);
+    place->columns.push_back({to_string(nb::cast<nb::bytes>(form[0])), static_cast<Value>(nb::cast<int>(form[1])), nb::cast<int>(form[2]), nb::cast<bool>(form[3]),
+                      nb::cast<bool>(form[4])});
+  }
+}
+
+// `batch`: a capsule with a struct array of the Arrow C data interface.
+void make_arrow_columns(ArrowColumns* place, const nb::capsule& batch, const PlainForms& forms) {
+  ArrowArray* array = static_cast<ArrowArray*>(batch.data());
+  nb::gil_scoped_release release;
+  new (place) ArrowColumns(*array, forms.columns);
+}
+
+// `columns`: (name, kind, layout, validity, offsets, value_offsets, values, steps), or the index of a column in `arrow`; the
+// caller keeps both alive.
+void make_encoder(Encoder* place, const nb::list& columns, bool sequence, const ArrowColumns* arrow) {
   std::vector<Source> sources;
   std::vector<int> indices;
-  for (nb::handle column : columns) indices.push_back(add_source(sources, nb::cast<nb::tuple>(column)));
+  for (nb::handle column : columns) {
+    if (nb::isinstance<nb::tuple>(column)) {
+      indices.push_back(add_source(sources, nb::cast<nb::tuple>(column)));
+    } else {
+      indices.push_back(static_cast<int>(sources.size()));
+      sources.push_back(arrow->sources.at(nb::cast<size_t>(column)));
+    }
+  }
+  new (place) Encoder(std::move(sources), indices, sequence);
+}
+
+// The result is in `memory`, a Buffer that the caller uses again, or in memory of its own if that is None.
+nb::tuple encode_rows(const Encoder& encoder, int64_t begin, int64_t end, const nb::bytes& prefix, nb::handle memory) {
   std::string front = to_string(prefix);
+  Buffer fresh;
+  Buffer& out = memory.is_none() ? fresh : nb::cast<Buffer&>(memory);
   Encoded done;
   {
     nb::gil_scoped_release release;
-    done = encode(sources, indices, begin, end, front, sequence);
+    done = encoder.encode(begin, end, front, out);
+    if (&out == &fresh) out.trim(done.size);
   }
-  return nb::make_tuple(to_array<u8>(std::move(done.buffer), done.size), done.rows);
+  nb::object data = &out == &fresh ? to_array<u8>(std::move(fresh), done.size) : nb::cast(Output<u8>(out.as<u8>(), {done.size}, memory));
+  return nb::make_tuple(data, done.rows);
+}
+
+// `items` is the address of the items of a new array of NumPy's StringDType `dtype`; `valid` has a bool for each, or is None.
+template <class Offset>
+void fill_text(const nb::capsule& api, nb::handle dtype, uintptr_t items, nb::handle valid, const nb::ndarray<const Offset, nb::ndim<1>, nb::c_contig, nb::device::cpu>& offsets,
+               const Input& text) {
+  const bool* present = pointer<bool>(valid);
+  void* const* table = static_cast<void* const*>(api.data());
+  bool done;
+  {
+    nb::gil_scoped_release release;
+    done = fill_strings<Offset>(table, dtype.ptr(), reinterpret_cast<u8*>(items), offsets.size() - 1, present, offsets.data(), text.data());
+  }
+  if (!done) throw std::bad_alloc();
 }
 
 uint32_t crc_of(const Input& data, uint32_t value) {
@@ -196,12 +288,25 @@ uint32_t crc_of(const Input& data, uint32_t value) {
 // For tests that compare each fast path with the portable code.
 uint32_t crc_portable(const Input& data, uint32_t value) { return crc32c_portable(value, data.data(), data.size()); }
 
+uint64_t hash_of(const Input& name) { return hash_name(name.data(), name.size()); }
+
 nb::object run_of(const Input& data, bool portable) {
   Buffer out;
-  out.reserve(data.size() * 8 + 8, 0);
+  out.reserve((data.size() + kDecodeSlack) * 8, 0);
   int64_t count = (portable ? decode_run_portable : decode_run)(data.data(), data.data() + data.size(), out.as<int64_t>());
   if (count < 0) return nb::none();
   return to_array<int64_t>(std::move(out), static_cast<size_t>(count));
+}
+
+// The encoded run; its size must be the one that was computed.
+nb::object encoded_run(const nb::ndarray<const uint64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>& values, bool portable) {
+  const EncodeRun& encode = portable ? encode_run_portable : encode_run;
+  size_t size = encode.size(values.data(), values.size());
+  Buffer out;
+  out.reserve(size + kRunSlack, 0);
+  u8* end = encode.put(out.as<u8>(), values.data(), values.size());
+  if (static_cast<size_t>(end - out.as<u8>()) != size) return nb::none();
+  return to_array<u8>(std::move(out), size);
 }
 
 }  // namespace
@@ -210,18 +315,46 @@ NB_MODULE(_kernel, m) {
   nb::set_leak_warnings(false);  // decoders still alive at interpreter exit are not worth a warning
   m.doc() = "The compiled engine: buffers in, arrays and faults out. Private: use tfrecord_io.";
   m.def("crc32c", &crc_of, nb::arg("data"), nb::arg("value") = 0);
+  m.def("crc32c_combine", &crc32c_combine, nb::arg("first"), nb::arg("second"), nb::arg("second_size"));
   m.def("crc32c_portable", &crc_portable, nb::arg("data"), nb::arg("value") = 0);
   m.def("decode_run", &run_of, nb::arg("data"), nb::arg("portable") = false);
+  m.def("encode_run", &encoded_run, nb::arg("values"), nb::arg("portable") = false);
+  m.def("fill_text", &fill_text<int32_t>, nb::arg("api"), nb::arg("dtype"), nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(), nb::arg("text"));
+  m.def("fill_text", &fill_text<int64_t>, nb::arg("api"), nb::arg("dtype"), nb::arg("items"), nb::arg("valid").none(), nb::arg("offsets").noconvert(), nb::arg("text"));
+  m.def("hash_name", &hash_of, nb::arg("name"));
   m.def("scan", &scan_block, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("check_crc"), nb::arg("max_record_bytes"), nb::arg("final"));
   m.def("find_header", &header_from, nb::arg("data"), nb::arg("begin"), nb::arg("max_record_bytes"));
   m.def("payloads", &gather_payloads, nb::arg("data"), nb::arg("starts"), nb::arg("lengths"));
   m.def("frame", &frame_payloads, nb::arg("data"), nb::arg("lengths"));
-  m.def("encode", &encode_rows, nb::arg("columns"), nb::arg("begin"), nb::arg("end"), nb::arg("prefix"), nb::arg("sequence"));
+  nb::class_<ArrowArrays>(m, "ArrowArrays");
+  nb::class_<TakenColumns>(m, "TakenColumns")
+      .def("__len__", [](const TakenColumns& taken) { return taken.columns.size(); })
+      .def("column", &column_at, nb::arg("index"))
+      .def("outlines", &outlines)
+      .def("arrays", &export_arrays, nb::arg("forms"), nb::arg("indices"));
+  nb::class_<Buffer>(m, "Memory").def(nb::init<>()).def_prop_ro("capacity", &Buffer::capacity);
+  nb::class_<PlainForms>(m, "PlainForms").def("__init__", &make_forms, nb::arg("forms"));
+  nb::class_<ArrowColumns>(m, "ArrowColumns")
+      .def("__init__", &make_arrow_columns, nb::arg("batch"), nb::arg("forms"))
+      .def_prop_ro("taken", [](const ArrowColumns& columns) {
+        nb::list taken;
+        for (bool one : columns.taken) taken.append(one);
+        return taken;
+      });
+  nb::class_<Encoder>(m, "Encoder")
+      .def("__init__", &make_encoder, nb::arg("columns"), nb::arg("sequence"), nb::arg("arrow").none())
+      .def("encode", &encode_rows, nb::arg("begin"), nb::arg("end"), nb::arg("prefix"), nb::arg("memory").none());
   nb::class_<Decoder>(m, "Decoder")
       .def("__init__", &make_decoder, nb::arg("columns"), nb::arg("unknown"), nb::arg("text"), nb::arg("record_type"), nb::arg("check_crc"),
-           nb::arg("max_record_bytes"), nb::arg("max_features"))
+           nb::arg("max_record_bytes"), nb::arg("max_features"), nb::arg("max_expansion"), nb::arg("names_in_both"))
       .def("feed", &feed, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("max_bytes"), nb::arg("final"))
       .def("take", &take)
+      .def("names",
+           [](const Decoder& decoder) {
+             nb::list names;
+             for (const Decoder::Slot& slot : decoder.slots) names.append(nb::make_tuple(to_bytes(slot.name), slot.steps));
+             return names;
+           })
       .def("new_names",
            [](Decoder& decoder) {
              nb::list names;
@@ -242,5 +375,6 @@ NB_MODULE(_kernel, m) {
       .def_ro("value_bytes", &Decoder::value_bytes)
       .def_ro("seen", &Decoder::seen)
       .def_ro("foreign", &Decoder::foreign)
+      .def_ro("nested", &Decoder::nested)
       .def_prop_ro("sequence", [](const Decoder& decoder) { return decoder.record_type == RecordType::kSequence; });
 }

@@ -16,7 +16,8 @@ constexpr size_t kAlignment = 64;
 constexpr size_t kPage = 4096;
 constexpr size_t kHugePage = size_t{2} << 20;
 constexpr size_t kChunk = size_t{16} << 20;
-constexpr size_t kShareMinimum = size_t{64} << 10;   // smaller buffers come from the heap
+constexpr size_t kShareMinimum = size_t{64} << 10;   // smaller buffers come from the heap, as they may grow several times,
+constexpr size_t kForecastShareMinimum = 4096;       // unless their final size is known
 constexpr size_t kMapMinimum = size_t{4} << 20;      // larger buffers get huge pages of their own
 constexpr int64_t kForecastMinimum = int64_t{1} << 18;  // no forecast before this many payload bytes
 
@@ -133,9 +134,11 @@ bool Buffer::grow_mapped([[maybe_unused]] size_t wanted, [[maybe_unused]] size_t
 
 void Buffer::grow(size_t bytes, size_t used) {
   size_t wanted = std::max({bytes, capacity_ * 2, size_t{256}});
-  if (arena_ != nullptr) wanted = std::max(wanted, arena_->forecast(used));
+  size_t forecast = arena_ != nullptr ? arena_->forecast(used) : 0;
+  wanted = std::max(wanted, forecast);
   if (wanted >= kMapMinimum && grow_mapped(wanted, used)) return;
-  if (wanted >= kShareMinimum && wanted < kMapMinimum && arena_ != nullptr && grow_in_arena(wanted, used)) return;
+  size_t share_minimum = wanted == forecast ? kForecastShareMinimum : kShareMinimum;
+  if (wanted >= share_minimum && wanted < kMapMinimum && arena_ != nullptr && grow_in_arena(wanted, used)) return;
   if (mapped_) throw std::bad_alloc();
   wanted = round_up(wanted, kAlignment);
   void* fresh = std::aligned_alloc(kAlignment, wanted);

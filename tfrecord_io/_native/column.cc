@@ -7,6 +7,15 @@ namespace {
 
 size_t bitmap_bytes(int64_t rows) { return static_cast<size_t>((rows + 7) / 8); }
 
+// How many of the first `count` bits are set; the others of the last byte are not.
+int64_t count_bits(const u8* bits, int64_t count) {
+  size_t bytes = bitmap_bytes(count), i = 0;
+  int64_t total = 0;
+  for (; i + 8 <= bytes; i += 8) total += std::popcount(load64(bits + i));
+  for (; i < bytes; ++i) total += std::popcount(bits[i]);
+  return total;
+}
+
 bool is_valid(const Column& column, int64_t row) {
   return !column.has_validity || (column.validity.as<u8>()[row >> 3] >> (row & 7) & 1);
 }
@@ -27,7 +36,7 @@ Column::Column(const ColumnPlan& plan, Arena* arena)
 void Column::reset() {
   kind = Kind::kNone;
   has_validity = false;
-  rows = null_count = value_count = data_bytes = 0;
+  rows = null_count = value_count = data_bytes = data_before_ = 0;
   first_row = list_row = binary_row = -1;
   layout = steps ? Layout::kList : plan_layout == Layout::kList ? Layout::kList : Layout::kScalar;
   validity = Buffer(arena_);
@@ -50,23 +59,54 @@ void Column::start(Kind k) {
     value_offsets.reserve(4, 0);
     value_offsets.as<int32_t>()[0] = 0;
   }
-  if (layout == Layout::kScalar) append_null_slots(rows, 0);  // the nulls before the first value
+  if (layout == Layout::kScalar) start_with_nulls();
   room_ = 0;
   update_scalar_kind();
 }
 
-void Column::grow_scalar() {
-  size_t old = static_cast<size_t>(rows), need = old + 1;
+void Column::open_scalar(int64_t row) {
+  if (row != rows && !has_validity) make_validity();
+  if (row >= room_) grow_scalar(row);
+}
+
+// Makes room for the rows up to `row`; in a column with validity, for a few more than that, all zero.
+void Column::grow_scalar(int64_t row) {
+  constexpr int64_t kAhead = 512;
+  size_t old = static_cast<size_t>(rows), need = static_cast<size_t>(row) + 1;
   if (kind == Kind::kBytes) {
     value_offsets.reserve((need + 1) * 4, (old + 1) * 4);
     room_ = static_cast<int64_t>(value_offsets.capacity() / 4) - 1;
   } else {
-    values.reserve(need * width(), old * width());
-    room_ = static_cast<int64_t>(values.capacity() / width());
+    values.reserve((need + 1) * width(), old * width());
+    room_ = static_cast<int64_t>(values.capacity() / width()) - 1;  // floats are stored in pairs
   }
   if (!has_validity) return;
-  validity.reserve(bitmap_bytes(rows + 1), bitmap_bytes(rows));
-  room_ = std::min(room_, static_cast<int64_t>(validity.capacity()) * 8);
+  size_t whole = bitmap_bytes(rows);
+  validity.reserve(bitmap_bytes(row + 1), whole);
+  room_ = std::min({room_, static_cast<int64_t>(validity.capacity()) * 8, row + kAhead});
+  std::memset(validity.as<u8>() + whole, 0, bitmap_bytes(room_) - whole);
+  size_t extra = static_cast<size_t>(room_) - old;
+  if (kind == Kind::kBytes) {
+    std::memset(value_offsets.as<int32_t>() + old + 1, 0, extra * 4);
+  } else {
+    std::memset(values.as<u8>() + old * width(), 0, extra * width());
+  }
+}
+
+// Sets the ends of nulls that were skipped: no end is smaller than the one before it.
+void Column::complete_ends() {
+  if (kind != Kind::kBytes || layout != Layout::kScalar || !has_validity) return;
+  int32_t* ends = value_offsets.as<int32_t>() + 1;
+  int32_t end = 0;
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4) {  // of four, the largest is known early
+    int32_t a = ends[i], b = std::max(a, ends[i + 1]), c = std::max(b, ends[i + 2]), d = std::max(c, ends[i + 3]);
+    ends[i] = std::max(end, a);
+    ends[i + 1] = std::max(end, b);
+    ends[i + 2] = std::max(end, c);
+    ends[i + 3] = end = std::max(end, d);
+  }
+  for (; i < rows; ++i) ends[i] = end = std::max(end, ends[i]);
 }
 
 void Column::make_validity() {
@@ -78,21 +118,28 @@ void Column::make_validity() {
   room_ = 0;
 }
 
-void Column::append_null_slots(int64_t count, int64_t behind) {
-  size_t old = static_cast<size_t>(behind), extra = static_cast<size_t>(count);
+// The nulls before the first value.
+void Column::start_with_nulls() {
+  size_t count = static_cast<size_t>(rows);
   if (kind == Kind::kBytes) {
-    value_offsets.reserve((old + extra + 1) * 4, (old + 1) * 4);
-    for (size_t i = 1; i <= extra; ++i) value_offsets.as<int32_t>()[old + i] = static_cast<int32_t>(data_bytes);
-  } else {
-    values.reserve((old + extra) * width(), old * width());
-    if (extra != 0) std::memset(values.as<u8>() + old * width(), 0, extra * width());
+    value_offsets.reserve((count + 1) * 4, 0);
+    std::memset(value_offsets.as<u8>(), 0, (count + 1) * 4);
+  } else if (count != 0) {
+    values.reserve(count * width(), 0);
+    std::memset(values.as<u8>(), 0, count * width());
   }
 }
 
 void Column::fill_nulls(int64_t row) {
-  int64_t count = row - rows;
-  if (count <= 0) return;
+  if (row <= rows) return;
   if (!has_validity) make_validity();
+  if (layout == Layout::kScalar && kind != Kind::kNone) {
+    if (row > room_) grow_scalar(row - 1);
+    if (kind == Kind::kBytes) std::fill(value_offsets.as<int32_t>() + rows + 1, value_offsets.as<int32_t>() + row + 1, static_cast<int32_t>(data_bytes));
+    rows = row;
+    data_before_ = data_bytes;
+    return;
+  }
   size_t have = bitmap_bytes(rows), need = bitmap_bytes(row);
   if (need > have) {
     validity.reserve(need, have);
@@ -100,12 +147,9 @@ void Column::fill_nulls(int64_t row) {
   }
   if (layout == Layout::kList) {
     offsets.reserve(static_cast<size_t>(row + 1) * 4, static_cast<size_t>(rows + 1) * 4);
-    int32_t at = offsets.as<int32_t>()[rows];
-    for (int64_t i = rows + 1; i <= row; ++i) offsets.as<int32_t>()[i] = at;
-  } else if (kind != Kind::kNone) {
-    append_null_slots(count, rows);
+    int32_t* at = offsets.as<int32_t>();
+    std::fill(at + rows + 1, at + row + 1, at[rows]);
   }
-  null_count += count;
   rows = row;
 }
 
@@ -119,6 +163,7 @@ void Column::close_list_row() {
 }
 
 void Column::become_list() {
+  complete_ends();
   Buffer fresh(arena_);
   fresh.reserve(static_cast<size_t>(rows + 1) * 4 + 4096, 0);
   int32_t* at = fresh.as<int32_t>();
@@ -165,16 +210,26 @@ void Column::drop_kind() {
   update_scalar_kind();
 }
 
+// Removes the rows from `row` on, which leaves zeros. Of a feature's column that is one value at most.
+void Column::truncate_scalars(int64_t row) {
+  size_t from = static_cast<size_t>(row), count = static_cast<size_t>(rows - row);
+  if (kind != Kind::kBytes) {
+    if (count != 0) std::memset(values.as<u8>() + from * width(), 0, count * width());
+    return;
+  }
+  int32_t* ends = value_offsets.as<int32_t>() + from;
+  if (count == 1) data_bytes = data_before_;
+  if (count > 1) data_bytes = ends[0];  // the steps of a feature list, none of which was skipped
+  std::fill(ends + 1, ends + 1 + count, 0);
+  ends[0] = static_cast<int32_t>(data_bytes);
+}
+
 void Column::truncate(int64_t row) {
   if (row > rows) row = rows;  // a row that was started but not closed is removed too
   if (first_row >= row && !steps) drop_kind();
   if (list_row >= row) list_row = -1;
   if (binary_row >= row) binary_row = -1;
-  for (int64_t i = row; has_validity && i < rows; ++i) {
-    u8& bits = validity.as<u8>()[i >> 3];
-    if (!(bits >> (i & 7) & 1)) --null_count;
-    bits &= static_cast<u8>(~(1u << (i & 7)));
-  }
+  for (int64_t i = row; has_validity && i < rows; ++i) validity.as<u8>()[i >> 3] &= static_cast<u8>(~(1u << (i & 7)));
   if (layout == Layout::kList) {
     int64_t kept = offsets.capacity() == 0 ? 0 : offsets.as<int32_t>()[row];
     if (steps) {
@@ -182,9 +237,11 @@ void Column::truncate(int64_t row) {
       if (first_row >= row) first_row = -1;
     } else {
       value_count = kept;
+      if (kind == Kind::kBytes) data_bytes = value_offsets.as<int32_t>()[kept];
     }
+  } else if (kind != Kind::kNone) {
+    truncate_scalars(row);
   }
-  if (kind == Kind::kBytes) data_bytes = value_offsets.as<int32_t>()[layout == Layout::kList ? value_count : row];
   rows = row;
 }
 
@@ -203,6 +260,8 @@ void Column::finish(int64_t total_rows) {
   } else if (plan_layout == Layout::kAny && layout == Layout::kList && list_row < 0) {
     become_scalar();
   }
+  complete_ends();
+  null_count = has_validity ? rows - count_bits(validity.as<u8>(), rows) : 0;
   if (layout == Layout::kScalar) value_count = rows;
   size_t value_bytes = kind == Kind::kBytes ? static_cast<size_t>(data_bytes) : static_cast<size_t>(value_count) * width();
   offsets.trim(layout == Layout::kList ? static_cast<size_t>(rows + 1) * 4 : 0);

@@ -42,29 +42,38 @@ class Column {
   // Appends nulls until the column has `row` rows.
   void fill_nulls(int64_t row);
 
-  // Append a scalar row, to a column of this kind with layout kScalar.
-  void append_int64(int64_t value) {
-    int64_t row = begin_scalar();
+  // Append a value as row `row`, which the column does not have yet, to a column of this kind with layout kScalar. The rows
+  // before it that the column lacks become null.
+  void append_int64(int64_t row, int64_t value) {
+    begin_scalar(row);
     values.as<int64_t>()[row] = value;
   }
-  void append_float(const u8* bits) {
-    int64_t row = begin_scalar();
+  void append_float(int64_t row, const u8* bits) {
+    begin_scalar(row);
     std::memcpy(values.as<u8>() + row * 4, bits, 4);
   }
-  void append_bytes(const u8* data, size_t size) {
+  // Either of them, without a branch: the bits of the float, or the integer.
+  void append_number(int64_t row, uint64_t bits, Kind k) {
+    begin_scalar(row);
+    std::memcpy(values.as<u8>() + (k == Kind::kFloat ? row * 4 : row * 8), &bits, 8);  // the next float is zero until it is set
+  }
+  void append_bytes(int64_t row, const u8* data, size_t size) {
     values.reserve(static_cast<size_t>(data_bytes) + size, static_cast<size_t>(data_bytes));
     copy_bytes(values.as<u8>() + data_bytes, data, size);
-    end_bytes(size);
+    end_bytes(row, size);
   }
 
   // Same as append_bytes, if 32 bytes are readable at `data` whatever the size.
-  void append_short_bytes(const u8* data, size_t size) {
+  void append_short_bytes(int64_t row, const u8* data, size_t size) {
     values.reserve(static_cast<size_t>(data_bytes) + size + 32, static_cast<size_t>(data_bytes));
     u8* to = values.as<u8>() + data_bytes;
     std::memcpy(to, data, 32);
     if (size > 32) std::memcpy(to + 32, data + 32, size - 32);
-    end_bytes(size);
+    end_bytes(row, size);
   }
+
+  // Size of the bytes value appended last, to a scalar column.
+  size_t last_size() const { return static_cast<size_t>(data_bytes - data_before_); }
 
   // List rows: reserve room after `value_count` values, write there, add to value_count, then close the row.
   int64_t* room_int64(size_t count) {
@@ -101,52 +110,59 @@ class Column {
   bool required;
 
   // The rows. `value_count` counts the values of a list column; a scalar column has one per row, set by finish().
+  int64_t rows = 0;
+
+ private:
+  // Scalar rows that fit without growing. In a column with validity, their bits, numbers and ends are zero from `rows` on,
+  // so that a null needs no work; the end of a null that was skipped stays zero until complete_ends().
+  int64_t room_ = 0;
+  int64_t data_before_ = 0;  // data_bytes before the last scalar value
+
+ public:
+  int64_t data_bytes = 0;
+  bool has_validity = false;
   Kind scalar_kind = Kind::kNone;  // the kind while the layout is kScalar
+  Buffer validity, values, value_offsets, offsets;
   Kind kind = Kind::kNone;
   Layout layout = Layout::kAny;
-  bool has_validity = false;
-  int64_t rows = 0;
-  int64_t null_count = 0;
+  int64_t null_count = 0;  // set by finish()
   int64_t value_count = 0;
-  int64_t data_bytes = 0;
   int64_t first_row = -1;
   int64_t list_row = -1;
   int64_t binary_row = -1;
-  Buffer validity, offsets, value_offsets, values;
   std::unique_ptr<Column> steps;  // of a feature list: one row per step, `offsets` index them
 
  private:
-  int64_t begin_scalar() {
-    if (rows >= room_) grow_scalar();
-    int64_t row = rows++;
-    if (has_validity) mark_valid(row);
-    return row;
+  void begin_scalar(int64_t row) {
+    if (row >= room_ || (row != rows && !has_validity)) [[unlikely]] open_scalar(row);
+    if (has_validity) validity.as<u8>()[row >> 3] |= static_cast<u8>(1u << (row & 7));
+    rows = row + 1;
   }
-  void end_bytes(size_t size) {
+  void end_bytes(int64_t row, size_t size) {
+    data_before_ = data_bytes;
     data_bytes += static_cast<int64_t>(size);
-    int64_t row = begin_scalar();
+    begin_scalar(row);
     value_offsets.as<int32_t>()[row + 1] = static_cast<int32_t>(data_bytes);
   }
-  void grow_scalar();
+  void open_scalar(int64_t row);
+  void grow_scalar(int64_t row);
+  void complete_ends();
   // Updates scalar_kind after a change of kind or layout.
   void update_scalar_kind() { scalar_kind = layout == Layout::kScalar ? kind : Kind::kNone; }
-  void mark_valid(int64_t row) {
-    u8* bits = validity.as<u8>() + (row >> 3);
+  void set_valid(int64_t row) {  // of a list column
+    size_t byte = static_cast<size_t>(row >> 3);
+    validity.reserve(byte + 1, byte);
+    u8* bits = validity.as<u8>() + byte;
     if ((row & 7) == 0) *bits = 0;
     *bits |= static_cast<u8>(1u << (row & 7));
   }
-  void set_valid(int64_t row) {
-    size_t byte = static_cast<size_t>(row >> 3);
-    validity.reserve(byte + 1, byte);
-    mark_valid(row);
-  }
   void make_validity();
-  void append_null_slots(int64_t count, int64_t behind);
+  void start_with_nulls();
+  void truncate_scalars(int64_t row);
   void drop_kind();
   void become_scalar();
   size_t width() const { return kind == Kind::kInt64 ? 8 : kind == Kind::kFloat ? 4 : 1; }
 
-  int64_t room_ = 0;  // scalar rows that fit without growing
   Arena* arena_;
 };
 

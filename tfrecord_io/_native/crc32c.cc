@@ -24,7 +24,7 @@ constexpr auto kTable = [] {
 
 Crc32cFunction choose() {
   if (!use_fast_paths()) return crc32c_portable;
-  if (Crc32cFunction fast = crc32c_avx512()) return fast;
+  if (Crc32cFunction fast = use_avx512() ? crc32c_avx512() : nullptr) return fast;
   if (Crc32cFunction fast = crc32c_x86()) return fast;
   if (Crc32cFunction fast = crc32c_arm()) return fast;
   return crc32c_portable;

@@ -18,6 +18,9 @@ Crc32cFunction crc32c_x86();  // nullptr if the CPU lacks SSE4.2 or PCLMUL
 Crc32cFunction crc32c_avx512();  // nullptr if it lacks 512-bit carry-less multiplication
 Crc32cFunction crc32c_arm();  // nullptr if it lacks CRC32 instructions
 
+// The CRC of two parts, the second of `second_size` bytes, that follow one another.
+uint32_t crc32c_combine(uint32_t first, uint32_t second, uint64_t second_size);
+
 // x^n modulo the polynomial, reflected.
 constexpr uint32_t power_of_x(uint64_t n) {
   uint32_t value = 0x80000000u;  // x^0

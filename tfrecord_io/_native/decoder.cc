@@ -1,5 +1,7 @@
 #include "decoder.h"
 
+#include <algorithm>
+
 #include "crc32c.h"
 #include "frame.h"
 #include "fast_path.h"
@@ -69,8 +71,14 @@ Progress Decoder::feed(const u8* data, size_t size, size_t begin, int64_t max_re
   size_t at = begin;
   all_shaped_ = false;
   while (at < size && (max_records < 0 || done.records < max_records)) {
+    int64_t room = row_limit(slots.size()) - rows;
+    if (rows != 0 && room <= 0) {
+      done.full = true;
+      break;
+    }
     if (all_shaped_) {
-      at += decode_run_of_records(data + at, size - at, max_records < 0 ? max_records : max_records - done.records, max_bytes - value_bytes, done.records);
+      int64_t left = max_records < 0 ? room : std::min(room, max_records - done.records);
+      at += decode_run_of_records(data + at, size - at, left, max_bytes - value_bytes, done.records);
       all_shaped_ = false;
       continue;
     }
@@ -93,6 +101,11 @@ Progress Decoder::feed(const u8* data, size_t size, size_t begin, int64_t max_re
       arena.done = value_bytes;
       continue;
     }
+    if (fault.code == Code::kStopFull) {
+      fault = Fault();
+      done.full = true;
+      break;
+    }
     fault.record = done.records;
     fault.offset = static_cast<int64_t>(at);
     break;
@@ -103,8 +116,7 @@ Progress Decoder::feed(const u8* data, size_t size, size_t begin, int64_t max_re
 
 // Decodes the records that look like the previous one; returns how many bytes they have.
 size_t Decoder::decode_run_of_records(const u8* p, size_t size, int64_t records_left, int64_t bytes_left, int64_t& records) {
-  std::vector<Name*>& order = features_.order;
-  Run run{order.data(), order.data() + order.size(), readable_end_ - Shape::kReach, plan_.check_crc, plan_.max_record_bytes,
+  Run run{features_, readable_end_ - Shape::kReach, plan_.check_crc, plan_.max_record_bytes,
           records_left, bytes_left, rows, 0, &arena};
   int64_t before = arena.done;
   const u8* next = runs.records(run, p, p + size);
@@ -117,7 +129,7 @@ size_t Decoder::decode_run_of_records(const u8* p, size_t size, int64_t records_
 
 bool Decoder::parse(const u8* p, const u8* end, Fault& fault) {
   if (!provisional_ && parse_fast(p, end)) {
-    if (p < end) ++seen;
+    if (entries_ > 0) ++seen;
     return true;
   }
   roll_back();
@@ -129,6 +141,14 @@ bool Decoder::parse(const u8* p, const u8* end, Fault& fault) {
   return good;
 }
 
+// How many rows the batch may have with this many columns: a cell of eight bytes is assumed, whether it has a value or
+// not. It grows with the payloads; see format/expansion.py.
+int64_t Decoder::row_limit(size_t columns) const {
+  constexpr int64_t kRatio = 512, kCell = 8;
+  if (plan_.max_expansion < 0 || columns == 0) return INT64_MAX;
+  return (plan_.max_expansion + kRatio * value_bytes) / (kCell * static_cast<int64_t>(columns));
+}
+
 bool Decoder::lacks_required() const {
   for (size_t column : required_)
     if (slots[column].column.rows != rows + 1) return true;
@@ -136,7 +156,7 @@ bool Decoder::lacks_required() const {
 }
 
 bool Decoder::parse_fast(const u8* p, const u8* end) {
-  feature_position_ = list_position_ = 0;
+  entries_ = features_.met_count = lists_.met_count = 0;
   all_shaped_ = required_.empty();
   WireError error;
   while (p < end) {
@@ -153,16 +173,12 @@ bool Decoder::parse_fast(const u8* p, const u8* end) {
 
 namespace {
 
-inline Name* look_up(Names& names, size_t place, const FastEntry& entry) {
-  Name* name = place < names.order.size() ? names.order[place] : nullptr;
-  if (name != nullptr && name->is(entry.key, entry.key_size)) return name;
-  name = names.find(entry.key, entry.key_size);
-  if (name == nullptr) return nullptr;
-  if (place >= names.order.size()) {
-    names.order.push_back(name);
-  } else {
-    names.order[place] = name;
-  }
+// The name of an entry, which is then one of those met; nullptr if it is unknown. `full`: the record has a name twice.
+inline Name* look_up(Names& names, const FastEntry& entry, bool* full) {
+  Name* name = *names.expected();
+  if (name == nullptr || !name->is(entry.key, entry.key_size)) name = names.find(entry.key, entry.key_size);
+  *full = name != nullptr && !names.has_room();
+  if (name != nullptr && !*full) names.meet(name);
   return name;
 }
 
@@ -172,11 +188,7 @@ inline Name* look_up(Names& names, size_t place, const FastEntry& entry) {
 inline void Decoder::learn_shape(Name& name, const u8* p, const u8* end) {
   constexpr int kMaxLearned = 32;
   const Column& column = *name.target;
-  size_t size = 0;  // of a bytes value
-  if (column.scalar_kind == Kind::kBytes) {
-    const int32_t* ends = column.value_offsets.as<int32_t>() + column.rows;
-    size = static_cast<size_t>(ends[0] - ends[-1]);
-  }
+  size_t size = column.scalar_kind == Kind::kBytes ? column.last_size() : 0;
   bool is_long = size > Shape::kMaxShort;
   bool known = column.kind == name.shape.kind() && (is_long ? size == name.shape.fixed() : !name.shape.is_long());
   if (known || ++name.learn_count > kMaxLearned) return;
@@ -190,19 +202,20 @@ inline void Decoder::learn_shape(Name& name, const u8* p, const u8* end) {
 bool Decoder::skips(const FastEntry& entry) const { return plan_.unknown == Unknown::kSkip && is_utf8(entry.key, entry.key_size); }
 
 bool Decoder::features_fast(const u8* p, const u8* end) {
-  std::vector<Name*>& order = features_.order;
   const u8* last = readable_end_ - Shape::kReach;
-  for (; p < end; ++feature_position_) {
-    if (feature_position_ < order.size() && p < last) {  // an entry near the end of the data is parsed, as the fast path may load after_head it
-      Name** hint = order.data() + feature_position_;
-      p = runs.entries(hint, order.data() + order.size(), p, end < last ? end : last, end, rows);
-      feature_position_ = static_cast<size_t>(hint - order.data());
+  for (; p < end; ++entries_) {
+    if (p < last) {  // an entry near the end of the data is parsed, as the fast path may load bytes after it
+      size_t before = features_.met_count;
+      p = runs.entries(features_, p, end < last ? end : last, end, rows);
+      entries_ += features_.met_count - before;
       if (p >= end) return true;
     }
     all_shaped_ = false;
     FastEntry entry;
+    bool full = false;
     if (!read_entry(p, end, entry)) return false;
-    Name* name = look_up(features_, feature_position_, entry);
+    Name* name = look_up(features_, entry, &full);
+    if (full) return false;
     if (name == nullptr && !skips(entry)) return false;
     if (name != nullptr && name->column >= 0) {
       FastResult done = append_fast(*name->target, rows, entry.value, entry.end);
@@ -215,10 +228,12 @@ bool Decoder::features_fast(const u8* p, const u8* end) {
 }
 
 bool Decoder::lists_fast(const u8* p, const u8* end) {
-  for (; p < end; ++list_position_) {
+  for (; p < end; ++entries_) {
     FastEntry entry;
+    bool full = false;
     if (!read_entry(p, end, entry)) return false;
-    Name* name = look_up(lists_, list_position_, entry);
+    Name* name = look_up(lists_, entry, &full);
+    if (full) return false;
     if (name == nullptr && !skips(entry)) return false;
     if (name != nullptr && name->column >= 0 && !steps_fast(*name->target, entry.value, entry.end)) return false;
     p = entry.end;
@@ -244,14 +259,11 @@ bool Decoder::steps_fast(Column& column, const u8* p, const u8* end) {
   return true;
 }
 
-// Removes what the fast path appended of the current record: rows of the names up to the position it reached.
+// Removes what the fast path appended of the current record: rows of the names it met.
 void Decoder::roll_back() {
-  auto truncate = [this](const Names& names, size_t place) {
-    for (size_t i = 0; i < names.order.size() && i <= place; ++i)
-      if (names.order[i]->target != nullptr) names.order[i]->target->truncate(rows);
-  };
-  truncate(features_, feature_position_);
-  truncate(lists_, list_position_);
+  for (const Names* names : {&features_, &lists_})
+    for (size_t i = 0; i < names->met_count; ++i)
+      if (names->met[i]->target != nullptr) names->met[i]->target->truncate(rows);
 }
 
 void Decoder::finish() {

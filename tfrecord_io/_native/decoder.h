@@ -18,11 +18,14 @@ struct DecoderPlan {
   bool check_crc = true;
   int64_t max_record_bytes = 0x7fffffff;
   int64_t max_features = 100000;
+  int64_t max_expansion = -1;  // −1: no limit
+  bool names_in_both = false;
 };
 
 struct Progress {
   int64_t records = 0;
   int64_t consumed = 0;
+  bool full = false;
   Fault fault;
 };
 
@@ -67,8 +70,9 @@ class Decoder {
   std::deque<Slot> slots;  // a deque, so that addresses stay valid
   int64_t rows = 0;
   int64_t value_bytes = 0;
-  int64_t seen = 0;
+  int64_t seen = 0;  // this and the next two: see RecordCounts in engine/contract.py
   int64_t foreign = 0;
+  int64_t nested = 0;
   RecordType record_type;
 
  private:
@@ -90,10 +94,11 @@ class Decoder {
   void roll_back();
   void drop_provisional();
   bool lacks_required() const;
+  int64_t row_limit(size_t columns) const;
 
   DecoderPlan plan_;
   Names features_, lists_;
-  size_t feature_position_ = 0, list_position_ = 0;  // entries of the current record seen so far
+  size_t entries_ = 0;  // of the current record, seen so far
   const u8* readable_end_ = nullptr;           // end of the readable bytes
   std::vector<const Entry*> last_entries_;          // by column, valid for those in present_: the entry that counts (the last one)
   std::vector<size_t> present_;                    // columns to check in the current record: those it has and the required ones, sorted

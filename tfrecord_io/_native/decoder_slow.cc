@@ -44,10 +44,10 @@ bool Decoder::parse_slow(const u8* p, const u8* end, Fault& fault) {
   if (record_type == RecordType::kDetect && walk.has_list && !walk.fell_back) record_type = RecordType::kSequence;
   for (size_t column : present_)
     if (last_entries_[column] != nullptr) append_entry(slots[column], *last_entries_[column]);
-  if (p < end) {
-    ++seen;
-    if (!walk.has_feature && walk.has_unknown) ++foreign;
-  }
+  bool is_nested = walk.has_feature && !walk.has_plain;
+  if (walk.has_feature || walk.has_unknown) ++seen;
+  if (is_nested || (walk.has_unknown && !walk.has_feature)) ++foreign;
+  if (is_nested) ++nested;
   return true;
 }
 
@@ -62,15 +62,20 @@ bool Decoder::stop_for_embedded(Walk& walk, Fault& fault) {
 // Stops for the caller to decide which of the new features to read.
 bool Decoder::stop_for_names(const Walk& walk, Fault& fault) {
   std::vector<NewName> names;
-  std::unordered_set<std::string> asked[2];
+  auto hash = [](const std::string& name) { return hash_name(reinterpret_cast<const u8*>(name.data()), name.size()); };
+  std::unordered_set<std::string, decltype(hash)> asked[2];
   for (const Entry& entry : walk.entries) {
     if (entry.name != nullptr) continue;
     std::string name = text_of(entry.key);
     if (asked[entry.steps].insert(name).second) names.push_back({name, entry.steps});
   }
   if (names.empty()) return true;
-  // Dense columns of records that each have names of their own would take all memory: raise MemoryError instead.
-  if (static_cast<size_t>(rows + 1) * (slots.size() + names.size()) > kMaxCells) throw std::bad_alloc();
+  if (rows >= row_limit(slots.size() + names.size()) && rows != 0) {
+    fault.code = Code::kStopFull;
+    return false;
+  }
+  // Without such a limit, dense columns of records that each have names of their own would take all memory.
+  if (plan_.max_expansion < 0 && static_cast<size_t>(rows + 1) * (slots.size() + names.size()) > kMaxCells) throw std::bad_alloc();
   new_names = std::move(names);
   fault.code = Code::kStopNewNames;
   return false;
@@ -133,7 +138,7 @@ bool Decoder::check_names(Fault& fault) {
     fault.got = static_cast<int64_t>(total);
     return false;
   }
-  for (size_t i = provisional_slots_; i < slots.size(); ++i) {
+  for (size_t i = provisional_slots_; i < slots.size() && !plan_.names_in_both; ++i) {
     const std::string& name = slots[i].name;
     Name* other = (slots[i].steps ? features_ : lists_).find(reinterpret_cast<const u8*>(name.data()), name.size());
     if (other == nullptr || other->column < 0) continue;

@@ -1,26 +1,14 @@
 #include "encoder.h"
 
-#include <bit>
-
 #include "frame.h"
-#include "names.h"
+#include "varint.h"
 
 namespace tfr {
 namespace {
 
 constexpr size_t kMaxPayload = 0x7fffffff;
+static_assert(Shape::kMost >= kRunSlack);  // what is reserved after a record
 constexpr u8 kItem = make_tag(1, kLen);
-
-inline size_t varint_size(uint64_t value) { return (static_cast<size_t>(std::bit_width(value | 1)) * 9 + 64) / 64; }
-
-inline u8* put_varint(u8* out, uint64_t value) {
-  while (value >= 0x80) {
-    *out++ = static_cast<u8>(value | 0x80);
-    value >>= 7;
-  }
-  *out++ = static_cast<u8>(value);
-  return out;
-}
 
 inline u8* put_header(u8* out, u8 tag, size_t size) {
   *out++ = tag;
@@ -54,8 +42,7 @@ size_t content_size(const Source& source, Range range) {
   if (source.kind == Kind::kFloat) return static_cast<size_t>(range.end - range.begin) * 4;
   if (source.kind == Kind::kInt64) {
     const uint64_t* values = reinterpret_cast<const uint64_t*>(source.values);
-    for (int64_t i = range.begin; i < range.end; ++i) size += varint_size(values[i]);
-    return size;
+    return encode_run.size(values + range.begin, static_cast<size_t>(range.end - range.begin));
   }
   for (int64_t i = range.begin; i < range.end; ++i) size += field_size(static_cast<size_t>(source.value_offsets[i + 1] - source.value_offsets[i]));
   return size;
@@ -93,8 +80,7 @@ u8* put_cell(u8* out, const Source& source, int64_t row, const CellSize& size) {
   out = put_header(out, kItem, size.content);
   if (source.kind == Kind::kFloat) return put_bytes(out, source.values + range.begin * 4, size.content);
   const uint64_t* values = reinterpret_cast<const uint64_t*>(source.values);
-  for (int64_t i = range.begin; i < range.end; ++i) out = put_varint(out, values[i]);
-  return out;
+  return encode_run.put(out, values + range.begin, static_cast<size_t>(range.end - range.begin));
 }
 
 constexpr size_t kShortEntry = 129;  // tag, length and up to 127 bytes: every length has one byte
@@ -123,26 +109,17 @@ inline u8* put_short(u8* out, const Shape& shape, const Source& source, int64_t 
   return out + n;
 }
 
-class Encoder {
+// Encodes one row at a time: its sizes are measured, then it is written.
+class RowEncoder {
  public:
-  Encoder(const std::vector<Source>& sources, const std::vector<int>& columns, bool sequence)
-      : sources_(sources), sequence_(sequence), entry_sizes_(columns.size()), cells_(columns.size()) {
-    for (int index : columns) {
-      const Source& source = sources[static_cast<size_t>(index)];
-      std::string key(1, static_cast<char>(kItem));
-      u8 length[10];
-      key.append(reinterpret_cast<char*>(length), static_cast<size_t>(put_varint(length, source.name.size()) - length));
-      columns_.push_back({&source, key + source.name, {}});
-      if (source.layout == Layout::kScalar && source.steps < 0) columns_.back().shape.learn(source.name, source.kind);
-    }
-  }
+  explicit RowEncoder(const Encoder& plan) : plan_(plan), entry_sizes_(plan.columns().size()), cells_(plan.columns().size()) {}
 
   // Size of the record's message.
   size_t measure(int64_t row) {
     context_ = lists_ = 0;
     has_lists_ = false;
-    for (size_t c = 0; c < columns_.size(); ++c) {
-      const Source& source = *columns_[c].source;
+    for (size_t c = 0; c < plan_.columns().size(); ++c) {
+      const Source& source = this->source(c);
       entry_sizes_[c] = 0;
       size_t value;
       if (source.steps >= 0) {
@@ -151,7 +128,7 @@ class Encoder {
         value = measure_steps(source, row);
       } else {
         if (is_null(source, row)) continue;
-        size_t head = columns_[c].shape.head(), one = head > 1 ? value_size(source, row) : kLong;
+        size_t head = plan_.columns()[c].shape.head(), one = head > 1 ? value_size(source, row) : kLong;
         if (head + one <= kShortEntry) {
           cells_[c] = {one, 0, 0};
           entry_sizes_[c] = head - 2 + one;
@@ -161,27 +138,27 @@ class Encoder {
         cells_[c] = measure_cell(source, row);
         value = cells_[c].feature;
       }
-      entry_sizes_[c] = columns_[c].key.size() + field_size(value);
+      entry_sizes_[c] = plan_.columns()[c].key.size() + field_size(value);
       (source.steps >= 0 ? lists_ : context_) += field_size(entry_sizes_[c]);
     }
-    return field_size(context_) + (sequence_ && has_lists_ ? field_size(lists_) : 0);
+    return field_size(context_) + (plan_.sequence() && has_lists_ ? field_size(lists_) : 0);
   }
 
   // Writes the message that measure() was last called for.
   u8* put(u8* out, int64_t row) {
     out = put_header(out, kItem, context_);
-    for (size_t c = 0; c < columns_.size(); ++c) {
-      if (entry_sizes_[c] == 0 || columns_[c].source->steps >= 0) continue;
+    for (size_t c = 0; c < plan_.columns().size(); ++c) {
+      if (entry_sizes_[c] == 0 || source(c).steps >= 0) continue;
       if (cells_[c].feature == 0) {
-        out = put_short(out, columns_[c].shape, *columns_[c].source, row, cells_[c].content);
+        out = put_short(out, plan_.columns()[c].shape, source(c), row, cells_[c].content);
         continue;
       }
-      out = put_cell(put_entry(out, c, cells_[c].feature), *columns_[c].source, row, cells_[c]);
+      out = put_cell(put_entry(out, c, cells_[c].feature), source(c), row, cells_[c]);
     }
-    if (!sequence_ || !has_lists_) return out;
+    if (!plan_.sequence() || !has_lists_) return out;
     out = put_header(out, make_tag(2, kLen), lists_);
-    for (size_t c = 0; c < columns_.size(); ++c) {
-      const Source& source = *columns_[c].source;
+    for (size_t c = 0; c < plan_.columns().size(); ++c) {
+      const Source& source = this->source(c);
       if (entry_sizes_[c] == 0 || source.steps < 0) continue;
       out = put_steps(put_entry(out, c, measure_steps(source, row)), source, row);
     }
@@ -189,28 +166,24 @@ class Encoder {
   }
 
  private:
-  struct ColumnKey {
-    const Source* source;
-    std::string key;  // the key field of the map entry
-    Shape shape;      // of an entry with one short value
-  };
+  const Source& source(size_t c) const { return plan_.source(plan_.columns()[c].source); }
 
   u8* put_entry(u8* out, size_t c, size_t value) {
     out = put_header(out, kItem, entry_sizes_[c]);
-    const std::string& key = columns_[c].key;
+    const std::string& key = plan_.columns()[c].key;
     out = put_bytes(out, reinterpret_cast<const u8*>(key.data()), key.size());
     return put_header(out, make_tag(2, kLen), value);
   }
 
   size_t measure_steps(const Source& source, int64_t row) {
-    const Source& steps = sources_[static_cast<size_t>(source.steps)];
+    const Source& steps = plan_.source(source.steps);
     size_t size = 0;
     for (int64_t step = source.offsets[row]; step < source.offsets[row + 1]; ++step) size += field_size(measure_cell(steps, step).feature);
     return size;
   }
 
   u8* put_steps(u8* out, const Source& source, int64_t row) {
-    const Source& steps = sources_[static_cast<size_t>(source.steps)];
+    const Source& steps = plan_.source(source.steps);
     for (int64_t step = source.offsets[row]; step < source.offsets[row + 1]; ++step) {
       CellSize size = measure_cell(steps, step);
       out = put_cell(put_header(out, kItem, size.feature), steps, step, size);
@@ -218,34 +191,73 @@ class Encoder {
     return out;
   }
 
-  const std::vector<Source>& sources_;
-  std::vector<ColumnKey> columns_;
-  bool sequence_;
+  const Encoder& plan_;
   bool has_lists_ = false;
   size_t context_ = 0, lists_ = 0;
   std::vector<size_t> entry_sizes_;
   std::vector<CellSize> cells_;
 };
 
+constexpr size_t kMostHeader = 11;
+
+// Writes the message of a row of short values at `out` and returns its size; 0 if a value is long. `header` is the size of the
+// header before the entries of the last record, and probably of this one.
+size_t put_short_row(const ShortRows& rows, u8* out, int64_t row, size_t* header) {
+  u8* begin = out + *header;
+  u8* end = rows.put(begin, row);
+  if (end == nullptr) return 0;
+  size_t content = static_cast<size_t>(end - begin), size = 1 + varint_size(content);
+  if (size != *header) {
+    std::memmove(out + size, begin, content);
+    *header = size;
+  }
+  put_header(out, kItem, content);
+  return size + content;
+}
+
 }  // namespace
 
-Encoded encode(const std::vector<Source>& sources, const std::vector<int>& columns, int64_t begin, int64_t end, const std::string& prefix,
-               bool sequence) {
-  Encoder encoder(sources, columns, sequence);
+Encoder::Encoder(std::vector<Source> sources, const std::vector<int>& columns, bool sequence) : sources_(std::move(sources)), sequence_(sequence) {
+  for (int index : columns) {
+    const Source& source = this->source(index);
+    std::string key(1, static_cast<char>(kItem));
+    u8 length[10];
+    key.append(reinterpret_cast<char*>(length), static_cast<size_t>(put_varint(length, source.name.size()) - length));
+    columns_.push_back({index, key + source.name, {}});
+    if (source.layout == Layout::kScalar && source.steps < 0) columns_.back().shape.learn(source.name, source.kind);
+    bool is_absent = source.kind == Kind::kNone && source.steps < 0;
+    if (!is_absent && !short_rows_.add(source, columns_.back().shape)) has_short_rows_ = false;
+  }
+}
+
+Encoded Encoder::encode(int64_t begin, int64_t end, const std::string& prefix, Buffer& out) const {
+  RowEncoder encoder(*this);
   Encoded done;
+  size_t header = 2;  // of the features of the last record
+  int64_t misses = 0;
   for (int64_t row = begin; row < end; ++row) {
     size_t before = row == begin ? prefix.size() : 0;
+    if (has_short_rows_ && before == 0 && misses <= 16 + done.rows / 8) {
+      out.reserve(done.size + kFrameBytes + kMostHeader + short_rows_.most(), done.size);
+      u8* frame = out.as<u8>() + done.size;
+      if (size_t length = put_short_row(short_rows_, frame + kHeaderBytes, row, &header)) {
+        close_frame(frame, length);
+        done.size += kFrameBytes + length;
+        ++done.rows;
+        continue;
+      }
+      ++misses;
+    }
     size_t length = before + encoder.measure(row);
     if (length > kMaxPayload) break;
-    done.buffer.reserve(done.size + kFrameBytes + length + Shape::kMost, done.size);
-    u8* frame = done.buffer.as<u8>() + done.size;
+    out.reserve(done.size + kFrameBytes + length + Shape::kMost, done.size);
+    u8* frame = out.as<u8>() + done.size;
     u8* payload = frame + kHeaderBytes;
     encoder.put(put_bytes(payload, reinterpret_cast<const u8*>(prefix.data()), before), row);
     close_frame(frame, length);
     done.size += kFrameBytes + length;
     ++done.rows;
   }
-  done.buffer.trim(done.size);
   return done;
 }
 

@@ -13,9 +13,15 @@ inline bool matches(const Shape& shape, const u8* p, size_t n) {
   return true;
 }
 
-inline bool read_exact(const u8* p, size_t n, uint64_t* out) {
+inline bool read_int64(const u8* p, size_t n, uint64_t* out) {
   WireError error;
   return n != 0 && read_varint(p, p + n, out, error) == p + n;
+}
+
+inline bool read_number(const u8* p, size_t n, bool is_float, uint64_t* out) {
+  if (!is_float) return read_int64(p, n, out);
+  *out = load32(p);
+  return n == 4;
 }
 
 inline bool is_plain_ascii(const u8*, size_t) { return false; }
@@ -26,6 +32,7 @@ inline uint32_t checksum(const u8* p, size_t n) { return masked_crc32c(p, n); }
 
 Runs choose() {
   if (!use_fast_paths()) return {run_records, run_entries};
+  if (const Runs* fast = use_avx512() ? runs_avx512() : nullptr) return *fast;
   if (const Runs* fast = runs_x86()) return *fast;
   return {run_records, run_entries};
 }

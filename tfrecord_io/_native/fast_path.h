@@ -1,5 +1,5 @@
-// The fast path for records and entries whose bytes match the shapes of the previous record: no parsing, no branch on
-// lengths. Anything else is left to the general decoder.
+// The fast path for entries whose bytes match the shape that their name had before, in any order: no parsing, no branch
+// on lengths. Anything else is left to the general decoder.
 #pragma once
 
 #include "names.h"
@@ -8,8 +8,7 @@ namespace tfr {
 
 // Position and limits of a run of records.
 struct Run {
-  Name** hints;      // names in the order of the previous record
-  Name** hints_end;
+  Names& names;
   const u8* limit;   // entries must start before it: Shape::kReach bytes are readable from there
   bool check_crc;
   int64_t max_record_bytes;
@@ -20,13 +19,13 @@ struct Run {
   Arena* arena;         // its count of decoded payload bytes is updated
 };
 
-// Decodes records from [p, end) as long as all of their entries match the Shapes of the hints. Returns the position after
+// Decodes records from [p, end) as long as all of their entries match the Shapes of their names. Returns the position after
 // the last one; the record there has changed nothing.
 using RunRecords = const u8* (*)(Run& run, const u8* p, const u8* end);
 
-// Appends the entries from p on to row `row`, advancing `hint` up to `hints_end`; an entry starts before `limit` and ends
+// Appends the entries from p on to row `row`, adding their names to those met; an entry starts before `limit` and ends
 // by `end`. Returns the position after the last entry appended.
-using RunEntries = const u8* (*)(Name**& hint, Name** hints_end, const u8* p, const u8* limit, const u8* end, int64_t row);
+using RunEntries = const u8* (*)(Names& names, const u8* p, const u8* limit, const u8* end, int64_t row);
 
 struct Runs {
   RunRecords records;
@@ -35,5 +34,6 @@ struct Runs {
 
 extern const Runs runs;  // the fastest implementation this CPU supports
 const Runs* runs_x86();  // nullptr if the CPU lacks AVX2, BMI2 or SSE4.2
+const Runs* runs_avx512();  // nullptr if it lacks AVX-512 BW and VL too
 
 }  // namespace tfr

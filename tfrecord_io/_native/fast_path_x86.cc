@@ -1,4 +1,4 @@
-// The loops of fast_path.h with AVX2 and BMI2: an entry's head is one comparison, a varint one extraction.
+// The loops of fast_path.h with AVX2 and BMI2: an entry's head is one comparison for 32 bytes.
 #include "fast_path.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -31,35 +31,18 @@ inline bool matches(const Shape& shape, const u8* p, size_t n) {
   __m256i more = _mm256_set1_epi8(static_cast<char>(n));
   uint64_t equal = compare(shape, p, 0, more) | shape.after_head();
   if (shape.head() > 32) equal |= static_cast<uint64_t>(compare(shape, p, 32, more)) << 32;
+  if (shape.head() > 64 && (compare(shape, p, 64, more) | shape.high_after_head()) != ~uint32_t{0}) return false;
   return equal == ~uint64_t{0};
 }
 
-// Without a branch on n, which is as unpredictable as the values.
-inline bool read_exact(const u8* p, size_t n, uint64_t* out) {
-  constexpr uint64_t kGroups = 0x7f7f7f7f7f7f7f7fu, kMore = 0x8080808080808080u;
-  if (n - 1 >= 10) return false;
-  unsigned bits = static_cast<unsigned>(8 * n), high_bits = bits > 64 ? bits - 64 : 0;
-  uint64_t low = _bzhi_u64(load64(p), bits);
-  uint64_t high = _bzhi_u64(static_cast<uint64_t>(p[8]) | static_cast<uint64_t>(p[9]) << 8, high_bits);
-  uint64_t wrong = ((low & kMore) ^ _bzhi_u64(kMore, bits - 8)) | ((high & 0x8080) ^ (high_bits & 16) << 3);
-  *out = _pext_u64(low, kGroups) | (high & 0x7f) << 56 | (high >> 8) << 63;
-  return wrong == 0;
+// By multiplications, as some processors with BMI2 take very long for its extraction of bits.
+inline uint64_t compact_groups(uint64_t groups) {
+  __m128i pairs = _mm_maddubs_epi16(_mm_set1_epi16(static_cast<short>(0x8001)), _mm_cvtsi64_si128(static_cast<long long>(groups)));
+  uint64_t quads = static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_madd_epi16(pairs, _mm_set1_epi32(0x40000001))));
+  return static_cast<uint32_t>(quads) | quads >> 32 << 28;
 }
 
-// Printable ASCII of at most 32 bytes.
-inline bool is_plain_ascii(const u8* p, size_t n) {
-  __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-  __m256i low = _mm256_cmpgt_epi8(_mm256_set1_epi8(0x20), bytes), del = _mm256_cmpeq_epi8(bytes, _mm256_set1_epi8(0x7f));
-  uint32_t other = static_cast<uint32_t>(_mm256_movemask_epi8(_mm256_or_si256(low, del)));
-  return n <= 32 && _bzhi_u32(other, static_cast<unsigned>(n)) == 0;
-}
-
-constexpr size_t kShort = 192;  // below this size one chain of the CRC instruction is fast enough
-
-inline uint32_t checksum(const u8* p, size_t n) {
-  if (n == 8) return mask_crc(~static_cast<uint32_t>(_mm_crc32_u64(0xffffffffu, load64(p))));
-  return n < kShort ? mask_crc(crc32c_sse42(0, p, n)) : masked_crc32c(p, n);
-}
+#include "fast_path_x86.inc"
 
 #include "fast_path_loop.inc"
 

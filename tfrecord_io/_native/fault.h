@@ -42,6 +42,7 @@ enum class Code : int {
   // Not faults: the decoder needs an answer from the caller, who then feeds it again from the same record.
   kStopNewNames = 48,
   kStopEmbedded = 49,
+  kStopFull = 50,  // the record waits until the columns have been taken
 };
 
 struct Fault {

@@ -17,7 +17,7 @@ inline const u8* exact_size(const u8* p, const u8* end) {
   return p != nullptr && p + size == end ? p : nullptr;
 }
 
-FastResult int64_list(Column& column, const u8* p, const u8* end) {
+FastResult int64_list(Column& column, int64_t row, const u8* p, const u8* end) {
   WireError error;
   uint64_t value = 0;
   if (p == end) {
@@ -30,7 +30,7 @@ FastResult int64_list(Column& column, const u8* p, const u8* end) {
   } else {
     if (*p != kItem || (p = exact_size(p + 1, end)) == nullptr) return FastResult::kReject;
     if (column.layout == Layout::kList) {
-      int64_t count = decode_run(p, end, column.room_int64(static_cast<size_t>(end - p)));
+      int64_t count = decode_run(p, end, column.room_int64(static_cast<size_t>(end - p) + kDecodeSlack));
       if (count < 0) return FastResult::kReject;
       column.value_count += count;
       column.close_list_row();
@@ -39,7 +39,7 @@ FastResult int64_list(Column& column, const u8* p, const u8* end) {
     if (read_varint(p, end, &value, error) != end) return FastResult::kReject;
   }
   if (column.layout == Layout::kScalar) {
-    column.append_int64(static_cast<int64_t>(value));
+    column.append_int64(row, static_cast<int64_t>(value));
   } else {
     *column.room_int64(1) = static_cast<int64_t>(value);
     column.value_count += 1;
@@ -48,7 +48,7 @@ FastResult int64_list(Column& column, const u8* p, const u8* end) {
   return FastResult::kDone;
 }
 
-FastResult float_list(Column& column, const u8* p, const u8* end) {
+FastResult float_list(Column& column, int64_t row, const u8* p, const u8* end) {
   if (p == end) {
     if (column.layout == Layout::kScalar) return FastResult::kReject;
     column.close_list_row();
@@ -63,7 +63,7 @@ FastResult float_list(Column& column, const u8* p, const u8* end) {
   size_t count = static_cast<size_t>(end - p) / 4;
   if (column.layout == Layout::kScalar) {
     if (count != 1) return FastResult::kReject;
-    column.append_float(p);
+    column.append_float(row, p);
     return FastResult::kDone;
   }
   if (count != 0) std::memcpy(column.room_float(count), p, count * 4);
@@ -77,7 +77,7 @@ FastResult bytes_list(Column& column, int64_t row, const u8* p, const u8* end) {
     if (p == end || *p != kItem || (p = exact_size(p + 1, end)) == nullptr) return FastResult::kReject;
     size_t size = static_cast<size_t>(end - p);
     if (!text_fits(column, row, p, size)) return FastResult::kReject;
-    column.append_bytes(p, size);
+    column.append_bytes(row, p, size);
     return FastResult::kDone;
   }
   WireError error;
@@ -95,9 +95,9 @@ FastResult bytes_list(Column& column, int64_t row, const u8* p, const u8* end) {
 FastResult dispatch(Column& column, int64_t row, Kind kind, const u8* p, const u8* end) {
   switch (kind) {
     case Kind::kInt64:
-      return int64_list(column, p, end);
+      return int64_list(column, row, p, end);
     case Kind::kFloat:
-      return float_list(column, p, end);
+      return float_list(column, row, p, end);
     default:
       return bytes_list(column, row, p, end);
   }

@@ -14,7 +14,7 @@ struct Span {
   const u8* end;
 };
 
-// kEmpty: the Feature has no kind, no row was appended. kReject: the slow path must take the record.
+// kEmpty: the Feature has no type, no row was appended. kReject: the slow path must take the record.
 enum class FastResult { kDone, kEmpty, kReject };
 
 // Whether the column may have these bytes as a value of row `row`. With Text::kTrack records the first row that is not text.

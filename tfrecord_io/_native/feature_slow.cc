@@ -61,7 +61,7 @@ void for_each_value(Kind kind, const u8* p, const u8* end, F&& on_value) {
   }
 }
 
-// Calls on_value for the values that count: those of the last unbroken run of lists of one kind.
+// Calls on_value for the values that count: those of the last unbroken run of lists of one feature type.
 template <class F>
 void for_each_kept(const Pieces& pieces, const Measure& measured, F&& on_value) {
   int switches = 0;
@@ -154,17 +154,17 @@ void append_slow(Column& column, int64_t row, const Pieces& pieces, const Measur
     if (measured.kind == Kind::kInt64) {
       uint64_t value = 0;
       read_varint(p, end, &value, error);
-      if (scalar) return column.append_int64(static_cast<int64_t>(value));
+      if (scalar) return column.append_int64(row, static_cast<int64_t>(value));
       *column.room_int64(1) = static_cast<int64_t>(value);
       ++column.value_count;
     } else if (measured.kind == Kind::kFloat) {
-      if (scalar) return column.append_float(p);
+      if (scalar) return column.append_float(row, p);
       std::memcpy(column.room_float(1), p, 4);
       ++column.value_count;
     } else {
       size_t size = static_cast<size_t>(end - p);
       if (column.text == Text::kTrack && column.binary_row < 0 && !is_text(p, size)) column.binary_row = row;
-      if (scalar) return column.append_bytes(p, size);
+      if (scalar) return column.append_bytes(row, p, size);
       column.append_value(p, size);
     }
   });

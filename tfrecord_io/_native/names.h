@@ -1,6 +1,9 @@
-// Feature names → columns: the order of the previous record is tried first, then a hash table.
+// Feature names → columns. The name that last followed the one before is tried first, then a table that is indexed by a
+// few bytes of the name, then a hash table.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstring>
 #include <deque>
 #include <string>
@@ -8,6 +11,7 @@
 
 #include "column.h"
 #include "fault.h"
+#include "name_hash.h"
 #include "wire.h"
 
 namespace tfr {
@@ -16,14 +20,18 @@ namespace tfr {
 // lengths follow from n as long as each has one byte, so one comparison checks name, kind and all lengths.
 class Shape {
  public:
-  static constexpr size_t kMost = 64;
+  static constexpr size_t kMost = 96;
   static constexpr size_t kReach = kMost + 32;  // bytes from the start of the entry that a comparison may load
 
   size_t head() const { return head_; }
   static constexpr size_t kMaxShort = 117;  // up to here all lengths of the entry have one byte, for any name that fits
   // Size of the value that starts at `value`.
   size_t value_size(const u8* value) const { return fixed_ != 0 ? fixed_ : value[-1]; }
+  // Masks of the bytes after the head, and of those where n is added: of the first 64 bytes, and of the others.
   uint64_t after_head() const { return after_head_; }
+  uint32_t high_after_head() const { return high_after_head_; }
+  uint64_t varying() const { return varying_; }
+  uint32_t high_varying() const { return high_varying_; }
   // A long value: its lengths have more than one byte, so the shape matches this value size only.
   void learn_long(const u8* entry, const u8* value, const u8* end, Kind kind) {
     size_t head = static_cast<size_t>(value - entry), size = static_cast<size_t>(end - value);
@@ -31,9 +39,8 @@ class Shape {
     *this = Shape();
     kind_ = kind;
     std::memcpy(base_, entry, head);
-    head_ = head;
+    set_head(head);
     fixed_ = size;
-    after_head_ = head == 64 ? 0 : ~uint64_t{0} << head;
   }
 
   bool is_long() const { return fixed_ != 0; }
@@ -52,17 +59,31 @@ class Shape {
     std::memcpy(base_, fixed, 4);
     std::memcpy(base_ + 4, key.data(), k);
     std::memcpy(base_ + 4 + k, rest, 6);
-    for (size_t at : {size_t{1}, k + 5, k + 7, k + 9}) varies_[at] = 0xff;
-    head_ = head;
-    after_head_ = head == 64 ? 0 : ~uint64_t{0} << head;
+    for (size_t at : {size_t{1}, k + 5, k + 7, k + 9}) {
+      varies_[at] = 0xff;
+      if (at < 64) {
+        varying_ |= uint64_t{1} << at;
+      } else {
+        high_varying_ |= uint32_t{1} << (at - 64);
+      }
+    }
+    set_head(head);
   }
 
  private:
-  alignas(32) u8 base_[kMost] = {};    // the bytes for n = 0
-  alignas(32) u8 varies_[kMost] = {};  // 0xff where n is added
+  void set_head(size_t head) {
+    head_ = head;
+    after_head_ = head < 64 ? ~uint64_t{0} << head : 0;
+    high_after_head_ = head <= 64 ? ~uint32_t{0} : head < 96 ? ~uint32_t{0} << (head - 64) : 0;
+  }
+
+  alignas(64) u8 base_[kMost] = {};    // the bytes for n = 0
+  alignas(64) u8 varies_[kMost] = {};  // 0xff where n is added
+  uint64_t varying_ = 0;
   size_t head_ = 1;  // bytes before the value; 1 with an empty base matches nothing
   size_t fixed_ = 0;     // size of the value if it is fixed (long values), else 0
-  uint64_t after_head_ = 0;  // mask of the bytes after the head
+  uint64_t after_head_ = 0;
+  uint32_t high_varying_ = 0, high_after_head_ = 0;
   Kind kind_ = Kind::kNone;
 };
 
@@ -71,6 +92,7 @@ struct Name {
   int32_t column = -1;       // −1: not read
   Column* target = nullptr;  // that column
   int learn_count = 0;            // how often its Shape was learned; limited, as lengths that keep changing are not worth it
+  Name* next = nullptr;           // the name that followed it last
   Shape shape;
 
   bool is(const u8* data, size_t size) const {
@@ -80,10 +102,42 @@ struct Name {
 
 class Names {
  public:
-  Names() : slots_(16, -1) {}
+  Names() { resize(); }
+
+  // The names of the current record, in its order; there is room for all names.
+  std::vector<Name*> met;
+  size_t met_count = 0;
+
+  // Where the name that is expected next is kept; it may be nullptr.
+  Name** expected() { return met_count == 0 ? &first_ : &met[met_count - 1]->next; }
+
+  // Whether another name may be met: a record with more names than are known has one of them twice.
+  bool has_room() const { return met_count < names_.size(); }
+
+  // Adds a name to those of the current record.
+  void meet(Name* name) {
+    *expected() = name;
+    met[met_count++] = name;
+  }
+
+  // Names that this may be, which the caller compares; most often the first one or none is. nullptr where there is none.
+  // 8 bytes are readable at `data`.
+  Name* const* candidates(const u8* data, size_t size) const { return &quick_[quick_index(data, size)]; }
+  static constexpr size_t kCandidates = 2;
+
+  // Whether the expected name is worth a try in this record: not for a while after records whose names come in another
+  // order than in the records before.
+  bool in_order() {
+    if (unordered_ == 0) return true;
+    --unordered_;
+    return false;
+  }
+  void count_misses(size_t misses, size_t entries) {
+    if (misses * 4 > entries + 4) unordered_ = 100;
+  }
 
   Name* find(const u8* data, size_t size) {
-    for (size_t i = hash(data, size) & (slots_.size() - 1);; i = (i + 1) & (slots_.size() - 1)) {
+    for (size_t i = hash_name(data, size) & (slots_.size() - 1);; i = (i + 1) & (slots_.size() - 1)) {
       int32_t at = slots_[i];
       if (at < 0) return nullptr;
       if (names_[static_cast<size_t>(at)].is(data, size)) return &names_[static_cast<size_t>(at)];
@@ -91,10 +145,9 @@ class Names {
   }
 
   void add(std::string text, int32_t column, Column* target) {
-    names_.push_back({std::move(text), column, target, 0, {}});
+    names_.push_back({std::move(text), column, target, 0, nullptr, {}});
     if (names_.size() * 2 > slots_.size()) {
-      slots_.assign(slots_.size() * 2, -1);
-      for (size_t n = 0; n < names_.size(); ++n) place(static_cast<int32_t>(n));
+      resize();
     } else {
       place(static_cast<int32_t>(names_.size() - 1));
     }
@@ -102,40 +155,57 @@ class Names {
 
   // Removes all but the first `count` names.
   void keep(size_t count) {
-    order.clear();
     names_.resize(count);
-    slots_.assign(slots_.size(), -1);
-    for (size_t n = 0; n < count; ++n) place(static_cast<int32_t>(n));
+    for (Name& name : names_) name.next = nullptr;
+    first_ = nullptr;
+    met_count = 0;
+    resize();
   }
 
   size_t size() const { return names_.size(); }
 
-  // The names of the previous record, in its order.
-  std::vector<Name*> order;
-
  private:
+  static constexpr size_t kQuickRatio = 16;  // places for each name, so that few share one
+
+  void resize() {
+    size_t size = std::bit_ceil(std::max<size_t>(16, names_.size() * 2));
+    slots_.assign(size, -1);
+    quick_.assign(size * kQuickRatio / 2 + kCandidates, nullptr);
+    quick_shift_ = 64 - std::countr_zero(size * kQuickRatio / 2);
+    met.resize(size);
+    for (size_t n = 0; n < names_.size(); ++n) place(static_cast<int32_t>(n));
+  }
+
+  // Of the first, the last and the middle 8 bytes; of all bytes of a shorter name, three times, without a branch on the size.
+  size_t quick_index(const u8* data, size_t size) const {
+    size_t unused = size < 8 ? (64 - 8 * size) & 63 : 0, last = size < 8 ? 0 : size - 8, middle = size < 8 ? 0 : size / 2 - 4;
+    uint64_t h = load64(data) << unused;
+    h ^= std::rotl(load64(data + last) << unused, 23) ^ std::rotl(load64(data + middle) << unused, 43);
+    return ((h ^ size) * kHashKey[1]) >> quick_shift_;
+  }
+
   void place(int32_t n) {
     const std::string& text = names_[static_cast<size_t>(n)].text;
-    size_t i = hash(reinterpret_cast<const u8*>(text.data()), text.size()) & (slots_.size() - 1);
+    u8 padded[8] = {};
+    const u8* data = reinterpret_cast<const u8*>(text.data());
+    if (text.size() < 8) data = static_cast<const u8*>(std::memcpy(padded, data, text.size()));
+    Name** at = &quick_[quick_index(data, text.size())];
+    for (size_t i = 0; i < kCandidates; ++i) {
+      if (at[i] != nullptr) continue;
+      at[i] = &names_[static_cast<size_t>(n)];
+      break;
+    }
+    size_t i = hash_name(reinterpret_cast<const u8*>(text.data()), text.size()) & (slots_.size() - 1);
     while (slots_[i] >= 0) i = (i + 1) & (slots_.size() - 1);
     slots_[i] = n;
   }
 
-  static size_t hash(const u8* data, size_t size) {
-    uint64_t h = size * 0x9e3779b97f4a7c15u;
-    for (; size >= 8; data += 8, size -= 8) h = mix(h ^ load64(data));
-    uint64_t rest = 0;
-    if (size != 0) std::memcpy(&rest, data, size);
-    h = mix(h ^ rest);
-    return static_cast<size_t>(h ^ h >> 29);
-  }
-  static uint64_t mix(uint64_t h) {
-    h *= 0xd6e8feb86659fd93u;
-    return h ^ h >> 32;
-  }
-
   std::deque<Name> names_;  // a deque, so that addresses stay valid
   std::vector<int32_t> slots_;
+  std::vector<Name*> quick_;
+  int quick_shift_ = 64;
+  Name* first_ = nullptr;  // of the previous record
+  int unordered_ = 0;      // records for which in_order() is false
 };
 
 }  // namespace tfr

@@ -26,6 +26,18 @@ bool validate_steps(const u8* p, const u8* end, WireError& error) {
   return true;
 }
 
+// Whether these bytes are a serialized map entry of a text and possibly a message: as Features, an Example of an
+// ExampleListWithContext has one entry, whose key is such bytes.
+bool is_map_entry(Span key) {
+  WireError error;
+  size_t size = 0;
+  const u8* p = key.begin;
+  if (p == key.end || *p != kFirst || (p = read_size(p + 1, key.end, &size, error)) == nullptr || !is_utf8(p, size)) return false;
+  p += size;
+  if (p == key.end) return true;
+  return *p == kSecond && (p = read_size(p + 1, key.end, &size, error)) != nullptr && p + size == key.end;
+}
+
 }  // namespace
 
 bool Walk::run(const u8* p, const u8* end, RecordType type) {
@@ -36,7 +48,7 @@ bool Walk::run(const u8* p, const u8* end, RecordType type) {
   if (type != RecordType::kDetect) return false;
   entries.clear();
   embedded.clear();
-  has_feature = has_unknown = has_list = false;
+  has_feature = has_plain = has_unknown = has_list = false;
   error = WireError();
   has_bad_feature_ = false;
   fell_back = true;
@@ -111,6 +123,7 @@ bool Walk::entry(const u8* p, const u8* end, bool steps) {
     p += size;
   }
   has_feature |= !empty;
+  has_plain |= !empty && (!result.values.empty() || !is_map_entry(result.key));
   has_list |= !empty && steps;
   result.name = (steps ? lists_ : features_).find(result.key.begin, static_cast<size_t>(result.key.end - result.key.begin));
   bool parsed = result.name != nullptr && result.name->column >= 0;  // features that are not read are not parsed

@@ -1,4 +1,4 @@
-// Decodes 32 bytes per step: one mask holds the ends of all varints, so the loads do not depend on one another.
+// Encodes without a branch on the length: a varint of up to 8 bytes is one store.
 #include "varint.h"
 
 #if defined(__x86_64__)
@@ -12,59 +12,71 @@ namespace {
 
 constexpr uint64_t kPayloadBits = 0x7f7f7f7f7f7f7f7fu;
 
-__attribute__((target("avx2,bmi,bmi2"))) inline void widen(__m256i bytes, int64_t* out) {
-  __m128i low = _mm256_castsi256_si128(bytes), high = _mm256_extracti128_si256(bytes, 1);
-  for (int half = 0; half < 2; ++half) {
-    __m128i part = half == 0 ? low : high;
-    for (int i = 0; i < 4; ++i) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), _mm256_cvtepu8_epi64(part));
-      part = _mm_srli_si128(part, 4);
-      out += 4;
-    }
-  }
-}
+constexpr uint64_t kMoreBits = 0x8080808080808080u;
 
-// The varint of `length` ≤ 10 bytes at p; 8 bytes are readable at p.
-__attribute__((target("avx2,bmi,bmi2"))) inline uint64_t one(const u8* p, unsigned length) {
-  uint64_t word = load64(p);
-  if (length <= 8) return _pext_u64(word, _bzhi_u64(kPayloadBits, length * 8));
-  uint64_t value = _pext_u64(word, kPayloadBits) | static_cast<uint64_t>(p[8] & 0x7f) << 56;
-  if (length == 10) value |= static_cast<uint64_t>(p[9]) << 63;
-  return value;
-}
-
-__attribute__((target("avx2,bmi,bmi2"))) int64_t avx2(const u8* p, const u8* end, int64_t* out) {
-  int64_t* start = out;
-  while (end - p >= 40) {  // 32 bytes for the mask, and 8 more that a load may touch
-    __m256i bytes = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-    uint32_t ends = ~static_cast<uint32_t>(_mm256_movemask_epi8(bytes));
-    if (ends == 0xffffffffu) {
-      widen(bytes, out);
-      out += 32;
-      p += 32;
+__attribute__((target("avx2"))) size_t size_avx2(const uint64_t* values, size_t count) {
+  const __m256i one = _mm256_set1_epi64x(0x7f), two = _mm256_set1_epi64x(0x3fff), three = _mm256_set1_epi64x(0x1fffff);
+  const __m256i large = _mm256_set1_epi64x(~0xfffffffll);  // values of more than four bytes
+  __m256i more = _mm256_setzero_si256();                   // bytes after the first
+  size_t size = count, i = 0;
+  for (; i + 8 <= count; i += 8) {
+    __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values + i));
+    __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values + i + 4));
+    if (!_mm256_testz_si256(_mm256_or_si256(a, b), large)) [[unlikely]] {
+      for (size_t k = i; k < i + 8; ++k) size += varint_size(values[k]) - 1;
       continue;
     }
-    if (ends == 0) return -1;
-    unsigned from = 0;
-    do {
-      unsigned last = static_cast<unsigned>(_tzcnt_u32(ends));
-      unsigned length = last + 1 - from;
-      if (length > 10) return -1;
-      *out++ = static_cast<int64_t>(one(p + from, length));
-      from = last + 1;
-      ends = _blsr_u32(ends);
-    } while (ends != 0);
-    p += from;
+    for (__m256i limit : {one, two, three})
+      more = _mm256_sub_epi64(more, _mm256_add_epi64(_mm256_cmpgt_epi64(a, limit), _mm256_cmpgt_epi64(b, limit)));
   }
-  int64_t rest = decode_run_portable(p, end, out);
-  return rest < 0 ? -1 : (out - start) + rest;
+  alignas(32) uint64_t lanes[4];
+  _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), more);
+  size += lanes[0] + lanes[1] + lanes[2] + lanes[3];
+  for (; i < count; ++i) size += varint_size(values[i]) - 1;
+  return size;
+}
+
+// The low bytes of eight values.
+__attribute__((target("avx2"))) inline uint64_t low_bytes(__m256i a, __m256i b) {
+  const __m256i select = _mm256_setr_epi8(0, 8, -1, -1, 4, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,  //
+                                          -1, -1, 0, 8, -1, -1, 4, 12, -1, -1, -1, -1, -1, -1, -1, -1);
+  __m256i bytes = _mm256_shuffle_epi8(_mm256_or_si256(a, _mm256_slli_epi64(b, 32)), select);
+  return static_cast<uint64_t>(_mm_cvtsi128_si64(_mm_or_si128(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1))));
+}
+
+// Writes 8 bytes at `out` unless the varint is longer.
+__attribute__((target("avx2,bmi,bmi2,lzcnt"))) inline u8* put_one(u8* out, uint64_t value) {
+  if (value >> 56) [[unlikely]] return put_varint(out, value);
+  size_t size = ((64 - _lzcnt_u64(value | 1)) * 9 + 64) / 64;
+  uint64_t word = _pdep_u64(value, kPayloadBits) | _bzhi_u64(kMoreBits, static_cast<unsigned>(8 * size - 8));
+  std::memcpy(out, &word, 8);
+  return out + size;
+}
+
+__attribute__((target("avx2,bmi,bmi2,lzcnt"))) u8* put_avx2(u8* out, const uint64_t* values, size_t count) {
+  const __m256i large = _mm256_set1_epi64x(~0x7fll);
+  size_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values + i));
+    __m256i b = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(values + i + 4));
+    if (_mm256_testz_si256(_mm256_or_si256(a, b), large)) {
+      uint64_t word = low_bytes(a, b);
+      std::memcpy(out, &word, 8);
+      out += 8;
+    } else {
+      for (size_t k = i; k < i + 8; ++k) out = put_one(out, values[k]);
+    }
+  }
+  for (; i < count; ++i) out = put_one(out, values[i]);
+  return out;
 }
 
 }  // namespace
 
-DecodeRun decode_run_x86() {
+EncodeRun encode_run_x86() {
   __builtin_cpu_init();
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") ? avx2 : nullptr;
+  bool supported = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt");
+  return supported ? EncodeRun{size_avx2, put_avx2} : EncodeRun{};
 }
 
 }  // namespace tfr
@@ -72,7 +84,7 @@ DecodeRun decode_run_x86() {
 #else
 
 namespace tfr {
-DecodeRun decode_run_x86() { return nullptr; }
+EncodeRun encode_run_x86() { return {}; }
 }  // namespace tfr
 
 #endif

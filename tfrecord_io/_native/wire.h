@@ -2,6 +2,7 @@
 // Every function reads from [p, end) and returns the position after what it read, or nullptr with `error` set.
 #pragma once
 
+#include <bit>
 #include <cstring>
 
 #include "fault.h"
@@ -27,6 +28,18 @@ struct WireError {
 };
 
 constexpr u8 make_tag(uint32_t field, uint32_t type) { return static_cast<u8>(field << 3 | type); }
+
+// Bytes of a varint.
+inline size_t varint_size(uint64_t value) { return (static_cast<size_t>(std::bit_width(value | 1)) * 9 + 64) / 64; }
+
+inline u8* put_varint(u8* out, uint64_t value) {
+  while (value >= 0x80) {
+    *out++ = static_cast<u8>(value | 0x80);
+    value >>= 7;
+  }
+  *out++ = static_cast<u8>(value);
+  return out;
+}
 
 inline const u8* read_varint(const u8* p, const u8* end, uint64_t* out, WireError& error) {
   if (p < end && *p < 0x80) {

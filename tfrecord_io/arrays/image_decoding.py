@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -13,13 +13,17 @@ from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tfrecord_io.arrow.output.ragged import Ragged
 from tfrecord_io.arrow.output.to_numpy import Dense, Rows
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import MissingDependencyError
-from tfrecord_io.schema.field import IMAGE_KEY, SHAPE_KEY
+from tfrecord_io.errors import MissingDependencyError, SchemaError
+from tfrecord_io.format.expansion import Expansion
+from tfrecord_io.format.magic import looks_like
+from tfrecord_io.schema.field import IMAGE_KEY
+from tfrecord_io.schema.image import declared_image
 
 _FORMATS = ("JPEG", "PNG", "WEBP")  # a closed list: some of Pillow's formats run other programs
 _CHANNELS = {"L": 1, "RGB": 3, "RGBA": 4}
@@ -39,14 +43,17 @@ class ImageDecoder:
 
     @classmethod
     def for_field(cls, field: pa.Field) -> Self | None:
-        """The decoder for a field made by `tfrecord_io.image`; None for any other field."""
+        """The decoder for a field made by `tfrecord_io.image`, None for any other field.
+
+        SchemaError if the metadata is damaged.
+        """
         metadata = field.metadata or {}
         if IMAGE_KEY not in metadata:
             return None
-        declared = json.loads(metadata[IMAGE_KEY])
-        sizes = declared.get("resize"), json.loads(metadata.get(SHAPE_KEY, b"null"))
-        resize, shape = (None if size is None else tuple(size) for size in sizes)
-        return cls(field.name, declared["mode"], resize, shape)
+        if not (pa.types.is_binary(field.type) or pa.types.is_large_binary(field.type)):
+            reason = f"the metadata declares an image, but the column is of {field.type}"
+            raise SchemaError(reason, feature=field.name, expected="binary", got=str(field.type))
+        return cls(field.name, *declared_image(metadata, field.name))
 
     @property
     def size(self) -> tuple[int, ...] | None:
@@ -57,6 +64,31 @@ class ImageDecoder:
         if self.resize is not None:
             return (*self.resize, channels)
         return None if self.shape is None or None in self.shape else self.shape  # type: ignore[return-value]
+
+    def refuse_expansion(self, arrays: Sequence[pa.Array], expansion: Expansion) -> None:
+        """Refuse images whose arrays `expansion` has no room for, if their size is known in advance.
+
+        Raises
+        ------
+        RowFault
+            Of the first row without room, numbered through all arrays.
+        """
+        if self.size is None:
+            return
+        rows, own = sum(map(len, arrays)), math.prod(self.size)
+        fitting = expansion.room // own
+        expansion.add(sum(pc.sum(pc.binary_length(array)).as_py() or 0 for array in arrays))
+        if not expansion.take(rows * own):
+            reason = f"{rows} images of {self.size}, as the file declares them, take {rows * own} bytes"
+            advice = f"{expansion.advice(rows * own)}, or declare the column by schema="
+            raise RowFault(
+                min(fitting, rows - 1),
+                expansion.excess(reason),
+                feature=self.feature,
+                expected=expansion.room,
+                got=rows * own,
+                advice=advice,
+            )
 
     def rows(self, encoded: Sequence[bytes | None], threads: int) -> Rows:
         """Decode the images of a column to uint8 [height, width, channels]; with "unchanged" to objects of any dtype.
@@ -87,7 +119,11 @@ class ImageDecoder:
         fault = partial(RowFault, row, feature=self.feature)
         try:
             with pillow.open(io.BytesIO(data), formats=_FORMATS) as image:
-                _refuse_bomb(image, pillow.MAX_IMAGE_PIXELS)
+                limit = pillow.MAX_IMAGE_PIXELS
+                if limit is not None and image.width * image.height > limit:
+                    size = f"{image.width}×{image.height}"
+                    reason = f"its {size} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}"
+                    raise fault(reason, expected=limit, got=image.width * image.height)
                 if self.mode == "unchanged" and _loses_bits(data):
                     reason = "its PNG has 16 bits in each of several channels, of which only 8 can be decoded"
                     reason += ': mode="RGB" takes the upper 8'
@@ -96,11 +132,13 @@ class ImageDecoder:
         except (RowFault, MemoryError):
             raise
         except pillow.UnidentifiedImageError as error:
-            reason = f"its {len(data)} bytes are not an image: they begin with {data[:8]!r}"
-            raise fault(reason, expected="JPEG, PNG or WebP", got=data[:8]) from error
-        except Exception as error:  # Pillow's decoders raise exceptions of any type
-            reason = f"its {len(data)} bytes are not an image that can be decoded: {type(error).__name__}: {error}"
+            form = looks_like(data)
+            reason = f"its {len(data)} bytes cannot be identified as a JPEG, PNG or WebP image"
+            reason = reason if form is None else f"{reason}; they look like {form}"
             raise fault(reason, expected="JPEG, PNG or WebP") from error
+        except Exception as error:  # Pillow's decoders raise exceptions of any type, some with the image's bytes
+            reason = f"its {len(data)} bytes are not an image that can be decoded ({type(error).__name__})"
+            raise fault(reason, expected="JPEG, PNG or WebP") from None
         if self.shape is not None and self.resize is None and not _fits(pixels.shape, self.shape):
             reason = f"expected an image of shape {self.shape}, got {pixels.shape}"
             raise fault(reason, expected=self.shape, got=pixels.shape)
@@ -141,11 +179,6 @@ def _map(
             yield from pool.map(decode, images)
         finally:
             pool.shutdown(cancel_futures=True)
-
-
-def _refuse_bomb(image: Any, limit: int | None) -> None:
-    if limit is not None and image.width * image.height > limit:
-        raise ValueError(f"{image.width}×{image.height} pixels are more than PIL.Image.MAX_IMAGE_PIXELS, {limit}")
 
 
 def _loses_bits(data: bytes) -> bool:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from tfrecord_io.arrays.array_budget import ArrayBudget
 from tfrecord_io.arrays.out_arrays import fill_arrays
 from tfrecord_io.arrays.representation import TableRepresentation, reader_options, slice_columns
 from tfrecord_io.arrow.row_fault import RowFault
@@ -14,12 +17,13 @@ from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, ArrayOptions
 from tfrecord_io.read.on_error import end_read
 from tfrecord_io.read.resolve_schema import open_scan
+from tfrecord_io.typing import InputPath
 
 _BATCH_BYTES = 256 * MIB  # a file of usual size is one batch, whose tensors become an array without a copy
 
 
 @document_keywords(ArrayOptions, streaming=False)
-def read_arrays(path: Any, **keywords: Any) -> dict[str, Any]:
+def read_arrays(path: InputPath, **keywords: Any) -> dict[str, npt.NDArray[Any]]:
     """Read TFRecord files of tf.train.Example into NumPy arrays, one per column, with a row for each record.
 
     Parameters
@@ -31,7 +35,8 @@ def read_arrays(path: Any, **keywords: Any) -> dict[str, Any]:
     -------
     dict of str to ndarray
         In the order of the columns. Numbers, bools and times (datetime64, timedelta64) have one axis; lists of equal
-        length and tensors of equal shape are stacked to [rows, ...]; for others see `ragged`. Text has NumPy's
+        length and tensors of equal shape are stacked to [rows, ...], lists of such tensors to [rows, steps, ...]; for
+        others see `ragged`. Text has NumPy's
         StringDType, bytes are an object array of ``bytes`` (NumPy's ``S`` drops trailing NULs), both with None if
         missing. Categories are represented by their values. The fields of a struct are columns ``outer/inner``. Images
         that the schema declares by `tfrecord_io.image` are decoded: uint8, [rows, height, width, channels].
@@ -63,15 +68,24 @@ def read_arrays(path: Any, **keywords: Any) -> dict[str, Any]:
     with open_scan(path, plain, whole=True) as reader:
         table = reader.read_all()
         representation = TableRepresentation(reader.schema, options, complete=True)
-        try:
-            return _arrays(representation, table)
-        except RowFault as fault:
-            error = fault.to_error(*reader.origins.of(fault.row))
-            error.records_intact = fault.row
-            end_read(error, options.on_error, fault.__cause__)
-            return _arrays(representation, table.slice(0, fault.row))
+        row_bytes = reader.payload_bytes / max(table.num_rows, 1)
+        failure: RowFault | None = None
+        while True:
+            try:
+                arrays = _arrays(representation, table, row_bytes, options.max_expansion)
+                break
+            except RowFault as fault:
+                failure, table = fault, table.slice(0, fault.row)
+                if options.on_error == "raise":
+                    break
+        if failure is not None:
+            error = failure.to_error(*reader.origins.of(failure.row))
+            error.records_intact = failure.row
+            end_read(error, options.on_error, failure.__cause__)
+        return arrays
 
 
-def _arrays(representation: TableRepresentation, table: pa.Table) -> dict[str, Any]:
+def _arrays(representation: TableRepresentation, table: pa.Table, row_bytes: float, limit: int) -> dict[str, Any]:
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in table.schema], schema=table.schema)
-    return slice_columns(representation.represent(table.to_batches() or [empty]), 0, table.num_rows)
+    budget = ArrayBudget(limit, np.full(table.num_rows, row_bytes))
+    return slice_columns(representation.represent(table.to_batches() or [empty], budget), 0, table.num_rows)

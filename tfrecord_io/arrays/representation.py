@@ -9,17 +9,32 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrays.array_budget import ArrayBudget
 from tfrecord_io.arrays.image_decoding import ImageDecoder, stack_equal
 from tfrecord_io.arrays.padding import pad_value
 from tfrecord_io.arrow.output.ragged import Ragged
-from tfrecord_io.arrow.output.to_numpy import Dense, Rows, joined, leaf_arrays, leaf_fields, missing_step, to_rows
+from tfrecord_io.arrow.output.to_numpy import (
+    Dense,
+    Rows,
+    declared_shape,
+    joined,
+    leaf_arrays,
+    leaf_fields,
+    missing_step,
+    rows_of_equal_tensors,
+    to_rows,
+)
 from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.arrow.tensor_values import shapes_of_counts
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.format.dtypes import text_dtype
+from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.options import ReadOptions, RepresentationOptions
 from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
-from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.schema.types import is_list_like, is_text
 
+_MOST_TEXT = 2**31  # bytes that 32-bit offsets can count
 LENGTH, SHAPE = "length", "shape"  # of the arrays ``<name>/length`` and ``<name>/shape``
 
 
@@ -68,6 +83,14 @@ class ColumnRepresentation:
         self.decoder = ImageDecoder.for_field(field)
 
     def _join(self, arrays: list[pa.Array]) -> Rows:
+        if self.complete and self.options.ragged is None:
+            equal = rows_of_equal_tensors(arrays, self.field)
+            if equal is not None:
+                return joined(equal)
+        if self.decoder is not None and not self.options.declares_schema:
+            self.decoder.refuse_expansion(arrays, Expansion(self.options.max_expansion))
+        if len(arrays) > 1 and is_text(self.field.type) and sum(array.nbytes for array in arrays) < _MOST_TEXT:
+            arrays = [pa.concat_arrays(arrays)]  # cheaper than joining NumPy's text
         parts, before = [], 0
         for array in arrays:
             try:
@@ -87,35 +110,42 @@ class ColumnRepresentation:
             raise self._fault(row, reason, "a value", advice=advice, error=FeatureNotFoundError)
         return to_rows(array, self.field)
 
-    def represent(self, arrays: list[pa.Array]) -> ColumnArrays:
+    def represent(self, arrays: list[pa.Array], budget: ArrayBudget | None) -> ColumnArrays:
         """Join Arrow arrays, decode images, and choose the representation; RowFault if a row cannot be represented."""
         rows = self._join(arrays)
         options, name = self.options, self.field.name
+        mask_bytes = int(options.missing == "mask")
         if isinstance(rows, Ragged):
             shape = self._shape(rows)
             if shape is not None:
+                if budget is not None:
+                    budget.take_missing(rows, shape, mask_bytes, name)
                 rows = Dense(rows.stacked(shape), rows.valid)
         if isinstance(rows, Ragged):
             ragged, pads = options.ragged or "object", options.ragged == "pad"
             if ragged != "object":
                 self._refuse_missing(rows.valid, f"ragged={ragged!r}", maskable=pads)
             value = pad_value(options.pad_value, rows.values.dtype, name) if pads else None
+            if pads and budget is not None:
+                budget.take_padding(rows, mask_bytes, name)
             return ColumnArrays(name, rows, ragged, pads and options.missing == "mask", value)
         kind = rows.values.dtype.kind
         if kind == "O" and self.decoder is not None and self.complete and options.ragged is None:
             rows = Dense(stack_equal(rows.values))
         if kind == "T" and not self.complete and self.field.nullable:
-            rows = Dense(rows.values.astype(np.dtypes.StringDType(na_object=None)))
+            rows = Dense(rows.values.astype(text_dtype(missing=True)))
         if kind in "OT":
             return ColumnArrays(name, rows, None, False)
-        self._refuse_missing(rows.valid, f"an array of {rows.values.dtype}")
+        if rows.valid is not None:
+            self._refuse_missing(rows.valid, f"an array of {rows.values.dtype}")
         return ColumnArrays(name, rows, None, options.missing == "mask")
 
     def _shape(self, rows: Ragged) -> tuple[int, ...] | None:
         """The shape of each row, if rows are to be stacked."""
         if self.length is not None:
             self._refuse_lengths(rows, self.length)
-            return (self.length,)
+            declared = declared_shape(self.field) or (None,)
+            return tuple(shapes_of_counts(np.array([self.length]), declared)[0].tolist())
         return rows.common_shape() if self.complete and self.options.ragged is None else None
 
     def _refuse_lengths(self, rows: Ragged, length: int) -> None:
@@ -168,8 +198,10 @@ class TableRepresentation:
         """Whether any column has images to decode."""
         return any(column.decoder is not None for column in self._columns)
 
-    def represent(self, batches: list[pa.RecordBatch]) -> list[ColumnArrays]:
+    def represent(self, batches: list[pa.RecordBatch], budget: ArrayBudget | None = None) -> list[ColumnArrays]:
         """Join and represent the columns of all batches; empties the list, to free memory.
+
+        The arrays may take what `budget` has left.
 
         The RowFault it may raise is that of the first bad row, numbered through all batches.
         """
@@ -178,7 +210,7 @@ class TableRepresentation:
         arrays, fault = [], None
         for i, column in enumerate(self._columns):
             try:
-                arrays.append(column.represent([part[i] for part in parts]))
+                arrays.append(column.represent([part[i] for part in parts], budget))
             except RowFault as error:
                 if fault is None or error.row < fault.row:
                     fault = error

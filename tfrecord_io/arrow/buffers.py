@@ -19,6 +19,11 @@ def fixed_width(type_: pa.DataType, count: int, nulls: int, validity: Array | No
     return pa.Array.from_buffers(type_, count, [_validity(nulls, validity), pa.py_buffer(values)], nulls)
 
 
+def int64_array(values: Array) -> pa.Array:
+    """An int64 array over `values`, as ``pa.array`` makes it, which imports pandas for that."""
+    return fixed_width(pa.int64(), len(values), 0, None, np.ascontiguousarray(values, np.int64))
+
+
 def variable_width(
     type_: pa.DataType, count: int, nulls: int, validity: Array | None, offsets: Array, values: Array
 ) -> pa.Array:
@@ -75,6 +80,20 @@ def typed_view(buffer: pa.Buffer | None, dtype: np.dtype, begin: int, count: int
     if buffer is None or count == 0:
         return np.zeros(count, dtype)
     return np.frombuffer(buffer, dtype, count, begin * dtype.itemsize)
+
+
+def writable(values: Array) -> Array:
+    """The same memory, writable: for what was just decoded, which has no other owner. Arrow's imports are not."""
+    return values if values.flags.writeable else np.asarray(_Memory(values))
+
+
+class _Memory:
+    """Memory that an array has a view of, for NumPy's ``__array_interface__``."""
+
+    def __init__(self, values: Array) -> None:
+        interface = values.__array_interface__
+        self.__array_interface__ = {**interface, "data": (interface["data"][0], False)}
+        self.kept = values
 
 
 def _bits(buffer: pa.Buffer | None, begin: int, count: int) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
 from tfrecord_io.engine.contract import Array
@@ -13,8 +14,8 @@ class RowFault(Exception):
     """A row whose value does not fit its column, or the array that is made of it.
 
     Code in `arrow/` raises it with the index of a value; callers turn that into the index of the row on the way up
-    (`in_row_of`). `BatchBuilder.batch` returns it as a value. Whoever knows the file and the record of the row makes an
-    exception of it (`to_error`).
+    (`in_row_of`). `BatchBuilder.batch` returns it as a value. The caller that knows the file and the record of the row
+    turns it into an exception (`to_error`).
 
     Attributes
     ----------
@@ -53,3 +54,18 @@ class RowFault(Exception):
             got=self.got,
             advice=self.advice,
         )
+
+
+def first_refused(count: int, refuses: Callable[[int, int], bool]) -> int:
+    """The position of the first of `count` values that is refused, given that one of them is.
+
+    `refuses` states whether one of the values [begin, end) is, where all before `begin` are accepted.
+
+    >>> first_refused(10, lambda begin, end: 7 in range(begin, end))
+    7
+    """
+    good, bad = 0, count  # the first `good` values are accepted, the first `bad` are not
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        good, bad = (good, middle) if refuses(good, middle) else (middle, bad)
+    return good

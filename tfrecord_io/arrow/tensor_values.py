@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +12,7 @@ from tfrecord_io.arrow.buffers import number_view, offset_view
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import Element
+from tfrecord_io.schema.shapes import fixed_part
 from tfrecord_io.schema.tensor_types import (
     axes_of,
     element_and_shape,
@@ -162,19 +162,6 @@ def flat_values(array: pa.Array, field: pa.Field) -> tuple[pa.Array, Array, Arra
     return plain, tensors.counts, tensors.shape_matrix
 
 
-def rows_of(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
-    """The rows of a column as Python values: tensors as nested lists."""
-    if not (is_any_tensor(field.type) or is_list_of_tensors(field.type)):
-        return list(column.to_pylist())
-    return [_nested(cell) for chunk in column.chunks for cell in tensor_cells(chunk, field)]
-
-
-def _nested(cell: Any) -> Any:
-    if isinstance(cell, np.ndarray):
-        return [_nested(item) for item in cell] if cell.dtype == object else cell.tolist()
-    return cell
-
-
 def first_invalid(element: Element, data: Array) -> int:
     """The position of the first bytes that are not a value (a bool other than 0 and 1, not a character); or −1.
 
@@ -197,6 +184,18 @@ def misfits(shapes: Array, declared: tuple[int | None, ...]) -> Array:
     """Which rows of a matrix of shapes differ from the declared shape, in which None is an unknown dimension."""
     axes = np.array([-1 if axis is None else axis for axis in declared], np.int64)
     return np.asarray(((axes >= 0) & (shapes != axes)).any(axis=1))
+
+
+def shapes_of_counts(counts: Array, declared: tuple[int | None, ...]) -> Array:
+    """The shapes of tensors with these numbers of values: int64 [tensors, rank]; one dimension may be unknown.
+
+    >>> shapes_of_counts(np.array([6, 2]), (None, 2))
+    array([[3, 2],
+           [1, 2]])
+    """
+    rest = fixed_part(declared)
+    length = counts // rest if rest else counts
+    return np.stack([length if axis is None else np.full(len(counts), axis) for axis in declared], axis=1)
 
 
 def _width(element: Element) -> int:

@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
-from tfrecord_io.cli.commands import tfr
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from tfrecord_io.cli.process import echo, ending_by_signals, interruption, prepare_streams, settle_streams
+from tfrecord_io.progress import Progress
+
+if TYPE_CHECKING:
+    from tfrecord_io.cli.commands import tfr
 
 __all__ = ["main", "tfr"]
 
 
+def __getattr__(name: str) -> Any:
+    if name == "tfr":
+        from tfrecord_io.cli.commands import tfr
+
+        return tfr
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 def main() -> None:
     """Run the command; the entry point of the installed script."""
-    tfr()
+    try:
+        with ending_by_signals():
+            prepare_streams()
+            Progress.delay = 0.5  # no bar for what ends soon
+            from tfrecord_io.cli.commands import tfr  # takes the longest: after this, signals are handled
+
+            tfr()
+    except KeyboardInterrupt as error:  # before the first command began
+        code, text = interruption(error)
+        with suppress(OSError):
+            echo(f"tfr: {text}", err=True)
+        raise SystemExit(code) from None
+    finally:
+        settle_streams()

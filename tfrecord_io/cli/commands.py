@@ -5,13 +5,17 @@ The library is imported inside the commands, so that ``tfr --help`` starts quick
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import click
 
-from tfrecord_io.cli.exit_codes import INVALID_DATA, CommandGroup, error_line, print_error
+from tfrecord_io.cli.command_group import CommandGroup
+from tfrecord_io.cli.exit_codes import INVALID_DATA, error_line, print_error, with_option_names
+from tfrecord_io.cli.process import check_stdout, echo, is_stdout
 from tfrecord_io.errors import printable
 
 STDIN, STDOUT = "/dev/stdin", "/dev/stdout"
@@ -25,9 +29,10 @@ def tfr() -> None:
     """Inspect and convert TFRecord files.
 
     PATH is a file, a URL, a quoted glob, a directory or a shard spec such as train@8. Several paths are read one
-    after the other. - is standard input.
+    after the other. Use - for standard input.
 
-    Exit codes: 0 success, 1 invalid data, 2 usage error.
+    Exit codes: 0 success, 1 invalid data, 2 usage error, 3 I/O error (disk full, target exists, permission, network),
+    130 interrupted, 143 terminated.
     """
 
 
@@ -36,6 +41,26 @@ def _encodings(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ..
         if "=" not in pair:
             raise click.BadParameter(f"'{pair}': expected NAME=ENCODING, such as x=raw")
     return {name: encoding for name, _, encoding in (pair.rpartition("=") for pair in pairs)} or None
+
+
+def _storage_options(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, Any] | None:
+    """KEY=VALUE pairs as a dict: a.b=x is nested, and a value that is JSON is parsed. No message shows a value."""
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        key, separator, text = pair.partition("=")
+        *outer, last = key.split(".")
+        nested = options
+        for name in outer:
+            nested = nested.setdefault(name, {})
+            if not isinstance(nested, dict):
+                break
+        if not separator or not last or not isinstance(nested, dict):
+            raise click.BadParameter("expected KEY=VALUE, such as anon=true or client_kwargs.region_name=eu-west-1")
+        try:
+            nested[last] = json.loads(text)
+        except ValueError:
+            nested[last] = text
+    return options or None
 
 
 def _duration(ctx: click.Context, option: click.Parameter, text: str) -> timedelta:
@@ -48,6 +73,8 @@ def _duration(ctx: click.Context, option: click.Parameter, text: str) -> timedel
 def _with_stdin(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
     if paths.count("-") > 1:
         raise click.BadParameter("- is standard input, which can be read only once")
+    if "-" in paths and sys.stdin is None:
+        raise click.BadParameter("standard input is closed")
     return tuple(STDIN if path == "-" else path for path in paths)
 
 
@@ -82,22 +109,40 @@ columns = click.option(
 
 
 allow_missing_shards = click.option(
-    "--allow-missing-shards", is_flag=True, help="Read the files that there are if shards are missing or exist twice."
+    "--allow-missing-shards", is_flag=True, help="Read the existing files if shards are missing or duplicated."
 )
 
 
+on_error = click.option(
+    "--on-error",
+    type=click.Choice(["raise", "stop"]),
+    default="raise",
+    show_default=True,
+    help="At damaged data, fail, or use the records before it.",
+)
+
+
+def storage(name: str, keyword: str, what: str) -> Callable[[Any], Any]:
+    """An option with KEY=VALUE pairs for fsspec."""
+    text = f"Option for {what}, such as anon=true; may be repeated."
+    return click.option(name, keyword, multiple=True, metavar="KEY=VALUE", callback=_storage_options, help=text)
+
+
+storage_option = storage("--storage-option", "storage_options", "remote storage")
+
+
 def inspection(*options: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
-    """Declare a command that has PATH, --allow-missing-shards and --json, besides `options`."""
+    """Declare a command that has PATH and the options that all have, besides `options`."""
 
     def declare(function: Any) -> click.Command:
-        for option in (*reversed(options), allow_missing_shards, json_flag, paths):
+        for option in (json_flag, storage_option, allow_missing_shards, *reversed(options), paths):
             function = option(function)
         return tfr.command()(function)
 
     return declare
 
 
-@inspection(compression, record_type, columns)
+@inspection(columns, record_type, compression, on_error)
 @click.option("-n", "limit", type=click.IntRange(min=0), default=5, show_default=True, help="Number of records.")
 def head(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Show the first records."""
@@ -109,7 +154,7 @@ def head(path: str | list[str], as_json: bool, **options: Any) -> None:
     output.print_result(as_json, value, table=lambda: output.records_table(records))
 
 
-@inspection(compression, record_type)
+@inspection(record_type, compression, on_error)
 @click.option(
     "--as",
     "format",
@@ -126,7 +171,7 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **options: 
 
     resolved, source = schema_text.resolve_schema(path, format, options)
     if format is not None:
-        click.echo(schema_text.schema_text(resolved, format))
+        echo(schema_text.schema_text(resolved, format))
     else:
         schema = resolved.to_arrow()
         fields = [{"name": f.name, "type": short_type_name(f.type, f.metadata)} for f in schema]
@@ -135,13 +180,24 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **options: 
 
 
 @inspection(compression)
-def count(path: str | list[str], as_json: bool, **options: Any) -> None:
-    """Count the records."""
+@click.option("--index", multiple=True, metavar="FILE", help="The index file of PATH; repeat it for several files.")
+def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **options: Any) -> None:
+    """Count the records, for several PATHs also of each."""
     from tfrecord_io.cli import output
     from tfrecord_io.tools.count import count_records
 
-    records = count_records(path, **options)
-    output.print_result(as_json, {"records": records}, records)
+    several = isinstance(path, list)
+    given = path if isinstance(path, list) else [path]
+    if several and index and len(index) != len(given):
+        raise click.UsageError(f"--index is given {len(index)} times for {len(given)} PATHs: pass it once for each")
+    indexes = [[file] for file in index] if several and index else [list(index) or None] * len(given)
+    counts = [count_records(one, index=file, **options) for one, file in zip(given, indexes, strict=True)]
+    total = sum(counts)
+    value = {"records": total, "paths": [{"path": p, "records": n} for p, n in zip(given, counts, strict=True)]}
+    lines = [(n, printable(p, 1024)) for n, p in zip(counts, given, strict=True)]
+    width = len(str(total))
+    text = "\n".join(f"{n:>{width}}  {name}" for n, name in [*lines, (total, "total")])
+    output.print_result(as_json, value, text if several else total)
 
 
 @inspection()
@@ -161,30 +217,31 @@ def index(path: str | list[str], as_json: bool, check: bool, **options: Any) -> 
     output.print_result(as_json, value, table=lambda: output.indexes_table(indexes))
     errors = [index.error for index in indexes if index.error is not None]
     for error in errors:
-        print_error(error_line(error))
+        print_error(with_option_names(error_line(error), click.get_current_context().command))
     if errors:
         click.get_current_context().exit(INVALID_DATA)
 
 
-@inspection(compression, record_type)
+@inspection(record_type, compression)
 def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
-    """Check every checksum, and parse every record."""
+    """Check every checksum and parse every record."""
     from tfrecord_io.cli import output
     from tfrecord_io.tools.verify import verify as verify_files
 
-    report = verify_files(path, **options)
-    output.print_result(as_json, report.to_dict(), report)
+    report = verify_files(path, progress=True, **options)
+    text = with_option_names(str(report), click.get_current_context().command)
+    output.print_result(as_json, report.to_dict(), text)
     if not report.ok:
         click.get_current_context().exit(INVALID_DATA)
 
 
-@inspection(compression, record_type, columns)
+@inspection(columns, record_type, compression, on_error)
 def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
-    """Show type, missing values, range and lengths of each column."""
+    """Show the type, missing values, range and lengths of each column."""
     from tfrecord_io.cli import output
     from tfrecord_io.tools.describe import describe as describe_files
 
-    description = describe_files(path, **options)
+    description = describe_files(path, progress=True, **options)
     text = f"{description.records:,} records"
     output.print_result(as_json, description.to_dict(), text, lambda: output.description_table(description))
 
@@ -192,7 +249,6 @@ def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
 @tfr.command()
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=_with_stdin)
 @click.argument("target", metavar="TARGET")
-@click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing target, or fail.")
 @columns
 @click.option("--column", metavar="NAME", help="The column to write to a .npy file, if there are several.")
 @click.option(
@@ -212,17 +268,40 @@ def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
     metavar="NAME",
     help="none, gzip, zlib or zstd; by default from the name or content of the TFRecord file.",
 )
+@click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing target (the default), or fail.")
 @click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of TFRecord files to write.")
 @click.option("--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Maximum bytes of a TFRecord file.")
+@click.option("--embed-schema/--no-embed-schema", default=None, help="Store the schema in TFRecord files; the default.")
+@click.option(
+    "--record-type",
+    type=click.Choice(["example", "sequence_example", "bytes"]),
+    help="What each record of a TFRecord file is; detected when reading, by default.",
+)
+@click.option("--on-error", type=click.Choice(["raise", "stop"]), help="At damaged data, fail (the default), or stop.")
+@click.option(
+    "--sample",
+    type=click.UNPROCESSED,
+    callback=lambda _ctx, _param, text: int(text) if text and text.isdigit() else text,
+    metavar="N|all",
+    help="Number of records from which types are inferred; 10000 by default.",
+)
+@click.option(
+    "--on-new",
+    type=click.Choice(["raise", "ignore"]),
+    help="At a feature that is not in the sample, fail (the default), or leave it out.",
+)
 @allow_missing_shards
+@storage_option
+@storage("--source-option", "src_storage_options", "the storage of SOURCE")
+@storage("--target-option", "dst_storage_options", "the storage of TARGET")
 @json_flag
 def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
-    """Convert other files to TFRecord, or TFRecord to other files.
+    """Convert between TFRecord and NumPy, IDX, Parquet or Arrow files.
 
     The format of SOURCE and TARGET is detected from the name: .npy, .npz, IDX (train-images-idx3-ubyte.gz), .parquet,
     .arrow; anything else is TFRecord. Several .npy or IDX files are zipped by their leading axis; each file of a
-    directory of .npy or .npz files becomes one record. As SOURCE or TARGET, - is standard input or output, with
-    TFRecord data; if it is TARGET, the summary is printed on stderr.
+    directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for TFRecord data from standard input
+    or to standard output; the summary is then printed on stderr, as it is if TARGET is another name of standard output.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.file_formats.convert import convert as convert_files
@@ -233,12 +312,15 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
     to_stdout = target == "-"
     if to_stdout and not {"shards", "max_shard_bytes"}.isdisjoint(given):
         raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")
+    if to_stdout:
+        check_stdout()
+    summary_on_stderr = to_stdout or is_stdout(target)
     target = STDOUT if to_stdout else target
-    report = convert_files(sources[0] if len(sources) == 1 else list(sources), target, **given)
+    report = convert_files(sources[0] if len(sources) == 1 else list(sources), target, progress=True, **given)
     value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
     size = f"{report.records:,} records, {report.bytes:,} bytes"
     text = f"{printable(report.path)}: {size}, columns {printable(', '.join(report.columns))}"
-    output.print_result(as_json, value, text, err=to_stdout)
+    output.print_result(as_json, value, text, err=summary_on_stderr)
 
 
 @tfr.command()
@@ -252,9 +334,10 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
     help="Minimum age: 30m, 12h, 2d.",
 )
 @click.option("--yes", "remove", is_flag=True, help="Remove them; by default they are only listed.")
+@storage_option
 @json_flag
 def clean(path: str, as_json: bool, **options: Any) -> None:
-    """List or remove what killed writers left behind.
+    """List or remove what killed writers have left behind.
 
     These are unfinished uploads to S3 and temporary files below PATH. Unfinished uploads of other programs are
     listed too: S3 does not say which program began an upload.

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import math
+import os
+import shutil
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-import click
 import pyarrow as pa
 
-from tfrecord_io.arrow.tensor_values import rows_of
+from tfrecord_io.arrow.output.to_python import rows_of
+from tfrecord_io.cli.process import echo, has_unicode
 from tfrecord_io.display import short
 from tfrecord_io.errors import printable
 from tfrecord_io.schema.type_names import short_type_name
@@ -20,23 +24,21 @@ from tfrecord_io.tools.column_summary import HEADINGS
 from tfrecord_io.tools.describe import Description
 from tfrecord_io.tools.index_files import FileIndex
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
 MAX_COLUMNS = 8  # a table with more columns than this is transposed
 RIGHT_ALIGNED = {"nulls", "mean", "length", "distinct", "records", "bytes"}
+LEAST_CELL = 12  # characters to which long cells may be folded
 UNBOUNDED = 10_000  # width in characters where the output is not a terminal
 
 
 def print_result(
-    as_json: bool, value: Any, text: object = None, table: Callable[[], Table] | None = None, *, err: bool = False
+    as_json: bool, value: Any, text: object = None, table: Callable[[], TextTable] | None = None, *, err: bool = False
 ) -> None:
     """Print `value` as JSON, or else a line of text and a table, if given; with `err`, JSON and text go to stderr."""
     if as_json:
-        click.echo(json.dumps(json_value(value), indent=2), err=err)
+        echo(json.dumps(json_value(value), indent=2), err=err)
         return
     if text is not None:
-        click.echo(text, err=err)
+        echo(text, err=err)
     if table is not None:
         show(table())
 
@@ -67,57 +69,93 @@ def record_dicts(table: pa.Table) -> list[dict[str, Any]]:
     return [dict(zip(table.column_names, row, strict=True)) for row in zip(*_columns(table), strict=True)]
 
 
-def show(table: Table) -> None:
+@dataclass(frozen=True, slots=True)
+class TextTable:
+    """Rows of cells whose control characters are already escaped; empty columns are not shown."""
+
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def shown(self) -> list[int]:
+        """The columns that are not empty."""
+        return [i for i, _ in enumerate(self.headings) if not self.rows or any(row[i] for row in self.rows)]
+
+    def fits(self, width: int) -> bool:
+        """Whether the columns, with long cells folded to `LEAST_CELL` characters, fit on a line."""
+        cells = [[self.headings[i], *(row[i] for row in self.rows)] for i in self.shown()]
+        return sum(min(LEAST_CELL, max(map(len, column))) + 2 for column in cells) <= width + 2
+
+
+def show(table: TextTable) -> None:
     """Print a table: in the width of the terminal, or without line breaks where the output is not a terminal."""
-    from rich.console import Console
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else UNBOUNDED
+    text = _as_table(table, width) if table.fits(width) else _as_blocks(table)
+    echo("\n".join(line.rstrip() for line in text.splitlines()))
 
-    console = Console(highlight=False, emoji=False, markup=False, width=None if sys.stdout.isatty() else UNBOUNDED)
-    console.print(table)
+
+def _as_blocks(table: TextTable) -> str:
+    """A block of lines for each row, where the terminal is too narrow for a table."""
+    shown = table.shown()
+    margin = max((len(table.headings[i]) for i in shown), default=0) + 2
+    blocks = ["\n".join(f"{table.headings[i]:<{margin}}{row[i]}" for i in shown if row[i]) for row in table.rows]
+    return "\n\n".join(blocks)
 
 
-def text_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table of cells whose control characters are already escaped; empty columns are omitted."""
+def _as_table(table: TextTable, width: int) -> str:
     from rich import box
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), collapse_padding=True)
-    kept = [i for i, _ in enumerate(headings) if not rows or any(row[i] for row in rows)]
-    for i in kept:
-        justify: Any = "right" if headings[i] in RIGHT_ALIGNED else "left"
-        table.add_column(Text(headings[i]), justify=justify, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(row[i], style="dim" if row[i] == "null" else "") for i in kept))
-    return table
+    styled = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    grid = Table(
+        box=box.SIMPLE_HEAD if has_unicode(sys.stdout) else box.ASCII2,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, 1),
+        collapse_padding=True,
+    )
+    shown = table.shown()
+    for i in shown:
+        justify: Any = "right" if table.headings[i] in RIGHT_ALIGNED else "left"
+        grid.add_column(Text(table.headings[i]), justify=justify, overflow="fold")
+    for row in table.rows:
+        grid.add_row(*(Text(row[i], style="dim" if row[i] == "null" else "") for i in shown))
+    text = io.StringIO()
+    console = Console(
+        file=text, force_terminal=styled, width=width, highlight=False, emoji=False, markup=False, height=100
+    )
+    console.print(grid)
+    return text.getvalue()
 
 
-def description_table(description: Description) -> Table:
+def description_table(description: Description) -> TextTable:
     """A row for each column that `describe` reports."""
-    return text_table(HEADINGS, description.rows())
+    return TextTable(HEADINGS, description.rows())
 
 
-def indexes_table(indexes: Sequence[FileIndex]) -> Table:
+def indexes_table(indexes: Sequence[FileIndex]) -> TextTable:
     """A row for each file and its index."""
     rows = [
         (printable(i.path), f"{i.bytes:,}", f"{i.records:,}", printable(i.index or "none"), "bad" if i.error else "")
         for i in indexes
     ]
-    return text_table(["file", "bytes", "records", "index", ""], rows)
+    return TextTable(["file", "bytes", "records", "index", ""], rows)
 
 
-def schema_table(schema: pa.Schema) -> Table:
+def schema_table(schema: pa.Schema) -> TextTable:
     """Column names and types."""
-    return text_table(["column", "type"], [(printable(f.name), _type(f)) for f in schema])
+    return TextTable(["column", "type"], [(printable(f.name), _type(f)) for f in schema])
 
 
-def records_table(table: pa.Table) -> Table:
+def records_table(table: pa.Table) -> TextTable:
     """A row for each record, or, for a wide table, a row for each column and a column for each record."""
     names = [printable(name) for name in table.column_names]
     columns = [list(map(short, values)) for values in _columns(table)]
     if len(names) <= MAX_COLUMNS:
-        return text_table(names, list(zip(*columns, strict=True)))
+        return TextTable(names, list(zip(*columns, strict=True)))
     rows = [(name, _type(f), *cells) for name, f, cells in zip(names, table.schema, columns, strict=True)]
-    return text_table(["column", "type", *(f"record {i}" for i in range(table.num_rows))], rows)
+    return TextTable(["column", "type", *(f"record {i}" for i in range(table.num_rows))], rows)
 
 
 def _columns(table: pa.Table) -> list[list[Any]]:

@@ -48,7 +48,8 @@ def resolve_schema(path: Any, format: str | None, keywords: Mapping[str, Any]) -
     schema, source = Schema.parse(planned.scan.schema), planned.scan.resolved.source
     if not strict or source not in ("embedded", "companions", "inferred"):
         return schema, source
-    inferred = planned.inferred or infer_schema(planned.scan.sources, **keywords)
+    sources: Any = planned.scan.sources
+    inferred = planned.inferred or infer_schema(sources, **keywords)
     schema = inferred.strict(schema if source == "embedded" else None)
     return inferred.with_companions(schema) if format == "feature_description" else schema, source
 

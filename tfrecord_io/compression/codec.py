@@ -55,7 +55,7 @@ class Compressor(Protocol):
     """
 
     def compress(self, data: Any, /) -> Iterator[bytes]:
-        """Take a contiguous buffer, which must not change until the member is complete."""
+        """Take a contiguous buffer, which may change after the iterator is exhausted."""
         ...
 
     def flush(self) -> Iterator[bytes]:

@@ -1,8 +1,8 @@
 """Deflate data in blocks that are compressed independently, on threads if there are several, and form one stream.
 
 A block is compressed with the 32 KiB before it as its dictionary and ends at a byte boundary (a sync flush), so that
-the concatenated blocks are a valid stream (RFC 1951). The block boundaries depend only on what is written: the same
-data gives the same bytes on any number of threads.
+the concatenated blocks are a valid stream (RFC 1951). All blocks but the last one have the same size: the same data
+gives the same bytes on any number of threads, in whatever pieces it is written.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol
 
 BLOCK_BYTES = 1 << 20
-_SMALL = BLOCK_BYTES // 4  # smaller pieces are joined
 _WINDOW = 32 << 10  # how far deflate looks back
 _LAST = b"\x03\x00"  # an empty final block
 
@@ -49,28 +48,21 @@ class DeflateBlocks:
         self, deflate: Callable[[memoryview, Any], bytes], header: bytes, trailer: Trailer, threads: int
     ) -> None:
         self._deflate, self._header, self._trailer, self._threads = deflate, header, trailer, threads
-        self._held: list[bytes] = []  # small pieces, to be joined to a block
-        self._held_bytes = 0
+        self._held = bytearray()  # the next block, while it is incomplete
         self._window: Any = b""  # the bytes before the next block
         self._pending: deque[Future[bytes]] = deque()
         self._error: BaseException | None = None
 
     def compress(self, data: Any, /) -> Iterator[bytes]:
         with self._fail_permanently():
-            view = memoryview(data).cast("B")
-            if not len(view):
-                return
-            if len(view) < _SMALL:
-                self._held.append(bytes(view))
-                self._held_bytes += len(view)
-                if self._held_bytes >= BLOCK_BYTES:
+            view = memoryview(data)
+            view = view.cast("B") if view.nbytes else memoryview(b"")
+            while len(view):
+                part = view[: BLOCK_BYTES - len(self._held)]
+                self._held += part
+                view = view[len(part) :]
+                if len(self._held) == BLOCK_BYTES:
                     yield from self._add(self._take_held())
-                return
-            if self._held:
-                yield from self._add(self._take_held())
-            size = -(-len(view) // -(-len(view) // BLOCK_BYTES))  # as few blocks as possible, of equal size
-            for at in range(0, len(view), size):
-                yield from self._add(view[at : at + size])
 
     def flush(self) -> Iterator[bytes]:
         with self._fail_permanently():
@@ -96,8 +88,7 @@ class DeflateBlocks:
             raise
 
     def _take_held(self) -> memoryview:
-        block = memoryview(b"".join(self._held))
-        self._held, self._held_bytes = [], 0
+        block, self._held = memoryview(self._held), bytearray()
         return block
 
     def _add(self, block: memoryview) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ tests run on both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, Protocol
@@ -108,7 +108,9 @@ class Plan:
     check_crc: bool = True
     max_record_bytes: int = MAX_RECORD_BYTES
     max_features: int = 100_000
+    max_expansion: int | None = None  # see `Decoder.feed`; None: no limit
     stop_at_embedded: bool = False  # see `Decoder.feed`
+    names_in_both: bool = False  # whether the context and the feature lists may have a discovered name in common
 
 
 @dataclass(slots=True)
@@ -144,6 +146,37 @@ class Progress:
     consumed: int  # their bytes in the data
     fault: Fault | None = None
     embedded: tuple[bytes, ...] = ()  # the embedded schemas of the next record, which waits for `accept_embedded`
+    full: bool = False  # stopped because the rows held take as much memory as `Plan.max_expansion` allows
+
+
+@dataclass(frozen=True, slots=True)
+class RecordCounts:
+    """Numbers of records that tell whether these are Examples.
+
+    Attributes
+    ----------
+    seen : int
+        Records with a feature or an unknown field.
+    foreign : int
+        Those of `seen` that are probably another message: with unknown fields but no feature, or nested.
+    nested : int
+        Those of `foreign` in which no feature has a value and each name is itself a serialized map entry:
+        ExampleListWithContext.
+    """
+
+    seen: int = 0
+    foreign: int = 0
+    nested: int = 0
+
+    def __add__(self, other: RecordCounts) -> RecordCounts:
+        return RecordCounts(self.seen + other.seen, self.foreign + other.foreign, self.nested + other.nested)
+
+    def __sub__(self, other: RecordCounts) -> RecordCounts:
+        return RecordCounts(self.seen - other.seen, self.foreign - other.foreign, self.nested - other.nested)
+
+
+FeatureName = tuple[str, bool]
+"""A name, and whether it is that of a feature list: the two maps of a SequenceExample have separate names."""
 
 
 class Decoder(Protocol):
@@ -158,16 +191,19 @@ class Decoder(Protocol):
         """Payload bytes of the rows held."""
 
     @property
-    def seen(self) -> int:
-        """Number of non-empty records since the decoder was made."""
-
-    @property
-    def foreign(self) -> int:
-        """Number of those that have unknown fields and no feature."""
+    def counts(self) -> RecordCounts:
+        """The records since the decoder was made."""
 
     @property
     def sequence(self) -> bool:
         """Whether records are SequenceExamples: by the plan, or because one has a feature list (RecordType.DETECT)."""
+
+    @property
+    def new_names(self) -> list[FeatureName]:
+        """The names that the records had and the plan does not, in the order in which they were first met."""
+
+    def know(self, names: Iterable[FeatureName]) -> None:
+        """Begin as a decoder that has met these names: they count towards `max_features`. Called before any `feed`."""
 
     def expect(self, payload_bytes: int) -> None:
         """Announce the payload bytes of the rows until the next `take`: a hint for the allocation of memory."""
@@ -182,6 +218,9 @@ class Decoder(Protocol):
         at the end of the data. A record that is truncated by the end of `data` is a fault only if `final`; else it is
         left for the next call.
 
+        With `max_expansion` in the plan it also stops before a record, not the first, with which the rows held would
+        have more cells, of 8 bytes, than `max_expansion` and 512 bytes for each payload byte held allow.
+
         With `stop_at_embedded` in the plan it also stops before a record with embedded schemas, whose contents are in
         `Progress.embedded`; after `accept_embedded` the next call continues with that record. A record that is not
         valid protobuf may stop it first, or be a fault at once.
@@ -190,8 +229,59 @@ class Decoder(Protocol):
     def accept_embedded(self) -> None:
         """Let the next `feed` decode the record with an embedded schema before which the last one stopped."""
 
-    def take(self) -> list[ColumnBuffers]:
-        """Return the rows as columns, in the plan's order and then in that of discovery, and reset the decoder."""
+    def take(self) -> Sequence[ColumnBuffers]:
+        """Return the rows as columns, in the plan's order and then in that of discovery, and reset the decoder.
+
+        The columns may be made only when they are asked for: `tfrecord_io.engine.decoded_columns.LazyColumns`.
+        """
+
+
+class PlainValue(IntEnum):
+    """What a plain Arrow array holds. The kernel has the same numbers, of `Value`."""
+
+    INT = 1
+    BOOL = 2
+    FLOAT = 3
+    BYTES = 5
+    TEXT = 6
+
+
+@dataclass(frozen=True, slots=True)
+class PlainForm:
+    """The form of an Arrow array with one value in each row, and the feature that it becomes."""
+
+    name: str
+    value: PlainValue
+    bits: int = 0  # of a number
+    signed: bool = True
+    large: bool = False  # offsets of 64 bits
+
+
+class ArrowColumns(Protocol):
+    """The columns of one batch that an encoder takes as they are."""
+
+    @property
+    def taken(self) -> Sequence[bool]:
+        """Whether it takes each column; not those without a form or with text that is not UTF-8."""
+
+
+class ArrowReader(Protocol):
+    """Takes columns from the batches of one schema. Threads may share it."""
+
+    def read(self, batch: Any) -> ArrowColumns:
+        """The columns of a batch, which has ``__arrow_c_array__``."""
+
+
+class Encoder(Protocol):
+    """Encodes rows of columns as framed records, with features in the order of the columns. Threads may share it."""
+
+    def encode(self, begin: int, end: int, *, prefix: bytes = b"", memory: Any = None) -> tuple[Any, int]:
+        """Encode rows [begin, end).
+
+        `prefix` is put in front of the first record's payload. Returns (buffer, rows encoded), with fewer rows only if
+        the next record would exceed MAX_RECORD_BYTES. With `memory`, made by `Engine.memory`, the buffer is valid until
+        the next call with it, which must not begin before this one has returned.
+        """
 
 
 class Engine(Protocol):
@@ -201,6 +291,9 @@ class Engine(Protocol):
 
     def crc32c(self, data: Any, value: int = 0) -> int:
         """CRC32C (Castagnoli), unmasked, of `data`; `value` is the CRC of the bytes before it."""
+
+    def crc32c_combine(self, first: int, second: int, second_bytes: int) -> int:
+        """The CRC of two parts that follow one another, the second of `second_bytes`, from the CRC of each."""
 
     def scan(
         self,
@@ -228,11 +321,19 @@ class Engine(Protocol):
 
     def decoder(self, plan: Plan) -> Decoder: ...
 
-    def encode(
-        self, columns: Sequence[ColumnBuffers], begin: int, end: int, *, prefix: bytes = b"", sequence: bool = False
-    ) -> tuple[Any, int]:
-        """Encode rows [begin, end) as framed records, with features in the order of the columns.
+    def text(self, data: Array, offsets: Array, valid: Array | None) -> Array:
+        """An array of NumPy's StringDType: slot i is the UTF-8 of ``data[offsets[i]:offsets[i + 1]]``.
 
-        `prefix` is put in front of the first record's payload. Returns (buffer, rows encoded), with fewer rows only if
-        the next record would exceed MAX_RECORD_BYTES.
+        `offsets` are int32 or int64. Where `valid` has False the slot is None; without `valid`, the dtype has no None.
         """
+
+    def arrow_reader(self, forms: Sequence[PlainForm | None]) -> ArrowReader | None:
+        """A reader of batches with these columns; None if the engine takes no columns from Arrow."""
+
+    def encoder(
+        self, columns: Sequence[ColumnBuffers | int], *, sequence: bool = False, arrow: ArrowColumns | None = None
+    ) -> Encoder:
+        """An encoder of columns; a number stands for that column of `arrow`."""
+
+    def memory(self) -> Any:
+        """Memory for `Encoder.encode` that one result after the other is written to, without new page faults."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tfrecord_io.engine.contract import Fault, FaultCode, Plan
+from tfrecord_io.engine.contract import Fault, FaultCode, Plan, RecordCounts
 from tfrecord_io.errors import (
     CorruptRecordError,
     DecodeError,
@@ -13,6 +13,7 @@ from tfrecord_io.errors import (
     SchemaError,
     TFRecordError,
     TruncatedRecordError,
+    printable,
 )
 from tfrecord_io.format.kinds import Kind
 from tfrecord_io.format.magic import looks_like
@@ -21,9 +22,17 @@ _HEAD_BYTES = 4096  # enough to recognize a file format
 _LEAST_HEAD_BYTES = 4  # fewer bytes may be a truncated record length
 
 ON_ERROR = "see on_error="
-OTHER_MESSAGE = 'if these records are other messages or plain bytes, pass record_type="bytes"'
+OTHER_MESSAGE = (
+    'if these records are other messages, such as ExampleListWithContext, or plain bytes, pass record_type="bytes"'
+)
+NO_VALUES = (
+    "declare it with empty='null', as in tfr.scalar('int64', empty='null'), to read null, or as a list: tfr.list_"
+)
 
 
+_NESTED = "\n"  # the tag of field 1: names begin with it where another message has messages in the place of features
+_NAME = "<name>"  # in advice: the feature's
+_TWO_COLUMNS = "schema={'<name>': tfr.scalar(…, part='context'), '<name>_steps': tfr.sequence(…, feature='<name>')}"
 _INSIDE = "the file ends inside the record's {part} (expected {{f.expected}} bytes, got {{f.got}})"
 _CRC = "{part} CRC mismatch (stored 0x{{f.got:08x}}, computed 0x{{f.expected:08x}}{{length}})"
 _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
@@ -41,7 +50,7 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
     FaultCode.VALUE_COUNT: (
         DecodeError,
         "expected exactly 1 value, got {f.got}",
-        "declare the feature as a list in schema=, or pass sample='all'",
+        "declare the feature as a list: tfr.list_",
     ),
     FaultCode.NOT_TEXT: (
         DecodeError,
@@ -67,13 +76,13 @@ _FAULTS: dict[FaultCode, tuple[type[TFRecordError], str, str | None]] = {
     FaultCode.NAME_IN_BOTH: (
         SchemaError,
         "the name is used in the context and in the feature lists",
-        "name one of the two by schema=",
+        "leave it out with columns='!<name>', or read both as two columns: " + _TWO_COLUMNS,
     ),
 }
 _WIRE_FAULTS = {
     FaultCode.VARINT_TRUNCATED: "a varint is truncated",
     FaultCode.VARINT_TOO_LONG: "a varint is too long (a length has at most 5 bytes, a number 10)",
-    FaultCode.LENGTH_PAST_END: "a field of {f.got} bytes where {f.expected} are left",
+    FaultCode.LENGTH_PAST_END: "a field of {f.got} bytes, but only {f.expected} are left",
     FaultCode.BAD_WIRE_TYPE: "wire type {f.got}",
     FaultCode.FIELD_ZERO: "field number 0",
     FaultCode.GROUP_END_UNEXPECTED: "the end of a group that is not open",
@@ -115,15 +124,24 @@ def to_error(
     error, _, advice = _FAULTS.get(fault.code, (DecodeError, "", OTHER_MESSAGE))
     if contradicts_sample and fault.code in (FaultCode.KIND, FaultCode.VALUE_COUNT, FaultCode.NOT_TEXT):
         error = SchemaError
+        if fault.code is FaultCode.VALUE_COUNT:
+            advice = "declare the feature as a list in schema=, or pass sample='all'"
         if fault.code is FaultCode.KIND:
             advice = "the schema was fixed from a sample: pass sample='all' or schema="
+    elif fault.code is FaultCode.VALUE_COUNT and fault.got == 0:
+        advice = NO_VALUES
     if fault.code is FaultCode.UNKNOWN_FEATURE:
         if plan is not None and any(column.name == fault.feature for column in plan.columns):
             advice = (
-                "the record has it in its other part: tfr.sequence declares a feature list, all else a context feature"
+                "the record has it in its other part: tfr.sequence declares a feature list, all else a context "
+                f"feature; if it is in both, read two columns: {_TWO_COLUMNS}"
             )
         elif not contradicts_sample:
-            advice = "the file's embedded schema does not have it: schema='infer' reads all features of the records"
+            advice = "the embedded schema does not have it: schema='infer' reads all features of the records"
+    if fault.feature is not None and fault.feature.startswith(_NESTED):
+        advice = OTHER_MESSAGE
+    if advice is not None:
+        advice = advice.replace(_NAME, printable(fault.feature or ""))
     return error(
         _reason(fault),
         path=path,
@@ -134,6 +152,28 @@ def to_error(
         got=_value(fault, fault.got),
         records_intact=record + fault.record,
         advice=advice,
+    )
+
+
+def not_examples(counts: RecordCounts, path: str | None, *, is_declared: bool = False) -> DecodeError | None:
+    """The error for records that are not Examples or SequenceExamples, if all conclusive ones are another message.
+
+    If the type of the records `is_declared`, records without a feature are accepted, but not ExampleListWithContext.
+    """
+    if not 0 < counts.seen == counts.foreign or (is_declared and not counts.nested):
+        return None
+    reason, got = "none of them holds a feature", "another message"
+    if is_declared or counts.nested == counts.foreign:
+        reason = "they look like ExampleListWithContext (TensorFlow Ranking), which has Examples where features are"
+        got = "ExampleListWithContext"
+    return DecodeError(
+        f"the records are not tf.train.Examples: {reason}",
+        path=path,
+        record=0,
+        expected="Example",
+        got=got,
+        records_intact=0,
+        advice=OTHER_MESSAGE,
     )
 
 

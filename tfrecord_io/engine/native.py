@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Any, overload
 
 import numpy as np
 
@@ -11,18 +12,29 @@ from tfrecord_io._native import _kernel
 from tfrecord_io.engine.contract import (
     MAX_RECORD_BYTES,
     Array,
+    ArrowColumns,
+    ArrowReader,
     ColumnBuffers,
     Decoder,
+    Encoder,
     Fault,
     FaultCode,
+    FeatureName,
     Frames,
+    PlainForm,
     Plan,
     Progress,
+    RecordCounts,
 )
+from tfrecord_io.engine.decoded_columns import ColumnNames, LazyColumns
+from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.format.kinds import Kind, Layout
 
+_NUMPY = import_module("numpy._core._multiarray_umath")._ARRAY_API  # the C API, as NumPy's import_array() gets it
 _UNKNOWN = {"discover": 0, "skip": 1, "fault": 2}
 _STOP_NEW_NAMES, _STOP_EMBEDDED = 48, 49
+_KINDS, _LAYOUTS = (tuple(map(enum, range(len(enum)))) for enum in (Kind, Layout))
+_MOST_EXPANSION = 2**60  # no memory is larger, and the kernel's sums do not overflow
 
 
 def _as_array(data: Any) -> Any:
@@ -40,11 +52,41 @@ def _fault(raw: tuple[Any, ...] | None, record: int = 0) -> Fault | None:
 
 
 def _column(name: str, raw: tuple[Any, ...]) -> ColumnBuffers:
-    column = ColumnBuffers(name, Kind(raw[0]), Layout(raw[1]), raw[2])
-    column.null_count, column.validity, column.offsets, column.value_offsets, column.values = raw[3:8]
-    column.text, column.first_row, column.list_row, column.binary_row = raw[8:12]
-    column.steps = None if raw[12] is None else _column(name, raw[12])
-    return column
+    steps = None if raw[12] is None else _column(name, raw[12])
+    fields: tuple[Any, ...] = (name, _KINDS[raw[0]], _LAYOUTS[raw[1]], *raw[2:12], steps)
+    return ColumnBuffers(*fields)
+
+
+class NativeColumns(LazyColumns):
+    """See `tfrecord_io.engine.decoded_columns.LazyColumns`."""
+
+    def __init__(self, names: ColumnNames, kernel: _kernel.TakenColumns) -> None:
+        self.names = names
+        self._kernel = kernel
+        self._made: dict[int, ColumnBuffers] = {}
+
+    def __len__(self) -> int:
+        return len(self._kernel)
+
+    @overload
+    def __getitem__(self, index: int) -> ColumnBuffers: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[ColumnBuffers]: ...
+    def __getitem__(self, index: int | slice) -> ColumnBuffers | Sequence[ColumnBuffers]:
+        if isinstance(index, slice):
+            return [self[at] for at in range(*index.indices(len(self)))]
+        at = range(len(self))[index]
+        if at not in self._made:
+            self._made[at] = _column(self.names.names[at], self._kernel.column(at))
+        return self._made[at]
+
+    def outlines(self) -> list[ColumnBuffers]:
+        names, raw = self.names.names, self._kernel.outlines()
+        return [self[at] if columns is None else _column(names[at], columns) for at, columns in enumerate(raw)]
+
+    def arrow_arrays(self, forms: Array, indices: Sequence[int]) -> tuple[object, list[int]]:
+        owner, addresses = self._kernel.arrays(forms, np.array(indices, np.int64))
+        return owner, addresses
 
 
 class NativeDecoder:
@@ -59,6 +101,8 @@ class NativeDecoder:
             plan.check_crc,
             plan.max_record_bytes,
             plan.max_features,
+            -1 if plan.max_expansion is None else min(plan.max_expansion, _MOST_EXPANSION),
+            plan.names_in_both,
         )
         for name in plan.ignored:
             self._kernel.leave_out(name.encode(), False)
@@ -66,19 +110,17 @@ class NativeDecoder:
         self._select = plan.select
         self._refuses = plan.unknown == "fault"
         self._stops_at_embedded = plan.stop_at_embedded
+        self.new_names: list[FeatureName] = []
         self.rows = 0
+        self._names: ColumnNames | None = None  # None: not those of the kernel
 
     @property
     def value_bytes(self) -> int:
         return self._kernel.value_bytes
 
     @property
-    def seen(self) -> int:
-        return self._kernel.seen
-
-    @property
-    def foreign(self) -> int:
-        return self._kernel.foreign
+    def counts(self) -> RecordCounts:
+        return RecordCounts(self._kernel.seen, self._kernel.foreign, self._kernel.nested)
 
     @property
     def sequence(self) -> bool:
@@ -94,11 +136,11 @@ class NativeDecoder:
         records, at = 0, begin
         while True:
             left = max_records if max_records < 0 else max_records - records
-            done, consumed, raw = self._kernel.feed(block, at, left, max_bytes, final)
+            done, consumed, full, raw = self._kernel.feed(block, at, left, max_bytes, final)
             base, records, at = records, records + done, at + consumed
             self.rows += done
             if raw is None or raw[0] < _STOP_NEW_NAMES:
-                return Progress(records, at - begin, _fault(raw, base))
+                return Progress(records, at - begin, _fault(raw, base), full=full)
             if raw[0] == _STOP_NEW_NAMES:
                 unknown = self._add_names()
                 if unknown is not None:
@@ -116,14 +158,24 @@ class NativeDecoder:
             if wanted and self._refuses:
                 return name
             self._kernel.add_name(raw, steps, wanted)
+            self.new_names.append((name, steps))
+        self._names = None
         return None
+
+    def know(self, names: Iterable[FeatureName]) -> None:
+        for name, steps in names:
+            self._kernel.add_name(name.encode(), steps, self._select is None or self._select(name))
 
     def accept_embedded(self) -> None:
         self._kernel.accept_embedded()
 
-    def take(self) -> list[ColumnBuffers]:
+    def take(self) -> NativeColumns:
         self.rows = 0
-        return [_column(name.decode(), raw) for name, _, raw in self._kernel.take()]
+        columns = self._kernel.take()
+        if self._names is None or len(self._names.names) != len(columns):  # a faulty record's names are removed again
+            names = self._kernel.names()
+            self._names = ColumnNames([name.decode() for name, _ in names], [steps for _, steps in names])
+        return NativeColumns(self._names, columns)
 
 
 def _wide(offsets: Any) -> Any:
@@ -139,6 +191,34 @@ def _source(column: ColumnBuffers) -> tuple[Any, ...]:
     return (column.name.encode(), int(column.kind), int(column.layout), *arrays, steps)
 
 
+class NativeEncoder:
+    """See `tfrecord_io.engine.contract.Encoder`."""
+
+    def __init__(self, columns: Sequence[ColumnBuffers | int], sequence: bool, arrow: Any) -> None:
+        self._arrow = arrow  # the kernel borrows its arrays, and those of the columns
+        self._sources = [column if isinstance(column, int) else _source(column) for column in columns]
+        self._kernel = _kernel.Encoder(self._sources, sequence, arrow)
+
+    def encode(self, begin: int, end: int, *, prefix: bytes = b"", memory: Any = None) -> tuple[Any, int]:
+        return self._kernel.encode(begin, end, prefix, memory)
+
+
+class NativeArrowReader:
+    """See `tfrecord_io.engine.contract.ArrowReader`."""
+
+    def __init__(self, forms: Sequence[PlainForm | None]) -> None:
+        raw = [(b"", -1, 0, False, False) if f is None else _plain(f) for f in forms]
+        self._forms = _kernel.PlainForms(raw)
+
+    def read(self, batch: Any) -> ArrowColumns:
+        _, array = batch.__arrow_c_array__()
+        return _kernel.ArrowColumns(array, self._forms)
+
+
+def _plain(form: PlainForm) -> tuple[bytes, int, int, bool, bool]:
+    return form.name.encode(), int(form.value), form.bits, form.signed, form.large
+
+
 class NativeEngine:
     """See `tfrecord_io.engine.contract.Engine`."""
 
@@ -146,6 +226,9 @@ class NativeEngine:
 
     def crc32c(self, data: Any, value: int = 0) -> int:
         return _kernel.crc32c(_as_array(data), value)
+
+    def crc32c_combine(self, first: int, second: int, second_bytes: int) -> int:
+        return _kernel.crc32c_combine(first, second, second_bytes)
 
     def scan(
         self,
@@ -173,10 +256,22 @@ class NativeEngine:
     def decoder(self, plan: Plan) -> Decoder:
         return NativeDecoder(plan)
 
-    def encode(
-        self, columns: Sequence[ColumnBuffers], begin: int, end: int, *, prefix: bytes = b"", sequence: bool = False
-    ) -> tuple[Any, int]:
-        return _kernel.encode([_source(column) for column in columns], begin, end, prefix, sequence)
+    def text(self, data: Array, offsets: Array, valid: Array | None) -> Array:
+        items = np.empty(len(offsets) - 1, text_dtype(missing=valid is not None))
+        if len(items):
+            _kernel.fill_text(_NUMPY, items.dtype, items.ctypes.data, valid, offsets, data)
+        return items
+
+    def arrow_reader(self, forms: Sequence[PlainForm | None]) -> ArrowReader | None:
+        return NativeArrowReader(forms)
+
+    def encoder(
+        self, columns: Sequence[ColumnBuffers | int], *, sequence: bool = False, arrow: ArrowColumns | None = None
+    ) -> Encoder:
+        return NativeEncoder(columns, sequence, arrow)
+
+    def memory(self) -> Any:
+        return _kernel.Memory()
 
 
 ENGINE = NativeEngine()

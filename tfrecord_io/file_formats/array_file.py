@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import math
 import shutil
 import tempfile
@@ -106,9 +107,18 @@ class ArrayFile:
         self._check_end()
 
     def _copy_to_temporary_file(self) -> None:
+        """Copy the values, and at most one byte more, so that compressed data of any length is bounded by the shape."""
+        free = shutil.disk_usage(tempfile.gettempdir()).free
+        if self.size > free:
+            text = f"columns of a compressed array are read from a temporary file of {self.size} bytes; {free} are free"
+            raise OSError(errno.ENOSPC, f"{text}: decompress it first", self.path)
         copy = tempfile.TemporaryFile()  # noqa: SIM115  # becomes `file`
         try:
-            shutil.copyfileobj(self.file, copy, _COPY_BYTES)
+            left = self.size + 1
+            while left and (data := self.file.read(min(left, _COPY_BYTES))):
+                copy.write(data)
+                left -= len(data)
+            self.check_size(self.size + 1 - left)
             copy.seek(0)
         except BaseException:
             copy.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ from tfrecord_io.arrow.stream import BatchStream
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError, printable
 from tfrecord_io.file_formats.array_file import BLOCK_BYTES, ArrayFile
+from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.type_names import short_type_name
 
 _MAX_ROWS = 65_536
@@ -46,7 +47,7 @@ class ArrayStream(BatchStream):
         close: Callable[[], None],
         *,
         num_files: int = 1,
-        encoded: Callable[[Mapping[str, str]], Batches] | None = None,
+        encoded: Callable[[Mapping[str, str], Projection], Batches] | None = None,
     ) -> None:
         super().__init__()
         self._schema = schema
@@ -54,7 +55,9 @@ class ArrayStream(BatchStream):
         self.num_files = num_files
         self._batches = batches
         self._encoded = encoded
-        self._close = weakref.finalize(self, close)
+        self._encodings: Mapping[str, str] = {}
+        self._projection = Projection(None)
+        self._files = weakref.finalize(self, close)
 
     @property
     def schema(self) -> pa.Schema:
@@ -82,17 +85,38 @@ class ArrayStream(BatchStream):
         """
         self.from_start()
         if encodings and self._encoded is not None:
-            self._schema, self._batches = self._encoded(encodings)
+            self._encodings = encodings
+            self._schema, self._batches = self._encoded(encodings, self._projection)
+        return self
+
+    def select(self, columns: Sequence[str] | str | None) -> Self:
+        """This stream with some of its columns: names, globs and ``!name``, as in `tfrecord_io.read_table`.
+
+        Raises
+        ------
+        FeatureNotFoundError
+            An entry matches no column.
+        ValueError
+            Batches have already been read.
+        """
+        self.from_start()
+        projection = Projection(columns)
+        if projection.takes_all:
+            return self
+        projection.check(self.schema.names)
+        if self._encoded is not None:
+            self._projection = projection
+            self._schema, self._batches = self._encoded(self._encodings, projection)
+        else:
+            self._schema, self._batches = project(self._schema, self._batches, projection)
         return self
 
     def _end(self) -> None:
         super()._end()
         self._close()
 
-    def close(self) -> None:
-        """Close the files; reading from the stream then raises ValueError."""
-        self._closed = True
-        self._close()
+    def _close(self) -> None:
+        self._files()
 
 
 def stream_of(arrays: Mapping[str, ArrayFile], files: ExitStack, num_files: int) -> ArrayStream:
@@ -102,19 +126,30 @@ def stream_of(arrays: Mapping[str, ArrayFile], files: ExitStack, num_files: int)
         array.check_record(array.row_bytes)
     per_block = max(1, min(_MAX_ROWS, BLOCK_BYTES // max(1, sum(array.row_bytes for array in arrays.values()))))
 
-    def encoded(encodings: Mapping[str, str]) -> Batches:
+    def encoded(encodings: Mapping[str, str], projection: Projection) -> Batches:
         empty = {name: np.empty((0, *array.shape[1:]), array.dtype) for name, array in arrays.items()}
-        return _source(empty, encodings).schema, batches(encodings)
+        names = [name for name, values in empty.items() if any(map(projection, _columns({name: values})))]
+        names = names or list(empty)[:1]  # without columns, there are still rows
+        _columns(empty)  # all of them: their names must differ
+        schema = _source({name: empty[name] for name in names}, encodings).schema
+        return project(schema, batches(names, encodings), projection)
 
-    def batches(encodings: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
-        columns = {name: array.blocks(per_block) for name, array in arrays.items()}
+    def batches(names: list[str], encodings: Mapping[str, str]) -> Iterator[pa.RecordBatch]:
+        columns = {name: arrays[name].blocks(per_block) for name in names}
         for blocks in zip(*columns.values(), strict=True):
             yield from _source(dict(zip(columns, blocks, strict=True)), encodings)
 
-    return ArrayStream(*encoded({}), rows, files.pop_all().close, num_files=num_files, encoded=encoded)
+    return ArrayStream(
+        *encoded({}, Projection(None)), rows, files.pop_all().close, num_files=num_files, encoded=encoded
+    )
 
 
 def _source(arrays: Mapping[str, Array], encodings: Mapping[str, str]) -> BatchSource:
+    """The columns of arrays as a source of batches."""
+    return open_input(_columns(arrays), encodings=encodings)
+
+
+def _columns(arrays: Mapping[str, Array]) -> dict[str, Array]:
     """The columns of arrays; a structured array becomes one column per field."""
     columns: dict[str, Array] = {}
     for name, values in arrays.items():
@@ -123,7 +158,14 @@ def _source(arrays: Mapping[str, Array], encodings: Mapping[str, str]) -> BatchS
             reason = "two arrays would become columns of this name: the fields of a structured array are columns"
             raise EncodeError(reason, feature=min(duplicates), advice="rename the array or the field")
         columns.update(fields)
-    return open_input(columns, encodings=encodings)
+    return columns
+
+
+def project(schema: pa.Schema, batches: Iterator[pa.RecordBatch], projection: Projection) -> Batches:
+    """Some columns of a stream, in the order of the projection."""
+    positions = projection.positions(schema.names)
+    fields = pa.schema([schema.field(i) for i in positions], schema.metadata)
+    return fields, (batch.select(positions) for batch in batches)
 
 
 def _common_length(arrays: Mapping[str, ArrayFile]) -> int:

@@ -15,6 +15,7 @@ from tfrecord_io.file_formats.array_stream import ArrayStream, stream_of
 from tfrecord_io.file_formats.idx import idx_name, open_idx
 from tfrecord_io.file_formats.object_folder import stream_of_objects
 from tfrecord_io.file_formats.open_array import Archive, Opener, array_name, open_array, open_npy
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.source import Source
@@ -27,6 +28,7 @@ _WAYS = f"pass a list for one column per file, or a folder for one record per fi
 _ARCHIVES = f"pass a folder for one record per archive; {_CONCATENATE}"
 
 
+@check_keywords
 def from_npy(path: Paths, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> ArrayStream:
     """Read ``.npy`` files as a stream of record batches, with one row for each index of the leading axis.
 
@@ -75,6 +77,7 @@ def from_npy(path: Paths, *, storage_options: Mapping[str, Any] | None = None, f
     return _stream({name: find_files(file, "", storage).single(_WAYS) for name, file in paths.items()}, open_npy)
 
 
+@check_keywords
 def from_idx(
     *path: Path | Sequence[Path],
     names: Sequence[str] | None = None,
@@ -123,6 +126,7 @@ def from_idx(
     return _stream(dict(zip(columns, files, strict=True)), open_idx)
 
 
+@check_keywords
 def from_npz(path: Path, *, storage_options: Mapping[str, Any] | None = None, filesystem: Any = None) -> ArrayStream:
     """Read an ``.npz`` archive, or a folder of archives with one row each, as a stream of record batches.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -14,23 +15,35 @@ import pyarrow as pa
 from tfrecord_io.arrow.output.ragged import Ragged
 from tfrecord_io.arrow.output.to_numpy import Rows, leaf_arrays, leaf_fields, missing_step, numpy_dtype, to_rows
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError, FeatureNotFoundError
+from tfrecord_io.errors import DecodeError, EncodeError, FeatureNotFoundError
 from tfrecord_io.file_formats.array_file import BLOCK_BYTES
+from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.npy_header import header
+from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
+from tfrecord_io.typing import Path
 from tfrecord_io.write.frame_sink import FrameSink
+from tfrecord_io.write.piece import Piece
 from tfrecord_io.write.writer import WriteReport
 
 _MISSING = 'read it with read_arrays(missing="mask"), or exclude the column with columns='
 _RAGGED = "a .npy file holds rows of one shape: read it with read_arrays(ragged=)"
 
 
+@check_keywords
+@sign_keywords(ReadOptions)
 def to_npy(
-    source: Any, target: Any, column: str | None = None, *, overwrite: bool | None = None, **keywords: Any
+    source: Path | Sequence[Path],
+    target: Path,
+    column: str | None = None,
+    *,
+    overwrite: bool | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
+    **keywords: Any,
 ) -> WriteReport:
     """Write one column of TFRecord files as a ``.npy`` file, row by row.
 
@@ -44,6 +57,8 @@ def to_npy(
         The column to write; required if there are several.
     overwrite : bool, optional
         False: an existing file is an error.
+    dst_storage_options : dict, optional
+        Options of the target's storage, if they are not the ``storage_options`` of the source.
     **keywords
         Those of `tfrecord_io.open_reader`.
 
@@ -56,6 +71,8 @@ def to_npy(
     EncodeError
         Rows differ in shape or are missing (missing dates and times are written as NaT), or the values are bytes, which
         a ``.npy`` file can only store as pickles.
+    DecodeError
+        One long text makes the array larger than `max_expansion` allows: each row has the width of the longest.
     FeatureNotFoundError
         The column does not exist, or there are several and `column` is not given.
 
@@ -75,9 +92,9 @@ def to_npy(
         advice = f"pass one of: {', '.join(names)}" if names else without
         raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=advice)
     column = names[0] if column is None else column
-    sink = FrameSink(target, scan.options.storage, overwrite=overwrite)
+    sink = FrameSink(target, scan.options.storage.with_options(dst_storage_options), overwrite=overwrite)
     try:
-        rows = _write_array(sink, scan, column)
+        rows = _write_array(lambda data: sink.write(Piece(data, 0)), scan, column)
     except BaseException:
         sink.discard()
         raise
@@ -85,14 +102,22 @@ def to_npy(
     return WriteReport(os.fspath(target), rows, sink.bytes, sink.compression, (column,), {})
 
 
+@check_keywords
+@sign_keywords(ReadOptions)
 def to_npz(
-    source: Any, target: Any, *, compressed: bool = False, overwrite: bool | None = None, **keywords: Any
+    source: Path | Sequence[Path],
+    target: Path,
+    *,
+    compressed: bool = False,
+    overwrite: bool | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
+    **keywords: Any,
 ) -> WriteReport:
     """Write the columns of TFRecord files as the arrays of an ``.npz`` archive; the files are read for each column.
 
     Parameters
     ----------
-    source, target, overwrite, **keywords
+    source, target, overwrite, dst_storage_options, **keywords
         As in `to_npy`.
     compressed : bool
         Deflate the arrays, as ``numpy.savez_compressed`` does.
@@ -103,7 +128,7 @@ def to_npz(
 
     Raises
     ------
-    EncodeError
+    EncodeError, DecodeError
         As in `to_npy`.
 
     Examples
@@ -118,12 +143,13 @@ def to_npz(
     scan = _scan(source, keywords)
     names = [field.name for field in leaf_fields(scan.schema)]
     rows = 0
-    with open_output(target, scan.options.storage, overwrite=overwrite) as output:
+    storage = scan.options.storage.with_options(dst_storage_options)
+    with open_output(target, storage, overwrite=overwrite) as output:
         method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
         with zipfile.ZipFile(OutputStream(output), "w", method) as archive:
             for name in names:
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    rows = _write_array(member, scan, name)
+                    rows = _write_array(member.write, scan, name)
         return WriteReport(os.fspath(target), rows, output.offset, None, tuple(names), {})
 
 
@@ -135,23 +161,26 @@ def _scan(source: Any, keywords: Mapping[str, Any]) -> Scan:
     return plan_scan(source, ReadOptions.of({"batch_bytes": BLOCK_BYTES, **keywords})).close()
 
 
-def _write_array(file: Any, scan: Scan, column: str) -> int:
+def _write_array(write: Callable[[Any], object], scan: Scan, column: str) -> int:
     """Write header and values. The header has the number of rows, so the files are read twice: memory holds a batch."""
     dtype, shape, rows = np.dtype(np.float32), (), 0
-    for block in _blocks(scan, column):
+    for block, bytes_read in _blocks(scan, column):
         if not rows:
-            dtype, shape = block.dtype, block.shape[1:]
+            dtype, shape = _stored_dtype(block), block.shape[1:]
         elif len(block) and block.shape[1:] != shape:
             reason = f"from here on, the rows have the shape {block.shape[1:]}; the rows before have {shape}"
             raise EncodeError(reason, feature=column, record=rows, expected=shape, got=block.shape[1:], advice=_RAGGED)
-        dtype = np.promote_types(dtype, block.dtype)  # the widest dtype of text
+        if block.dtype.kind == "T":
+            _refuse_padding(block, rows, dtype.itemsize, Expansion(scan.options.max_expansion, bytes_read), column)
+        dtype = np.promote_types(dtype, _stored_dtype(block))  # the widest dtype of text
         rows += len(block)
-    file.write(header(dtype, (rows, *shape)))
-    written = 0
-    for block in _blocks(scan, column):
+    write(header(dtype, (rows, *shape)))
+    written, per_write = 0, max(1, BLOCK_BYTES // max(1, math.prod(shape) * dtype.itemsize))
+    for block, _ in _blocks(scan, column):
         written += len(block)
-        if block.size and dtype.itemsize:
-            file.write(np.ascontiguousarray(block, dtype).reshape(-1).view(np.uint8).data)
+        for begin in range(0, len(block) if block.size and dtype.itemsize else 0, per_write):
+            values = np.ascontiguousarray(block[begin : begin + per_write], dtype)
+            write(values.reshape(-1).view(np.uint8).data)
     if written != rows:
         reason = f"the files had {rows} rows, but {written} when they were read again"
         advice = "try again when no program writes to them"
@@ -159,8 +188,35 @@ def _write_array(file: Any, scan: Scan, column: str) -> int:
     return rows
 
 
-def _blocks(scan: Scan, column: str) -> Iterator[Array]:
-    """The column of each batch; if there is no batch, an empty array of its dtype."""
+def _stored_dtype(block: Array) -> np.dtype[Any]:
+    """The dtype of an array in a file: of text, its longest value decides."""
+    return (
+        np.dtype(f"U{max(1, int(np.strings.str_len(block).max(initial=1)))}")
+        if block.dtype.kind == "T"
+        else block.dtype
+    )
+
+
+def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, column: str) -> None:
+    """Refuse text whose longest value makes all others too wide; the `rows` before it have `width` bytes each."""
+    lengths = np.strings.str_len(block).reshape(len(block), -1).max(axis=1, initial=1)
+    widths = np.maximum.accumulate(np.maximum(4.0 * lengths, width))
+    sizes = widths * math.prod(block.shape[1:]) * (rows + np.arange(1, len(block) + 1))
+    if not (sizes > expansion.room).any():
+        return
+    row = int((sizes > expansion.room).argmax())
+    size = int(sizes[row])
+    reason = f"an array of {rows + row + 1} rows of text, each as wide as the longest of them, takes {size} bytes"
+    reason = expansion.excess(reason)
+    advice = f"{expansion.advice(size)}, or exclude the column with columns="
+    raise DecodeError(reason, feature=column, record=rows + row, expected=expansion.room, got=size, advice=advice)
+
+
+def _blocks(scan: Scan, column: str) -> Iterator[tuple[Array, int]]:
+    """The column of each batch, and the payload bytes read so far; without batches, an empty array of its dtype.
+
+    Text is of NumPy's StringDType.
+    """
     outer = (field.name for field in scan.schema if column in (leaf.name for leaf in leaf_fields(pa.schema([field]))))
     with scan.over(columns=(next(outer, column),)).open() as reader:
         fields = leaf_fields(reader.schema)
@@ -181,7 +237,7 @@ def _blocks(scan: Scan, column: str) -> Iterator[Array]:
                 stacked = _stacked(to_rows(array, fields[i]), column, row)
                 if array.null_count:
                     stacked[np.asarray(array.is_null())] = "NaT"
-                yield stacked
+                yield stacked, reader.payload_bytes
             row += len(batch)
 
 
@@ -203,6 +259,4 @@ def _stacked(rows: Rows, column: str, first: int) -> Array:
         reason = "bytes are objects in NumPy, which a .npy file stores as pickles"
         advice = "exclude the column with columns=; NumPy's bytes of fixed width, such as S3, are restored if written "
         raise EncodeError(reason, feature=column, advice=f'{advice}with column_encoding={{"{column}": "raw"}}')
-    if rows.values.dtype.kind == "T":
-        return rows.values.astype(f"U{max(1, int(np.strings.str_len(rows.values).max(initial=1)))}")
     return rows.values

@@ -34,6 +34,11 @@ SUPPORTED_DTYPES = (
 _MAX_BYTES = 2**31 - 1  # of one value, as of one record
 
 
+def text_dtype(*, missing: bool) -> np.dtype[Any]:
+    """A new StringDType of NumPy, which has the memory of one array; with `missing`, one that has None."""
+    return np.dtypes.StringDType(na_object=None) if missing else np.dtypes.StringDType()
+
+
 @dataclass(frozen=True, slots=True)
 class Element:
     """One value of a tensor."""

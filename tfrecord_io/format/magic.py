@@ -75,7 +75,7 @@ FORMATS: tuple[tuple[str, Predicate], ...] = (
     ("an HDF5 file", _begins(b"\x89HDF\r\n\x1a\n")),
     ("a NetCDF file", _begins(b"CDF\x01", b"CDF\x02", b"CDF\x05")),
     ("a NumPy .npy file", _begins(b"\x93NUMPY")),
-    ("a zip archive (.npz is one as well)", _begins(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")),
+    ("a zip archive (such as .npz)", _begins(b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")),
     ("a tar archive", _at(257, b"ustar")),
     ("a SQLite database", _begins(b"SQLite format 3\0")),
     ("gzip data", _begins(b"\x1f\x8b")),
@@ -91,11 +91,11 @@ FORMATS: tuple[tuple[str, Predicate], ...] = (
     ("a Python pickle", _regex(rb"\x80[\x02-\x05][\x95}\](\x8cc]")),
     ("a Git LFS pointer: the data was not downloaded; run git lfs pull", _begins(b"version https://git-lfs")),
     (
-        "an HTML page: an error page of a server perhaps",
+        "an HTML page, perhaps a server's error page",
         _regex(rb"(\xef\xbb\xbf)?\s*(<!--.*?-->\s*)*<(!doctype html|html|head|body)\b"),
     ),
     (
-        "an XML document: an error message of a bucket perhaps",
+        "an XML document, perhaps a bucket's error message",
         _regex(rb"(\xef\xbb\xbf)?\s*<(\?xml|error>|[a-z][\w:.-]*[\s/>])"),
     ),
     (
@@ -104,5 +104,5 @@ FORMATS: tuple[tuple[str, Predicate], ...] = (
     ),
     ("plain text", _is_text),
     ("UTF-16 text", lambda h: h[:2] in (b"\xff\xfe", b"\xfe\xff") and len(h) >= 4),
-    ("a file of zeros: a hole, or a download that did not finish", lambda h: len(h) >= 12 and not any(h)),
+    ("a file of zeros: a sparse file or an incomplete download", lambda h: len(h) >= 12 and not any(h)),
 )

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.errors import DecodeError, printable
+from tfrecord_io.errors import DecodeError
 
 MAGIC = b"\x93NUMPY"
 _ZIP = b"PK\x03\x04"
@@ -60,8 +60,8 @@ def _read_exactly(file: Any, count: int) -> bytes:
 
 @lru_cache(maxsize=64)
 def _parse(text: str) -> tuple[np.dtype[Any], bool, tuple[int, ...]]:
-    reason = f"the .npy header is damaged: {printable(text, 100)}"
-    damaged = DecodeError(reason, expected="descr, fortran_order and shape")
+    expected = "descr, fortran_order and shape"
+    damaged = DecodeError(f"the .npy header is damaged: expected {expected}", expected=expected, got=text[:100])
     try:
         header = ast.literal_eval(text.strip())
         descr, fortran_order, shape = header["descr"], header["fortran_order"], header["shape"]

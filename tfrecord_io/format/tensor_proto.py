@@ -15,7 +15,9 @@ from google.protobuf.message import DecodeError as ProtobufError
 
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.dtypes import STRING, Array, declared_name, element
+from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.protobuf import enum_values, message_classes
+from tfrecord_io.options import MAX_EXPANSION
 
 # From tensorflow/core/framework/tensor.proto and tensor_shape.proto. Floats are declared as their bits: fixed32 and
 # float are the same on the wire, but a Python float quiets a signalling NaN. An enum is an int32 there. The fields of
@@ -81,7 +83,7 @@ class ParsedTensor(NamedTuple):
     values: Array
 
 
-def parse_tensor(data: Any, dtype: Any = None) -> Array:
+def parse_tensor(data: Any, dtype: Any = None, *, max_expansion: int = MAX_EXPANSION) -> Array:
     """Parse a serialized TensorProto, as ``tf.io.parse_tensor`` does.
 
     Parameters
@@ -90,6 +92,9 @@ def parse_tensor(data: Any, dtype: Any = None) -> Array:
         The output of ``tf.io.serialize_tensor`` or `serialize_tensor`, or another serialized TensorProto.
     dtype : str or dtype, optional
         The expected dtype: a name ("float32", "string"), a dtype of NumPy or of TensorFlow. None: any.
+    max_expansion : int, default 256 MiB
+        Bytes that the values may take beyond 512 times the length of `data`: a few bytes can state a large tensor of
+        one repeated value.
 
     Returns
     -------
@@ -103,7 +108,7 @@ def parse_tensor(data: Any, dtype: Any = None) -> Array:
         The data is not a TensorProto, has another dtype than `dtype`, or one that no array has (quantized numbers,
         resources, variants); its shape is unknown, negative or too large; its values do not fit the shape or the dtype.
         TensorFlow truncates values that are too many or too large, and returns zeros for values of another dtype: these
-        are errors here. So is a tensor of 2³¹ bytes or more, which a few bytes can declare.
+        are errors here. So is a tensor of 2³¹ bytes or more, and one above `max_expansion`.
     SchemaError
         A tensor cannot have this `dtype`.
 
@@ -119,12 +124,13 @@ def parse_tensor(data: Any, dtype: Any = None) -> Array:
     declared = None if dtype is None else declared_name(dtype)
     if not isinstance(data, bytes | bytearray | memoryview):
         raise TypeError(f"expected the bytes of a serialized tensor, not {type(data).__name__}")
-    tensor = parse_tensor_proto(bytes(data), declared)
+    content = bytes(data)
+    tensor = parse_tensor_proto(content, declared, Expansion(max_expansion, len(content)))
     return tensor.values.reshape(tensor.shape)
 
 
-def parse_tensor_proto(data: bytes, declared: str | None = None) -> ParsedTensor:
-    """Parse `data`; DecodeError if its dtype is not the one `declared`."""
+def parse_tensor_proto(data: bytes, declared: str | None = None, expansion: Expansion | None = None) -> ParsedTensor:
+    """Parse `data`; DecodeError if its dtype is not the one `declared`, or its values do not fit `expansion`."""
     try:
         message = TensorProto.FromString(data)
     except (ProtobufError, UnicodeDecodeError) as error:  # the latter from protobuf in pure Python, for an axis' name
@@ -139,6 +145,7 @@ def parse_tensor_proto(data: bytes, declared: str | None = None) -> ParsedTensor
     if content := message.tensor_content:
         values = _split(content, count) if name == STRING else _viewed(content, dtype, count)
     else:
+        _refuse_expansion(message, name, dtype, count, expansion or Expansion())
         values = _listed(message, name, dtype, count)
     return ParsedTensor(name, shape, values)
 
@@ -177,7 +184,7 @@ def _viewed(content: bytes, dtype: np.dtype, count: int) -> Array:
         raise DecodeError(reason, expected=count * dtype.itemsize, got=len(content))
     values = np.frombuffer(content, dtype.newbyteorder("<")).astype(dtype)
     if dtype.kind == "b" and (largest := int(values.view(np.uint8).max(initial=0))) > 1:
-        raise DecodeError(f"the byte {largest} is not a bool", expected="0 or 1", got=largest)
+        raise DecodeError("a byte is not a bool", expected="0 or 1", got=largest)
     return values
 
 
@@ -209,6 +216,17 @@ def _varint32(content: bytes, begin: int) -> tuple[int, int]:
         if byte < 0x80:
             return value & 0xFFFFFFFF, at
     raise DecodeError(f"no length of a string at byte {begin} of the content", expected="a varint of 5 bytes at most")
+
+
+def _refuse_expansion(message: Any, name: str, dtype: np.dtype, count: int, expansion: Expansion) -> None:
+    """Refuse more values than `expansion` has room for; the last value in the message may state any number of them."""
+    size = count * dtype.itemsize
+    if name == STRING and message.string_val:
+        size += sum(map(len, message.string_val))
+        size += max(count - len(message.string_val), 0) * len(message.string_val[-1])
+    if not expansion.take(size):
+        reason = f"its {message.ByteSize()} bytes state {count} values, which take {size} bytes"
+        raise DecodeError(expansion.excess(reason), expected=expansion.room, got=size, advice=expansion.advice(size))
 
 
 def _listed(message: Any, name: str, dtype: np.dtype, count: int) -> Array:
@@ -246,6 +264,6 @@ def _as_bits(units: Array, dtype: np.dtype) -> Array:
         if np.any(misfit := (units < range_.min) | (units > range_.max)):
             got = int(units[misfit.argmax()])
             expected = f"{range_.min} to {range_.max}"
-            raise DecodeError(f"the value {got} is outside of {dtype}", expected=expected, got=got)
+            raise DecodeError(f"a value is outside of {dtype}", expected=expected, got=got)
         units = units.astype(bits)
     return units

@@ -14,6 +14,7 @@ import numpy as np
 
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import STRING, Array, dtype_name, element
+from tfrecord_io.format.missing_values import has_missing
 from tfrecord_io.format.protobuf import varint
 from tfrecord_io.format.tensor_proto import MOST_BYTES, STORAGE, TensorProto
 
@@ -32,7 +33,8 @@ def serialize_tensor(array: Any) -> bytes:
     Raises
     ------
     EncodeError
-        TensorFlow does not have the dtype, an object is neither bytes nor text, or the array is over 2 GiB.
+        TensorFlow does not have the dtype, an object is neither bytes nor text, a value is masked or null, or the array
+        is over 2 GiB.
 
     Examples
     --------
@@ -40,6 +42,9 @@ def serialize_tensor(array: Any) -> bytes:
     >>> tfr.serialize_tensor(np.array([1.0, 2.0], "float32"))
     b'\\x08\\x01\\x12\\x04\\x12\\x02\\x08\\x02"\\x08\\x00\\x00\\x80?\\x00\\x00\\x00@'
     """
+    if has_missing(array):
+        reason = "a value is masked or null: the values of a tensor cannot be missing"
+        raise EncodeError(reason, advice="fill it, for example with numpy.ma.filled")
     values = array if isinstance(array, np.ndarray) else _as_array(array)
     if values.dtype.kind in "OSTU":
         return _strings(values)

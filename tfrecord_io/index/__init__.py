@@ -6,7 +6,17 @@ line ``<offset> <size>`` for each record, of its whole frame, without a header.
 
 from tfrecord_io.index.header_scan import scan_index, scan_sizes
 from tfrecord_io.index.index_writer import IndexWriter
-from tfrecord_io.index.lookup import find_indexes, read_index
+from tfrecord_io.index.lookup import find_indexes, read_index, usable_index
 from tfrecord_io.index.record_index import SUFFIX, SUFFIXES, RecordIndex
 
-__all__ = ["SUFFIX", "SUFFIXES", "IndexWriter", "RecordIndex", "find_indexes", "read_index", "scan_index", "scan_sizes"]
+__all__ = [
+    "SUFFIX",
+    "SUFFIXES",
+    "IndexWriter",
+    "RecordIndex",
+    "find_indexes",
+    "read_index",
+    "scan_index",
+    "scan_sizes",
+    "usable_index",
+]

@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.engine.select import get_engine
-from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.index.record_index import SUFFIX, RecordIndex
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
-from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.storage.write.atomic import file_status, open_output, remove_file
 
 
 class IndexWriter:
@@ -24,20 +22,29 @@ class IndexWriter:
             raise ValueError("write_index: a file object can have no index file; write to a path")
         self.path = os.fspath(path) + SUFFIX
         self._storage = storage
-        self._engine = get_engine()
+        self._replaced = file_status(self.path, storage)  # of the old index, which is removed before `commit`
         self._sizes: list[Array] = []
 
-    def add(self, framed: Any) -> None:
-        """Add whole frames as they are written to the file."""
-        frames, fault = self._engine.scan(framed, check_crc=False)
-        assert fault is None, "only whole frames are written"
-        self._sizes.append(frames.lengths + FRAME_BYTES)
+    def add(self, sizes: Array) -> None:
+        """Add the bytes of each frame that is written to the file."""
+        self._sizes.append(sizes)
 
     def commit(self) -> None:
         """Write the index, after its file was published, so that it is not older than the file."""
         index = RecordIndex.of_sizes(np.concatenate([np.empty(0, np.int64), *self._sizes]))
-        with open_output(self.path, self._storage) as output:
-            output.write(index.to_text())
+        write_index(self.path, index, self._storage, self._replaced)
+
+
+def write_index(path: str, index: RecordIndex, storage: StorageOptions, replaced: os.stat_result | None = None) -> None:
+    """Write an index file with the owner and mode of the index that it replaced, or else of its data file."""
+    model = replaced or file_status(path.removesuffix(SUFFIX), storage)
+    with open_output(path, storage, model=model) as output:
+        output.write(index.to_text())
+
+
+def remove_index(path: Any, storage: StorageOptions) -> None:
+    """Remove the index of a file that is about to be replaced; it would not match the new one."""
+    remove_file(os.fspath(path) + SUFFIX, storage)
 
 
 def check_uncompressed(compression: str | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
-from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.errors import CorruptRecordError, StaleIndexWarning, warn
 from tfrecord_io.index.header_scan import scan_index
-from tfrecord_io.index.lookup import find_indexes, read_index
+from tfrecord_io.index.lookup import usable_index
 from tfrecord_io.index.record_index import RecordIndex
 from tfrecord_io.storage.paths.packed_sources import PackedSources
 from tfrecord_io.storage.read.block_reader import Bytes
@@ -27,31 +27,44 @@ class IndexedFiles:
     """Plain files whose records are numbered consecutively, from 0 on.
 
     Threads and forked processes may share it. It can be pickled; unpickling opens the files again. `indexes` has the
-    index of each file: read from its index file, or computed from its headers.
+    index of each file: read from its index file in `index_sources`, or computed from its headers. An index file that
+    does not match is skipped with a warning, or an error if it was `named` by the caller.
     """
 
-    def __init__(self, sources: list[Source], max_record_bytes: int = MAX_RECORD_BYTES) -> None:
+    def __init__(
+        self,
+        sources: list[Source],
+        index_sources: Sequence[Source | None],
+        max_record_bytes: int = MAX_RECORD_BYTES,
+        *,
+        named: bool = False,
+    ) -> None:
         self.sources = sources
+        self._max_record_bytes, self._named = max_record_bytes, named
         self._open_files: dict[int, RandomAccessFile] = {}
         try:
-            limits = [max_record_bytes] * len(sources)
             with ThreadPoolExecutor(_THREADS) as pool:
-                self.indexes = list(pool.map(self._load_index, range(len(sources)), find_indexes(sources), limits))
+                loaded = list(pool.map(self._load_index, range(len(sources)), index_sources))
         except BaseException:
             self.close()
             raise
+        self.indexes = [index for index, _ in loaded]
         self._number()
+        for text in filter(None, (text for _, text in loaded)):
+            warn(text, StaleIndexWarning)
 
-    def _load_index(self, file: int, index_source: Source | None, max_record_bytes: int) -> RecordIndex:
+    def _load_index(self, file: int, index_source: Source | None) -> tuple[RecordIndex, str]:
+        """The index of a file, and the text of a warning."""
         source = self.sources[file]
         opened = self._open_files[file] = open_plain(source, "random access")
-        if index_source is None:
-            index = scan_index(source.path, opened, max_record_bytes)
-        else:
-            index = read_index(index_source, source, opened)
+        index, text = None, ""
+        if index_source is not None:
+            index, text = usable_index(index_source, source, opened, named=self._named)
+        if index is None:
+            index = scan_index(source.path, opened, self._max_record_bytes)
         if not self._keeps_open:
             self._open_files.pop(file).close()
-        return index
+        return index, text
 
     def _number(self) -> None:
         # number of each file's first record, and the number of all records

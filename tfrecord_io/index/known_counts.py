@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tfrecord_io.errors import SchemaError, SchemaWarning, printable, warn
+from tfrecord_io.errors import SchemaError, SchemaWarning, StaleIndexWarning, printable, warn
 from tfrecord_io.format.framing import FRAME_BYTES
-from tfrecord_io.index.lookup import read_index
+from tfrecord_io.index.lookup import find_indexes, usable_index
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.schema.formats.tfds import shard_lengths
 from tfrecord_io.storage.read.random_access import open_random_access
@@ -34,25 +35,36 @@ class KnownCounts:
     def may_be_plain(self) -> bool:
         return self.compression in (None, "infer")
 
-    def of(self, source: Source, index: Source | None) -> int | None:
+    def indexes(self, sources: Sequence[Source]) -> Sequence[Source | None]:
+        """The index file next to each file; compressed files have none."""
+        return find_indexes(sources) if self.may_be_plain else [None] * len(sources)
+
+    def of(self, source: Source, index: Source | None, *, prefer_index: bool = False) -> int | None:
         """The number of records of `source`, whose index file is `index`; None if it is unknown.
+
+        An index that does not match is skipped with a warning. With `prefer_index`, the index is used even where a
+        manifest states the number.
 
         Raises
         ------
         CorruptRecordError
-            The index does not match the file.
+            With `prefer_index`: the index does not match the file.
         """
-        if source.shard is not None and source.span is None:
+        if source.shard is not None and source.span is None and not prefer_index:
             return source.shard.records
         if index is not None:
-            known = self._from_index(source, index)
+            known = self._from_index(source, index, named=prefer_index)
             if known is not None:
                 return known
         return self._from_tfds(source)
 
-    def _from_index(self, source: Source, index: Source) -> int | None:
+    def _from_index(self, source: Source, index: Source, *, named: bool) -> int | None:
         with open_random_access(source) as ranges:
-            records = read_index(index, source, ranges)
+            records, text = usable_index(index, source, ranges, named=named)
+        if records is None:
+            if text:
+                warn(text, StaleIndexWarning)
+            return None
         too_long = len(records) > 0 and int(records.sizes.max()) > self.max_record_bytes + FRAME_BYTES
         return None if too_long else len(records)
 

@@ -2,31 +2,90 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.index.record_index import REWRITE, SUFFIXES, RecordIndex
+from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.storage.filesystem.locate import is_url, locate
 from tfrecord_io.storage.paths.sidecars import find_sidecars, modified
 from tfrecord_io.storage.read.random_access import RandomAccessFile, open_random_access
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.source import Source, source_of
 
 _ADVICE = f"{REWRITE}, or delete it"
 
 
-def find_indexes(sources: Sequence[Source]) -> list[Source | None]:
-    """The index file of each data file; None if there is none."""
-    return find_sidecars(sources, SUFFIXES)
+def find_indexes(
+    sources: Sequence[Source], index: Any = None, storage: StorageOptions = DEFAULT_STORAGE
+) -> list[Source | None]:
+    """The index file of each data file: `index` if that names them, else the sidecar; None if there is none.
+
+    Raises
+    ------
+    TypeError
+        `index` is not a path or a list of paths.
+    ValueError
+        It has fewer or more paths than there are data files.
+    FileNotFoundError
+        One of its paths is not a file.
+    """
+    if index is None:
+        return find_sidecars(sources, SUFFIXES)
+    paths = index if isinstance(index, list | tuple) else [index]
+    for path in paths:
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"index={path!r}: expected the path of an index file, or a list with one for each file")
+    if len(paths) != len(sources):
+        names = (
+            f"{len(paths)} index file{'s' * (len(paths) != 1)} for {len(sources)} data file{'s' * (len(sources) != 1)}"
+        )
+        raise ValueError(f"index= names {names}: pass a list with one for each, in the order in which they are read")
+    return [_index_source(path, storage) for path in paths]
+
+
+def _index_source(path: str | os.PathLike[str], storage: StorageOptions) -> Source:
+    if not is_url(path):  # storage_options are those of the data, which may be remote
+        storage = replace(storage, storage_options=None)
+    fs, name = locate(path, storage)
+    entry = fs.entry(name)
+    if entry is None or entry.directory:
+        number = errno.ENOENT if entry is None else errno.EISDIR
+        raise OSError(number, f"index=: {os.strerror(number)}", fs.display_path(name))
+    return source_of(fs, entry)
+
+
+def usable_index(
+    index_source: Source, source: Source, file: RandomAccessFile, *, named: bool = False
+) -> tuple[RecordIndex | None, str]:
+    """The index of a file, or None and the text of a StaleIndexWarning if it does not match.
+
+    If the caller `named` the index, this is a CorruptRecordError. An index that was removed since it was listed, as
+    happens while its file is replaced, is no index.
+    """
+    try:
+        return read_index(index_source, source, file), ""
+    except CorruptRecordError as error:
+        if named:
+            raise
+        return None, f"{error}; the index is not used"
+    except FileNotFoundError:
+        if named:
+            raise
+        return None, ""
 
 
 def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> RecordIndex:
     """Read an index file that matches its data file.
 
     It matches the data file `source`, opened as `file`, if its text is valid, it ends where the data file ends, the
-    first and the last record have a header of the right size at their offset, and it is not older than the data file.
-    Else this is a CorruptRecordError that names both files.
+    first and the last record have a header of the right size at their offset, and it is not older than the data file,
+    if one filesystem has both. Else this is a CorruptRecordError that names both files.
     """
 
     def mismatch(reason: str, expected: Any = None, got: Any = None, advice: str = _ADVICE) -> CorruptRecordError:
@@ -36,7 +95,8 @@ def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> 
     with open_random_access(index_source) as opened:
         index = RecordIndex.parse(opened.read(0, opened.size).tobytes(), index_source.path)
     written, changed = modified(index_source), modified(source)
-    if written is not None and changed is not None and written < changed:
+    one_clock = (index_source.remote or (None,))[0] is (source.remote or (None,))[0]  # of one filesystem
+    if one_clock and written is not None and changed is not None and written < changed:
         reason = f"it is {changed - written:.3g} s older, so the file may have been rewritten"
         raise mismatch(reason, advice=f"{_ADVICE}; if both were only copied, touch it")
     if index.end != file.size:

@@ -11,12 +11,13 @@ import pyarrow as pa
 from pyarrow import types as t
 
 from tfrecord_io.arrow.decode.plan import plan_columns
+from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import Plan
-from tfrecord_io.errors import SchemaWarning, TFRecordError, printable, warn
+from tfrecord_io.errors import SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.options import MIB, ReadOptions
-from tfrecord_io.read.chunk import DecodeSettings
-from tfrecord_io.read.chunk_reader import ChunkReader
+from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
+from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.schema.composite import component_fields
 from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.leaf import FEATURE_LIST
@@ -59,12 +60,18 @@ class AbsentColumns:
             self._fields = [f for f in self._fields if batch.column(f.column).null_count == rows]
 
     def finish(self, sources: Sequence[Source], options: ReadOptions, records: int) -> None:
-        """Warn of the columns that are left, after a read of `records` records."""
+        """Warn of the columns that are left, after a read of `records` records.
+
+        SchemaError if a SequenceExample has such a feature in the other part: the context or the feature lists.
+        """
         if not self._fields or not records:
             return
         wanted = {f.column: _features(f) for f in self._fields}
         names = _first_names(sources, options, frozenset().union(*wanted.values()))
-        absent = [f for f in self._fields if not any(names.get(name) == f.part for name in wanted[f.column])]
+        absent = [f for f in self._fields if not any(f.part in names.get(name, ()) for name in wanted[f.column])]
+        if options.record_type != "example":
+            for f in absent:
+                _refuse_other_part(f, wanted[f.column], names, records)
         if absent:
             known = set().union(*(_features(f) for f in self._columns))
             candidates = [name for name in names if name not in known]
@@ -90,7 +97,25 @@ def _quoted(field: Field) -> str:
     return f"'{printable(field.feature)}'{column}"
 
 
-def _suggestion(field: Field, features: Collection[str], names: Mapping[str, str], candidates: Iterable[str]) -> str:
+def _refuse_other_part(
+    field: Field, features: frozenset[str], names: Mapping[str, Collection[str]], records: int
+) -> None:
+    part, other = ("feature lists", "context") if field.part == FEATURE_LIST else ("context", "feature lists")
+    makers = "tfr.scalar or tfr.list_" if field.part == FEATURE_LIST else "tfr.sequence"
+    for name in features & names.keys():
+        raise SchemaError(
+            f"the schema declares it in the {part}, where none of {counted(records, 'record')} has it; "
+            f"it is in the {other}",
+            feature=name,
+            expected=field.part,
+            got=FEATURE_LIST if field.part == CONTEXT else CONTEXT,
+            advice=f"declare it with {makers}, or with required=False if it may be missing",
+        )
+
+
+def _suggestion(
+    field: Field, features: Collection[str], names: Mapping[str, Collection[str]], candidates: Iterable[str]
+) -> str:
     """What was probably meant: a feature list of that name (otherwise that is an error), or similar names."""
     if any(name in names for name in features):
         return 'a feature list has that name, and record_type="example" ignores feature lists'
@@ -105,27 +130,21 @@ def _features(field: Field) -> frozenset[str]:
     return plan_columns(Schema(component_fields([field]))).asked_for
 
 
-def _first_names(sources: Sequence[Source], options: ReadOptions, wanted: Collection[str]) -> dict[str, str]:
-    """The features of the first records, and the part that each of `wanted` is in.
+def _first_names(sources: Sequence[Source], options: ReadOptions, wanted: Collection[str]) -> dict[str, set[str]]:
+    """The features of the first records, and the parts that each of `wanted` is in.
 
     Empty where the files can be read only once, or the records cannot be read.
     """
     if any(source.is_file_object or source.size is None for source in sources[:1]):
         return {}
-    names: dict[str, str] = {}
+    names: dict[str, set[str]] = {}
+    parts: dict[str, set[str]] = {}
 
     def select(name: str) -> bool:
-        names[name] = CONTEXT
+        names[name] = {CONTEXT}
         return name in wanted
 
-    plan = Plan(
-        select=select,
-        text=Text.NO,
-        record_type=RecordType.DETECT,
-        check_crc=options.check_crc,
-        max_record_bytes=options.max_record_bytes,
-        max_features=options.max_features,
-    )
+    plan = Plan(select=select, text=Text.NO, record_type=RecordType.DETECT, names_in_both=True, **plan_limits(options))
     reader = ChunkReader(sources[:1], replace(options, offset=0, limit=_SAMPLE_RECORDS, threads=1, progress=False))
     reader.settings = DecodeSettings(plan)
     try:
@@ -135,6 +154,5 @@ def _first_names(sources: Sequence[Source], options: ReadOptions, wanted: Collec
     finally:
         reader.close()
     for column in chunk.columns.values() if chunk is not None else ():
-        if column.steps is not None:
-            names[column.name] = FEATURE_LIST
-    return names
+        parts.setdefault(column.name, set()).add(CONTEXT if column.steps is None else FEATURE_LIST)
+    return names | parts

@@ -2,48 +2,108 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 import numpy as np
 
 from tfrecord_io.arrow.buffers import column_mask, cut
-from tfrecord_io.arrow.infer.observe import observe_all
+from tfrecord_io.arrow.infer.observe import adds_nothing, observe_all
 from tfrecord_io.arrow.infer.tensor_folding import FoldedTensor, are_companions, candidates, fold
-from tfrecord_io.engine.contract import Array, ColumnBuffers
+from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode
+from tfrecord_io.engine.decoded_columns import outlines
+from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.errors import FeatureTypeError, SchemaError
+from tfrecord_io.format.expansion import BYTES_PER_CELL, Expansion
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.options import ReadOptions
-from tfrecord_io.read.chunk import DecodedChunk
+from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.inferred_schema import Evidence
 from tfrecord_io.schema.leaf import FEATURE_LIST, RAW, companions
-from tfrecord_io.schema.observation import Observation, RecordRef, arrow_schema, contradiction, join, join_columns
+from tfrecord_io.schema.observation import Observation, RecordRef, arrow_type, contradiction, join, join_columns
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import dtype_metadata, tensor_type
 
 
-def observe_chunks(chunks: Iterable[DecodedChunk]) -> dict[str, Observation]:
-    """Join the observations of the chunks, by feature.
+def observe_chunks(
+    chunks: Iterable[DecodedChunk], known: Collection[str] = (), *, into: list[DecodedChunk] | None = None
+) -> dict[str, Observation]:
+    """Join the observations of the chunks, by feature, except those of `known` features; append the chunks to `into`.
 
     A chunk that contradicts those before it gets the SchemaError as its error, and is truncated before the
     contradiction.
     """
     observations: dict[str, Observation] = {}
     for chunk in chunks:
+        if into is not None:
+            into.append(chunk)
         while True:
-            columns = observe_all(chunk.columns.values(), chunk.path, chunk.first_record, chunk.file)
+            begin = (chunk.first_record, chunk.file)
+            unknown = [
+                column
+                for name, column in outlines(chunk.columns).items()
+                if name not in known and not adds_nothing(column, observations.get(column.name), *begin)
+            ]
+            columns = observe_all(unknown, chunk.path, chunk.first_record, chunk.file)
             try:
                 observations = join_columns(observations, columns)
                 break
-            except (
-                SchemaError
-            ) as error:  # observe again without the rows from there on: an earlier one may contradict too
-                chunk.error = error
-                chunk.rows = max(0, (error.record or 0) - chunk.first_record)
-                chunk.columns = {name: cut(column, 0, chunk.rows) for name, column in chunk.columns.items()}
-        name_contradicted_record(chunk, observations)
+            except SchemaError as error:  # observe again without the rows from there on: an earlier one may do so too
+                _truncate(chunk, max(0, (error.record or 0) - chunk.first_record), error)
+        if getattr(chunk.error, "feature", None) not in known:
+            name_contradicted_record(chunk, observations)
     return observations
+
+
+def _truncate(chunk: DecodedChunk, rows: int, error: Exception) -> None:
+    """End the chunk with an error after some of its rows."""
+    chunk.error, chunk.rows = error, rows
+    chunk.columns = {name: cut(column, 0, rows) for name, column in chunk.columns.items()}
+
+
+def refuse_undeclared(chunks: Iterable[DecodedChunk], known: Collection[str], declares: Callable[[str], bool]) -> None:
+    """End the chunks of files with an embedded schema before values of features that are not `known`.
+
+    `declares` returns whether the file of a path has an embedded schema.
+    """
+    for chunk in chunks:
+        unknown = [c for c in chunk.columns.values() if c.name not in known and c.null_count < c.rows]
+        if unknown and chunk.rows and declares(chunk.path):
+            rows = {int(column_mask(column).argmax()): column.name for column in reversed(unknown)}
+            fault = Fault(FaultCode.UNKNOWN_FEATURE, min(rows), 0, feature=rows[min(rows)])
+            error = to_error(fault, path=chunk.path, record=chunk.first_record)
+            error.offset = None
+            _truncate(chunk, min(rows), error)
+
+
+def within_memory(chunks: Iterable[DecodedChunk], max_expansion: int) -> Iterator[DecodedChunk]:
+    """The chunks, until their rows have more cells in all columns found so far than `max_expansion` allows.
+
+    The first chunk that is too much has no rows, and a SchemaError.
+    """
+    expansion, names, rows = Expansion(max_expansion), dict[str, None](), 0  # names in order of their first record
+    for chunk in chunks:
+        names.update(dict.fromkeys(chunk.columns))
+        rows += chunk.rows
+        expansion.add(chunk.payload_bytes)
+        size = rows * len(names) * BYTES_PER_CELL
+        if size > expansion.room:
+            reason = f"{rows} rows of {len(names)} columns take about {size} bytes"
+            chunk.error = SchemaError(
+                expansion.excess(reason),
+                path=chunk.path,
+                record=chunk.first_record,
+                feature=next(reversed(names)),
+                expected=expansion.room,
+                got=size,
+                advice=f"{expansion.advice(size)}, or select columns=, or read batches by open_reader",
+            )
+            chunk.revision, chunk.rows, chunk.columns = None, 0, {}
+        ends_read = chunk.ends_read  # the caller may give it another error
+        yield chunk
+        if ends_read:
+            return
 
 
 def name_contradicted_record(chunk: DecodedChunk, observations: Mapping[str, Observation]) -> None:
@@ -103,20 +163,25 @@ def _folded_field(name: str, tensor: FoldedTensor) -> Field:
 def inferred_schema(
     observations: Mapping[str, Observation], options: ReadOptions, folded: Mapping[str, FoldedTensor]
 ) -> Schema:
-    """The schema for `observations`; the companions of folded columns are not columns, unless selected by name."""
+    """The schema for `observations`, sorted by name, as their order in records has no meaning.
+
+    The companions of folded columns are not columns, unless selected by name.
+    """
     hidden = {companion for name in folded for companion in companions(name)} - set(options.columns or ())
     fields = []
-    for f in arrow_schema(
-        observations,
-        infer_text=options.infer_text,
-        stable_types=options.stable_types,
-        large_offsets=options.large_offsets,
-    ):
-        if f.name in folded:
-            fields.append(_folded_field(f.name, folded[f.name]))
-        elif f.name not in hidden:
-            part = None if observations[f.name].steps is None else FEATURE_LIST
-            fields.append(Field(f.name, f.type, part=part))  # type: ignore[arg-type]  # None: the default of the type
+    for name in sorted(observations):
+        if name in folded:
+            fields.append(_folded_field(name, folded[name]))
+        elif name not in hidden:
+            seen = observations[name]
+            part = None if seen.steps is None else FEATURE_LIST
+            type_ = arrow_type(
+                seen,
+                infer_text=options.infer_text,
+                stable_types=options.stable_types,
+                large_offsets=options.large_offsets,
+            )
+            fields.append(Field(name, type_, part=part))  # type: ignore[arg-type]  # None: the default of the type
     return Schema(fields)
 
 

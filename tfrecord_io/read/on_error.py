@@ -1,7 +1,7 @@
 """The one policy for errors that end a read: `on_error`.
 
 "raise" raises the error after the records before it; "stop" ends the read there with a warning. A fault in the frames
-goes through `tfrecord_io.read.block_walker.BlockWalker.fail` first, where a read could resume after the damage.
+goes through `tfrecord_io.read.chunks.block_walker.BlockWalker.fail` first, where a read could resume after the damage.
 """
 
 from __future__ import annotations

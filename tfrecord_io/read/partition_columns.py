@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.schema import Schema
@@ -100,7 +101,7 @@ class PartitionColumns:
         sources : sequence of Source
             Of each row, or one for all rows.
         """
-        fields = [field for field in self.fields if field.name in schema.names]
+        fields = [field for field in self.fields if schema.get_field_index(field.name) >= 0]
         if not fields and path_column is None:
             return batch
         distinct = {id(source): source for source in sources}
@@ -108,16 +109,16 @@ class PartitionColumns:
         if len(distinct) > 1:
             numbers = {key: number for number, key in enumerate(distinct)}
             indices = np.array([numbers[id(source)] for source in sources], np.int64)
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        added: dict[str, pa.Array] = {}
         for field in fields:
             values = [_value(field, dict(source.partitions).get(field.name), source) for source in distinct.values()]
-            columns[field.name] = pa.chunked_array(values, field.type).combine_chunks().take(pa.array(indices))
+            added[field.name] = pa.chunked_array(values, field.type).combine_chunks().take(int64_array(indices))
         if path_column is not None:
             paths = pa.array([source.path for source in distinct.values()], pa.string())
-            columns[path_column] = paths.take(pa.array(indices))
-        present = [field for field in schema if field.name in columns]
-        arrays = [columns[field.name] for field in present]
-        return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(present, metadata=schema.metadata))
+            added[path_column] = paths.take(int64_array(indices))
+        for index, name in sorted((schema.get_field_index(name), name) for name in added):
+            batch = batch.add_column(index, schema.field(index), added[name])
+        return batch
 
 
 def _type_of(texts: set[str]) -> pa.DataType:

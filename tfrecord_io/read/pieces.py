@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError
-from tfrecord_io.index import find_indexes, read_index, scan_index
+from tfrecord_io.errors import CorruptRecordError, StaleIndexWarning, warn
+from tfrecord_io.index import find_indexes, scan_index, usable_index
 from tfrecord_io.read.resync import find_boundaries
 from tfrecord_io.storage.read.random_access import RandomAccessFile, codec_of, open_plain, open_random_access
 from tfrecord_io.storage.read.source import Source
@@ -115,8 +115,10 @@ def _boundaries(source: Source, file: RandomAccessFile, positions: list[int], ma
     (sidecar,) = find_indexes([source])
     index = None
     if sidecar is not None:
-        index = read_index(sidecar, source, file)
-    elif file.size <= _EXACT_BYTES:
+        index, text = usable_index(sidecar, source, file)
+        if text:
+            warn(text, StaleIndexWarning)
+    if index is None and file.size <= _EXACT_BYTES:
         with suppress(CorruptRecordError):  # there may be intact records after the damage
             index = scan_index(source.path, file, max_record_bytes)
     if index is None:

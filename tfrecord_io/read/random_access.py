@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tfrecord_io.arrow.decode.batch_builder import to_table
 from tfrecord_io.arrow.output.to_python import cell
 from tfrecord_io.closing import Closing
-from tfrecord_io.engine.contract import Array, Fault
+from tfrecord_io.engine.contract import Array, Fault, RecordCounts
+from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import CorruptRecordError, TFRecordError
+from tfrecord_io.format.expansion import Expansion
+from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, ReadOptions
-from tfrecord_io.read.chunk import ChunkDecoder, first_record_settings
-from tfrecord_io.read.embedded_schemas import EmbeddedSchema, SchemaRevision
+from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
+from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchema, SchemaRevision
 from tfrecord_io.read.resolve_schema import Planned, plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.block_reader import Bytes
+from tfrecord_io.typing import Path
 
 Location = tuple[int, int]  # of a record: the number of its file, and its record index
 
@@ -67,6 +72,7 @@ class RandomAccess(Closing):
         settings = self._scan.settings
         done = consumed = 0
         while done < len(locations):
+            expansion = Expansion(self._scan.options.max_expansion)
             decoder = settings.decoder()
             first = done
             while True:
@@ -78,8 +84,9 @@ class RandomAccess(Closing):
                     break
                 self._check_embedded(locations[done], progress.embedded)
                 decoder.accept_embedded()
-            columns = {column.name: column for column in decoder.take()}
-            batch, row_fault = self._scan.builder.batch(columns, done - first)
+            expansion.add(decoder.value_bytes)
+            columns = by_feature(decoder.take())
+            batch, row_fault = self._scan.builder.batch(columns, done - first, expansion)
             if row_fault is not None:
                 path, record, offset = self._origin(locations[first + row_fault.row])
                 error = row_fault.to_error(path, record)
@@ -126,6 +133,12 @@ class RandomAccess(Closing):
     def __repr__(self) -> str:
         return f"<RandomAccess to {len(self):,} records of {self._scan}>"
 
+    @overload
+    def __getitem__(self, key: int | np.integer[Any]) -> dict[str, Any]: ...
+
+    @overload
+    def __getitem__(self, key: slice | Sequence[int] | npt.NDArray[np.integer[Any]]) -> pa.Table: ...
+
     def __getitem__(self, key: Any) -> Any:
         """One record as a dict, for an integer; several as a pyarrow.Table, for a slice, sequence or array of integers.
 
@@ -171,7 +184,7 @@ class RandomAccess(Closing):
 def _as_integer(key: Any) -> int | None:
     """The key as one number; None if it is not a number."""
     if isinstance(key, bool | np.bool_):
-        raise TypeError("a record's number is an integer, not a bool")
+        raise TypeError("a record index is an integer, not a bool")
     if getattr(key, "ndim", 0):
         return None
     try:
@@ -182,7 +195,7 @@ def _as_integer(key: Any) -> int | None:
 
 def _as_integers(key: Any) -> Array:
     if isinstance(key, str | bytes):
-        raise TypeError(f"a record's number is an integer, not {type(key).__name__}")
+        raise TypeError(f"a record index is an integer, not {type(key).__name__}")
     numbers = np.asarray(key)
     if numbers.size == 0 and numbers.ndim == 1:
         return np.empty(0, np.int64)
@@ -196,32 +209,40 @@ def _as_integers(key: Any) -> Array:
 
 
 @document_keywords(ReadOptions, without=_OMITTED)
-def open_random(path: Any, **keywords: Any) -> RandomAccess:
+def open_random(
+    path: Path | Iterable[Path], *, index: Path | Iterable[Path] | None = None, **keywords: Any
+) -> RandomAccess:
     """Open TFRecord files for reading any of their records, by number.
 
-    The offsets of the records are read from a file's index (``write_index=True``, ``tfr index``); without one, all
-    headers of the file are read here. Records are read from a disk one by one, and from a bucket by several range
-    requests at a time.
+    The offsets of the records are read from a file's index (``write_index=True``, ``tfr index``), which is next to it
+    or named by `index`; without one, all headers of the file are read here. Records are read from a disk one by one,
+    and from a bucket by several range requests at a time.
 
     Parameters
     ----------
     {path}
         Plain files: a compressed one can only be read from its start.
+    index : str, PathLike or list of those, optional
+        The path or URL of the index file; for several data files a list with one for each, in the order in which they
+        are read. By default, ``x.tfrecord.index``, ``.tfindex`` or ``.idx``, or ``x.index`` and so on, next to
+        ``x.tfrecord``.
     {keywords}
 
     Returns
     -------
     RandomAccess
         A context manager. ``records[i]`` is a dict: a scalar is its value, a list or tensor an ndarray, a missing value
-        None. ``records[a:b]`` and ``records[[i, j]]`` are pyarrow.Tables, in the order requested. ``len(records)`` is
-        their number. The schema is fixed when this call returns, as by `open_reader`.
+        None; a time that Python cannot hold is a datetime64 or timedelta64. ``records[a:b]`` and ``records[[i, j]]``
+        are pyarrow.Tables, in the order requested. ``len(records)`` is their number. The schema is fixed when this call
+        returns, as by `open_reader`.
 
     Raises
     ------
     ValueError
-        A file is compressed.
+        A file is compressed, or `index` names more or fewer files than `path`.
     CorruptRecordError
-        A file is damaged, or its index does not match it.
+        A file is damaged, or `index` does not match it. Other index files that do not match are skipped with a
+        StaleIndexWarning.
     FileNotFoundError, DecodeError, SchemaError
         As `read_tfrecord`.
 
@@ -233,9 +254,10 @@ def open_random(path: Any, **keywords: Any) -> RandomAccess:
     ...     len(records), records[-1], records[[1, 0, 1]]["word"].to_pylist()
     (3, {'x': 3, 'word': None}, ['b', 'a', 'b'])
     """
-    options = replace(ReadOptions.of(keywords, open_random, without=_OMITTED), threads=1)
+    options = replace(ReadOptions.of(keywords, open_random), threads=1)
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
-    files = IndexedFiles(sources, options.max_record_bytes)
+    index_sources = find_indexes(sources, index, options.storage)
+    files = IndexedFiles(sources, index_sources, options.max_record_bytes, named=index is not None)
     try:
         return RandomAccess(files, _plan(files, options))
     except BaseException:
@@ -261,7 +283,7 @@ def _plan(files: IndexedFiles, options: ReadOptions) -> Scan:
 def _check_first_records(files: IndexedFiles, planned: Planned) -> SchemaRevision | None:
     """Check the embedded schemas in the first record of each file, and that any of these records has a feature."""
     settings, check = first_record_settings(planned.scan.options), planned.scan.embedded_check
-    seen = foreign = 0
+    counts = RecordCounts()
     nonempty = [file for file, index in enumerate(files.indexes) if len(index)]
     for numbers in files.chunks(files.first[nonempty], _CHUNK_BYTES):
         for file, data in zip(files.locate(numbers)[0].tolist(), files.frames(numbers), strict=True):
@@ -271,6 +293,6 @@ def _check_first_records(files: IndexedFiles, planned: Planned) -> SchemaRevisio
                 raise result.error
             if result.revision is not None:
                 return result.revision
-            seen, foreign = seen + decoder.engine_decoder.seen, foreign + decoder.engine_decoder.foreign
-    planned.opened.check_record_type(seen, foreign)
+            counts += decoder.engine_decoder.counts
+    planned.opened.check_record_type(counts)
     return None

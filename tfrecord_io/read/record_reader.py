@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions, check_on_error
-from tfrecord_io.read.block_walker import BlockWalker
+from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.on_error import end_read
-from tfrecord_io.read.record_file import RecordFile
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
+from tfrecord_io.typing import Compression, InputPath, OnError
 
 
 class RecordReader(ConsumedOnce[bytes]):
@@ -61,13 +64,14 @@ class RecordReader(ConsumedOnce[bytes]):
 
     _word = "reader"
 
+    @check_keywords
     def __init__(
         self,
-        path: Any,
+        path: InputPath,
         *,
-        compression: str | None = "infer",
+        compression: Compression | None = "infer",
         check_crc: bool = True,
-        on_error: str = "raise",
+        on_error: OnError = "raise",
         max_record_bytes: int = MAX_RECORD_BYTES,
         allow_missing_shards: bool = False,
         storage_options: Mapping[str, Any] | None = None,
@@ -83,11 +87,13 @@ class RecordReader(ConsumedOnce[bytes]):
         self._walker = BlockWalker(
             self._prefetcher, lambda source: RecordFile(source, compression), max_record_bytes=max_record_bytes
         )
-        self._records = self._walk(check_crc)
+        self._ready: deque[bytes] = deque()  # threads take from it without the lock, which costs more than the rest
+        self._blocks = self._walk(check_crc)
         for source in sources:
             source.read_once()
 
-    def _walk(self, check_crc: bool) -> Iterator[bytes]:
+    def _walk(self, check_crc: bool) -> Iterator[list[bytes]]:
+        """The payloads of each block."""
         engine, walker = get_engine(), self._walker
         while walker.load():
             if walker.error is not None:
@@ -98,8 +104,8 @@ class RecordReader(ConsumedOnce[bytes]):
             if fault is not None:
                 error = walker.fault_error(fault).in_piece(self._sources[walker.number].begin)
             view = memoryview(walker.data.data)
-            for start, length in zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True):
-                yield bytes(view[start : start + length])
+            places = zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True)
+            yield [bytes(view[start : start + length]) for start, length in places]
             if error is not None:
                 end_read(walker.fail(error), self._on_error)
                 return
@@ -107,11 +113,30 @@ class RecordReader(ConsumedOnce[bytes]):
             walker.read_on()
 
     def __next__(self) -> bytes:
-        return self._take(self._records)
+        try:
+            while True:
+                if not self._ready:
+                    self._ready.extend(self._take(self._blocks))
+                try:
+                    return self._ready.popleft()
+                except IndexError:  # another thread took it
+                    continue
+        except Exception:
+            raise
+        except BaseException as interrupt:
+            self._interrupted(interrupt)
+            raise
 
-    def close(self) -> None:
-        """Close the open file; reading is over."""
-        self._closed = True
-        self._records = iter(())
+    def _interrupted(self, interrupt: BaseException) -> None:
+        super()._interrupted(interrupt)
+        self._ready.clear()
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        self._ready.clear()
+
+    def _close(self) -> None:
+        self._ready.clear()
+        self._blocks = iter(())
         self._prefetcher.close()
         self._walker.close()

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pyarrow as pa
+
 from tfrecord_io.arrow.decode.plan import reads_companions
-from tfrecord_io.engine.contract import Plan
+from tfrecord_io.engine.contract import Plan, RecordCounts
+from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError
 from tfrecord_io.format.kinds import RECORD_TYPES, RecordType, Text
 from tfrecord_io.options import MIB, ReadOptions
-from tfrecord_io.read import payload_decoder
-from tfrecord_io.read.chunk import DecodedChunk, DecodeSettings
-from tfrecord_io.read.chunk_reader import ChunkReader, RowBudget, row_budget
-from tfrecord_io.read.embedded_schemas import EmbeddedSchema, EmbeddedSchemaCheck, SchemaRevision, schema_of_empty
-from tfrecord_io.read.inference import evidence_of, folded_columns, inferred_schema, left_out_companions, observe_chunks
+from tfrecord_io.read.chunks import payload_decoder
+from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
+from tfrecord_io.read.chunks.chunk_reader import ChunkReader, RowBudget, row_budget
+from tfrecord_io.read.chunks.embedded_schemas import (
+    EmbeddedSchema,
+    EmbeddedSchemaCheck,
+    ForeignFeature,
+    SchemaRevision,
+    schema_of_empty,
+)
+from tfrecord_io.read.inference import (
+    evidence_of,
+    folded_columns,
+    inferred_schema,
+    left_out_companions,
+    observe_chunks,
+    refuse_undeclared,
+    within_memory,
+)
 from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.reader import OpenScan, Reader
+from tfrecord_io.read.reader import OpenScan, Reader, check_record_type
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.read.sidecar_schema import find_sidecar_schema
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_glob, matches
@@ -41,11 +59,14 @@ class Assumptions:
         Whether companion features are read, and turn bytes into tensors; may become False.
     embedded : EmbeddedSchema or None
         Grows as files have more columns.
+    unites : bool
+        Whether features of files without an embedded schema become columns in addition to those of `embedded`.
     """
 
     record_type: RecordType
     fold_tensors: bool
     embedded: EmbeddedSchema | None = None
+    unites: bool = False
 
 
 @dataclass
@@ -124,6 +145,7 @@ class _Planner:
         self._whole, self._with_index, self._with_evidence = whole, with_index, with_evidence
         self._projection = Projection(options.columns)
         self._partitions = PartitionColumns.of(sources)
+        self._text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
         self._infers = isinstance(options.schema, str) and options.schema == "infer"
 
     def assumptions(self, embedded: EmbeddedSchema | None) -> Assumptions:
@@ -144,7 +166,11 @@ class _Planner:
         attempt.opened.replan = lambda revision: self._replan(attempt.opened.reader, assumptions, revision)
         return attempt
 
-    def _replan(self, reader: ChunkReader, assumptions: Assumptions, revision: SchemaRevision) -> OpenScan:
+    def _replan(
+        self, reader: ChunkReader, assumptions: Assumptions, revision: SchemaRevision | ForeignFeature
+    ) -> OpenScan:
+        if isinstance(revision, ForeignFeature):
+            return self.plan(reader.restarted(), replace(assumptions, unites=True)).opened
         revision.warn_if_late()
         return self.plan(reader.restarted(), replace(assumptions, embedded=revision.embedded)).opened
 
@@ -167,6 +193,8 @@ class _Planner:
             resolved = ResolvedSchema(self._overridden(schema), "schema=", record_type)
             return self._planned(reader, resolved, partitions=partitions)
         embedded = assumptions.embedded or (schema_of_empty(self.sources) if uses_embedded else None)
+        if embedded is not None and assumptions.unites:
+            return self._united(reader, assumptions, embedded)
         if embedded is not None:
             schema = self._overridden(Schema.parse(embedded.schema))
             return self._planned(reader, ResolvedSchema(schema, "embedded", record_type, embedded))
@@ -174,7 +202,12 @@ class _Planner:
         if sidecar is not None:
             resolved = ResolvedSchema(self._overridden(sidecar.schema), "features.json", record_type)
             return self._planned(reader, resolved, sidecar=sidecar)
-        return self._inferred(reader, assumptions)
+        try:
+            return self._inferred(reader, assumptions)
+        except FeatureNotFoundError as error:
+            if not reader.bytes:
+                error.advice = "no record was read, so no name is known: pass schema="
+            raise
 
     def _payloads(self, reader: ChunkReader) -> Planned:
         """The plan to read records as bytes: nothing is parsed, and no schema is looked for."""
@@ -200,33 +233,72 @@ class _Planner:
         overrides = self.options.schema_overrides
         return schema if overrides is None else apply_overrides(schema, overrides)
 
+    def _united(self, reader: ChunkReader, assumptions: Assumptions, embedded: EmbeddedSchema) -> Planned | Assumptions:
+        """Decode everything, and add columns for the features that only files without an embedded schema have."""
+        declared = self._overridden(Schema.parse(embedded.schema))
+        untyped = {field.feature for field in declared if pa.types.is_null(field.type)}
+        scan = self._scan(ResolvedSchema(declared, "embedded", assumptions.record_type, embedded))
+        plan = replace(
+            scan.settings.plan,
+            columns=tuple(column for column in scan.settings.plan.columns if column.name not in untyped),
+            unknown="discover",
+            select=self._projection,
+            text=self._text,
+        )
+        known = {column.name for column in plan.columns}
+        check = reader.check = EmbeddedSchemaCheck(True, embedded)
+        reader.settings = DecodeSettings(plan)
+        budget = row_budget(self.options, whole=True)
+        sample = list(reader.chunks(budget))
+        if sample and (revision := sample[-1].revision) is not None:
+            revision.warn_if_late()
+            return replace(assumptions, embedded=revision.embedded)
+        if assumptions.record_type is RecordType.DETECT and any(chunk.sequence for chunk in sample):
+            return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
+        refuse_undeclared(sample, known, lambda path: not check.is_foreign(path))
+        observations = observe_chunks(sample, known)
+        failed = next((at + 1 for at, chunk in enumerate(sample) if chunk.error is not None), None)
+        if failed is not None and (later := self._with_later(embedded, sample[failed - 1].file)) is not embedded:
+            return replace(assumptions, embedded=later)
+        added = {field.column: field for field in inferred_schema(observations, self.options, {})}
+        fields = [added.pop(field.column, field) for field in declared]
+        united = Schema([*fields, *added.values()], declared.metadata)
+        self._check_names(united.names)
+        scan = self._scan(ResolvedSchema(united, "embedded", assumptions.record_type, embedded))
+        opened = scan.opened(reader)
+        reader.check, opened.budget = check, budget
+        opened.sample = [chunk for chunk in sample[:failed] if chunk.rows or chunk.ends_batch or chunk.ends_read]
+        return Planned(scan, opened)
+
     # Inference --------------------------------------------------------------------------------------------------
 
     def _inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         """Decode a sample and infer the schema from it."""
         options = self.options
         names = _NameFilter(self._projection, assumptions.fold_tensors)
-        text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
         plan = Plan(
             unknown="discover",
             select=names,
-            text=text,
+            text=self._text,
             record_type=assumptions.record_type,
-            check_crc=options.check_crc,
-            max_record_bytes=options.max_record_bytes,
-            max_features=options.max_features,
+            **plan_limits(options),
         )
         reader.settings = DecodeSettings(plan)
         budget = row_budget(options, whole=self._whole)
-        sample = list(self._sample(reader, budget))
+        sample: list[DecodedChunk] = []
+        observations = observe_chunks(self._sample(reader, budget), into=sample)  # while others are decoded
         if sample and (revision := sample[-1].revision) is not None:
             revision.warn_if_late()
             return replace(assumptions, embedded=revision.embedded)
-        observations = observe_chunks(sample)
         failed = next((i for i, chunk in enumerate(sample) if chunk.error is not None), None)
         error = None if failed is None else sample[failed].error
+        if failed is not None and (embedded := self._with_later(None, sample[failed].file)) is not None:
+            return replace(assumptions, embedded=embedded)
+        counts = sum((chunk.counts for chunk in sample), RecordCounts())
+        seen = {name for chunk in sample for name, _ in chunk.new_names}
         if failed is None:
-            self._check_names(names.seen)
+            check_record_type(counts, self.sources, options)
+            self._check_names(seen)
         else:
             sample = sample[: failed + 1]
             if names.is_companion(getattr(error, "feature", None)):
@@ -237,7 +309,7 @@ class _Planner:
         sampled = sum(chunk.rows for chunk in sample)
         folded = folded_columns(sample, observations, self._may_fold) if assumptions.fold_tensors else {}
         schema = self._overridden(inferred_schema(observations, options, folded))
-        hidden = self._hidden_companions(schema, sample, names.seen) if assumptions.fold_tensors else frozenset()
+        hidden = self._hidden_companions(schema, sample, seen) if assumptions.fold_tensors else frozenset()
         resolved = ResolvedSchema(
             schema,
             "companions" if folded else "inferred",
@@ -248,7 +320,7 @@ class _Planner:
         )
         scan = self._scan(resolved)
         opened = scan.opened(reader)
-        opened.check_record_type(sum(chunk.seen for chunk in sample), sum(chunk.foreign for chunk in sample))
+        opened.check_record_type(counts)
         inferred = None
         if self._with_evidence:
             inferred = InferredSchema(scan.columns, evidence_of(sample, observations), sampled)
@@ -256,10 +328,26 @@ class _Planner:
         opened.sample = [chunk for chunk in sample if chunk.rows or chunk.ends_batch or chunk.ends_read]
         return Planned(scan, opened, inferred, error, sampled)
 
+    def _with_later(self, embedded: EmbeddedSchema | None, file: int) -> EmbeddedSchema | None:
+        """The schema that also covers the embedded ones of the files after number `file`, which was read with an error.
+
+        They govern the files before them, too: so an error does not depend on the order of the files.
+        """
+        later = self.sources[file + 1 :] if self._whole and self.options.schema is None else ()
+        for source in later:
+            if source.is_file_object:
+                continue
+            reader = ChunkReader([source], replace(self.options, offset=0, progress=False))
+            reader.check = EmbeddedSchemaCheck(True, embedded)
+            with closing(reader), suppress(CorruptRecordError, OSError):
+                _, revision = reader.peek()
+                embedded = embedded if revision is None else revision.embedded
+        return embedded
+
     def _sample(self, reader: ChunkReader, budget: RowBudget) -> Iterator[DecodedChunk]:
         """The chunks of the sample, which count towards the `budget` of the read."""
         if self.options.sample == "all":
-            yield from reader.chunks(budget)
+            yield from within_memory(reader.chunks(budget), self.options.max_expansion)
             return
         decoder = reader.decoder()
         left, left_bytes = self.options.sample, _SAMPLE_BYTES
@@ -269,12 +357,13 @@ class _Planner:
             if chunk is None:
                 break
             by_batch = room <= left if chunk.rows == min(left, room) else room_bytes <= left_bytes
-            ends_sample = chunk.ends_batch and not by_batch
+            ends_sample = chunk.full or (chunk.ends_batch and not by_batch)
             chunk.ends_batch &= by_batch
             left, left_bytes = left - chunk.rows, left_bytes - chunk.payload_bytes
+            ends_sample |= chunk.ends_read  # the caller may give it another error
             budget.take(chunk)
             yield chunk
-            if chunk.ends_read or ends_sample:
+            if ends_sample:
                 break
 
     def _may_fold(self, name: str) -> bool:
@@ -294,15 +383,13 @@ class _Planner:
 
 
 class _NameFilter:
-    """Selects the features that a sample decodes: the projection and its companions; `seen` collects all names."""
+    """Selects the features that a sample decodes: the projection and its companions."""
 
     def __init__(self, projection: Projection, with_companions: bool) -> None:
-        self.seen: set[str] = set()
         self._projection = projection
         self._with_companions = with_companions
 
     def __call__(self, name: str) -> bool:
-        self.seen.add(name)
         return self._projection(name) or self.is_companion(name)
 
     def is_companion(self, name: str | None) -> bool:

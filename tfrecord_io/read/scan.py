@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,16 +10,16 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder, CompositeDecoder
-from tfrecord_io.arrow.decode.plan import CompiledPlan, plan_columns
-from tfrecord_io.arrow.output.to_pandas import stored_index
+from tfrecord_io.arrow.decode.plan import CompiledPlan, other_part, plan_columns
+from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.absent_columns import AbsentColumns, warn_of_schema
-from tfrecord_io.read.chunk import DecodeSettings
-from tfrecord_io.read.chunk_reader import ChunkReader, row_budget
-from tfrecord_io.read.embedded_schemas import EmbeddedSchema, EmbeddedSchemaCheck
+from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
+from tfrecord_io.read.chunks.chunk_reader import ChunkReader, row_budget
+from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchema, EmbeddedSchemaCheck
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.pieces import split_sources
 from tfrecord_io.read.reader import OpenScan, Reader
@@ -118,7 +118,9 @@ class Scan:
         text = Text.STRICT if self.resolved.is_inferred else Text.UTF8
         compiled = plan_columns(parts, text=text, folded=self.resolved.folded)
         embedded = self.resolved.embedded
-        builder: Any = BatchBuilder(parts, embedded.dictionaries if embedded else {}, self.resolved.folded)
+        dictionaries = embedded.dictionaries if embedded else {}
+        trusted = self.resolved.source == "schema="
+        builder: Any = BatchBuilder(parts, dictionaries, self.resolved.folded, trusted=trusted)
         if composite is not None and composite.needed:
             builder = CompositeBatchBuilder(builder, composite)
         object.__setattr__(self, "columns", columns)
@@ -130,11 +132,15 @@ class Scan:
         """The names of the columns to read, in order."""
         resolved = self.resolved
         names = [name for name in projection.order(resolved.schema.names) if name not in resolved.companions]
-        if self.with_index and resolved.source == "embedded":
-            excluded = {name.removeprefix("!") for name in self.options.columns or ()}
-            index = stored_index(resolved.schema.to_arrow())
-            names += [name for name in index if name not in names and name not in excluded]
-        return names
+        return [*names, *self._added_index(names)]
+
+    def _added_index(self, names: Collection[str]) -> list[str]:
+        """The columns of the index that are read in addition to the selected `names`."""
+        if not self.with_index or self.resolved.source != "embedded":
+            return []
+        excluded = {name.removeprefix("!") for name in self.options.columns or ()}
+        index = stored_index(self.resolved.schema.to_arrow())
+        return [name for name in index if name not in names and name not in excluded]
 
     def _compile(self, compiled: CompiledPlan, projection: Projection) -> DecodeSettings:
         resolved, options = self.resolved, self.options
@@ -142,7 +148,7 @@ class Scan:
             plan = Plan(check_crc=options.check_crc, max_record_bytes=options.max_record_bytes)
             return DecodeSettings(plan, as_bytes=True)
         read = {column.name for column in compiled.columns}
-        unknown, ignored = "fault", compiled.ignored
+        unknown, ignored, columns = "fault", compiled.ignored, compiled.columns
         select: Callable[[str], bool] = projection
         if resolved.is_inferred:
             unknown = "fault" if options.on_new == "raise" else "skip"
@@ -151,16 +157,15 @@ class Scan:
             everything = compiled if self.columns == resolved.schema else plan_columns(resolved.schema)
             ignored = everything.ignored | {column.name for column in everything.columns} - read
         else:
-            select = compiled.asked_for.__contains__  # unknown names: the other part of a SequenceExample
+            unknown = "skip"
+            columns += other_part(compiled, resolved.schema)
         plan = Plan(
-            columns=compiled.columns,
+            columns=columns,
             unknown=unknown,
             select=select,
             ignored=frozenset(ignored),
             record_type=resolved.record_type,
-            check_crc=options.check_crc,
-            max_record_bytes=options.max_record_bytes,
-            max_features=options.max_features,
+            **plan_limits(options),
         )
         return DecodeSettings(plan, contradicts_sample=resolved.is_inferred)
 
@@ -248,6 +253,8 @@ class Scan:
             reader=reader,
             budget=row_budget(self.options, whole=self.whole),
             absent=absent,
+            whole=self.whole,
+            added_index=self._added_index(Projection(self.options.columns).order(self.resolved.schema.names)),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -64,11 +64,15 @@ class Projection:
 
     def order(self, names: Sequence[str]) -> list[str]:
         """The selected ones of `names`; in the order of the entries where these are names only."""
-        selected = [name for name in names if self(name)]
+        return [names[i] for i in self.positions(names)]
+
+    def positions(self, names: Sequence[str]) -> list[int]:
+        """The indices of the selected ones of `names`, in the order of `order`."""
+        selected = [i for i, name in enumerate(names) if self(name)]
         if self.takes_all or self._included_patterns or self._only_excludes:
             return selected
         position = {entry: index for index, entry in enumerate(self._entries)}
-        return sorted(selected, key=lambda name: position.get(name, len(position)))
+        return sorted(selected, key=lambda i: position.get(names[i], len(position)))
 
 
 def is_glob(entry: str) -> bool:
@@ -91,7 +95,7 @@ def _matches_any(entry: str, names: Iterable[str]) -> bool:
 
 def _no_match(keyword: str, entry: str, noun: str, names: Iterable[str], feature: str) -> FeatureNotFoundError:
     advice = f"valid names: {', '.join(sorted(names)[:20]) or 'none'}"
-    return FeatureNotFoundError(f"{keyword} names '{entry}', and no {noun} matches", feature=feature, advice=advice)
+    return FeatureNotFoundError(f"{keyword} names '{entry}', but no {noun} matches", feature=feature, advice=advice)
 
 
 def apply_overrides(inferred: Schema | pa.Schema, overrides: Mapping[str, Any]) -> Schema:

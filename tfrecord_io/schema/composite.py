@@ -14,16 +14,18 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.format.dtypes import element_of
 from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.shapes import as_shape, fixed_part
-from tfrecord_io.schema.tensor_types import Shape
+from tfrecord_io.schema.tensor_types import Shape, dtype_metadata, tensor_type
 from tfrecord_io.schema.type_names import type_from_name
 from tfrecord_io.schema.types import is_number
 
 COMPOSITE_KEY = b"tfrecord_io.assembly"  # in the metadata of a field: JSON
 
 VALUES = "values"  # one bytes value is one value; any other encoding is one of arrow.decode.composite_bytes
+ENCODINGS = (VALUES, "bytes", "zlib")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,7 @@ class Composite:
     sequence: Shape = ()  # lengths of the lists around the items, outermost first; None: any
     # For each list inside the outermost the feature with their lengths; None: all have the length in `sequence`.
     lengths: tuple[str | None, ...] = ()
-    labels: tuple[str, ...] | None = None  # values are indices into these; −1 is no label
+    labels: tuple[str, ...] | None = None  # values are indices into these; −1 means none
     sentinel: bool = False  # TFDS's optional=True: rows of only the least value of the (signed) type are null
 
     def __post_init__(self) -> None:
@@ -54,6 +56,9 @@ class Composite:
 
     def _check(self) -> None:
         value_type = self.value_type  # SchemaError for an unknown dtype
+        if self.encoding not in ENCODINGS:
+            reason = f"the encoding {printable(repr(self.encoding), 60)} is not supported"
+            raise SchemaError(reason, feature=self.values, expected=ENCODINGS, got=self.encoding)
         if len(self.lengths) != max(len(self.sequence) - 1, 0):
             raise SchemaError("nested lists need lengths for each level but the outermost", feature=self.values)
         if any(name is None and not size for name, size in zip(self.lengths, self.sequence[1:], strict=True)):
@@ -84,7 +89,7 @@ class Composite:
         """Type of the column."""
         type_ = self.value_type if self.labels is None else pa.dictionary(pa.int32(), pa.string())
         if self.is_tensor:
-            return pa.fixed_shape_tensor(type_, self.shape)
+            return tensor_type(element_of(type_), self.shape)
         for size in reversed(self.sequence + self.shape):
             type_ = pa.list_(type_) if size is None else pa.list_(type_, size)
         return type_
@@ -93,6 +98,7 @@ class Composite:
         """The field of this column."""
         given = {name: value for name, value in asdict(self).items() if value not in (None, (), False)}
         metadata = {COMPOSITE_KEY: json.dumps(given, ensure_ascii=False).encode()}
+        metadata |= dtype_metadata(element_of(self.value_type)) if self.is_tensor else {}
         return Field(column, self.type, self.values, part=CONTEXT, metadata=metadata, **attributes)
 
     def components(self) -> Iterator[tuple[str, pa.DataType]]:

@@ -22,7 +22,7 @@ from tfrecord_io.errors import MissingDependencyError, SchemaError
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.format.kinds import EMBEDDED_FIELD
 from tfrecord_io.format.protobuf import varint
-from tfrecord_io.schema.field import DEFAULT_KEY, FEATURE_KEY
+from tfrecord_io.schema.field import DEFAULT_KEY, EMPTY_KEY, FEATURE_KEY
 from tfrecord_io.schema.leaf import Leaf, leaves, step_field
 from tfrecord_io.schema.tensor_types import (
     EXTENSION_METADATA,
@@ -70,18 +70,21 @@ def embedded_schema(schema: pa.Schema) -> pa.Schema:
     Names, order, metadata, nullability and types do not change, except for what belongs to memory and not to the
     values: views become plain, run-ends their values, and large offsets 32-bit ones. A float64 column stays float64.
     Tensors are in C order with their axis names in that order, and their dtype in the metadata if the type does not
-    determine it. Feature names and defaults in a field's metadata are removed: a column is written under its own name.
+    determine it. What a field's metadata says about reading is removed: a column is written under its own name.
     """
     return pa.schema([_as_written(restored_field(column)) for column in schema], metadata=schema.metadata)
 
 
 def _as_written(column: pa.Field) -> pa.Field:
-    metadata = {key: value for key, value in (column.metadata or {}).items() if key not in (FEATURE_KEY, DEFAULT_KEY)}
+    how_to_read = (FEATURE_KEY, DEFAULT_KEY, EMPTY_KEY)
+    metadata = {key: value for key, value in (column.metadata or {}).items() if key not in how_to_read}
     return column.with_metadata(metadata or None)
 
 
 def equal_types(a: pa.Schema, b: pa.Schema) -> bool:
     """Whether two schemas have the same names in the same order, types and dtypes of tensors; all else is ignored."""
+    if a.equals(b, check_metadata=True):
+        return True
     return a.names == b.names and all(
         _bare(x.type) == _bare(y.type) and _dtypes(x) == _dtypes(y) for x, y in zip(a, b, strict=True)
     )
@@ -216,7 +219,7 @@ def _read_stream(stream: bytes) -> Embedded:
     if batch is not None:
         batch.validate(full=True)
     metadata = {key: value.replace(INERT_NAME, EXTENSION_NAME) for key, value in (inert.metadata or {}).items()}
-    schema = pa.schema([_restore(column) for column in inert], metadata=metadata or None)
+    schema = pa.schema([_as_written(_restore(column)) for column in inert], metadata=metadata or None)
     leaves_by_column = [leaves(step_field(column) or column) for column in schema]
     names = [name for column in leaves_by_column for leaf in column for name in (leaf.feature, *leaf.companions)]
     if len(set(names)) < len(names) or not schema.equals(embedded_schema(schema)):

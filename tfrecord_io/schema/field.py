@@ -28,15 +28,17 @@ from tfrecord_io.schema.shapes import as_shape, check_shape, shape_of, size_of
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS
 from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, register_variable_shape_tensor
 from tfrecord_io.schema.type_names import logical_name, type_name
-from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.schema.types import UnsupportedType, is_list_like, plain_kind, with_bools_as_bytes
 
 # Keys in the metadata of a pa.Field, each only where name and type do not determine the value.
 FEATURE_KEY = b"tfrecord_io.feature"  # the feature's name, where it is not the column's
 SHAPE_KEY = b"tfrecord_io.shape"  # JSON: numbers, null for an unknown dimension
 DEFAULT_KEY = b"tfrecord_io.default"  # JSON
+EMPTY_KEY = b"tfrecord_io.empty"  # "null": a feature of a type but without values is null
 IMAGE_KEY = b"tfrecord_io.image"  # JSON: mode and, where images are resized, height and width
 
 CONTEXT = "context"
+NULL = "null"  # the value of `Field.empty`
 PARTS = (CONTEXT, FEATURE_LIST)
 
 
@@ -60,7 +62,7 @@ class Field:
         missing, from all records too. None, not stated: the same, but a read warns if no record has it. False and None
         compare equal and are the same in Arrow and JSON; a pickle keeps the difference.
     default : object, optional
-        The value where the feature is absent or has no values. None: null. For a fixed number of values either all of
+        The value where the feature is absent (see `empty` too). None: null. For a fixed number of values either all of
         them (nested as the shape is, or flat) or one for every element.
     shape : tuple of int or None, optional
         Of a value, or of one step of a feature list; None (or −1) is an unknown dimension. Types of fixed size imply
@@ -68,6 +70,9 @@ class Field:
     part : {"context", "feature_list"}, optional
         Where a SequenceExample has it; an Example is all context. By default lists of lists and lists of tensors are
         feature lists.
+    empty : {None, "null"}
+        "null": a feature that has a type but no values, as Ray writes nulls, is treated as absent. None: it is an
+        error, or an empty list in a column of lists.
     metadata : mapping of bytes to bytes
         Metadata of the Arrow field; not compared.
 
@@ -86,29 +91,56 @@ class Field:
     metadata: Mapping[bytes, bytes] = field(default_factory=dict)
     shape: Shape | None = None
     part: str = None  # type: ignore[assignment]  # always one of PARTS after __post_init__
+    empty: str | None = None
 
     def __post_init__(self) -> None:
         if self.feature is None:
             object.__setattr__(self, "feature", self.column)
+        if self._is_plain() and self.part in (None, CONTEXT) and self.empty is None:
+            object.__setattr__(self, "part", CONTEXT)
+            object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
+            return
         if self.encoding not in TENSOR_ENCODINGS:
             reason = f"{self.encoding!r} is not a tensor encoding; valid names: {', '.join(TENSOR_ENCODINGS)}"
             raise SchemaError(reason, feature=self.feature, expected=tuple(TENSOR_ENCODINGS), got=self.encoding)
         if self.required and t.is_null(self.type):
             raise SchemaError("a column of nulls cannot be required", feature=self.feature)
         self._set_part()
+        if self.empty not in (None, NULL) or (self.empty and self.part == FEATURE_LIST):
+            expected = f"None or {NULL!r}" if self.part == CONTEXT else "None for a feature list"
+            reason = f"empty={self.empty!r}: expected {expected}"
+            raise SchemaError(reason, feature=self.feature or None, expected=expected, got=self.empty)
+        self._set_bool_tensors()
         self._set_shape()
         if self.default is not None:
             self._set_default()
         object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
 
+    def _is_plain(self) -> bool:
+        """Whether name and type say all, but for the feature and the metadata: such a field needs no checks."""
+        is_stated = self.encoding != LIST or self.shape is not None or self.default is not None
+        return not is_stated and plain_kind(self.type) is not None
+
     def _set_part(self) -> None:
         if self.part is None:
             object.__setattr__(self, "part", _default_part(self.type))
         if self.part not in PARTS:
-            raise SchemaError(f"unknown part {self.part!r}", feature=self.feature, expected=PARTS, got=self.part)
+            reason = f"unknown part={self.part!r}; valid names: {', '.join(map(repr, PARTS))}"
+            raise SchemaError(reason, feature=self.feature or None, expected=PARTS, got=self.part)
         if self.part == FEATURE_LIST and not is_list_like(self.type):
             reason = f"a feature list is a list of its steps, not {type_name(self.type)}"
             raise SchemaError(reason, feature=self.feature, advice="make it of sequence()")
+
+    def _set_bool_tensors(self) -> None:
+        if not t.is_nested(self.type) and not is_any_tensor(self.type):
+            return
+        try:
+            field = with_bools_as_bytes(pa.field(self.column, self.type, metadata=dict(self.metadata) or None))
+        except UnsupportedType as error:
+            raise SchemaError(error.reason, feature=self.feature, advice=error.advice) from error
+        if field.type != self.type:
+            object.__setattr__(self, "type", field.type)
+            object.__setattr__(self, "metadata", field.metadata or {})
 
     def _set_shape(self) -> None:
         """Take the shape given, if the type allows it, or else the one that the type implies."""
@@ -172,7 +204,8 @@ class Field:
         default = None if self.default is None else json_text(to_json_value(self.default))
         dtype = self.metadata.get(DTYPE_KEY)
         required = bool(self.required)
-        return self.column, self.type, dtype, self.feature, self.encoding, required, default, self.shape, self.part
+        plain = (self.column, self.type, self.feature, self.encoding, self.shape, self.part, self.empty)
+        return *plain, dtype, required, default
 
     def __eq__(self, other: object) -> bool:
         return self._key() == other._key() if isinstance(other, Field) else NotImplemented
@@ -198,6 +231,7 @@ class Field:
             "shape": str(self.shape) if self.shape != shape_of(self.value, self.metadata) else None,
             **image,
             "required": "" if self.required else None,
+            "empty": self.empty,
             "default": printable(repr(self.default)) if self.default is not None else None,
         }
         return {name: note for name, note in notes.items() if note is not None}
@@ -213,9 +247,11 @@ class Field:
         SchemaError if its metadata is damaged, or describes an invalid field.
         """
         metadata = dict(source.metadata or {})
+        if not metadata:
+            return cls(source.name, source.type, required=None if source.nullable else True)
         metadata.pop(ENCODING_KEY, None)
         feature = metadata.pop(FEATURE_KEY, source.name.encode()).decode("utf-8", "replace")
-        part = metadata.pop(PART_KEY, b"").decode("utf-8", "replace") or None
+        part, empty = (metadata.pop(key, b"").decode("utf-8", "replace") or None for key in (PART_KEY, EMPTY_KEY))
         try:
             shape = json.loads(metadata.pop(SHAPE_KEY, b"null"))
             default = from_json_value(json.loads(metadata.pop(DEFAULT_KEY, b"null")))
@@ -223,19 +259,24 @@ class Field:
             reason = "its metadata is damaged: tfrecord_io.shape, tfrecord_io.default"
             raise SchemaError(reason, feature=feature) from error
         encoding, required = encoding_of(source) or LIST, None if source.nullable else True
-        return cls(source.name, source.type, feature, encoding, required, default, metadata, shape, part)  # type: ignore[arg-type]
+        own = (feature, encoding, required, default, metadata, shape, part, empty)
+        return cls(source.name, source.type, *own)  # type: ignore[arg-type]
 
     def to_arrow(self) -> pa.Field:
         """Convert to a pa.Field; its metadata holds what a pa.Field has no attribute for."""
         metadata = dict(self.metadata)
         if self.feature != self.column:
             metadata[FEATURE_KEY] = self.feature.encode()
+        if self._is_plain() and self.empty is None:
+            return pa.field(self.column, self.type, nullable=not self.required, metadata=metadata or None)
         if self.encoding != LIST:
             metadata[ENCODING_KEY] = self.encoding.encode()
         if self.part != _default_part(self.type):
             metadata[PART_KEY] = self.part.encode()
         if self.shape != shape_of(self.value, self.metadata):
             metadata[SHAPE_KEY] = json_text(self.shape).encode()
+        if self.empty is not None:
+            metadata[EMPTY_KEY] = self.empty.encode()
         if self.default is not None:
             metadata[DEFAULT_KEY] = json_text(to_json_value(self.default)).encode()
         return pa.field(self.column, self.type, nullable=not self.required, metadata=metadata or None)

@@ -14,6 +14,7 @@ from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.dtypes import SUPPORTED_DTYPES, Element, dtype_name, element, element_of, find_element
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.image import image_metadata
 from tfrecord_io.schema.leaf import BY_WIRE, FEATURE_LIST, LIST
@@ -24,8 +25,16 @@ from tfrecord_io.schema.type_names import as_arrow_type, marked_tensor, type_nam
 from tfrecord_io.schema.types import is_list_like
 
 
+@check_keywords
 def scalar(
-    type: Any, *, default: Any = None, required: bool | None = None, feature: str | None = None, encoding: str = LIST
+    type: Any,
+    *,
+    default: Any = None,
+    required: bool | None = None,
+    feature: str | None = None,
+    encoding: str = LIST,
+    part: str | None = None,
+    empty: str | None = None,
 ) -> Field:
     """A column of single values.
 
@@ -34,7 +43,7 @@ def scalar(
     type : pa.DataType, str or dtype
         Arrow's, NumPy's or TensorFlow's, or a name: "int32", "bool", "timestamp[us]". Not a list.
     default : object, optional
-        The value where the feature is absent or has no values; None: null.
+        The value where the feature is absent; None: null.
     required : bool, optional
         True: a record without the feature is an error, unless there is a default. False: the feature may be missing,
         from all records too. If not given, it may be missing, with a `SchemaWarning` if no record has it.
@@ -42,6 +51,12 @@ def scalar(
         Its name in the records, if it differs from the column's.
     encoding : {"list", "raw"}
         "raw": each value is the bytes of a number.
+    part : {"context"}, optional
+        Of a SequenceExample: single values are context features. If a feature list has the same name, declare that as
+        a second column, made by `sequence` with ``feature=``.
+    empty : {None, "null"}
+        "null": a feature that has a type but no values, as Ray writes nulls, is treated as absent. None: it is an
+        error, or an empty list in a column of lists.
 
     Examples
     --------
@@ -55,9 +70,10 @@ def scalar(
     if is_list_like(type_) or is_any_tensor(type_):
         reason = f"expected a type of single values, got {type_name(type_)}"
         raise SchemaError(reason, got=str(type_), advice="use list_() or tensor()")
-    return _field(type_, feature, encoding, required, default)
+    return _field(type_, feature, encoding, required, default, part=part, empty=empty)
 
 
+@check_keywords
 def list_(
     type: Any,
     length: int | None = None,
@@ -66,6 +82,8 @@ def list_(
     required: bool | None = None,
     feature: str | None = None,
     encoding: str = LIST,
+    part: str | None = None,
+    empty: str | None = None,
 ) -> Field:
     """A column of lists.
 
@@ -75,8 +93,10 @@ def list_(
         Of one value.
     length : int, optional
         The number of values in every record; another number is a DecodeError. The column is a fixed_size_list.
-    default, required, feature, encoding
+    default, required, feature, encoding, empty
         As in `scalar`; ``encoding="raw"``: a list is stored as the bytes of an array.
+    part : {"context", "feature_list"}, optional
+        Of a SequenceExample: the context by default; "feature_list" is the same as `sequence` of single values.
 
     Examples
     --------
@@ -88,27 +108,34 @@ def list_(
         whole = pa.list_(value) if length is None else pa.list_(value, size_of(as_shape(length)))
     except (ValueError, TypeError) as error:
         raise SchemaError(f"{length!r} is not a number of values", expected="a number", got=length) from error
-    return _field(whole, feature, encoding, required, default)
+    return _field(whole, feature, encoding, required, default, part=part, empty=empty)
 
 
-def text(*, default: str | None = None, required: bool | None = None, feature: str | None = None) -> Field:
-    """A column of text; bytes that are not UTF-8 are a DecodeError.
+@check_keywords
+def text(
+    *, default: str | None = None, required: bool | None = None, feature: str | None = None, empty: str | None = None
+) -> Field:
+    """A column of text; bytes that are not UTF-8 are a DecodeError. For the keywords see `scalar`.
 
     >>> text(default="?")
     Field(string, default '?')
     """
-    return _field(pa.string(), feature, LIST, required, default)
+    return _field(pa.string(), feature, LIST, required, default, empty=empty)
 
 
-def bytes_(*, default: bytes | None = None, required: bool | None = None, feature: str | None = None) -> Field:
-    """A column of bytes.
+@check_keywords
+def bytes_(
+    *, default: bytes | None = None, required: bool | None = None, feature: str | None = None, empty: str | None = None
+) -> Field:
+    """A column of bytes. For the keywords see `scalar`.
 
     >>> bytes_(required=True)
     Field(binary, required)
     """
-    return _field(pa.binary(), feature, LIST, required, default)
+    return _field(pa.binary(), feature, LIST, required, default, empty=empty)
 
 
+@check_keywords
 def image(
     shape: Any = None,
     mode: str | None = None,
@@ -117,6 +144,7 @@ def image(
     default: bytes | None = None,
     required: bool | None = None,
     feature: str | None = None,
+    empty: str | None = None,
 ) -> Field:
     """A column of encoded images (JPEG, PNG, WebP): decoded by `read_arrays` and `iter_arrays`, else read as bytes.
 
@@ -132,7 +160,7 @@ def image(
         without one it is "RGB".
     resize : (int, int), optional
         (height, width) to which each image is resized, by bilinear interpolation.
-    default, required, feature
+    default, required, feature, empty
         As in `scalar`.
 
     Examples
@@ -144,9 +172,10 @@ def image(
     """
     axes = None if shape is None else as_shape(shape)
     metadata = image_metadata(mode, resize, axes)
-    return _field(pa.binary(), feature, LIST, required, default, axes, metadata=metadata)
+    return _field(pa.binary(), feature, LIST, required, default, axes, metadata=metadata, empty=empty)
 
 
+@check_keywords
 def tensor(
     dtype: Any,
     shape: Any,
@@ -155,6 +184,7 @@ def tensor(
     required: bool | None = None,
     feature: str | None = None,
     encoding: str = BY_WIRE,
+    empty: str | None = None,
 ) -> Field:
     """A column of arrays.
 
@@ -169,7 +199,7 @@ def tensor(
         companion feature ``x/shape``.
     default : object, optional
         An array of that shape; if all dimensions are known also one value for every element.
-    required, feature
+    required, feature, empty
         As in `scalar`.
     encoding : {"wire", "raw", "list", "tensor_proto"}
         "wire": bytes are decoded raw (C order, little-endian) and number lists are reshaped, as a record has it; "raw"
@@ -188,14 +218,14 @@ def tensor(
         # `Field` refuses unknown encodings.
         is_self_describing = encoding in TENSOR_ENCODINGS and encoding_rules(encoding).self_describing
         if not axes and not is_self_describing and value.plain is not None:
-            return _field(value.plain, feature, encoding, required, default)
+            return _field(value.plain, feature, encoding, required, default, empty=empty)
         type_, metadata = tensor_type(value, axes), dtype_metadata(value)
-        return _field(type_, feature, encoding, required, default, axes, metadata=metadata)
+        return _field(type_, feature, encoding, required, default, axes, metadata=metadata, empty=empty)
     encoding = LIST if encoding == BY_WIRE else encoding
     if not axes:
-        return _field(value, feature, encoding, required, default)
+        return _field(value, feature, encoding, required, default, empty=empty)
     type_ = pa.list_(value) if None in axes else pa.list_(value, fixed_part(axes))
-    return _field(type_, feature, encoding, required, default, axes)
+    return _field(type_, feature, encoding, required, default, axes, empty=empty)
 
 
 def _element(dtype: Any) -> Element | pa.DataType:
@@ -219,6 +249,7 @@ def _element(dtype: Any) -> Element | pa.DataType:
         raise SchemaError(reason, got=str(dtype), advice=f"use {SUPPORTED_DTYPES}, bytes or text") from None
 
 
+@check_keywords
 def sequence(item: Any, *, default: Any = None, required: bool | None = None, feature: str | None = None) -> Field:
     """A column read from a feature list of a SequenceExample.
 
@@ -254,8 +285,10 @@ def _field(
     shape: Any = None,
     part: str | None = None,
     metadata: Mapping[bytes, bytes] | None = None,
+    empty: str | None = None,
 ) -> Field:
-    return Field("", type_, feature, encoding, required, default, metadata or {}, shape, part)  # type: ignore[arg-type]
+    own = (feature, encoding, required, default, metadata or {}, shape, part, empty)
+    return Field("", type_, *own)  # type: ignore[arg-type]
 
 
 def as_field(name: str, source: Any) -> Field:

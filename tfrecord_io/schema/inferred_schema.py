@@ -131,8 +131,9 @@ class InferredSchema(Schema):
             why += [" and ".join(map(printable, companions(f.feature)))] if is_folded else []
             name = f.type_name if is_any_tensor(f.type) else str(f.type)
             text = "yes" if seen.text and not is_folded else ""
-            rows.append((printable(f.column), name, seen.kind, str(seen.records), values, text, "; ".join(why)))
-        heads = ("column", "type", "kind", "records", "values", "text", "because of")
+            kind = seen.kind if seen.kind == "none" else f"{seen.kind}_list"
+            rows.append((printable(f.column), name, kind, str(seen.records), values, text, "; ".join(why)))
+        heads = ("column", "type", "feature type", "records", "values", "text", "evidence")
         return f"Schema inferred from {self.records} records\n" + plain_table(heads, rows)
 
     def __reduce__(self) -> tuple[object, ...]:

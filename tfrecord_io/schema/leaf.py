@@ -156,8 +156,9 @@ def _has_one_value(encoding: str, type: pa.DataType, feature: str) -> bool:
     rules = _rules(encoding, feature)
     if not rules.one_value_per_cell or t.is_null(type):
         return False
+    value = type.value_type if t.is_dictionary(type) else type
     try:
-        rules.check(None if is_text_or_bytes(type) else element_of(type))
+        rules.check(None if is_text_or_bytes(value) else element_of(value))
     except ValueError:
         reason = f'the encoding "{encoding}" does not store values of type {type}'
         raise UnsupportedType(feature, reason, "cast the column or leave its encoding out") from None

@@ -105,18 +105,6 @@ def arrow_type(
     return _list_of(value, large_offsets) if stable_types or seen.layout is Layout.LIST else value
 
 
-def arrow_schema(
-    columns: Mapping[str, Observation],
-    *,
-    infer_text: bool = True,
-    stable_types: bool = False,
-    large_offsets: bool = False,
-) -> pa.Schema:
-    """The schema of inferred columns, sorted by name: their order in records has no meaning."""
-    options = {"infer_text": infer_text, "stable_types": stable_types, "large_offsets": large_offsets}
-    return pa.schema([(name, arrow_type(columns[name], **options)) for name in sorted(columns)])
-
-
 def _value_type(seen: Observation, text: bool, large: bool) -> pa.DataType:
     if seen.kind is Kind.BYTES:
         if text and seen.text:
@@ -148,5 +136,5 @@ def contradiction(name: str, before: RecordRef, expected: str, after: RecordRef,
         feature=name,
         expected=expected,
         got=got,
-        advice=f"leave it out (columns=['*', '!{name}']) or read the files apart",
+        advice=f"leave it out (columns=['*', '!{name}']) or read the files separately",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +14,7 @@ from tfrecord_io.schema.field import CONTEXT, Field, check_unique
 from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.formats import feature_description, json, python_source, tfds
 from tfrecord_io.schema.formats.tf_features import FEATURES
+from tfrecord_io.typing import SchemaLike
 
 
 class Schema:
@@ -49,7 +50,9 @@ class Schema:
     metadata: Mapping[bytes, bytes]
     _by_name: dict[str, Field]
 
-    def __init__(self, fields: Any = (), metadata: Mapping[bytes, bytes] | None = None) -> None:
+    def __init__(
+        self, fields: SchemaLike | Iterable[Field] = (), metadata: Mapping[bytes, bytes] | None = None
+    ) -> None:
         columns, own_metadata = _fields_and_metadata(fields)
         check_unique(columns)
         object.__setattr__(self, "fields", columns)
@@ -94,6 +97,10 @@ class Schema:
         """The pa.Schema of a table read with this schema; `from_arrow` converts it back."""
         return pa.schema([f.to_arrow() for f in self.fields], metadata=dict(self.metadata) or None)
 
+    def __arrow_c_schema__(self) -> object:
+        """The schema for other Arrow libraries: ``pa.schema(schema)``."""
+        return self.to_arrow().__arrow_c_schema__()
+
     @classmethod
     def from_json(cls, text: str | bytes) -> Schema:
         """Read the output of `to_json`; SchemaError if the text is something else."""
@@ -137,6 +144,7 @@ class Schema:
         source: str | bytes | os.PathLike[str],
         *,
         tensor_representation_group: str = "",
+        sequence_feature: str | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
     ) -> Schema:
@@ -149,6 +157,9 @@ class Schema:
             is content.
         tensor_representation_group : str
             The group of tensors to use, if there are several.
+        sequence_feature : str, optional
+            Name of the STRUCT feature that contains the feature lists of SequenceExamples. By default
+            ``##SEQUENCE##``, or the only STRUCT of the schema.
         storage_options, filesystem
             For fsspec.
 
@@ -166,17 +177,18 @@ class Schema:
         ... feature { name: "tokens" type: BYTES string_domain { value: "a" } }
         ... ''')
         Schema of 2 columns
-          age     uint8               required
+          age     uint8
           tokens  list<item: string>
         """
         from tfrecord_io.schema.formats import tfx  # loads protobuf
 
-        return cls(tfx.from_tfx(source, tensor_representation_group, storage_options, filesystem))
+        return cls(tfx.from_tfx(source, tensor_representation_group, sequence_feature, storage_options, filesystem))
 
     def to_tfx(self) -> str:
         """Convert to a TFX schema, as the text of a ``schema.pbtxt``.
 
-        `from_tfx` reads the same schema, except that a struct column becomes the features it is written as.
+        `from_tfx` reads the same schema, except that a struct column becomes the features it is written as. A required
+        value of fixed shape is written as a dense tensor without a default, so TensorFlow's parser requires it as well.
 
         Raises
         ------
@@ -185,18 +197,15 @@ class Schema:
 
         Examples
         --------
-        >>> from tfrecord_io.schema.field_makers import scalar
-        >>> print(Schema({"label": scalar("bool", required=True)}).to_tfx())
+        >>> print(Schema({"label": "bool"}).to_tfx())
         feature {
           name: "label"
+          value_count {
+            min: 1
+            max: 1
+          }
           type: INT
           bool_domain {
-          }
-          presence {
-            min_fraction: 1...
-            min_count: 1
-          }
-          shape {
           }
         }
         <BLANKLINE>
@@ -324,7 +333,7 @@ class Schema:
         """The same as ``schema[name]``."""
         return self[name]
 
-    def select(self, names: Any) -> Schema:
+    def select(self, names: Iterable[str]) -> Schema:
         """The schema of these columns only, in this order."""
         return Schema((self[name] for name in names), self.metadata)
 

@@ -91,7 +91,7 @@ def is_variable_shape_tensor(type_: pa.DataType) -> bool:
 
 def is_any_tensor(type_: pa.DataType) -> bool:
     """Whether `type_` is one of the two types of tensors."""
-    return is_fixed_shape_tensor(type_) or is_variable_shape_tensor(type_)
+    return isinstance(type_, pa.BaseExtensionType) and type_.extension_name in (FIXED_SHAPE, VARIABLE_SHAPE)
 
 
 def tensor_value_type(type_: pa.DataType) -> pa.DataType:

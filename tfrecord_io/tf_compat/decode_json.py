@@ -100,7 +100,16 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _refuse(reason: str, value: Any) -> NoReturn:
-    raise DecodeError(f"{reason}: {printable(repr(value), 60)}")
+    raise DecodeError(f"{reason}: {_description(value)}", got=_description(value))
+
+
+def _description(value: Any) -> str:
+    """What a JSON value is, without its content."""
+    if value is None or isinstance(value, bool):
+        return "null" if value is None else "a bool"
+    if isinstance(value, str):
+        return f"text of {len(value)} characters"
+    return "an object" if isinstance(value, dict) else "a list" if isinstance(value, list) else "a number"
 
 
 def _member(message: Any, name: str, kind: str) -> Any:

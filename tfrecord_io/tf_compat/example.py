@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 from google.protobuf.message import DecodeError as WireError
 
+from tfrecord_io.engine.contract import RecordCounts
+from tfrecord_io.engine.fault_messages import not_examples
 from tfrecord_io.engine.reference.encoder import encode_example_features, feature_of
 from tfrecord_io.engine.reference.messages import Feature
 from tfrecord_io.engine.reference.record_parser import read_record
-from tfrecord_io.errors import DecodeError, EncodeError, printable
+from tfrecord_io.errors import DecodeError, EncodeError
 from tfrecord_io.format.kinds import Kind, RecordType
+from tfrecord_io.format.missing_values import has_missing
+from tfrecord_io.typing import BytesLike
 
 _INT64 = np.iinfo(np.int64)
 _BYTES_LIKE = (bytes, bytearray, memoryview)
@@ -114,7 +118,7 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
     Raises
     ------
     EncodeError
-        A value cannot be stored in an Example; the error's `feature` names it.
+        A value cannot be stored in an Example, or is masked or null; the error's `feature` names it.
 
     Examples
     --------
@@ -141,7 +145,7 @@ def encode_example(features: Mapping[str, Any]) -> bytes:
     return encode_example_features(encoded)
 
 
-def decode_example(payload: Any) -> dict[str, Any]:
+def decode_example(payload: BytesLike) -> dict[str, Any]:
     """Decode the bytes of one Example.
 
     Parameters
@@ -152,12 +156,12 @@ def decode_example(payload: Any) -> dict[str, Any]:
     -------
     dict of str to ndarray or None
         int64 and float32 arrays, and object arrays of bytes, all one-dimensional copies; None for a feature that has no
-        kind. Features are in the order of the record.
+        feature type. Features are in the order of the record.
 
     Raises
     ------
     DecodeError
-        `payload` is not an Example: C++ protobuf rejects it.
+        `payload` is not an Example: C++ protobuf rejects it, or it looks like an ExampleListWithContext.
 
     Examples
     --------
@@ -171,6 +175,10 @@ def decode_example(payload: Any) -> dict[str, Any]:
     except WireError:
         advice = 'read other messages and plain bytes with record_type="bytes"'
         raise DecodeError("the payload is not a valid Example", advice=advice) from None
+    is_nested = int(record.has_feature and not record.has_plain)
+    other = not_examples(RecordCounts(1, is_nested, is_nested), None)
+    if other is not None:
+        raise other
     return {name: None if cell is None else _as_array(cell.kind, cell.values) for name, cell in record.features.items()}
 
 
@@ -198,6 +206,13 @@ def _items(value: Any) -> Any:
     """The values of a scalar, a sequence or an array: a list or a one-dimensional array."""
     if not isinstance(value, np.ndarray | np.generic) and callable(getattr(value, "numpy", None)):
         value = value.numpy()  # an eager tensor
+    if has_missing(value):
+        kind = "masked" if isinstance(value, np.ma.MaskedArray | list | tuple) else "missing"
+        advice = "fill it (array.filled), leave the values out (array.compressed), or pass None for the feature"
+        advice = (
+            advice if isinstance(value, np.ma.MaskedArray) else "fill it, leave it out, or pass None for the feature"
+        )
+        raise EncodeError(f"a {kind} value: the values of a feature cannot be missing individually", advice=advice)
     if hasattr(value, "__array__") and not isinstance(value, np.generic):
         value = np.asarray(value)
     if isinstance(value, np.ndarray):
@@ -281,8 +296,8 @@ def _common_kind(items: Sequence[Any]) -> Kind:
     other = next((i for i, kind in enumerate(kinds) if kind != kinds[0]), None)
     if other is not None:
         expected, got = kinds[0].description, kinds[other].description
-        first, second = printable(repr(items[0]), 40), printable(repr(items[other]), 40)
-        reason = f"the values mix types: {first} at index 0 is {expected}, {second} at index {other} is {got}"
+        first, second = type(items[0]).__name__, type(items[other]).__name__
+        reason = f"the values mix types: the {first} at index 0 is {expected}, the {second} at index {other} is {got}"
         raise EncodeError(reason, expected=expected, got=got, advice="convert them to one type")
     return kinds[0]
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import column_mask, variable_width
 from tfrecord_io.arrow.decode.layout import widen
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan, PlanColumn
-from tfrecord_io.engine.fault_messages import to_error
+from tfrecord_io.engine.fault_messages import not_examples, to_error
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import DecodeError, TFRecordError
 from tfrecord_io.format.kinds import Kind, Layout, Text
@@ -30,7 +30,7 @@ class FeatureValues:
     name: str
     values: Array  # int64, float32 or object (bytes)
     counts: Array  # int64: number of values of each record
-    present: Array  # bool: whether a record has the feature, with a kind
+    present: Array  # bool: whether a record has the feature, with a type
 
     @property
     def starts(self) -> Array:
@@ -66,8 +66,9 @@ def decode(payloads: Sequence[bytes], dtypes: Mapping[str, str]) -> Batch:
     columns = tuple(PlanColumn(name, KINDS[dtype], Layout.LIST, Text.NO) for name, dtype in dtypes.items())
     engine = get_engine()
     decoder = engine.decoder(Plan(columns, unknown="skip", check_crc=False))
-    parts: list[list[ColumnBuffers]] = []
-    fault, done = None, 0
+    parts: list[Sequence[ColumnBuffers]] = []
+    fault: TFRecordError | None = None
+    done = 0
     for chunk in _chunks(payloads):
         progress = decoder.feed(engine.frame(chunk))
         parts.append(decoder.take())
@@ -76,6 +77,7 @@ def decode(payloads: Sequence[bytes], dtypes: Mapping[str, str]) -> Batch:
             fault.offset = fault.records_intact = fault.advice = None  # these are about files
             break
         done += len(chunk)
+    fault = fault or not_examples(decoder.counts, None, is_declared=True)
     chunks = zip(*parts, strict=True)
     return Batch({c.name: _joined(c.name, own, c.kind) for c, own in zip(columns, chunks, strict=True)}, fault)
 

@@ -10,7 +10,10 @@ import numpy as np
 
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, FeatureNotFoundError, SchemaError, TFRecordError, printable
-from tfrecord_io.schema.formats.row_partitions import UniformRowLength
+from tfrecord_io.format.expansion import Expansion
+from tfrecord_io.keyword_docs import check_keywords
+from tfrecord_io.options import MAX_EXPANSION
+from tfrecord_io.schema.formats.row_partitions import RowSplits, UniformRowLength
 from tfrecord_io.schema.formats.tf_features import (
     Feature,
     FixedLenFeature,
@@ -22,7 +25,7 @@ from tfrecord_io.schema.formats.tf_features import (
 )
 from tfrecord_io.schema.shapes import fixed_part
 from tfrecord_io.tf_compat.composite import RaggedTensor, SparseTensor
-from tfrecord_io.tf_compat.feature_batch import Batch, decode
+from tfrecord_io.tf_compat.feature_batch import Batch, FeatureValues, decode
 from tfrecord_io.tf_compat.row_partitions import row_lengths
 
 Parsed = Any
@@ -31,7 +34,10 @@ Parsed = Any
 _DTYPES: dict[str, Any] = {"int64": np.int64, "float32": np.float32, "string": object}
 
 
-def parse_example(records: Any, description: Mapping[str, Any]) -> dict[str, Parsed]:
+@check_keywords
+def parse_example(
+    records: Any, description: Mapping[str, Any], *, max_expansion: int = MAX_EXPANSION
+) -> dict[str, Parsed]:
     """Parse serialized Examples by a feature description, like ``tf.io.parse_example``.
 
     Parameters
@@ -42,6 +48,8 @@ def parse_example(records: Any, description: Mapping[str, Any]) -> dict[str, Par
     description : mapping of str to feature
         `FixedLenFeature`, `VarLenFeature`, `FixedLenSequenceFeature`, `RaggedFeature` and `SparseFeature`, of this
         package or of TensorFlow.
+    max_expansion : int, default 256 MiB
+        Bytes that the padding of FixedLenSequenceFeatures may take beyond 512 times the bytes of the records.
 
     Returns
     -------
@@ -55,9 +63,10 @@ def parse_example(records: Any, description: Mapping[str, Any]) -> dict[str, Par
     FeatureNotFoundError
         A record lacks a FixedLenFeature that has no default; the error's `record` is its index in the batch.
     FeatureTypeError
-        A record has a feature of another kind.
+        A record has the feature with another feature type.
     DecodeError
-        A record has a wrong number of values, or indices or rows that do not fit them, or is not an Example.
+        A record has a wrong number of values, or indices or rows that do not fit them, or is not an Example; or padding
+        to the longest record takes more than `max_expansion` allows.
     SchemaError
         The description is one that TensorFlow rejects.
 
@@ -82,9 +91,11 @@ def parse_example(records: Any, description: Mapping[str, Any]) -> dict[str, Par
     if not features:
         raise SchemaError("the feature description is empty")
     dtypes = _dtypes(features)
-    parsers = {name: _parser(name, feature) for name, feature in features.items()}
     single = isinstance(records, bytes | bytearray | memoryview)
-    batch = decode([bytes(records)] if single else _payloads(records), dtypes)
+    payloads = [bytes(records)] if single else _payloads(records)
+    expansion = Expansion(max_expansion, sum(map(len, payloads)))
+    parsers = {name: _parser(name, feature, expansion) for name, feature in features.items()}
+    batch = decode(payloads, dtypes)
     return _parse(parsers, batch, single)
 
 
@@ -144,13 +155,13 @@ def _dtypes(features: Mapping[str, Feature]) -> dict[str, str]:
     return {name: role[1] for name, role in roles.items()}
 
 
-def _parser(name: str, feature: Feature) -> Callable[[Batch, bool], Parsed]:
+def _parser(name: str, feature: Feature, expansion: Expansion) -> Callable[[Batch, bool], Parsed]:
     if isinstance(feature, FixedLenFeature):
         return partial(_fixed, name, feature, _default(name, feature))
     if isinstance(feature, FixedLenSequenceFeature):
         default = _default(name, feature)
         assert default is not None
-        return partial(_sequence, name, feature, default)
+        return partial(_sequence, name, feature, default, expansion)
     if isinstance(feature, VarLenFeature):
         return partial(_varlen, name)
     return partial(_sparse, feature) if isinstance(feature, SparseFeature) else partial(_ragged, name, feature)
@@ -165,8 +176,8 @@ def _default(name: str, feature: FixedLenFeature | FixedLenSequenceFeature) -> A
         if default is None:
             default = b"" if feature.dtype == "string" else 0
     else:
-        default, count = feature.default_value, fixed_part(feature.shape)
-        if default is None or count == 0:  # to TensorFlow, a default without values is no default
+        default, count = feature.default_value, fixed_part(tuple(feature.shape))
+        if default is None or count == 0:  # to TensorFlow, a default without values is not a default
             return None
     values = _as_values(name, feature.dtype, default)
     if len(values) != count:
@@ -193,7 +204,7 @@ def _as_values(name: str, dtype: str, default: Any) -> Array:
 
 def _fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Batch, single: bool) -> Parsed:
     column = batch.columns[name]
-    size, records, present = fixed_part(feature.shape), len(column.counts), column.present
+    size, records, present = fixed_part(tuple(feature.shape)), len(column.counts), column.present
     if default is None and not present.all():
         reason = "the record has no value for it, and it has no default"
         raise FeatureNotFoundError(reason, record=int((~present).argmax()), feature=name)
@@ -207,18 +218,36 @@ def _fixed(name: str, feature: FixedLenFeature, default: Array | None, batch: Ba
     return array[0] if single else array
 
 
-def _sequence(name: str, feature: FixedLenSequenceFeature, default: Array, batch: Batch, single: bool) -> Parsed:
+def _sequence(
+    name: str, feature: FixedLenSequenceFeature, default: Array, expansion: Expansion, batch: Batch, single: bool
+) -> Parsed:
     column = batch.columns[name]
-    size = fixed_part(feature.shape)
+    size = fixed_part(tuple(feature.shape))
     column.refuse_records(column.counts % size != 0, f"a multiple of {size}")
     if single:
         return column.values.reshape(len(column.values) // size, *feature.shape)
     records, longest = len(column.counts), int(column.counts.max(initial=0))
+    _take_padding(column, expansion)
     padded = np.empty((records, longest), column.values.dtype)
     filled = np.arange(longest) < column.counts[:, None]
     padded[filled] = column.values
     padded[~filled] = default[0]
     return padded.reshape(records, longest // size, *feature.shape)
+
+
+def _take_padding(column: FeatureValues, expansion: Expansion) -> None:
+    """Count the padding of all records to the longest; DecodeError at the record with which it is too much."""
+    width, counts = column.values.dtype.itemsize, column.counts.astype(np.float64)
+    cells = np.arange(1, len(counts) + 1) * np.maximum.accumulate(counts)
+    sizes = cells * (width + 1) - np.cumsum(counts) * width  # with a mask of all cells
+    if not len(sizes) or expansion.take(int(sizes[-1])):
+        return
+    record = int((sizes > expansion.room).argmax())
+    size = int(sizes[record])
+    reason = f"{record + 1} records padded to the longest take {size} bytes more than their values"
+    reason = expansion.excess(reason)
+    advice = f"{expansion.advice(int(sizes[-1]))}, or describe it as a VarLenFeature or RaggedFeature"
+    raise DecodeError(reason, record=record, feature=column.name, expected=expansion.room, got=size, advice=advice)
 
 
 def _varlen(name: str, batch: Batch, single: bool) -> SparseTensor:
@@ -266,11 +295,23 @@ def _ragged(name: str, feature: RaggedFeature, batch: Batch, single: bool) -> Ar
             else:  # the innermost rows have the same length: they become an axis
                 flat = flat.reshape(-1, size, *flat.shape[1:])
         else:
-            lengths, counts = row_lengths(partition, batch.columns[partition.key], counts, batched=not single)
+            splits = batch.columns[partition.key]
+            needed = (counts > 0) | (single and isinstance(partition, RowSplits))
+            _refuse_missing(name, type(partition).__name__, splits, counts, ~splits.present & needed)
+            lengths, counts = row_lengths(partition, splits, counts, batched=not single)
             levels.insert(0, lengths)
     if not single:
         levels.insert(0, counts)
     return RaggedTensor(flat, tuple(_splits(name, feature, lengths) for lengths in levels)) if levels else flat
+
+
+def _refuse_missing(name: str, partition: str, splits: FeatureValues, items: Array, missing: Array) -> None:
+    """Raise DecodeError for the first record that lacks the partition of its values, if any."""
+    if np.any(missing):
+        record = int(missing.argmax())
+        split = f"the {items[record]} items of the RaggedFeature '{printable(name)}'"
+        reason = f"the record lacks the {partition} that split {split} into rows"
+        raise DecodeError(reason, record=record, feature=splits.name, expected=int(items[record]), got=0)
 
 
 def _splits(name: str, feature: RaggedFeature, lengths: Array) -> Array:

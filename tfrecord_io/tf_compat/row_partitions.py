@@ -39,10 +39,9 @@ def row_lengths(partition: Partition, splits: FeatureValues, items: Array, *, ba
     _refuse(split, lengths < 0, items, "is a negative row length")
     ends = np.concatenate([[0], np.cumsum(lengths)])
     total = ends[split.starts + rows] - ends[split.starts]
-    bad = total != items
     if isinstance(partition, RowSplits) and not batched:
-        bad = bad | (splits.counts == 0)
-    splits.refuse_records(bad, items, total, "there are {} values, but the rows have {}")
+        splits.refuse_records(splits.counts == 0, 1, reason="expected at least {} row split, got {}")
+    splits.refuse_records(total != items, items, total, "there are {} values, but the rows have {}")
     return lengths, rows
 
 

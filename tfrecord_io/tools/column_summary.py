@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tfrecord_io.arrow.output.to_python import python_value, python_values
 from tfrecord_io.arrow.tensor_values import flat_values, to_cells
 from tfrecord_io.display import Report, Summary, ranges, shape_ranges, short
 from tfrecord_io.engine.contract import Array
@@ -84,7 +85,8 @@ class ColumnAccumulator:
         self.type = type
         self.nulls = self.nans = self.numbers = 0
         self.total = 0.0  # of the numbers
-        self.values: tuple[Any, Any] = (None, None)  # minimum and maximum, as below
+        self.extremes: tuple[Any, Any] = (None, None)  # minimum and maximum, as below
+        self.ordered_type: pa.DataType | None = None  # of the extremes
         self.lengths: tuple[Any, Any] = (None, None)
         self.shapes: tuple[Any, Any] = (None, None)
         self.distinct: set[Any] | None = set()
@@ -134,15 +136,14 @@ class ColumnAccumulator:
         self.shapes = tuple(shapes.min(axis=0).tolist()), tuple(shapes.max(axis=0).tolist())
 
     def _add_numbers(self, values: pa.Array) -> None:
-        if pa.types.is_float16(values.type):
-            values = values.cast(pa.float32())
+        values = _with_kernels(values)
         if pa.types.is_floating(values.type):
             nan = pc.is_nan(values)
             self.nans += pc.sum(nan).as_py() or 0
             values = values.filter(pc.invert(nan))
         if not len(values):
             return
-        self.values = _merged(self.values, extremes(values))
+        self.extremes, self.ordered_type = _merged(self.extremes, extremes(values)), values.type
         if not pa.types.is_temporal(values.type):  # as float64: a sum of int64 may wrap around
             self.total += pc.sum(values.cast(pa.float64(), safe=False)).as_py()
             self.numbers += len(values)
@@ -155,7 +156,7 @@ class ColumnAccumulator:
             return
         unique = pc.unique(values)
         if len(unique) <= DISTINCT_LIMIT:
-            self.distinct.update("NaN" if isinstance(v, float) and math.isnan(v) else v for v in unique.to_pylist())
+            self.distinct.update("NaN" if isinstance(v, float) and math.isnan(v) else v for v in python_values(unique))
         if max(len(unique), len(self.distinct)) > DISTINCT_LIMIT:
             self.distinct = None
 
@@ -163,9 +164,17 @@ class ColumnAccumulator:
         name, type_ = self.field.name, short_type_name(self.type, self.field.metadata)
         mean = self.total / self.numbers if self.numbers else None
         distinct = len(self.distinct) if self.distinct else None
+        ends = self._from_number(self.extremes[0]), self._from_number(self.extremes[1])
         return ColumnSummary(
-            name, type_, self.nulls, *self.values, mean, self.nans, *self.lengths, *self.shapes, distinct, self.example
+            name, type_, self.nulls, *ends, mean, self.nans, *self.lengths, *self.shapes, distinct, self.example
         )
+
+    def _from_number(self, end: Any) -> Any:
+        """One of `extremes` as a value of the column."""
+        type_ = self.ordered_type
+        if type_ is None or not pa.types.is_temporal(type_):
+            return end
+        return python_value(pa.array([end], pa.int32() if type_.bit_width == 32 else pa.int64()).view(type_)[0])
 
 
 def _merged(ends: tuple[Any, Any], others: Iterable[Any]) -> tuple[Any, Any]:
@@ -175,7 +184,7 @@ def _merged(ends: tuple[Any, Any], others: Iterable[Any]) -> tuple[Any, Any]:
 
 
 def _example(present: pa.Array) -> Any:
-    values = plain(present.slice(0, EXAMPLE_ROWS)).to_pylist()
+    values = python_values(plain(present.slice(0, EXAMPLE_ROWS)))
     return next((v for v in values if not _is_empty(v)), values[0])
 
 
@@ -192,13 +201,25 @@ def plain(array: pa.Array) -> pa.Array:
     return array
 
 
-def extremes(values: pa.Array) -> tuple[Any, Any]:
-    """Minimum and maximum; for dates and times those of their numbers, as Arrow has no kernel for durations."""
+def _with_kernels(values: pa.Array) -> pa.Array:
+    """Half floats as floats and narrow decimals as wide ones, which Arrow can compare."""
     type_ = values.type
-    if pa.types.is_temporal(type_):
-        values = values.view(pa.int32() if type_.bit_width == 32 else pa.int64())
-    ends = pc.min_max(values)
-    return ends["min"].cast(type_).as_py(), ends["max"].cast(type_).as_py()
+    if pa.types.is_decimal(type_) and type_.bit_width < 128:
+        return values.cast(pa.decimal128(type_.precision, type_.scale))
+    return values.cast(pa.float32()) if pa.types.is_float16(type_) else values
+
+
+def extremes(values: pa.Array) -> tuple[Any, Any]:
+    """Minimum and maximum; of dates and times their numbers, as Arrow has no kernel for durations."""
+    ends = pc.min_max(_numbers(values))
+    return ends["min"].as_py(), ends["max"].as_py()
+
+
+def _numbers(values: pa.Array) -> pa.Array:
+    """Dates and times as integers; other values as they are."""
+    if not pa.types.is_temporal(values.type):
+        return values
+    return values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
 
 
 def is_ordered(type_: pa.DataType) -> bool:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tfrecord_io.engine.select import get_engine
-from tfrecord_io.index import find_indexes, scan_sizes
+from tfrecord_io.index import find_indexes
 from tfrecord_io.index.known_counts import KnownCounts
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions
-from tfrecord_io.read.block_walker import frame_step, walk_file
+from tfrecord_io.read.chunks.block_walker import count_by_reading, count_each
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.random_access import codec_of, open_random_access
 from tfrecord_io.storage.read.source import Source
+from tfrecord_io.typing import Compression, InputPath, Path
 
 
+@check_keywords
 def count_records(
-    path: Any,
+    path: InputPath,
     *,
-    compression: str | None = "infer",
+    compression: Compression | None = "infer",
     check_crc: bool = False,
+    index: Path | Iterable[Path] | None = None,
     max_record_bytes: int = MAX_RECORD_BYTES,
     allow_missing_shards: bool = False,
     storage_options: Mapping[str, Any] | None = None,
@@ -40,6 +41,9 @@ def count_records(
         As in `read_tfrecord`.
     check_crc : bool
         True reads and checks every payload, and ignores manifests and indexes.
+    index : str, os.PathLike or list of those, optional
+        The index file, or one for each data file in the order in which they are read, as in `open_random`. It is
+        preferred to a manifest.
     max_record_bytes : int
         A longer record is an error.
     allow_missing_shards, storage_options, filesystem
@@ -52,8 +56,10 @@ def count_records(
     Raises
     ------
     CorruptRecordError, TruncatedRecordError, CompressionError
-        A file is damaged, and ``records_intact`` is the number of its records before the damage; or a file differs from
-        its index.
+        A file is damaged, and ``records_intact`` is the number of its records before the damage; or `index` does
+        not match it. Other index files that do not match are skipped with a StaleIndexWarning.
+    ValueError
+        `index` names more or fewer files than `path`, is given for compressed data, or together with `check_crc`.
 
     Examples
     --------
@@ -65,37 +71,19 @@ def count_records(
     storage = StorageOptions(storage_options, filesystem)
     sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
     count = KnownCounts(compression, max_record_bytes)
+    if index is not None and (check_crc or not count.may_be_plain):
+        reason = (
+            "check_crc=True reads all records"
+            if check_crc
+            else f"compression={compression!r}: only plain files have one"
+        )
+        raise ValueError(f"index= cannot be used: {reason}")
+    indexes: Sequence[Source | None] = [None] * len(sources)
+    if count.may_be_plain and not check_crc:
+        indexes = find_indexes(sources, index, storage)
+    for source, index_source in zip(sources, indexes, strict=True):
+        if index_source is None:
+            source.read_once()
     if check_crc:
-        return _by_reading(sources, count, check_crc=True)
-    indexes: Sequence[Source | None] = find_indexes(sources) if count.may_be_plain else [None] * len(sources)
-    numbers = [_records(source, index, count) for source, index in zip(sources, indexes, strict=True)]
-    unknown = [source for source, number in zip(sources, numbers, strict=True) if number is None]
-    return sum(filter(None, numbers)) + _by_reading(unknown, count)
-
-
-_LARGE_BYTES = 8 << 20  # reading only headers pays for larger remote files
-
-
-def _records(source: Source, index: Source | None, count: KnownCounts) -> int | None:
-    known = count.of(source, index)
-    return _by_headers(source, count) if known is None else known
-
-
-def _by_headers(source: Source, count: KnownCounts) -> int | None:
-    """Count from the headers, skipping the payloads, for files with random access."""
-    small_remote = source.remote is not None and (source.size or 0) < _LARGE_BYTES  # reading many in parallel is faster
-    if not source.size or source.span is not None or small_remote or not count.may_be_plain:
-        return None
-    with open_random_access(source) as ranges:
-        if codec_of(ranges, source.path) is not None:
-            return None
-        return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, count.max_record_bytes))
-
-
-def _by_reading(sources: list[Source], count: KnownCounts, *, check_crc: bool = False) -> int:
-    """Count by reading the files completely."""
-    for source in sources:
-        source.read_once()
-    step = frame_step(get_engine(), check_crc=check_crc, max_record_bytes=count.max_record_bytes)
-    with SourcePrefetcher(sources) as prefetched:
-        return sum(walk_file(source, step, count.compression)[0] for source in prefetched)
+        return sum(count_by_reading(sources, count, check_crc=True))
+    return sum(count_each(sources, indexes, count, named=index is not None))

@@ -10,6 +10,7 @@ from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.tools.column_summary import HEADINGS, ColumnAccumulator, ColumnSummary
+from tfrecord_io.typing import InputPath
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -31,7 +32,7 @@ class Description(Report):
 
 
 @document_keywords(ReadOptions)
-def describe(path: Any, **keywords: Any) -> Description:
+def describe(path: InputPath, **keywords: Any) -> Description:
     """Describe every column of the records.
 
     Parameters

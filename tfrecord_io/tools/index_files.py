@@ -11,11 +11,11 @@ import numpy as np
 from tfrecord_io.display import error_dict
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
+from tfrecord_io.index.index_writer import write_index
 from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.storage.write.atomic import open_output
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +72,7 @@ def write_indexes(
         with open_plain(source, "an index") as ranges:
             index = scan_index(source.path, ranges, max_record_bytes)
         fs, target = source.remote or (None, source.path)
-        with open_output(target + SUFFIX, StorageOptions(filesystem=fs)) as output:
-            output.write(index.to_text())
+        write_index(target + SUFFIX, index, StorageOptions(filesystem=fs))
         indexes.append(FileIndex(source.path, source.path + SUFFIX, len(index), index.end))
     return indexes
 

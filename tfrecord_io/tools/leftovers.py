@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
+from tfrecord_io.errors import CorruptRecordError, printable, warn
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.errors import raise_os_errors
 from tfrecord_io.storage.filesystem.locate import locate
@@ -124,8 +125,13 @@ def _in_manifests(folder: str, names: list[str]) -> set[str]:
         if stem_of(name) is None:
             continue
         path = os.path.join(folder, name)
-        with open(path, "rb") as file:
-            manifest = parse_manifest(file.read(MAX_MANIFEST_BYTES + 1), path)
+        try:
+            with open(path, "rb") as file:
+                manifest = parse_manifest(file.read(MAX_MANIFEST_BYTES + 1), path)
+        except (CorruptRecordError, OSError) as error:
+            reason = "its staged shards are kept, as a manifest that may list them cannot be read"
+            warn(f"{printable(folder)}: {reason} ({error})", UserWarning)
+            return {name for name in names if STAGED.fullmatch(name)}
         staged.update(shard.staged for shard in (manifest.files if manifest else ()) if shard.staged is not None)
     return staged
 

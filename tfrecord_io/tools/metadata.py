@@ -11,12 +11,14 @@ import pyarrow as pa
 
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions
-from tfrecord_io.read.record_file import RecordFile
+from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
+from tfrecord_io.typing import Path
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,9 @@ class Metadata(Report):
         return Summary(f"Metadata of {title}", ("column", "type"), rows)
 
 
+@check_keywords
 def read_metadata(
-    path: Any,
+    path: Path | Iterable[Path],
     *,
     allow_missing_shards: bool = False,
     storage_options: Mapping[str, Any] | None = None,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tfrecord_io.arrays.array_budget import ArrayBudget
 from tfrecord_io.arrays.representation import ColumnArrays, TableRepresentation
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
@@ -105,6 +106,7 @@ class Batching:
         self._representation = representation
         self._buffer_size = options.shuffle_buffer
         self._batch_size = options.batch_size
+        self._max_expansion = options.max_expansion
         self._drop_last = options.drop_last
         self._epoch_count = options.epochs
         self._seed, self._worker = seed, (options.worker or (0, 1))[0]
@@ -197,7 +199,8 @@ class Batching:
             error = None
             while True:
                 try:
-                    columns = self._representation.represent([part.rows])
+                    budget = ArrayBudget(self._max_expansion, part.row_bytes, self._batch_size)
+                    columns = self._representation.represent([part.rows], budget)
                     break
                 except RowFault as fault:  # again, with the rows before the fault
                     error = fault.to_error(*rows.origin(int(part.numbers[fault.row])))

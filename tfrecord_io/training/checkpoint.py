@@ -13,7 +13,15 @@ from tfrecord_io.options import INT64_MAX, IterOptions
 from tfrecord_io.storage.read.source import Source
 
 _VERSION = 1
-_OPTIONS = ("batch_size", "shuffle_buffer", "drop_last", "worker", "offset", "limit")  # they determine the order
+_OPTIONS = (
+    "batch_size",
+    "shuffle_buffer",
+    "drop_last",
+    "worker",
+    "uneven",
+    "offset",
+    "limit",
+)  # they determine the order
 _KEYS = {"version", "seed", "epoch", "given", "next", "buffer", "files", "options"}
 
 
@@ -83,7 +91,10 @@ class ReadIdentity:
             )
             difference = "others of the same size" if before == now else f"those were {before}, these are {now}"
             raise ValueError(f"the state is that of other files: {difference}; pass the files that it was made with")
-        changes = [(name, state["options"].get(name), self.options[name], "the same") for name in _OPTIONS]
+        changes = [
+            (name, state["options"].get(name, getattr(IterOptions, name, None)), self.options[name], "the same")
+            for name in _OPTIONS
+        ]
         changes.append(("seed", state["seed"], state["seed"] if seed is None else seed, "the same, or none"))
         for name, before, now, advice in changes:
             if before != now:

@@ -38,7 +38,7 @@ def sample_lengths(scan: Scan, options: IterOptions) -> dict[str, int]:
             for i in lists:
                 rows = to_rows(arrays[i], fields[i])
                 assert isinstance(rows, Ragged)
-                rows.values = rows.values[:0]  # only the lengths count
+                rows.values, rows.shapes = rows.values[:0], None  # only the lengths count
                 parts[i].append(rows)
             size += batch.nbytes
             if options.sample != "all" and size >= _SAMPLE_BYTES:

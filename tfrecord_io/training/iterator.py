@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import secrets
-import threading
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
@@ -14,7 +12,8 @@ import pyarrow as pa
 
 from tfrecord_io.arrays.representation import TableRepresentation, reader_options, slice_columns
 from tfrecord_io.arrow.output.to_numpy import leaf_fields
-from tfrecord_io.closing import Closing
+from tfrecord_io.closing import Closing, Shared
+from tfrecord_io.engine.contract import Array
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.read.absent_columns import warn_of_schema
@@ -23,9 +22,10 @@ from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.training.batching import ArrayChunk, Batching
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
-from tfrecord_io.training.epochs import Epochs
+from tfrecord_io.training.epochs import Epochs, count_sources
 from tfrecord_io.training.fixed_lengths import sample_lengths
 from tfrecord_io.training.prefetch import BackgroundGenerator
+from tfrecord_io.typing import Path
 
 _CHUNK_ROWS = 65_536
 _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
@@ -33,11 +33,11 @@ _SEED_BITS = 48
 _READY = 2  # chunks made ahead by the thread
 
 
-class ArrayIterator(Closing):
+class ArrayIterator(Closing, Shared):
     """Batches of arrays; made by `tfrecord_io.iter_arrays`.
 
     An iterator and a context manager. Its batches are dicts of arrays, as from `read_arrays`; each belongs to the
-    caller. ``len()`` is the number of batches, where manifests or indexes of the files tell the number of records.
+    caller. ``len()`` is the number of batches, if the row count is known from manifests or index files.
 
     Attributes
     ----------
@@ -51,7 +51,14 @@ class ArrayIterator(Closing):
     It may be pickled, and used in a forked process, until the first batch was requested.
     """
 
-    def __init__(self, scan: Scan, options: IterOptions, lengths: dict[str, int], damage: Exception | None) -> None:
+    def __init__(
+        self,
+        scan: Scan,
+        options: IterOptions,
+        lengths: dict[str, int],
+        damage: Exception | None,
+        counts: Sequence[int] | None,
+    ) -> None:
         """See `iter_arrays`.
 
         Parameters
@@ -62,17 +69,19 @@ class ArrayIterator(Closing):
             Lists that have one length, see `sample_lengths`.
         damage : Exception or None
             The error that ended the sample before any column was found.
+        counts : sequence of int, optional
+            The number of records of each file, for parts of equal size.
         """
+        self._counts = counts
         self._scan, self._options, self._lengths, self._damage = scan, options, lengths, damage
         self._representation = TableRepresentation(scan.schema, options, complete=False, lengths=lengths)
         self.schema: pa.Schema = scan.schema
         self._identity = ReadIdentity.of(scan.sources, options)
         self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
-        self._lock = threading.RLock()  # several threads may take batches from one iterator
         self._chunks: Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk] | None = None
-        self._started_in: int | None = None
         self._records: int | None = None  # of an epoch, once `len` has looked it up
         self._warnings: list[str] = []
+        self._share()
         self._begin(IteratorPosition(0, 0, 0))
         if options.state is not None:
             self.restore(options.state)
@@ -90,9 +99,9 @@ class ArrayIterator(Closing):
         self._closed = False
 
     def _stop(self) -> None:
-        if self._chunks is not None:
-            self._chunks.close()
-        self._chunks = None
+        chunks, self._chunks = self._chunks, None
+        if chunks is not None:
+            chunks.close()
 
     def state(self) -> dict[str, Any]:
         """The position after the last batch delivered, as a dict that JSON can hold.
@@ -113,15 +122,16 @@ class ArrayIterator(Closing):
         ValueError
             The state is that of other files or options; the message says which.
         """
-        seed, position = self._identity.restored(state, self._options.seed)
-        self._begin(position)
-        self.seed = seed
+        with self._lock:
+            seed, position = self._identity.restored(state, self._options.seed)
+            self._begin(position)
+            self.seed = seed
 
     def _current_position(self) -> IteratorPosition:
         chunk = self._chunk
         return self._position if chunk is None or not self._delivered else chunk.position(self._delivered)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[dict[str, Array]]:
         return self
 
     def __len__(self) -> int:
@@ -132,13 +142,13 @@ class ArrayIterator(Closing):
         Raises
         ------
         TypeError
-            There is no end (``epochs=None``), or the number of records is not known without reading the files.
+            The batches never end (``epochs=None``), or the number of records is not known without reading the files.
         """
         size, drop_last, epochs = self._options.batch_size, self._options.drop_last, self._options.epochs
         if epochs is None:
             raise TypeError("the number of batches has no end with epochs=None; pass a number of epochs")
         if self._records is None:
-            self._records = Epochs(self._scan, self._options, self.seed).records()
+            self._records = Epochs(self._scan, self._options, self.seed, self._counts).records()
         first = max(0, self._records - self._beginning.delivered)
         in_first, in_others = (n // size if drop_last else -(-n // size) for n in (first, self._records))
         later = epochs - self._beginning.epoch - 1
@@ -147,7 +157,7 @@ class ArrayIterator(Closing):
     def __bool__(self) -> bool:
         return True  # without looking up the number of batches
 
-    def __next__(self) -> dict[str, Any]:
+    def __next__(self) -> dict[str, Array]:
         """The next batch.
 
         Raises
@@ -157,12 +167,31 @@ class ArrayIterator(Closing):
         TFRecordError
             After all records before the damage, those of the shuffle buffer included.
         """
+        before = None
+        try:
+            with self._lock:
+                before = self._position, self._chunk, self._delivered
+                return self._take()
+        except Exception:
+            raise
+        except BaseException:  # Ctrl-C: the next call makes the same batch again
+            if before is not None:
+                self._rewind(*before)
+            raise
+
+    def _rewind(self, position: IteratorPosition, chunk: ArrayChunk | None, delivered: int) -> None:
         with self._lock:
-            while self._chunk is None or self._delivered == self._chunk.rows:
-                self._advance()
-            begin = self._delivered
-            self._delivered = min(begin + self._options.batch_size, self._chunk.rows)
-            return slice_columns(self._chunk.columns, begin, self._delivered)
+            self._stop()
+            self._position, self._chunk, self._delivered = position, chunk, delivered
+            self._position = self._current_position()
+            self._chunk = None
+
+    def _take(self) -> dict[str, Any]:
+        while self._chunk is None or self._delivered == self._chunk.rows:
+            self._advance()
+        begin = self._delivered
+        self._delivered = min(begin + self._options.batch_size, self._chunk.rows)
+        return slice_columns(self._chunk.columns, begin, self._delivered)
 
     def _advance(self) -> None:
         """Take the next chunk, or raise what ended the previous one."""
@@ -192,43 +221,51 @@ class ArrayIterator(Closing):
 
     def _finish(self, error: Exception, on_error: object) -> NoReturn:
         """End the iteration: raise `error`, now and in further calls, or warn of it."""
-        self.close()
         if on_error == "raise":
             self._error = error
+        self.close()
         end_read(error, on_error)
         raise StopIteration
 
     def _start(self) -> Iterator[ArrayChunk]:
         if self._chunks is None:
-            self._started_in = os.getpid()
-            epochs = Epochs(self._scan, self._options, self.seed)
+            epochs = Epochs(self._scan, self._options, self.seed, self._counts)
             self._warnings = epochs.warnings
             batching = Batching(epochs, self._representation, self._options, self.seed)
             make = partial(batching.chunks, self._position)
             self._chunks = make() if self._options.thread_count == 1 else BackgroundGenerator(make, _READY)
-        elif self._started_in != os.getpid():
-            raise RuntimeError("the iterator was started in another process; make one in each, with worker=(i, n)")
         return self._chunks
 
     def close(self) -> None:
         """End reading; no more batches."""
-        self._stop()
-        self._position = self._current_position()
-        self._chunk = None
-        self._closed = True
+        if self._is_forked:
+            return  # the parent process still reads
+        with self._lock:
+            self._stop()
+            self._position = self._current_position()
+            self._chunk = None
+            self._closed = True
+
+    def _after_fork(self) -> None:
+        if self._chunks is None:
+            self._share()
+        else:
+            super()._after_fork()
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._chunks is not None or self._closed:
             raise TypeError("the iterator has begun; pickle the result of state(), and pass it as state= to a new one")
-        return _unpickle, (self._scan, self._options, self._lengths, self._damage, self.state())
+        return _unpickle, (self._scan, self._options, self._lengths, self._damage, self._counts, self.state())
 
 
-def _unpickle(scan: Scan, options: IterOptions, lengths: Any, damage: Any, state: Mapping[str, Any]) -> ArrayIterator:
-    return ArrayIterator(scan, replace(options, state=state), lengths, damage)
+def _unpickle(
+    scan: Scan, options: IterOptions, lengths: Any, damage: Any, counts: Any, state: Mapping[str, Any]
+) -> ArrayIterator:
+    return ArrayIterator(scan, replace(options, state=state), lengths, damage, counts)
 
 
 @document_keywords(IterOptions)
-def iter_arrays(path: Any, *, batch_size: int, **keywords: Any) -> ArrayIterator:
+def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any) -> ArrayIterator:
     """Iterate over TFRecord files in batches of NumPy arrays, shuffled by a seed, over epochs and workers.
 
     Parameters
@@ -283,4 +320,5 @@ def iter_arrays(path: Any, *, batch_size: int, **keywords: Any) -> ArrayIterator
         not leaf_fields(scan.schema) and damage is None and planned.sampled != 0
     ):  # a file without records is not an error
         raise ValueError("no column to read: pass columns= or schema= with a feature that the records have")
-    return ArrayIterator(scan, options, sample_lengths(scan, options), damage)
+    counts = count_sources(scan) if options.has_equal_parts else None
+    return ArrayIterator(scan, options, sample_lengths(scan, options), damage, counts)

@@ -82,4 +82,6 @@ class BackgroundGenerator(Generic[T]):
         self._thread.end()
 
     def __del__(self) -> None:
-        self._channel.stop()
+        running = getattr(self, "_thread", None) or getattr(self, "_channel", None)  # None if Ctrl-C ended `__init__`
+        if running is not None:
+            running.stop()

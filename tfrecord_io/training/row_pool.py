@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.engine.contract import Array
 
 
@@ -20,10 +21,13 @@ class RowPool:
     numbers : int64 ndarray
         Number of each row in the order of the epoch's files.
     rows : pyarrow.RecordBatch
+    row_bytes : float64 ndarray
+        The bytes that each row was read from: the mean of its batch.
     """
 
     numbers: Array
     rows: pa.RecordBatch
+    row_bytes: Array
 
     @classmethod
     def concat(cls, pools: list[RowPool]) -> RowPool:
@@ -31,19 +35,21 @@ class RowPool:
         if len(pools) == 1:
             return pools[0]
         batches = [_gatherable(pool.rows) for pool in pools]
-        return cls(np.concatenate([pool.numbers for pool in pools]), pa.concat_batches(batches))
+        numbers = np.concatenate([pool.numbers for pool in pools])
+        return cls(numbers, pa.concat_batches(batches), np.concatenate([pool.row_bytes for pool in pools]))
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def take(self, indices: Array) -> RowPool:
         """The rows at `indices`, in that order."""
-        return RowPool(self.numbers[indices], _gatherable(self.rows).take(pa.array(indices)))
+        rows = _gatherable(self.rows).take(int64_array(indices))
+        return RowPool(self.numbers[indices], rows, self.row_bytes[indices])
 
     def slice(self, begin: int, end: int | None = None) -> RowPool:
         """The rows [begin, end), as views."""
         numbers = self.numbers[begin:end]
-        return RowPool(numbers, self.rows.slice(begin, len(numbers)))
+        return RowPool(numbers, self.rows.slice(begin, len(numbers)), self.row_bytes[begin:end])
 
 
 def _gatherable(batch: pa.RecordBatch) -> pa.RecordBatch:

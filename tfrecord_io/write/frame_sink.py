@@ -11,15 +11,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from tfrecord_io.closing import Closing
+from tfrecord_io.closing import Closing, NotCopied, Shared
 from tfrecord_io.compression import codec_for_path, get_codec
+from tfrecord_io.display import counted
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import TFRecordError, printable
-from tfrecord_io.index.index_writer import IndexWriter
+from tfrecord_io.errors import TFRecordError, caller_line, printable
+from tfrecord_io.index.index_writer import IndexWriter, remove_index
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.write.piece import Piece, frame_sizes
 
 
 @dataclass(frozen=True)
@@ -31,25 +33,30 @@ class WrittenFile:
     bytes: int
 
 
-class Sink(ABC):
+class Sink(NotCopied, ABC):
     """Takes framed records and publishes them atomically: one file, or a sharded dataset."""
 
     path: str  # for messages and the report
     compression: str | None
+    keeps_schema = False  # whether the schema is stored where there is no record to embed it in
     records = 0  # written so far
     closed = False  # True after `commit` or `discard`
     files: tuple[WrittenFile, ...] = ()  # after `commit`
 
-    def expect(self, rows: int) -> None:  # noqa: B027 — one file needs no announcement
+    def expect(self, rows: int) -> None:
         """Announce the total number of records, before the first `write`."""
 
     @abstractmethod
     def begin(self, schema: bytes) -> bytes:
         """Announce the packed schema to embed, before the first `write`; return the prefix of the first payload."""
 
+    def prepare(self, data: Any, records: int) -> Piece:
+        """Make a piece of complete frames, with what `write` needs to know of them; any thread may do so."""
+        return Piece(data, records)
+
     @abstractmethod
-    def write(self, framed: Any, records: int) -> None:
-        """Append `records` complete frames."""
+    def write(self, piece: Piece) -> None:
+        """Append a piece that `prepare` made; its data may change afterwards."""
 
     def commit(self) -> None:
         """Publish what was written, then its indexes. If publishing fails, everything is discarded."""
@@ -79,33 +86,57 @@ class Sink(ABC):
     def _abort(self) -> None: ...
 
 
-class PublishingWriter(Closing):
-    """A context manager that publishes what was written when the block ends, and discards it after an exception."""
+class PublishingWriter(Closing, Shared):
+    """A context manager that publishes what was written when the block ends, and discards it after an exception.
+
+    Threads may share it: what one call writes stays together.
+    """
 
     _sink: Sink
 
     def _open(self, sink: Sink, buffer: Sized = ()) -> None:
         """Write to `sink` from here on; `buffer` has the records that did not reach it yet."""
         self._sink = sink
-        weakref.finalize(self, _discard_abandoned, sink, buffer, os.getpid())
+        self._share()
+        weakref.finalize(self, _discard_abandoned, sink, buffer, os.getpid(), caller_line())
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if error is None:
             self.close()
         else:
-            self._sink.discard()
+            self._discard()
+
+    def close(self) -> None:
+        """Publish what was written."""
+        with self._lock:
+            if not self._sink.closed:
+                self._publish()
+
+    @abstractmethod
+    def _publish(self) -> None: ...
+
+    def _discard(self) -> None:
+        if not self._is_forked:  # the parent process still writes
+            with self._lock:
+                self._sink.discard()
 
 
-def _discard_abandoned(sink: Sink, buffer: Sized, process: int) -> None:
-    """Discard what a writer wrote that was dropped without being closed, and warn of it; also when the process ends."""
+def _discard_abandoned(sink: Sink, buffer: Sized, process: int, opened: tuple[str, int]) -> None:
+    """Discard what a writer wrote that was dropped without being closed, and warn of it at the line that opened it.
+
+    Also when the process ends.
+    """
     if sink.closed or os.getpid() != process:
         return
     records = sink.records + len(buffer)
     with suppress(OSError, TFRecordError):
         sink.discard()
     advice = "use it as a context manager, or call close()"
-    text = f"{printable(sink.path)}: the writer was never closed: {records:,} records are discarded; {advice}"
-    warnings.warn(text, ResourceWarning, stacklevel=2)
+    loss = (
+        f"{counted(records, 'record')} {'is' if records == 1 else 'are'} discarded" if records else "nothing is written"
+    )
+    text = f"{printable(sink.path)}: the writer was never closed: {loss}; {advice}"
+    warnings.warn_explicit(text, ResourceWarning, *opened)
 
 
 class FrameSink(Sink):
@@ -134,11 +165,13 @@ class FrameSink(Sink):
         self.path = str(os.fspath(path)) if is_path else repr(path)
         self.compression = None if codec is None else codec.name
         self._compressor = None if codec is None else codec.compressor(threads=threads)
+        self._engine = get_engine()
         self._with_crc = output is not None
         self._index = IndexWriter(path, self.compression, storage) if write_index else None
         self.output = open_output(path, storage, overwrite=overwrite) if output is None else output
         self.records = self.bytes = self.crc32c = 0
         self._finished = False
+        self._old_index = (path, storage) if is_path and self.output.replaces else None
 
     @property
     def file(self) -> WrittenFile:
@@ -147,24 +180,31 @@ class FrameSink(Sink):
     def begin(self, schema: bytes) -> bytes:
         return field_bytes(schema)
 
-    def write(self, framed: Any, records: int = 0) -> None:
-        """Append complete frames, which must not change until `commit`: threads may compress them meanwhile.
+    def prepare(self, data: Any, records: int) -> Piece:
+        sizes = None if self._index is None else frame_sizes(data, self._engine)
+        checked = self._with_crc and self._compressor is None
+        return Piece(data, records, sizes, self._engine.crc32c(data) if checked else None)
 
-        Errors are raised here or by `commit`; after an error nothing can be published.
-        """
+    def write(self, piece: Piece) -> None:
+        """Append a piece. Errors are raised here or by `commit`; after an error nothing can be published."""
         if self._index is not None:
-            self._index.add(framed)
-        for data in (framed,) if self._compressor is None else self._compressor.compress(framed):
-            self._append(data)
-        self.records += records
+            assert piece.sizes is not None
+            self._index.add(piece.sizes)
+        if self._compressor is None:
+            self._append(piece.data, piece.crc32c)
+        else:
+            for data in self._compressor.compress(piece.data):
+                self._append(data)
+        self.records += piece.records
 
-    def _append(self, data: Any) -> None:
+    def _append(self, data: Any, crc32c: int | None = None) -> None:
         size = memoryview(data).nbytes
         if size:
             self.output.write(data)
             self.bytes += size
             if self._with_crc:
-                self.crc32c = get_engine().crc32c(data, self.crc32c)
+                crc32c = self._engine.crc32c(data) if crc32c is None else crc32c
+                self.crc32c = self._engine.crc32c_combine(self.crc32c, crc32c, size)
 
     def finish(self) -> None:
         """Complete a file that the caller publishes later; further calls do nothing."""
@@ -181,6 +221,8 @@ class FrameSink(Sink):
 
     def _publish(self) -> tuple[WrittenFile, ...]:
         self._end_compression()
+        if self._old_index is not None:
+            remove_index(*self._old_index)
         self.output.commit()
         return (self.file,)
 

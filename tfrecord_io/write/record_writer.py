@@ -6,14 +6,19 @@ Format: see `tfrecord_io.read.record_reader`.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
+from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
-from tfrecord_io.storage.paths.resolve_output import resolve_output
+from tfrecord_io.storage.paths.resolve_output import check_suffix, resolve_output
 from tfrecord_io.storage.paths.shard_names import parse_spec
+from tfrecord_io.typing import BytesLike, Compression, OutputPath
 from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter
 
 _WRITE_BYTES = 1 << 20  # payloads are framed together up to this size
@@ -27,7 +32,8 @@ class RecordWriter(PublishingWriter):
     Parameters
     ----------
     path : str, PathLike, URL or binary file object
-        A file object is written to directly: not atomically, and it is not closed.
+        A file object is written to directly: not atomically, and it is not closed. A suffix of another format
+        (``.parquet``, ``.csv``) is a ValueError.
     compression : {"infer", "gzip", "zlib", "zstd", None}
         "infer" chooses by suffix: ``.gz``, ``.zlib``, ``.zz``, ``.zst``. TensorFlow reads gzip and zlib, but not zstd.
     overwrite : bool, optional
@@ -45,55 +51,88 @@ class RecordWriter(PublishingWriter):
     ...     writer.write("any bytes".encode())
     """
 
+    @check_keywords
     def __init__(
         self,
-        path: Any,
+        path: OutputPath,
         *,
-        compression: str | None = "infer",
+        compression: Compression | None = "infer",
         overwrite: bool | None = None,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
     ) -> None:
         storage = StorageOptions(storage_options, filesystem)
+        if isinstance(path, str | os.PathLike):
+            check_suffix(os.fspath(path))
         _refuse_shards(path, storage)
         self._engine = get_engine()
-        self._buffer: list[bytes] = []
-        self._buffered_bytes = 0
+        # Any thread appends, without the lock, which is slow; only the thread that holds the lock removes.
+        self._buffer: deque[bytes] = deque()
+        self._buffered_bytes = 0  # about
+        self._usable = True
         sink = FrameSink(path, storage, compression=compression, overwrite=overwrite, threads=_COMPRESSION_THREADS)
         self._open(sink, self._buffer)
 
-    def write(self, payload: Any) -> None:
+    def write(self, payload: BytesLike | np.ndarray[Any, Any]) -> None:
         """Append one record: any bytes-like object of at most 2**31 − 1 bytes, which is copied."""
-        if self._sink.closed:
-            raise ValueError("the writer is closed")
         if isinstance(payload, str):
             raise TypeError("expected bytes, got str; encode it first, for example with .encode()")
         if hasattr(payload, "SerializeToString"):
             raise TypeError(f"expected bytes, got {type(payload).__name__}; write its SerializeToString()")
-        record = bytes(payload) if isinstance(payload, bytes | bytearray) else memoryview(payload).tobytes()
+        record = bytes(payload) if isinstance(payload, bytes | bytearray) else _bytes_of(payload)
         if len(record) > MAX_RECORD_BYTES:
             raise ValueError(f"a record of {len(record)} bytes is too large; the limit is {MAX_RECORD_BYTES}")
         self._buffer.append(record)
         self._buffered_bytes += len(record) + _ITEM_BYTES
+        if not self._usable:
+            self._take_back(record)
         if self._buffered_bytes >= _WRITE_BYTES:
             self.flush()
 
     def flush(self) -> None:
         """Write the buffered records to the file, which is not published yet."""
-        if self._buffer:
-            self._sink.write(self._engine.frame(self._buffer), len(self._buffer))
-            self._buffer.clear()
+        with self._lock:
+            if self._sink.closed:
+                return  # `write` takes back what was appended since
             self._buffered_bytes = 0
-
-    def close(self) -> None:
-        """Publish the file."""
-        if not self._sink.closed:
             try:
-                self.flush()
-            except BaseException:
-                self._sink.discard()
+                records = [self._buffer.popleft() for _ in range(len(self._buffer))]
+                if records:
+                    self._sink.write(self._sink.prepare(self._engine.frame(records), len(records)))
+            except BaseException:  # it is unknown what was written
+                self._discard()
                 raise
-            self._sink.commit()
+
+    def _take_back(self, record: bytes) -> None:
+        """Refuse a record appended while the writer was being closed, unless it was published with the others."""
+        with self._lock:  # raises in a forked process
+            if record in self._buffer:
+                self._buffer.remove(record)
+            elif self._sink.files:
+                return
+        raise ValueError("the writer is closed")
+
+    def _after_fork(self) -> None:
+        super()._after_fork()
+        self._usable = False
+        self._buffer = deque(maxlen=0)  # the records are the parent's
+
+    def _discard(self) -> None:
+        self._usable = False
+        super()._discard()
+
+    def _publish(self) -> None:
+        self._usable = False
+        self.flush()
+        self._sink.commit()
+
+
+def _bytes_of(payload: Any) -> bytes:
+    try:
+        return memoryview(payload).tobytes()
+    except TypeError:
+        advice = "tfr.encode_example(features) makes an Example of a dict, tfr.write_tfrecord writes tables"
+        raise TypeError(f"expected a bytes-like object, got {type(payload).__name__}; {advice}") from None
 
 
 def _refuse_shards(path: Any, storage: StorageOptions) -> None:

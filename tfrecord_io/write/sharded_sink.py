@@ -10,7 +10,7 @@ import numpy as np
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.format.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
+from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
 from tfrecord_io.index.index_writer import check_uncompressed
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
@@ -18,12 +18,15 @@ from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
 from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
+from tfrecord_io.write.piece import Piece, frame_sizes
 from tfrecord_io.write.shard_assignment import BySize, Contiguous, RoundRobin, ShardAssigner
 from tfrecord_io.write.spool import Spool
 
 
 class ShardedSink(Sink):
     """Writes framed records to the shards of a dataset; see `Sink`."""
+
+    keeps_schema = True  # in the manifest
 
     def __init__(
         self,
@@ -41,13 +44,14 @@ class ShardedSink(Sink):
         self._schema: bytes | None = None
         self._prefix = b""
         self._shards: dict[int, FrameSink] = {}
+        self._complete = 0  # shards below this one are finished
         self._round_robin = order == "round_robin"
         self._assigner = self._default_assigner()
-        self._spool = None if output.count is None or self._round_robin else Spool()  # until the rows are counted
         self._shard_options: dict[str, Any] = {"write_index": write_index, "threads": threads, "storage": storage}
         if write_index:
             check_uncompressed(output.compression)
         self._dataset = open_sharded_dataset_writer(output, storage, overwrite=overwrite)
+        self._spool = None if output.count is None or self._round_robin else Spool()  # until the rows are counted
 
     def _default_assigner(self) -> ShardAssigner:
         if self._output.count is not None:
@@ -58,6 +62,7 @@ class ShardedSink(Sink):
         """Make the shards contiguous parts, as the number of rows is known."""
         if self._spool is not None and self._output.count is not None:
             self._assigner = Contiguous(rows, self._output.count)
+            self._spool.close()
             self._spool = None
 
     def begin(self, schema: bytes) -> bytes:
@@ -67,23 +72,30 @@ class ShardedSink(Sink):
             self._assigner = self._default_assigner()
         return b""
 
-    def write(self, framed: Any, records: int = 0) -> None:
-        if not memoryview(framed).nbytes:
+    def prepare(self, data: Any, records: int) -> Piece:
+        """Find the frames, unless they are spooled, and the checksum of all, if they may go to one plain file."""
+        if self._spool is not None:
+            return Piece(data, records)
+        plain = self.compression is None and not self._round_robin
+        return Piece(data, records, frame_sizes(data, self._engine), self._engine.crc32c(data) if plain else None)
+
+    def write(self, piece: Piece) -> None:
+        if not piece.records:
             return
         if self._spool is not None:
-            self._spool.write(framed, records)
+            self._spool.write(piece.data, piece.records)
         else:
-            self._distribute(framed)
-        self.records += records
+            self._distribute(piece)
+        self.records += piece.records
 
-    def _distribute(self, framed: Any) -> None:
-        data = np.frombuffer(framed, np.uint8)
-        frames, _ = self._engine.scan(data, check_crc=False)
-        for index, selection in self._assigner.assign(frames.lengths + FRAME_BYTES):
-            for number, shard in self._shards.items():
-                if number < self._assigner.current:
-                    shard.finish()
-            self._write_to(self._shard(index), data, frames, selection)
+    def _distribute(self, piece: Piece) -> None:
+        assert piece.sizes is not None
+        for index, selection in self._assigner.assign(piece.sizes):
+            for number in range(self._complete, self._assigner.current):
+                if number in self._shards:
+                    self._shards[number].finish()
+            self._complete = self._assigner.current
+            self._write_to(self._shard(index), piece, selection)
 
     def _shard(self, index: int) -> FrameSink:
         if index not in self._shards:
@@ -92,18 +104,20 @@ class ShardedSink(Sink):
             self._shards[index] = FrameSink(output.path, compression=self.compression, output=output, **options)
         return self._shards[index]
 
-    def _write_to(self, shard: FrameSink, data: Any, frames: Frames, selection: slice) -> None:
-        starts, sizes = frames.starts[selection] - HEADER_BYTES, frames.lengths[selection] + FRAME_BYTES
+    def _write_to(self, shard: FrameSink, piece: Piece, selection: slice) -> None:
+        assert piece.sizes is not None
+        data = np.frombuffer(piece.data, np.uint8)
+        starts, sizes = (np.cumsum(piece.sizes) - piece.sizes)[selection], piece.sizes[selection]
         if shard.records == 0 and self._prefix:
-            shard.write(self._engine.frame([self._prefixed(data[starts[0] : starts[0] + sizes[0]])]), 1)
+            first = self._engine.frame([self._prefixed(data[starts[0] : starts[0] + sizes[0]])])
+            shard.write(shard.prepare(first, 1))
             starts, sizes = starts[1:], sizes[1:]
-        if not len(starts):
-            return
-        if selection.step is None:
-            chosen = data[starts[0] : starts[-1] + sizes[-1]]
-        else:  # the engine joins whole frames as if they were payloads
-            chosen = self._engine.payloads(data, Frames(starts, sizes, 0))
-        shard.write(chosen, len(starts))
+        if len(starts) == piece.records:
+            shard.write(piece)
+        elif len(starts) and selection.step is None:
+            shard.write(shard.prepare(data[starts[0] : starts[-1] + sizes[-1]], len(starts)))
+        elif len(starts):  # the engine joins whole frames as if they were payloads
+            shard.write(shard.prepare(self._engine.payloads(data, Frames(starts, sizes, 0)), len(starts)))
 
     def _prefixed(self, record: Any) -> bytes:
         payload = self._prefix + record[HEADER_BYTES:-FOOTER_BYTES].tobytes()
@@ -115,13 +129,15 @@ class ShardedSink(Sink):
     def _publish(self) -> tuple[WrittenFile, ...]:
         if self._spool is not None:  # now the number of its records is known
             with closing(self._spool) as spool:
-                self.expect(spool.records)
-                for part in spool.parts():
-                    self._distribute(part)
+                self._spool, self._assigner = None, Contiguous(spool.records, self._output.count or 1)
+                for part, records in spool.parts():
+                    self._distribute(self.prepare(part, records))
         count = self._assigner.current + 1 if self._output.count is None else self._output.count
-        shards = [self._shard(index) for index in range(count)]
-        for shard in shards:
-            shard.finish()
+        shards = []
+        for index in range(count):
+            shard = self._shard(index)
+            shard.finish()  # before the next is opened: there may be more shards than a process may have open files
+            shards.append(shard)
         written = [WrittenShard(i, s.output, s.records, s.crc32c) for i, s in enumerate(shards)]
         self._dataset.publish(written, self._schema)
         return tuple(shard.file for shard in shards)

@@ -19,19 +19,19 @@ class Spool:
 
     def __init__(self) -> None:
         self.records = 0
-        self._sizes: list[int] = []  # bytes of each write
+        self._writes: list[tuple[int, int]] = []  # bytes and records of each
         self._file = tempfile.SpooledTemporaryFile(_MEMORY_BYTES, prefix="tfrecord_io-")  # noqa: SIM115
 
     def write(self, framed: Any, records: int) -> None:
         """Append complete frames."""
-        self._sizes.append(self._file.write(memoryview(framed).cast("B")))
+        self._writes.append((self._file.write(memoryview(framed).cast("B")), records))
         self.records += records
 
-    def parts(self) -> Iterator[bytes]:
-        """What was written, write by write."""
+    def parts(self) -> Iterator[tuple[bytes, int]]:
+        """What was written, write by write, with the number of records."""
         self._file.seek(0)
-        for size in self._sizes:
-            yield self._file.read(size)
+        for size, records in self._writes:
+            yield self._file.read(size), records
 
     def close(self) -> None:
         """Remove the file."""

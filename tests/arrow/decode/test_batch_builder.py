@@ -21,7 +21,7 @@ from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, Text
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.leaf import with_encoding
-from tfrecord_io.schema.observation import arrow_schema, arrow_type, join, join_columns
+from tfrecord_io.schema.observation import arrow_type, join, join_columns
 from tfrecord_io.schema.schema import Schema
 
 # ---- values of the wire, as they are
@@ -258,7 +258,8 @@ def test_extension_types_are_restored() -> None:
 def test_inferred_columns_in_one_go() -> None:
     first = [scalars(INT, [1, 2], "b"), scalars(BYTES, [b"t", None], "a")]
     second = [lists(INT, [[1, 2]], "b"), scalars(FLOAT, [1.5], "c")]
-    schema = arrow_schema(join_columns(observe_all(first), observe_all(second)))
+    seen = join_columns(observe_all(first), observe_all(second))
+    schema = pa.schema([(name, arrow_type(seen[name])) for name in sorted(seen)])
     builder = BatchBuilder(schema)
     batches = [builder.batch({c.name: c for c in columns}, columns[0].rows)[0] for columns in (first, second)]
     assert to_table(batches, schema).to_pydict() == {

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from column_buffers import BYTES, DAY, FLOAT, GOOD, INT, built, faulty, lists, nothing, one, raw, scalars
 from tfrecord_io.arrow.buffers import cut
@@ -35,6 +38,12 @@ def test_declared_types_come_back(type_: pa.DataType, values: list[Any], wire: l
         assert one(nested, outer).to_pylist() == rows
     fixed = lists(kind, [None, wires, None])
     assert one(fixed, pa.list_(type_, len(wires))).to_pylist() == [None, held, None]
+    wide, count = 100, len(wires)
+    array = one(lists(kind, [None, wires * wide, None, wires * wide]), pa.list_(type_, count * wide))
+    array.validate(full=True)
+    assert array.to_pylist() == [None, held * wide, None, held * wide]
+    same_width = one(lists(kind, [None, wires, None, wires]), pa.list_(type_, count))
+    assert array.values.null_count == same_width.values.null_count * wide
     assert one(nothing(3), type_).to_pylist() == [None] * 3
     in_struct = scalars(kind, wire, "x/a")
     structs = [None if v is None else {"a": v} for v in values]
@@ -81,6 +90,9 @@ BAD = [
     (pa.decimal128(3, 1), BYTES, [b"1.5", None, b"x", b"y"], 2),
     (pa.decimal128(3, 1), BYTES, [b"1.5"] * 9 + [b"1.55"], 9),
     (pa.decimal128(3, 1), BYTES, [b"1.5", b"\xff"], 1),
+    (pa.decimal128(3, 1), FLOAT, [1.5, None, 99.94, 99.96], 3),
+    (pa.decimal128(3, 1), FLOAT, [1.5, float("nan")], 1),
+    (pa.decimal256(50, 1), FLOAT, [None, float("-inf")], 1),
 ]
 
 
@@ -96,6 +108,23 @@ def test_a_value_out_of_range_ends_the_batch_before_its_row(
     assert len(batch.column(0)) == row
     nested = lists(kind, [[], None, [v for v in wire if v is not None], []])
     assert faulty(nested, pa.list_(type_))[1].row == 2
+
+
+DECIMALS = [pa.decimal32(9, 2), pa.decimal64(18, 4), pa.decimal128(5, 0), pa.decimal128(38, 18), pa.decimal256(60, 20)]
+
+
+@given(
+    values=st.lists(st.none() | st.floats(-9999, 9999, width=32), min_size=1, max_size=8),
+    type_=st.sampled_from(DECIMALS),
+)
+def test_floats_are_the_nearest_decimals(values: list[float | None], type_: pa.DataType) -> None:
+    """Those of the exact value of a float32; of two equally near ones the even one."""
+    with localcontext(Context(prec=100)):
+        unit = Decimal(1).scaleb(-type_.scale)
+        exact = [None if v is None else Decimal(v).quantize(unit, ROUND_HALF_EVEN) for v in values]
+    assert one(scalars(FLOAT, values), type_).to_pylist() == exact
+    rows = [None, [], [v for v in values if v is not None]]
+    assert one(lists(FLOAT, rows), pa.list_(type_)).to_pylist() == [None, [], [v for v in exact if v is not None]]
 
 
 def test_the_lowest_row_of_several_faults_wins() -> None:
@@ -136,7 +165,7 @@ def test_another_kind_or_count_than_declared() -> None:
 def test_bytes_that_the_engine_only_tracked_are_checked_for_strings() -> None:
     column = scalars(BYTES, [b"ok", b"\x01", b"\xff"])
     column.binary_row = 1
-    assert faulty(column, pa.string())[1].row == 2  # a control character is no text, but it is UTF-8
+    assert faulty(column, pa.string())[1].row == 2  # a control character is UTF-8, but not text
     column = lists(BYTES, [[b"ok"], [b"\x01", b"\xff"]])
     column.binary_row = 1
     assert faulty(column, pa.list_(pa.string()))[1].row == 1

@@ -71,6 +71,8 @@ def test_shapes_of_their_own() -> None:
     dynamic = Composite("x/value", "uint8", "bytes", shape=(None, None), shape_feature="x/shape")
     column = assembled(dynamic, [raw([1, 2, 3, 4, 5, 6], "u1"), b"", None], [[3, 2], [2, 0], None])
     assert column.to_pylist() == [[[1, 2], [3, 4], [5, 6]], [[], []], None]
+    numbers = Composite("x/value", "int64", shape=(None, None), shape_feature="x/shape")
+    assert assembled(numbers, [[1, 2], None, None], [[1, 2], [2, 0], None]).to_pylist() == [[[1, 2]], [[], []], None]
     several = Composite("x/value", "uint8", "bytes", shape=(None, None), shape_feature="x/shape", sequence=(None,))
     column = assembled(several, [[b"\1\2", b"\3"], []], [[1, 2, 1, 1], []])
     assert column.to_pylist() == [[[[1, 2]], [[3]]], []]
@@ -98,13 +100,18 @@ NESTED = st.lists(
 )
 
 
-@given(rows=NESTED, begin=st.integers(0, 3))
-def test_lists_in_lists(rows: list[Any], begin: int) -> None:
-    """The serialized form of tf.RaggedTensor: values, and the lengths at each depth; also of a slice of a batch."""
+@given(rows=NESTED, begin=st.integers(0, 3), omit=st.booleans())
+def test_lists_in_lists(rows: list[Any], begin: int, omit: bool) -> None:
+    """The serialized form of tf.RaggedTensor: values, and the lengths at each depth; also of a slice of a batch.
+
+    Writers may leave out values and lengths of which there are none, but not all of them.
+    """
     assembly = Composite("v", "int16", sequence=(None,) * 3, lengths=("l0", "l1"))
     values = [None if row is None else [v for a in row for b in a for v in b] for row in rows]
     outer = [None if row is None else [len(a) for a in row] for row in rows]
     inner = [None if row is None else [len(b) for a in row for b in a] for row in rows]
+    if omit:
+        values, inner = ([part or None for part in parts] for parts in (values, inner))
     assembler = CompositeDecoder(Schema([assembly.field("x")]))
     schema = assembler.parts.to_arrow()
     batch = pa.record_batch(
@@ -147,6 +154,8 @@ def test_lists_in_lists(rows: list[Any], begin: int) -> None:
             [b"12", [2, 1, 1]],
         ),
         (Composite("x", "int64", sequence=(None, None), lengths=("l",)), [[1, 2], [2]], [[1, 2], [1]]),
+        (Composite("x", "int64", sequence=(None, None), lengths=("l",)), [[1, 2], [2]], [None, [1]]),
+        (Composite("x", "int64", sequence=(None, None), lengths=("l",)), [[1, 2], [2]], [[1], None]),
         (Composite("x", "int64", sequence=(None, None), lengths=("l",)), [[1, 2], [2]], [[1, 2], [3, -1]]),
         (Composite("x", "int64", sequence=(None, None), lengths=("l",)), [[1, 2], [2]], [[1, 2], [2**62, 2**62]]),
         (Composite("x", "int64", sequence=(None, 2), lengths=("l",)), [[1, 2], [2]], [[1, 2], [1, 1]]),

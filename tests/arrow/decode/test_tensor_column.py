@@ -110,7 +110,7 @@ def test_several_bytes_values_are_no_array(read: Any) -> None:
 
 
 def test_values_outside_of_the_dtype_are_refused(read: Any) -> None:
-    with pytest.raises(tfr.DecodeError, match=r"record 1.*256 is not a valid uint8"):
+    with pytest.raises(tfr.DecodeError, match=r"record 1.*the value is not a valid uint8"):
         read([example(x=int64s(1, 2)), example(x=int64s(1, 256))], {"x": tensor("uint8", (2,))})
 
 

@@ -164,7 +164,7 @@ def test_both_engines_take_the_columns(batch: pa.RecordBatch) -> None:
     columns = encode_columns(batch, plan_writing(batch.schema))
     results = []
     for engine in engines():
-        data, rows = engine.encode(columns, 0, batch.num_rows)
+        data, rows = engine.encoder(columns).encode(0, batch.num_rows)
         frames, fault = engine.scan(data)
         assert (rows, fault, len(frames.starts)) == (batch.num_rows, None, batch.num_rows)
         results.append([bytes(data[b : b + n]) for b, n in zip(frames.starts, frames.lengths, strict=True)])

@@ -151,6 +151,15 @@ def test_frames_of_polars() -> None:
             open_input(data)
 
 
+def test_a_query_of_duckdb_runs_once() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.execute("CREATE SEQUENCE runs")
+    source = open_input(connection.sql("SELECT nextval('runs') AS n FROM range(3)"))
+    assert source.rows is None
+    assert table(source)["n"].to_pylist() == [1, 2, 3]
+
+
 class Message:
     def SerializeToString(self) -> bytes:
         return b""
@@ -360,5 +369,5 @@ def test_an_array_alone_has_no_name(of: Any, array: np.ndarray) -> None:
 
 
 def test_a_single_value_is_no_table() -> None:
-    with pytest.raises(TypeError, match="a single value of dtype float64 holds no table"):
+    with pytest.raises(TypeError, match="expected a table, got a single value of dtype float64"):
         open_input([np.float64(1)])

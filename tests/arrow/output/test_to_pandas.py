@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tfrecord_io.adapters.pandas import register_pandas
 from tfrecord_io.arrow.output.to_pandas import to_pandas
+from tfrecord_io.errors import SchemaError
 
 
 def restored(frame: pd.DataFrame, **options: Any) -> pd.DataFrame:
@@ -181,6 +182,8 @@ def test_values_that_went_missing_since_do_not_lose_bits() -> None:
         json.dumps({"columns": [{"name": "x", "field_name": "x", "numpy_type": "nonsense[3]"}]}).encode(),
         json.dumps({"columns": [{"name": "x", "field_name": "x", "numpy_type": "string"}]}).encode(),
         json.dumps({"columns": [{"name": "x", "field_name": "x", "numpy_type": "period[M]"}]}).encode(),
+        json.dumps({"columns": [{"name": "x", "field_name": "x", "numpy_type": "Sparse[int64]"}]}).encode(),
+        json.dumps({"columns": [{"name": "x", "field_name": "x", "numpy_type": "datetime64[ns, No/Where]"}]}).encode(),
         json.dumps({"columns": [{"name": "x", "field_name": "x", "numpy_type": "Int8"}]}).encode(),
         json.dumps(
             {"index_columns": ["y", 3, None, {"kind": "range", "start": 0, "stop": 10**30, "step": 1}]}
@@ -197,6 +200,12 @@ def test_values_that_went_missing_since_do_not_lose_bits() -> None:
             {
                 "columns": [{"name": "x", "field_name": "x", "numpy_type": "int64"}],
                 "column_indexes": [{"name": None, "pandas_type": "datetimetz"}],
+            }
+        ).encode(),
+        json.dumps(
+            {
+                "columns": [{"name": "x", "field_name": "x", "numpy_type": "int64"}],
+                "column_indexes": [{"name": None, "pandas_type": "decimal", "numpy_type": "object"}],
             }
         ).encode(),
     ],
@@ -226,3 +235,35 @@ def test_register_pandas_may_be_called_twice(monkeypatch: pytest.MonkeyPatch) ->
     assert calls[0] == ("a", {"limit": 1})
     assert calls[1][0] is FRAME
     assert calls[1][1:] == ("b", {"shards": 2})
+
+
+def test_a_level_of_the_index_that_has_no_hash_is_an_error() -> None:
+    description = json.dumps({"index_columns": ["s", "x"]})
+    table = pa.table({"x": [1], "s": [{"a": [1]}], "y": [2]}).replace_schema_metadata({b"pandas": description})
+    with pytest.raises(SchemaError, match="feature 's': the pandas metadata makes it a level of the index"):
+        to_pandas(table)
+
+
+@pytest.mark.parametrize("type_", [pa.list_(pa.int64()), pa.large_list(pa.uint8()), pa.list_(pa.float32())], ids=str)
+def test_lists_of_numbers_are_arrays_as_pyarrow_makes_them(type_: pa.DataType) -> None:
+    """Views, where pyarrow copies the values of several chunks: nothing but their memory differs."""
+    chunks = [pa.array(rows, type_) for rows in ([[9], [1, 2], None, [3]], [[]], [], [[4, 5, 6], None])]
+    table = pa.table({"x": pa.chunked_array([chunks[0].slice(1), *chunks[1:]]), "n": range(6)})
+    frame = to_pandas(table)
+    pd.testing.assert_frame_equal(frame, table.to_pandas())
+    cells = frame["x"].to_numpy()
+    assert [type(cell) for cell in cells] == [type(cell) for cell in table.to_pandas()["x"]]
+    assert {(cell.dtype, cell.flags.writeable) for cell in cells if cell is not None} == {
+        (np.dtype(type_.value_type.to_pandas_dtype()), True)
+    }
+    assert cells[0].base is not None
+
+
+def test_lists_with_missing_numbers_and_many_columns_of_lists_are_those_of_pyarrow(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    wide = pa.table({f"x{n}": [[n], [n, n]] for n in range(120)})
+    for table in (pa.table({"x": [[1, None], [2]]}), wide):
+        pd.testing.assert_frame_equal(to_pandas(table), table.to_pandas())
+    assert not recwarn.list
+    assert to_pandas(wide, "pyarrow").dtypes.iloc[0] == pd.ArrowDtype(pa.list_(pa.int64()))

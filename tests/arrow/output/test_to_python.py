@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tfrecord_io.arrow.output.to_python import cell
+from tfrecord_io.arrow.output.to_python import cell, python_values, rows_of
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema.tensor_types import tensor_field
 
@@ -92,3 +92,35 @@ def test_tensors_in_structs_and_in_steps_have_the_dtype_of_their_field() -> None
     np.testing.assert_array_equal(cell(struct, 1)["x"], data[1], strict=True)
     steps = pa.ListArray.from_arrays([0, 2, 2], tensors)
     np.testing.assert_array_equal(cell(steps, 0, pa.field("x", steps.type, metadata=field.metadata)), data, strict=True)
+
+
+FAR = [
+    (pa.array([2**31 - 1], pa.int32()).view(pa.date32()), np.datetime64("5881580-07-11")),
+    (pa.array([86_400_000 * 10**10]).view(pa.date64()), np.datetime64("27381040-01-27", "ms")),
+    (pa.array([2**60]).view(pa.timestamp("us")), np.datetime64("38504-08-17T21:30:06.846976")),
+    (pa.array([2**60]).view(pa.timestamp("s", "Europe/Berlin")), np.datetime64("36534630048-05-13T13:56:16")),
+    (pa.array([2**30]).view(pa.timestamp("s", "No/Where")), np.datetime64("2004-01-10T13:37:04")),
+    (pa.array([-(2**63)]).view(pa.timestamp("ms")), -(2**63)),
+    (pa.array([2**62]).view(pa.duration("s")), np.timedelta64(2**62, "s")),
+    (pa.array([1_234_567_891]).view(pa.time64("ns")), np.timedelta64(1_234_567_891, "ns")),
+]
+
+
+@pytest.mark.parametrize(("array", "value"), FAR, ids=lambda each: str(getattr(each, "type", "")))
+def test_times_that_python_does_not_have_are_numpys(array: pa.Array, value: Any) -> None:
+    one = pa.array([0, 1], pa.int32())
+    lists = pa.ListArray.from_arrays(one, array)
+    structs = pa.StructArray.from_arrays([array], ["a"])
+    assert cell(array, 0) == value
+    assert type(cell(array, 0)) is type(value)
+    assert python_values(array) == rows_of(pa.chunked_array([array]), pa.field("x", array.type)) == [value]
+    assert python_values(array.dictionary_encode()) == [value]
+    assert python_values(lists) == [[value]]
+    assert python_values(structs) == [{"a": value}]
+    assert cell(structs, 0) == {"a": value}
+    assert (
+        cell(lists, 0).astype(np.int64).tolist()
+        == array.cast(pa.int64() if array.type != pa.date32() else pa.int32()).to_pylist()
+    )
+    python = pa.array([0, None], array.type if array.type != pa.timestamp("s", "No/Where") else pa.timestamp("s"))
+    assert python_values(python) == python.to_pylist()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import tfrecord_io as tfr
+from records import example, int64s, written
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.schema.composite import composite_of
 from tfrecord_io.schema.field import Field
@@ -23,6 +26,8 @@ from tfrecord_io.schema.formats.tf_features import (
     parse_dtype,
 )
 from tfrecord_io.schema.schema import Schema
+
+EMPTY = b"\x1a\0"  # an Int64List without values
 
 
 class Foreign:
@@ -230,3 +235,30 @@ def test_any_schema_is_described_by_feature_names() -> None:
     }
     with pytest.raises(SchemaError, match="'m'"):
         Schema([Field("m", pa.map_(pa.string(), pa.int8()))]).to_feature_description()
+
+
+PARTITIONS = {
+    "lengths": ([RaggedFeature.RowLengths("l")], [{"l": [0]}, {"v": [], "l": [0, 0]}, {"v": [1, 2], "l": [0, 2]}]),
+    "two levels": (
+        [RaggedFeature.RowLengths("l"), RaggedFeature.RowLengths("m")],
+        [{"l": [0]}, {"l": [2], "m": [0, 0]}, {"m": []}, {"v": [1], "l": [2], "m": [1, 0]}],
+    ),
+    "uniform": (
+        [RaggedFeature.UniformRowLength(2), RaggedFeature.RowLengths("m")],
+        [{"m": [0, 0]}, {"v": [1], "m": [1, 0]}],
+    ),
+    "uniform rows": (
+        [RaggedFeature.RowLengths("l"), RaggedFeature.UniformRowLength(2)],
+        [{"l": [0]}, {"v": [1, 2], "l": [1, 0]}],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", PARTITIONS)
+def test_row_lengths_without_values_are_empty_rows(engine: str, tmp_path: Path, case: str) -> None:
+    partitions, records = PARTITIONS[case]
+    payloads = [example(**{name: int64s(*values) or EMPTY for name, values in record.items()}) for record in records]
+    description = {"r": RaggedFeature("int64", "v", tuple(partitions))}
+    schema = Schema.from_feature_description(description)
+    table = tfr.read_table(written(tmp_path / "a", [*payloads, example()]), schema=schema)
+    assert table["r"].to_pylist() == [*tfr.parse_example(payloads, description)["r"].to_list(), None]

@@ -48,6 +48,11 @@ EVERYTHING = Schema(
         "x": pa.struct([("a, b: c>", pa.int8())]),
         "y": pa.list_(pa.field("item", pa.int8(), nullable=False)),
         "z": text(default='"\\'),
+        "empty": scalar("int64", empty="null"),
+        "empty list": list_("float32", 2, empty="null", feature="l", default=0.5),
+        "empty image": image((2, 2, 3), empty="null"),
+        "empty tensor": tensor("float32", (None, 2), empty="null"),
+        "empty text": text(empty="null", required=True),
     }
 )
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from records import blobs, example, int64s, written
 from tfrecord_io.arrow.decode.composite import CompositeDecoder
 from tfrecord_io.schema.formats.tfds import check_shards, shard_lengths
 from tfrecord_io.schema.schema import Schema
@@ -160,6 +163,27 @@ def test_scalar_shape_is_an_empty_message(tmp_path: Path) -> None:
     document = {"pythonClassName": f"{MODULE}.features_dict.FeaturesDict", "featuresDict": {"features": {"n": tensor}}}
     (tmp_path / "features.json").write_text(json.dumps(document))
     assert Schema.from_tfds(tmp_path)["n"].type == pa.uint64()
+
+
+@pytest.mark.parametrize("encoding", ["none", "bytes", "zlib"])
+def test_a_tensor_of_bools_is_marked_uint8(engine: str, tmp_path: Path, encoding: str) -> None:
+    values = np.array([[[True, False], [True, True]], [[False, False], [True, False]]])
+    stored = {
+        "none": lambda row: int64s(*row.reshape(-1).tolist()),
+        "bytes": lambda row: blobs(row.tobytes()),
+        "zlib": lambda row: blobs(zlib.compress(row.tobytes())),
+    }
+    content = {"shape": {"dimensions": ["2", "2"]}, "dtype": "bool", "encoding": encoding}
+    directory = described(tmp_path, {"mask": {"type": f"{MODULE}.tensor_feature.Tensor", "content": content}})
+    path = written(directory / "d-train.tfrecord-00000-of-00001", [example(mask=stored[encoding](v)) for v in values])
+    column = tfr.read_table(path)["mask"].combine_chunks()
+    assert column.type == pa.fixed_shape_tensor(pa.uint8(), (2, 2))
+    assert np.array_equal(column.to_numpy_ndarray(), values)
+    for array in (tfr.read_arrays(path)["mask"], np.stack(list(tfr.read_tfrecord(path)["mask"]))):
+        assert array.dtype == np.bool_
+        assert np.array_equal(array, values)
+    schema = Schema.from_tfds(directory)
+    assert Schema.from_json(schema.to_json()) == schema == Schema.from_arrow(schema.to_arrow())
 
 
 def test_unknown_class_is_refused_by_name(tmp_path: Path) -> None:

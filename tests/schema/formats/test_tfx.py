@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from records import blobs, example, floats, int64s, written
+from strategies import sequence_example
 from tfrecord_io.arrow.decode.composite import CompositeDecoder
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import bytes_, image, list_, scalar, sequence, tensor, text
@@ -26,7 +28,7 @@ def test_schema_of_tensorflow_metadata(data: Path, suffix: str) -> None:
     schema = Schema.from_tfx(data / "tfx" / f"schema.{suffix}")
     assert types(schema) == {
         "age": pa.uint8(),
-        "small": pa.int64(),  # 0 to 9 is no type's range
+        "small": pa.int64(),  # 0 to 9 is not the range of a type
         "flag": pa.bool_(),
         "flag_text": pa.string(),
         "when": pa.timestamp("ms"),
@@ -45,7 +47,7 @@ def test_schema_of_tensorflow_metadata(data: Path, suffix: str) -> None:
         "idx": pa.list_(pa.int64()),  # of a sparse feature, whatever its value_count says
         "val": pa.list_(pa.float32()),
     }
-    assert [field.column for field in schema if field.required] == ["age", "embedding", "patch", "one"]
+    assert not any(field.required for field in schema)  # presence describes statistics
 
 
 def test_tensor_representations(data: Path) -> None:
@@ -85,6 +87,64 @@ def test_sequence_features(data: Path) -> None:
     }
     assert [field.part for field in schema] == ["context", *["feature_list"] * 3, "context"]
     assert schema["seq_id"].feature == "id"
+
+
+PRESENT = """
+feature { name: "value" type: INT presence { min_fraction: 1 min_count: 1 } value_count { min: 1 max: 1 } }
+feature { name: "shaped" type: FLOAT presence { min_fraction: 1 } shape { dim { size: 2 } } }
+feature { name: "grouped" type: BYTES string_domain {} group_presence { required: true } shape {} }
+"""
+
+
+def test_features_that_are_always_present_may_be_absent_or_without_a_type(engine: str, tmp_path: Path) -> None:
+    full = {"value": int64s(1), "shaped": floats(1, 2), "grouped": blobs(b"a")}
+    path = written(
+        tmp_path / "a", [example(**full), example(**dict.fromkeys(full, b"")), b"", example(value=int64s(2))]
+    )
+    assert tfr.read_table(path, schema=Schema.from_tfx(PRESENT)).to_pydict() == {
+        "value": [1, None, None, 2],
+        "shaped": [[1, 2], None, None, None],
+        "grouped": ["a", None, None, None],
+    }
+
+
+def test_required_values_are_written_as_dense_tensors() -> None:
+    schema = Schema({"a": scalar("int64", required=True), "b": list_("float32", required=True)})
+    again = Schema.from_tfx(schema.to_tfx())
+    assert again == schema
+    assert "dense_tensor" in schema.to_tfx()
+    without_tags = "\n".join(line for line in schema.to_tfx().splitlines() if "tag:" not in line)
+    assert [field.required for field in Schema.from_tfx(without_tags)] == [True, None]
+
+
+def test_struct_of_feature_lists_may_have_any_name(data: Path) -> None:
+    content = (data / "tfx" / "sequence.pbtxt").read_text(encoding="utf-8")
+    expected, other = Schema.from_tfx(content), content.replace("##SEQUENCE##", "##TEST##")
+    assert Schema.from_tfx(other, sequence_feature="##TEST##") == expected
+    alone = other.replace('name: "outer"\n', 'name: "outer"\n  deprecated: true\n')
+    assert Schema.from_tfx(alone) == expected.select([name for name in expected.names if name != "outer"])
+    with pytest.raises(tfr.SchemaError, match=r"sequence_feature='x'") as caught:
+        Schema.from_tfx(content, sequence_feature="x")
+    assert caught.value.expected == ["##SEQUENCE##", "outer"]
+    nested = (
+        'feature { name: "a" type: STRUCT struct_domain { feature { name: "b" type: STRUCT struct_domain { %s } } } }'
+    )
+    inner = 'feature { name: "c" type: INT value_count { min: 1 max: 1 } }'
+    assert types(Schema.from_tfx(nested % inner)) == {"a": pa.struct([("b", pa.struct([("c", pa.int64())]))])}
+
+
+@pytest.mark.parametrize("struct", ["##SEQUENCE##", "steps"])
+def test_a_name_in_the_context_and_the_feature_lists_is_two_columns(engine: str, tmp_path: Path, struct: str) -> None:
+    schema = Schema.from_tfx(
+        f"""
+        feature {{ name: "{struct}" type: STRUCT struct_domain {{ feature {{ name: "id" type: INT }} }} }}
+        feature {{ name: "id" type: BYTES string_domain {{}} value_count {{ min: 1 max: 1 }} }}
+        """
+    )
+    payload = sequence_example({"id": blobs(b"a")}, {"id": [int64s(1), int64s(2, 3)]})
+    table = tfr.read_table(written(tmp_path / "a", [payload]), schema=schema)
+    assert table.to_pydict() == {f"{struct}.id": [[[1], [2, 3]]], "id": ["a"]}
+    assert Schema.from_tfx(schema.to_tfx()) == schema
 
 
 def test_ragged_tensor_is_read_as_nested_lists(tmp_path: Path, data: Path) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from typing import Any
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from servers import Bucket
 from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.options import StorageOptions
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.write.atomic import open_output
 
@@ -101,3 +104,42 @@ def test_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, url: str, mod
     with pytest.raises(MissingDependencyError, match=f"pip install '{package}'") as caught:
         resolve_inputs(url)
     assert caught.value.path == url
+
+
+@pytest.mark.parametrize(
+    "info",
+    [
+        {},
+        {"name": "a", "type": "file", "size": "many"},
+        {"name": "a", "type": "file", "size": -1},
+        {"name": "a", "type": "file", "size": 2**70},
+        {"name": "a", "type": "file", "size": 1.5},
+        {"name": "a", "type": None, "size": 1},
+        {"name": ["a"], "type": "file", "size": 1},
+        {"name": "a", "size": 1},
+        [],
+        None,
+    ],
+    ids=str,
+)
+def test_a_damaged_description_is_an_oserror(monkeypatch: pytest.MonkeyPatch, info: Any) -> None:
+    fs = MemoryFileSystem()
+    monkeypatch.setattr(fs, "info", lambda name, **_: info)
+    monkeypatch.setattr(fs, "ls", lambda name, detail=True, **_: [info])
+    monkeypatch.setattr(fs, "glob", lambda name, detail=True, **_: {"a": info})
+    files = FsspecFileSystem(fs)
+    for call in (files.entry, files.listing, files.glob, lambda name: files.entries([name])):
+        with pytest.raises(OSError, match="the storage's description of it is damaged") as caught:
+            call("/a")
+        assert caught.value.errno == errno.EIO
+        assert caught.value.filename == "memory:///a"
+
+
+@pytest.mark.parametrize("answer", [{"size": "1", "generation": {}}, {"name": "a", "size": "many"}, [], None], ids=str)
+def test_a_damaged_answer_of_google_is_an_oserror(gcs: Bucket, monkeypatch: pytest.MonkeyPatch, answer: Any) -> None:
+    async def call(*arguments: Any, **keywords: Any) -> Any:
+        return answer
+
+    monkeypatch.setattr(gcs.fs, "_call", call)
+    with pytest.raises(OSError, match="the storage's description of it is damaged"):
+        FsspecFileSystem(gcs.fs).entry(f"{gcs.name}/a")

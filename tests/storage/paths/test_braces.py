@@ -50,3 +50,14 @@ def test_braces_as_in_a_shell(pattern, expanded):
 def test_too_large_braces_are_refused(pattern):
     with pytest.raises(ValueError, match="more than 1,000,000"):
         expand_braces(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["{" * 3000, "{" * 3000 + "a" + "}" * 3000, "{1..1}" * 3000, "{" * 100_000])
+def test_many_braces(pattern):
+    assert expand_braces(pattern) == [pattern.replace("{1..1}", "1")]
+
+
+def test_choices_nest_at_most_100_deep():
+    assert len(expand_braces("{a," * 100 + "b" + "}" * 100)) == 101
+    with pytest.raises(ValueError, match="nested more than 100 deep"):
+        expand_braces("{a," * 3000 + "b" + "}" * 3000)

@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -225,3 +226,11 @@ def test_data_instead_of_a_path_is_refused(tmp_path, read):
             with pytest.raises(TypeError, match=r"expected a path, got data .* write_tfrecord takes"):
                 read(data)
         assert stream.read_all().num_rows == 3
+
+
+@pytest.mark.parametrize("pattern", ["**/" * 500 + "x", "**//" * 500 + "x", "**/" * 500 + "a/" + "**/" * 500 + "x"])
+def test_repeated_recursive_wildcards_are_one(tmp_path: Path, pattern: str) -> None:
+    deep = tmp_path / "a/b/c/d/e/f"
+    deep.mkdir(parents=True)
+    (deep / "x").touch()
+    assert [source.path for source in resolve_inputs(f"{tmp_path}/{pattern}")] == [str(deep / "x")]

@@ -10,6 +10,7 @@ import tfrecord_io as tfr
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.paths.resolve_output import resolve_output
 from tfrecord_io.storage.paths.shard_names import shard_name
+from tfrecord_io.write.record_writer import RecordWriter
 
 
 def targets(output):
@@ -165,10 +166,14 @@ def test_shards_next_to_a_file_of_their_name_are_refused(tmp_path, split):
         tfr.write_tfrecord({"n": [1]}, tmp_path / "train", **split)
 
 
-@pytest.mark.parametrize("name", ["m.parquet", "m.CSV.gz", "out/m.npy", "m.json@4", "m.arrow/", "a.b/m.h5"])
+@pytest.mark.parametrize("name", ["m.parquet", "m.CSV.gz", "out/m.npy", "m.json@4", "m.arrow/", "a.b/m.h5", "m.lz4"])
 def test_suffixes_of_other_formats_are_refused(name, tmp_path):
-    with pytest.raises(ValueError, match=r"is the suffix of another format; end the name in \.tfrecord"):
-        resolve_output(f"{tmp_path}/{name}")
+    """`convert` is advised where it makes such files."""
+    convertible = any(suffix in name for suffix in (".parquet", ".npy", ".arrow"))
+    for write in (resolve_output, RecordWriter):
+        with pytest.raises(ValueError, match=r"is the suffix of another format; end the name in \.tfrecord") as caught:
+            write(f"{tmp_path}/{name}")
+        assert ("tfr.convert makes" in str(caught.value)) is convertible
 
 
 @pytest.mark.parametrize("name", ["m", "m.tfrecord.gz", "m.v1", "d.json/m.tfrec", "train@3"])

@@ -1,6 +1,7 @@
 """Shards of a dataset by folder, glob, shard spec and braces: order, completeness and ambiguity."""
 
 import gzip
+import warnings
 import zlib
 
 import pytest
@@ -145,6 +146,18 @@ def test_a_directory_without_known_names_is_read_by_content(tree):
         tree.fs.pipe_file(f"{tree.root}/{name}", content)
     assert tree.found("") == ["data", "events.out.tfevents.1.host", "small.bin"]
     tree.make("a.tfrecord")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert tree.found("") == ["a.tfrecord"]
+    if "://" in tree.root:  # a request for each file
+        assert not caught
+    else:
+        assert "'data' and 2 more not read: content of a TFRecord file" in str(caught[0].message)
+
+
+@pytest.mark.filterwarnings("error")
+def test_files_without_records_are_ignored_without_a_warning(tree):
+    tree.make("a.tfrecord", "_x", "data.index", "notes.md", "sub/x", "other")
     assert tree.found("") == ["a.tfrecord"]
 
 
@@ -153,7 +166,7 @@ def test_a_directory_of_many_other_files_is_not_opened(tree, monkeypatch):
     monkeypatch.setattr("tfrecord_io.storage.paths.resolve.MOST_SNIFFED", 2)
     tree.make("1.jpg", "2.jpg", "3.jpg")
     with pytest.raises(
-        FileNotFoundError, match="the content of its 3 other files, over 2, was not looked at; it has 3"
+        FileNotFoundError, match="its 3 other files were not inspected, as there are more than 2; it has 3"
     ):
         tree.found("")
 

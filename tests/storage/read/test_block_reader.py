@@ -1,14 +1,12 @@
 """Blocks join to the file, for any sizes of reads and blocks."""
 
 import io
-import threading
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.storage.read.block_reader import SPARE, BlockReader, BufferPool
+from tfrecord_io.storage.read.block_reader import SPARE, BlockReader
 
 
 class Dribble:
@@ -27,16 +25,14 @@ class Dribble:
         return n
 
 
-def whole(reader, consume, method="next_block"):
+def whole(reader, consume):
     """Read all blocks, consuming `consume(size)` bytes of each but at least one; return the bytes consumed."""
     out = bytearray()
-    while (block := getattr(reader, method)()) is not None:
+    while (block := reader.next_block()) is not None:
         assert block.start == len(out)
         n = len(block.data) if block.final else max(1, min(len(block.data), consume(len(block.data))))
         out += bytes(block.data[:n])
         reader.consume(n)
-        if method == "fresh_block":
-            reader.release(block)
     return bytes(out)
 
 
@@ -45,12 +41,11 @@ def whole(reader, consume, method="next_block"):
     st.integers(1, 40),
     st.lists(st.integers(1, 50), min_size=1),
     st.lists(st.integers(1, 60), min_size=1),
-    st.sampled_from(["next_block", "fresh_block"]),
 )
-def test_blocks_join_to_the_file_for_any_sizes(data, block_bytes, reads, steps, method):
+def test_blocks_join_to_the_file_for_any_sizes(data, block_bytes, reads, steps):
     reader = BlockReader(Dribble(data, reads), block_bytes)
     turns = iter(steps * 400)
-    assert whole(reader, lambda n: next(turns), method) == data
+    assert whole(reader, lambda n: next(turns)) == data
 
 
 def test_short_reads_are_continued_and_only_zero_is_the_end():
@@ -128,67 +123,3 @@ def test_consuming_more_than_the_block_is_refused():
     reader.next_block()
     with pytest.raises(ValueError, match="4 bytes consumed of a block with 3"):
         reader.consume(4)
-
-
-def test_fresh_blocks_keep_their_bytes_while_others_are_read():
-    data = np.random.default_rng(0).integers(0, 256, 10_000, dtype=np.uint8).tobytes()
-    reader = BlockReader(io.BytesIO(data), 512)
-    kept = []
-    while (block := reader.fresh_block()) is not None:
-        n = len(block.data) if block.final else len(block.data) - 13
-        kept.append((block, n))
-        reader.consume(n)
-    assert b"".join(bytes(b.data[:n]) for b, n in kept) == data
-    assert len({id(b.data.base) for b, _ in kept}) == len(kept)
-
-
-def test_a_fresh_block_survives_the_growth_of_the_next():
-    reader = BlockReader(io.BytesIO(bytes(range(256))), 16)
-    first = reader.fresh_block()
-    reader.consume(10)
-    second = reader.fresh_block()
-    third = reader.fresh_block()
-    assert bytes(first.data) == bytes(range(16))
-    assert bytes(second.data) == bytes(range(10, 26))
-    assert bytes(third.data) == bytes(range(10, 42))
-
-
-def test_released_buffers_are_used_again():
-    reader = BlockReader(io.BytesIO(bytes(64 * 100)), 64)
-    seen = set()
-    held = None
-    while (block := reader.fresh_block()) is not None:
-        seen.add(id(block.data.base))
-        reader.consume(len(block.data))
-        if held is not None:
-            reader.release(held)
-        held = block
-    assert len(seen) <= 3
-
-
-def test_buffer_released_twice_is_reused_once():
-    pool = BufferPool(64)
-    buffer = pool.get(64)
-    pool.put(buffer)
-    pool.put(buffer)
-    assert pool.get(64) is not pool.get(64)
-
-
-@pytest.mark.fault(65)
-def test_blocks_released_by_other_threads_are_intact():
-    data = np.random.default_rng(1).integers(0, 256, 1 << 20, dtype=np.uint8).tobytes()
-    reader = BlockReader(io.BytesIO(data), 4096)
-    parts, threads = {}, []
-
-    def work(block, n):
-        parts[block.start] = bytes(block.data[:n])
-        reader.release(block)
-
-    while (block := reader.fresh_block()) is not None:
-        n = len(block.data) if block.final else len(block.data) - 100
-        reader.consume(n)
-        threads.append(threading.Thread(target=work, args=(block, n)))
-        threads[-1].start()
-    for thread in threads:
-        thread.join()
-    assert b"".join(parts[k] for k in sorted(parts)) == data

@@ -152,7 +152,7 @@ def files(folder):
     by("a Feather V1 file", lambda p: Path(p).write_bytes(b"FEA1" + bytes(60)))
     by("an ORC file", lambda p: pa.orc.write_table(table, p))
     by("a SQLite database", lambda p: sqlite3.connect(p).execute("create table t(x)"))
-    for name, save in (("a NumPy .npy file", np.save), ("a zip archive (.npz is one as well)", np.savez)):
+    for name, save in (("a NumPy .npy file", np.save), ("a zip archive (such as .npz)", np.savez)):
         buffer = io.BytesIO()
         save(buffer, np.arange(3))
         made[name] = buffer.getvalue()
@@ -201,20 +201,17 @@ RIEGELI = bytes.fromhex(
             b"version https://git-lfs.github.com/spec/v1\noid sha256:abc\nsize 12\n",
             "a Git LFS pointer: the data was not downloaded; run git lfs pull",
         ),
-        (b"<!DOCTYPE html>\n<html>", "an HTML page: an error page of a server perhaps"),
-        (b"\n <HTML><head><title>404</title>", "an HTML page: an error page of a server perhaps"),
-        (
-            b'<?xml version="1.0"?><Error><Code>AccessDenied</Code>',
-            "an XML document: an error message of a bucket perhaps",
-        ),
-        (b"<Error><Code>NoSuchKey</Code></Error>", "an XML document: an error message of a bucket perhaps"),
+        (b"<!DOCTYPE html>\n<html>", "an HTML page, perhaps a server's error page"),
+        (b"\n <HTML><head><title>404</title>", "an HTML page, perhaps a server's error page"),
+        (b'<?xml version="1.0"?><Error><Code>AccessDenied</Code>', "an XML document, perhaps a bucket's error message"),
+        (b"<Error><Code>NoSuchKey</Code></Error>", "an XML document, perhaps a bucket's error message"),
         (b'{"error": {"code": 404}}', "JSON"),
         (b"{}", "JSON"),
         (b"[1, 2, 3]", "JSON"),
         (b"label,path\ncat,a.png\n", "plain text"),
         ("größe,länge\n".encode() * 60, "plain text"),
         ("a,b\n".encode("utf-16"), "UTF-16 text"),
-        (bytes(100), "a file of zeros: a hole, or a download that did not finish"),
+        (bytes(100), "a file of zeros: a sparse file or an incomplete download"),
         (b"", None),
         (b"\x01\x02\x03\x04", None),
     ],
@@ -234,3 +231,22 @@ def test_damaged_tfrecord_files_are_not_taken_for_other_formats():
 @given(st.binary(max_size=600))
 def test_any_head_is_handled(head):
     assert looks_like(head) in {None, *(name for name, _ in FORMATS)}
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+@pytest.mark.parametrize("compress", [False, True])
+def test_a_file_that_is_replaced_before_it_is_opened_is_read_whole(tmp_path, size, compress):
+    """Its size is that of the open file, not of the one that had the name earlier."""
+    path, new = tmp_path / "a", tmp_path / "b"
+    form = gzip.compress if compress else bytes
+    path.write_bytes(form(frame(bytes(1000))))
+    (source,) = resolve_inputs(path)
+    new.write_bytes(form(frame(bytes(size))))
+    new.rename(path)
+    stream = open_source(source)
+    buffer = bytearray(200_000)
+    done = 0
+    while n := stream.readinto(memoryview(buffer)[done:]):
+        done += n
+    stream.close()
+    assert bytes(buffer[:done]) == frame(bytes(size))

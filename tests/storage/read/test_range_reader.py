@@ -29,6 +29,7 @@ class MemoryObject(RemoteObject):
     """Bytes in memory, served by requests, which are recorded; `script` has the outcomes of the next ones."""
 
     most_concurrent = 0  # requests
+    seconds = 0.0  # that a request takes
 
     def __init__(self, data: bytes, script: list[Any] | None = None) -> None:
         import fsspec.asyn
@@ -46,7 +47,7 @@ class MemoryObject(RemoteObject):
         self._now += 1
         self.most_concurrent = max(self.most_concurrent, self._now)
         try:
-            await asyncio.sleep(0)
+            await asyncio.sleep(self.seconds)
             step = self.script.pop(0) if self.script else None
             if isinstance(step, Exception):
                 raise step
@@ -177,6 +178,7 @@ def test_reading_the_start_takes_one_request(small: None) -> None:
 
 def test_reading_on_requests_more_and_larger_ranges_within_limits(small: None) -> None:
     reader, remote = reader_of(bytes(5000))
+    remote.seconds = 0.002
     assert read(reader, 5000) == bytes(5000)
     assert max(end - begin for begin, end in remote.requests) == 40
     assert remote.most_concurrent > 2

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import io
 import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from fsspec import AbstractFileSystem
 
 from chaos import Chaos
 from servers import Bucket
@@ -310,3 +312,73 @@ def test_parts_grow_so_that_ten_thousand_are_enough(s3: Bucket, monkeypatch: pyt
     assert sizes[0] == 6 << 20
     s3.fs.fixed_upload_size = True
     assert len({out._part_size(n) for n in range(10_000)}) == 1
+
+
+@pytest.mark.fault(61)
+@pytest.mark.parametrize("commits", [True, False], ids=["committed", "moved"])
+def test_short_writes_of_a_filesystem_are_continued(commits: bool) -> None:
+    filesystem = ShortWrites(commits=commits)
+    data = bytes(range(256)) * 100
+    with open_output("target", StorageOptions(filesystem=filesystem)) as output:
+        assert output.write(data) == len(data)
+    assert filesystem.files["target"] == data
+
+
+@pytest.mark.fault(61)
+@pytest.mark.parametrize("commits", [True, False], ids=["committed", "moved"])
+def test_a_filesystem_that_accepts_nothing_is_an_error(commits: bool) -> None:
+    filesystem = ShortWrites(commits=commits, most=0)
+    output = open_output("target", StorageOptions(filesystem=filesystem))
+    with pytest.raises(OSError, match="the file accepts no more data"), output:
+        output.write(b"data")
+    assert "target" not in filesystem.files
+
+
+class ShortWrites(AbstractFileSystem):
+    """Accepts at most some bytes of each write."""
+
+    protocol = "short"
+    cachable = False
+
+    def __init__(self, *, commits: bool, most: int = 1000) -> None:
+        super().__init__()
+        self.files: dict[str, bytes] = {}
+        self._most = most
+        if not commits:
+            self._open = lambda path, mode="rb", **_: ShortFile(self, path, self._most)  # no autocommit parameter
+
+    def _open(self, path: str, mode: str = "rb", autocommit: bool = True, **_: Any) -> Any:
+        return ShortFile(self, path, self._most, autocommit=autocommit)
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        return {"name": path, "size": len(self.files[path]), "type": "file"}
+
+    def mv(self, path1: str, path2: str, **_: Any) -> None:
+        self.files[path2] = self.files.pop(path1)
+
+    def rm_file(self, path: str) -> None:
+        del self.files[path]
+
+
+class ShortFile(io.BytesIO):
+    def __init__(self, filesystem: ShortWrites, path: str, most: int, *, autocommit: bool = True) -> None:
+        super().__init__()
+        self._filesystem, self._path, self._most, self._autocommit = filesystem, path, most, autocommit
+
+    def write(self, data: Any, /) -> int:
+        return super().write(memoryview(data)[: self._most])
+
+    def commit(self) -> None:
+        self._filesystem.files[self._path] = self._value
+
+    def discard(self) -> None:
+        pass
+
+    def close(self) -> None:
+        if not self.closed:
+            self._value = self.getvalue()
+            if self._autocommit:
+                self.commit()
+        super().close()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import io
+import itertools
 import os
 import stat
 import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,10 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.write import atomic_local as commit_local
 from tfrecord_io.storage.write import sharded_dataset_local as publish_local
+from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.tools.index_files import write_indexes
 
 
@@ -60,25 +65,30 @@ def test_a_full_disk_leaves_the_old_dataset(dataset: Path, target: str) -> None:
     assert content(dataset) == before
 
 
+def after(step: int, real: Callable[..., Any], event: Callable[..., Any]) -> Callable[..., Any]:
+    """`real`, except for the calls from number `step` on, which are `event` with `real` and the number since then."""
+    numbers = itertools.count(-step)
+
+    def called(*args: Any) -> Any:
+        number = next(numbers)
+        return real(*args) if number < 0 else event(number, real, *args)
+
+    return called
+
+
 @pytest.mark.fault(66)
 @pytest.mark.parametrize("call", ["fsync", "replace"])
 def test_a_failing_commit_leaves_the_old_dataset_or_the_new(
     dataset: Path, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:
     """One call of this kind fails, and all calls after it."""
-    before = content(dataset)
-    real = getattr(os, call)
-    outcomes = set()
+
+    def fails(*_: Any) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    before, real, outcomes = content(dataset), getattr(os, call), set()
     for step in range(100):
-        left = [step]
-
-        def failing(*args: Any, left: list[int] = left) -> Any:
-            left[0] -= 1
-            if left[0] < 0:
-                raise OSError(errno.EIO, "Input/output error")
-            return real(*args)
-
-        monkeypatch.setattr(commit_local.os, call, failing)
+        monkeypatch.setattr(commit_local.os, call, after(step, real, fails))
         try:
             tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True, threads=1)
         except OSError as error:
@@ -99,6 +109,36 @@ def test_a_failing_commit_leaves_the_old_dataset_or_the_new(
     assert values(dataset) == {1}
     assert step > 3
     assert (0,) in outcomes
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_an_interrupted_commit_leaves_no_staged_files(
+    dataset: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Ctrl-C just after one call of this kind: the old dataset or the new one, which is completed."""
+
+    def is_interrupted(number: int, real: Callable[..., Any], *args: Any) -> None:
+        real(*args)
+        if number == 0:
+            raise KeyboardInterrupt
+
+    before = content(dataset)
+    real = getattr(os, call)
+    found = []
+    for step in range(100):
+        monkeypatch.setattr(commit_local.os, call, after(step, real, is_interrupted))
+        try:
+            tfr.write_tfrecord(table(1), dataset / "train@3", overwrite=True, threads=1)
+        except KeyboardInterrupt:
+            monkeypatch.undo()
+            found.append(values(dataset / "train@3"))
+            assert sorted(content(dataset)) == sorted(before)
+            assert tfr.verify(dataset).ok
+            tfr.write_tfrecord(table(0), dataset / "train@3", overwrite=True)
+        else:
+            break
+    assert found[-1] == {1}
+    assert all(each in ({0}, {1}) for each in found)
 
 
 @pytest.mark.fault(68)
@@ -204,6 +244,26 @@ def test_a_replaced_shard_keeps_its_mode(dataset: Path) -> None:
     assert stat.S_IMODE((dataset / "train-00001-of-00003").stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("shards", [3, 5])
+def test_private_shards_stay_private_while_they_are_replaced(
+    dataset: Path, monkeypatch: pytest.MonkeyPatch, shards: int
+) -> None:
+    """Also those of a dataset that gets more shards."""
+    for path in dataset.glob("train-*"):
+        path.chmod(0o600)
+    modes = set()
+    real = os.write
+
+    def write(fd: int, data: Any) -> int:
+        modes.update(stat.S_IMODE(p.stat().st_mode) for p in dataset.iterdir() if "MANIFEST" not in p.name)
+        return real(fd, data)
+
+    monkeypatch.setattr(os, "write", write)
+    tfr.write_tfrecord(table(1), dataset / f"train@{shards}", overwrite=True)
+    assert modes == {0o600}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in dataset.glob("train-*")} == {0o600}
+
+
 def test_temporary_names_are_ignored_by_readers(tmp_path: Path) -> None:
     with tfr.open_writer(
         tmp_path / "train@3", order="round_robin"
@@ -298,13 +358,19 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[st
 def write_record(path: str, keywords: dict[str, Any]) -> None:
     if "://" not in path:
         os.makedirs(os.path.dirname(path), exist_ok=True)
-    with tfr.RecordWriter(path, **keywords) as writer:
+    file = io.BytesIO()
+    with tfr.RecordWriter(file) as writer:
         writer.write(tfr.encode_example({"n": 1001}))
+    output = open_output(path, StorageOptions(**keywords))  # under any name
+    output.write(file.getvalue())
+    output.commit()
 
 
 @pytest.mark.parametrize("overwrite", [None, True])
 @pytest.mark.parametrize("late", [False, True])
-@pytest.mark.parametrize("name", ["a.tfrecord", "train-00000-of-00001", "part-00000-of-00001.tfrecord", "x=1/a.tfrec"])
+@pytest.mark.parametrize(
+    "name", ["a.tfrecord", "train-00000-of-00001", "part-00000-of-00001.tfrecord", "x=1/a.tfrec", "noext"]
+)
 def test_a_directory_with_foreign_files_is_refused(
     folder: tuple[str, dict[str, Any]], name: str, late: bool, overwrite: bool | None
 ) -> None:
@@ -317,6 +383,7 @@ def test_a_directory_with_foreign_files_is_refused(
         writer.write(table(2))
         write_record(f"{path}/{name}", keywords)
     assert caught.value.filename == f"{path}/{name}"
+    assert f"('{name}')" in str(caught.value)
     assert tfr.read_table(f"{path}/**", **keywords)["n"].to_pylist() == [1001]
 
 

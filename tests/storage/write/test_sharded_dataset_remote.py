@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gc
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 import tfrecord_io as tfr
 from servers import Bucket
@@ -114,6 +115,57 @@ def test_failed_completion_leaves_nothing_new(
     tfr.write_tfrecord(table(3), f"{folder}/train@2", filesystem=fs, overwrite=True)
     assert values(fs, folder) == {3}
     assert len(names(fs, folder)) == 3
+
+
+class Timeless(MemoryFileSystem):
+    """Tells neither times nor tags of files, as some filesystems."""
+
+    protocol = "timeless"
+    cachable = False
+    store: ClassVar[dict[str, Any]] = {}
+    pseudo_dirs: ClassVar[list[str]] = [""]
+
+    def info(self, path: Any, **keywords: Any) -> dict[str, Any]:
+        return _timeless(super().info(path, **keywords))
+
+    def ls(self, path: Any, detail: bool = True, **keywords: Any) -> Any:
+        entries = super().ls(path, detail=True, **keywords)
+        return [_timeless(info) if detail else info["name"] for info in entries]
+
+
+def _timeless(info: dict[str, Any]) -> dict[str, Any]:
+    return {key: info[key] for key in ("name", "size", "type")}
+
+
+@pytest.mark.fault(69)
+@pytest.mark.parametrize("stored", [False, True], ids=["not stored", "stored"])
+@pytest.mark.parametrize("failing", [0, 1, 2])
+def test_a_failed_overwrite_is_never_taken_for_the_old_dataset(
+    monkeypatch: pytest.MonkeyPatch, failing: int, stored: bool
+) -> None:
+    """Old and new shards have the same sizes, and the filesystem does not tell which is which."""
+    fs, folder = Timeless(), f"{failing}-{stored}"
+    tfr.write_tfrecord(table(1), f"{folder}/train@3", filesystem=fs)
+    real = OutputFile.commit
+
+    def commit(self: Any) -> None:
+        if self.path.endswith(SHARDS[failing]):
+            if stored:
+                real(self)
+            else:
+                self.discard()
+            raise OSError(5, "mine")
+        real(self)
+
+    monkeypatch.setattr(OutputFile, "commit", commit)
+    with pytest.raises(OSError, match="mine"):
+        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
+    monkeypatch.undo()
+    if failing == 0 and not stored:
+        assert values(fs, folder) == {1}
+    else:
+        with pytest.raises(tfr.CorruptRecordError, match="incomplete"):
+            values(fs, folder)
 
 
 @pytest.mark.fault(67)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import TypeVar
 
 import numpy as np
@@ -14,27 +15,42 @@ from pyarrow import types as t
 from tfrecord_io.arrow.buffers import column_mask, cut
 from tfrecord_io.arrow.decode.cells import value_restore
 from tfrecord_io.arrow.decode.companions import Companions
-from tfrecord_io.arrow.decode.layout import absent
+from tfrecord_io.arrow.decode.forms import forms_of
+from tfrecord_io.arrow.decode.layout import absent, without_empties
 from tfrecord_io.arrow.decode.lists import Restore, feature_list_restore
 from tfrecord_io.arrow.decode.plan import field_leaves, handed_type, reads_companions
 from tfrecord_io.arrow.decode.structs import Path, assemble, has_struct
 from tfrecord_io.arrow.decode.tensor_column import TensorColumn
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import ColumnBuffers
+from tfrecord_io.engine.decoded_columns import LIST_MARK, FeatureColumns
+from tfrecord_io.errors import printable
 from tfrecord_io.format.dtypes import Element, element_of
+from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, Leaf
+from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, Leaf, companions
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.schema.types import is_list_like, null_bytes, plain_kind, value_type
 
 Columns = Mapping[str, ColumnBuffers]
 Dictionaries = Mapping[str, pa.Array]
 Source = TypeVar("Source")
 Maker = Callable[[Columns, int], pa.Array]
 """Makes the column of some decoded rows; raises RowFault."""
+
+
+def _from_lists(feature: str, make: Maker) -> Maker:
+    """The maker of a feature list, for which a name in both parts is that of the feature list."""
+    names = (feature, *companions(feature))
+
+    def restore(columns: Columns, rows: int) -> pa.Array:
+        marked = {name: columns[name + LIST_MARK] for name in names if name + LIST_MARK in columns}
+        return make({**columns, **marked} if marked else columns, rows)
+
+    return restore
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +91,8 @@ class BatchBuilder:
         categories that occur in it (`to_table` makes them one).
     folded : collection of str
         Columns that were inferred from their companions: every row has both or neither.
+    trusted : bool
+        The caller declared the schema: the sizes of its types and defaults need no limit.
 
     Attributes
     ----------
@@ -83,20 +101,78 @@ class BatchBuilder:
     """
 
     def __init__(
-        self, schema: Schema | pa.Schema, dictionaries: Dictionaries | None = None, folded: Collection[str] = ()
+        self,
+        schema: Schema | pa.Schema,
+        dictionaries: Dictionaries | None = None,
+        folded: Collection[str] = (),
+        *,
+        trusted: bool = False,
     ) -> None:
         parsed = Schema.parse(schema)
-        fields = [replace(f, type=handed_type(f.type)) for f in parsed]
+        fields = list(map(_as_handed, parsed))
         self.schema = Schema(map(_as_read, fields), parsed.metadata).to_arrow()
-        self._columns = [_compile(f, dictionaries or {}, f.column in folded) for f in fields]
+        self._columns = [_compiled(f, dictionaries or {}, f.column in folded) for f in fields]
+        self._forms = forms_of(fields)
+        self._features = [f.feature for f in fields]
+        self._types = [f.type for f in fields]
+        self._row_bytes = [] if trusted else list(map(_row_bytes, fields))
 
-    def batch(self, columns: Columns, rows: int) -> tuple[pa.RecordBatch, RowFault | None]:
+    def batch(
+        self, columns: Columns, rows: int, expansion: Expansion | None = None
+    ) -> tuple[pa.RecordBatch, RowFault | None]:
         """The batch of `rows` decoded rows, by feature; a missing feature is null.
 
-        If a row has a value that does not fit, the batch ends before the first such row, and the fault is returned too.
+        If a row has a value that does not fit, or takes more memory than `expansion` has left, the batch ends before
+        the first such row, and the fault is returned too.
         """
-        arrays, rows, fault = fitting_rows(self._columns, columns, rows, _first_rows)
-        return _batch(arrays, rows, self.schema), fault
+        expansion = expansion or Expansion()
+        excess = self._excess(rows, expansion)
+        if excess is not None:
+            columns, rows = _first_rows(columns, excess.row), excess.row
+        expansion.take(rows * sum(self._row_bytes))
+        room = expansion.room
+
+        def first_rows(columns: Columns, rows: int) -> Columns:
+            expansion.room = room  # the columns are made again
+            return _first_rows(columns, rows)
+
+        with expansion.applied():
+            made = self._made_by_engine(columns)
+            arrays, rows, fault = fitting_rows(self._columns, columns, rows, first_rows, made)
+        return _batch(arrays, rows, self.schema), fault or excess
+
+    def _made_by_engine(self, columns: Columns) -> Sequence[pa.Array | None]:
+        """The arrays that the engine makes itself, None for the other columns."""
+        if self._forms is None or not isinstance(columns, FeatureColumns):
+            return ()
+        owner, addresses = columns.arrow_arrays(self._forms, self._features)
+        imported = pa.Array._import_from_c
+        arrays = [
+            imported(address, type_) if address else None for address, type_ in zip(addresses, self._types, strict=True)
+        ]
+        del owner  # releases nothing that was imported
+        return arrays
+
+    def _excess(self, rows: int, expansion: Expansion) -> RowFault | None:
+        """The fault of the first row that there is no memory for, whatever its values are."""
+        row_bytes = sum(self._row_bytes)
+        size, room = rows * row_bytes, expansion.room
+        if size <= room:
+            return None
+        largest = max(range(len(self._row_bytes)), key=self._row_bytes.__getitem__)
+        field, own = self.schema.field(largest), self._row_bytes[largest]
+        if 2 * own > row_bytes:
+            reason = f"its type {printable(field.type)} takes {own} bytes in each row"
+        else:
+            reason = f"the {len(self._row_bytes)} columns take {row_bytes} bytes in each row"
+        reason = expansion.excess(f"{reason}, and {rows} rows take {size}")
+        advice = f"{expansion.advice(size)}, or declare the columns by schema="
+        return RowFault(room // row_bytes, reason, feature=field.name, expected=room, got=size, advice=advice)
+
+
+def _row_bytes(field: Field) -> int:
+    """The bytes that a row of the column takes at least, also without a value."""
+    return null_bytes(field.type) + (0 if field.default is None else int(field.default_array().nbytes))
 
 
 def _first_rows(columns: Columns, rows: int) -> Columns:
@@ -104,22 +180,29 @@ def _first_rows(columns: Columns, rows: int) -> Columns:
 
 
 def fitting_rows(
-    makers: list[Callable[[Source, int], pa.Array]], source: Source, rows: int, cut: Callable[[Source, int], Source]
+    makers: Sequence[Callable[[Source, int], pa.Array]],
+    source: Source,
+    rows: int,
+    cut: Callable[[Source, int], Source],
+    made: Sequence[pa.Array | None] = (),
 ) -> tuple[list[pa.Array], int, RowFault | None]:
-    """The arrays that each maker makes of the rows of `source` before the first one that any of them refuses."""
+    """The arrays that each maker makes of the rows of `source` before the first one that any of them refuses.
+
+    Those that are `made` already, of all rows, are not made again.
+    """
     first: RowFault | None = None
     while True:
         arrays, fault = [], None
-        for make in makers:
+        for make, array in zip_longest(makers, made):
             try:
-                arrays.append(make(source, rows))
+                arrays.append(make(source, rows) if array is None else array)
             except RowFault as error:
                 fault = error if fault is None or error.row < fault.row else fault
         if fault is None:
             return arrays, rows, first
         assert fault.row < rows  # or this would not end
         first, rows = fault, fault.row
-        source = cut(source, rows)
+        source, made = cut(source, rows), ()
 
 
 def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
@@ -130,19 +213,57 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_batches(held, schema).unify_dictionaries()
 
 
+def _compiled(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
+    """The maker of a column; that of a common type is compiled when it is needed, as an engine makes most arrays."""
+    if plain_kind(field.type) is None:
+        return _compile(field, dictionaries, folded)
+    compiled: Maker | None = None
+
+    def make(columns: Columns, rows: int) -> pa.Array:
+        nonlocal compiled
+        compiled = compiled or _compile(field, dictionaries, folded)
+        return compiled(columns, rows)
+
+    return make
+
+
 def _compile(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
-    companions = Companions(field.feature, folded) if reads_companions(field) else None
+    own = Companions(field.feature, folded) if reads_companions(field) else None
     restore: Maker
     if is_any_tensor(field.value):
         (leaf,) = field_leaves(field, field.part == FEATURE_LIST)
-        tensors = TensorColumn(field.feature, field.tensor, field.encoding, companions)
+        tensors = TensorColumn(field.feature, field.tensor, field.encoding, own)
         restore = tensors.array if field.part != FEATURE_LIST else _steps_of_tensors(field, leaf, tensors)
     else:
-        restore = _structs(field, dictionaries) if has_struct(field.type) else _plain(field, dictionaries, companions)
+        restore = _structs(field, dictionaries) if has_struct(field.type) else _plain(field, dictionaries, own)
+    if field.empty is not None:
+        restore = _empty_as_null(field, restore)
+    if field.part == FEATURE_LIST:
+        restore = _from_lists(field.feature, restore)
     if field.default is None:
         return restore
     default = field.default_array()
     return lambda columns, rows: fill(restore(columns, rows), default)
+
+
+def _empty_as_null(field: Field, restore: Maker) -> Maker:
+    """How a column is restored if features without values count as absent."""
+    own = [leaf.feature for leaf in field_leaves(field)]
+    needed = [name for feature in own for name in (feature, *companions(feature))]
+    required = bool(field.required) and field.default is None
+
+    def restore_present(columns: Columns, rows: int) -> pa.Array:
+        present = {name: columns[name] for name in needed if name in columns}
+        for name in own:
+            if name in present:
+                try:
+                    present[name] = without_empties(present[name], required)
+                except RowFault as fault:
+                    fault.feature = name
+                    raise
+        return restore(present, rows)
+
+    return restore_present
 
 
 def _plain(field: Field, dictionaries: Dictionaries, companions: Companions | None) -> Maker:
@@ -198,13 +319,21 @@ def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, companions: Com
     restore = value_restore(leaf, field.shape, dictionary)
     if companions is None:
         return _Leaf(leaf, restore)
-    return _Leaf(leaf, restore, companions, element_of(leaf.type.value_type if is_list_like(leaf.type) else leaf.type))
+    return _Leaf(leaf, restore, companions, element_of(value_type(leaf.type)))
+
+
+def _as_handed(field: Field) -> Field:
+    """The field with the type of the column in the result."""
+    type_ = handed_type(field.type)
+    return field if type_ is field.type else replace(field, type=type_)
 
 
 def _as_read(field: Field) -> Field:
     """The field of a column that has been read: without what only says how to read it."""
     encoding = LIST if encoding_rules(field.encoding).adaptive else field.encoding
-    return replace(field, feature=field.column, default=None, encoding=encoding)
+    if field.feature == field.column and field.default is None and field.empty is None and field.encoding == encoding:
+        return field
+    return replace(field, feature=field.column, default=None, empty=None, encoding=encoding)
 
 
 def fill(array: pa.Array, default: pa.Array) -> pa.Array:

@@ -11,6 +11,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import column_mask, offsets_of, scatter, valid_mask, variable_width
 from tfrecord_io.arrow.casts import checked_cast, number_array
+from tfrecord_io.arrow.categories import Encode, category_encode
 from tfrecord_io.arrow.decode.layout import is_nothing, slots, widen
 from tfrecord_io.arrow.decode.lists import Restore, leaf_restore, wrap
 from tfrecord_io.arrow.encodings.base import DecodedCells, TensorEncoding, tensor_encoding
@@ -28,11 +29,11 @@ def value_restore(leaf: Leaf, shape: Shape | None, dictionary: pa.Array | None =
     """How the feature of a leaf that is not a tensor becomes an array; a list's number of values must fit `shape`."""
     encoding = tensor_encoding(leaf.encoding)
     if encoding.adaptive:
-        numbers = leaf_restore(leaf)
-        raw = _cell_restore(leaf, tensor_encoding(RAW))
+        numbers = leaf_restore(leaf, dictionary)
+        raw = _cell_restore(leaf, tensor_encoding(RAW), dictionary)
         restore: Restore = lambda column: (raw if column.kind is Kind.BYTES else numbers)(column)  # noqa: E731
     elif encoding.one_value_per_cell:
-        restore = _cell_restore(leaf, encoding)
+        restore = _cell_restore(leaf, encoding, dictionary)
     else:
         restore = leaf_restore(leaf, dictionary)
     is_counted = shape is not None and is_list_like(leaf.type) and not t.is_fixed_size_list(leaf.type)
@@ -83,10 +84,14 @@ def _present(offsets: Array, mask: Array) -> Array:
     return offsets if mask.all() else np.append(offsets[:-1][mask], offsets[-1:])
 
 
-def _cell_restore(leaf: Leaf, encoding: TensorEncoding) -> Restore:
+def _cell_restore(leaf: Leaf, encoding: TensorEncoding, dictionary: pa.Array | None) -> Restore:
     """How values that are one cell each become an array of the leaf's type: single values, or lists of them."""
     is_list = is_list_like(leaf.type)
     type_ = leaf.type.value_type if is_list else leaf.type
+    encode: Encode = lambda plain: plain  # noqa: E731
+    if t.is_dictionary(type_):
+        encode = category_encode(type_, dictionary, rounded=False)
+        type_ = type_.value_type
     shape: Shape = (None,) if is_list else ()
     decode: Callable[[ColumnBuffers, Array], tuple[Array, pa.Array]]
     if is_text_or_bytes(type_):
@@ -97,15 +102,29 @@ def _cell_restore(leaf: Leaf, encoding: TensorEncoding) -> Restore:
 
     def restore(column: ColumnBuffers) -> pa.Array:
         if is_nothing(column):
-            return pa.nulls(column.rows, leaf.type)
+            return _nulls(column.rows, leaf.type, encode(pa.nulls(0, type_)))
         mask = column_mask(column)
-        counts, values = decode(column, mask)
+        counts, plain = decode(column, mask)
+        with faults_of_rows(mask):
+            try:
+                values = encode(plain)
+            except RowFault as fault:
+                raise fault.in_row_of(offsets_of(counts)) from None
         if is_list:
             offsets = offsets_of(scatter(counts, mask))
             return wrap(leaf.type, column.rows, column.null_count, column.validity, offsets, values)
         return values.take(pa.array(np.cumsum(mask) - 1, mask=~mask)) if column.null_count else values
 
     return restore
+
+
+def _nulls(rows: int, type_: pa.DataType, no_values: pa.Array) -> pa.Array:
+    """Nulls of a type; those of a dictionary type have the categories of `no_values`, which ``pa.nulls`` omits."""
+    if not t.is_dictionary(no_values.type):
+        return pa.nulls(rows, type_)
+    if not is_list_like(type_):
+        return no_values.take(pa.nulls(rows, pa.int64()))
+    return wrap(type_, rows, rows, np.zeros(-(-rows // 8), np.uint8), np.zeros(rows + 1, np.int64), no_values)
 
 
 def _numbers(

@@ -13,7 +13,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import misfits
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import printable
-from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.dtypes import Element, find_element
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.leaf import companions
 from tfrecord_io.schema.shapes import size_of
@@ -64,7 +64,7 @@ class CompanionColumns:
             if np.any(bad := column_mask(column) != mask):
                 row = int(bad.argmax())
                 name, other = printable(self.companions.feature), printable(column.name)
-                reason = f"'{other}' is missing" if mask[row] else f"'{other}' is there without '{name}'"
+                reason = f"'{other}' is missing" if mask[row] else f"'{other}' occurs without '{name}'"
                 raise RowFault(row, f"{reason}, unlike in the records before; {_ADVICE}")
 
     def refuse_dtype(self, mask: Array, element: Element, sizes: Array) -> None:
@@ -124,11 +124,15 @@ class CompanionColumns:
 
     def _stated_dtype(self, row: int) -> str:
         begin, end = self.dtype.value_offsets[row], self.dtype.value_offsets[row + 1]  # type: ignore[index]
-        return printable(self.dtype.values[begin:end].tobytes(), 60)  # type: ignore[index]
+        name = bytes(self.dtype.values[begin:end])  # type: ignore[index]
+        is_known = name.isascii() and (name == b"bfloat16" or find_element(name.decode()) is not None)
+        return name.decode() if is_known else f"{len(name)} bytes that name no dtype"
 
     def _stated_shape(self, row: int) -> str:
         begin, end = self.shape.offsets[row], self.shape.offsets[row + 1]  # type: ignore[index]
         axes = self.shape.values[begin : min(end, begin + 8)].tolist()  # type: ignore[index]
+        if any(not 0 <= axis <= _LONGEST_AXIS for axis in axes):
+            return f"{end - begin} numbers that are not a shape"
         return str(tuple(axes)) if end - begin <= len(axes) else f"({', '.join(map(str, axes))}, … {end - begin} axes)"
 
 

@@ -15,8 +15,9 @@ from tfrecord_io.arrow.decode.cells import faults_of_rows
 from tfrecord_io.arrow.decode.composite_bytes import array_values
 from tfrecord_io.arrow.decode.lists import wrap
 from tfrecord_io.arrow.row_fault import RowFault
-from tfrecord_io.arrow.tensor_values import misfits
+from tfrecord_io.arrow.tensor_values import misfits, shapes_of_counts
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.schema.composite import (
     VALUES,
     Composite,
@@ -93,20 +94,26 @@ class CompositeBatchBuilder:
         self._assembler = assembler
         self.schema = assembler.schema
 
-    def batch(self, columns: Columns, rows: int) -> tuple[pa.RecordBatch, RowFault | None]:
+    def batch(
+        self, columns: Columns, rows: int, expansion: Expansion | None = None
+    ) -> tuple[pa.RecordBatch, RowFault | None]:
         """See `BatchBuilder.batch`."""
-        parts, fault = self._builder.batch(columns, rows)
+        parts, fault = self._builder.batch(columns, rows, expansion)
         batch, assembling_fault = self._assembler.batch(parts)
         return batch, assembling_fault or fault  # of two, that of the later stage is about an earlier row
 
 
 def assemble(assembly: Composite, parts: list[pa.Array]) -> pa.Array:
-    """One column from its parts, in the order of `Composite.components`; null where the values are null.
+    """One column from its parts, in the order of `Composite.components`; null where all of them are.
 
+    Lengths or shapes next to absent values are those of no values, which writers leave out: lengths of [0] are [[]].
     A row whose parts contradict each other or the shape is a RowFault.
     """
     stored = parts[0]
-    mask = np.asarray(stored.is_valid()) & ~_sentinels(assembly, stored)
+    mask = np.asarray(stored.is_valid())
+    for part in parts[1:] if is_list_like(stored.type) else []:
+        mask = mask | np.asarray(part.is_valid())
+    mask = mask & ~_sentinels(assembly, stored)
     if not mask.all():
         present = pa.array(mask)
         parts = [part.filter(present) for part in parts]
@@ -207,7 +214,7 @@ class _Work:
             bad = (flat < 0) | (flat > items.sum()) | (False if size is None else flat != size)
             if np.any(bad):
                 at = int(bad.argmax())
-                fault = RowFault(at, f"a list inside has the length {flat[at]}", expected=size, got=int(flat[at]))
+                fault = RowFault(at, "a list inside has a length that does not fit", expected=size, got=int(flat[at]))
                 raise fault.in_row_of(offsets)
             sums = np.diff(offsets_of(flat)[offsets])
             _refuse(sums != items, "the lengths of the lists do not add up to the number of items")
@@ -234,8 +241,7 @@ def _axes(a: Composite, counts: Array, shapes: Array | None) -> list[_Level]:
         rest = a.item_size
         bad = counts % rest != 0 if rest else counts != 0
         _refuse(bad, f"the number of values is not a multiple of {rest}", expected=rest)
-        free = counts // rest if rest else counts
-        shapes = np.stack([free if axis is None else np.full(len(counts), axis) for axis in a.shape], axis=1)
+        shapes = shapes_of_counts(counts, a.shape)
     ones = np.ones((len(shapes), 1))  # floats cannot overflow
     before = np.cumprod(np.concatenate([ones, shapes[:, :-1]], axis=1), axis=1)
     too_many = np.any(before > np.maximum(counts, _MOST_EMPTY)[:, None], axis=1)
@@ -252,6 +258,7 @@ def _nest(a: Composite, mask: Array, values: pa.Array, levels: list[_Level]) -> 
     if a.is_tensor:
         size = a.item_size
         type_, levels = type_.storage_type, [_Level(size, np.full(rows - nulls, size))]
+        values = values.cast(type_.value_type)  # bools are uint8
     types = [type_]
     for _ in levels[1:]:
         types.append(types[-1].value_type)
@@ -279,7 +286,7 @@ def _typed(stored: pa.Array, a: Composite, counts: Array) -> pa.Array:
         bad = (codes < -1) | (codes >= len(a.labels))
         if np.any(bad):
             at = int(bad.argmax())
-            reason = f"{codes[at]} is not one of {len(a.labels)} labels"
+            reason = f"the value is not one of {len(a.labels)} labels"
             fault = RowFault(at, reason, expected=len(a.labels), got=int(codes[at]))
             raise fault.in_row_of(offsets_of(counts))
         indices = pa.array(codes.astype(np.int32), mask=codes == -1)

@@ -41,7 +41,7 @@ def array_values(stored: pa.Array, encoding: str, type_: pa.DataType, expected: 
         raise RowFault(at, reason, expected=int(expected[at]), got=int(counts[at]))
     if pa.types.is_boolean(type_) and np.any(bad := data > 1):
         at = int(bad.argmax())
-        fault = RowFault(at, f"{data[at]} is not a bool", expected="bool", got=int(data[at]))
+        fault = RowFault(at, "a byte is not a bool", expected="bool", got=int(data[at]))
         raise fault.in_row_of(offsets_of(counts))
     return number_array(type_, data), counts
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from tfrecord_io.arrow.buffers import mask_of, offsets_of, scatter
+from tfrecord_io.arrow.buffers import bitmap_of, mask_of, offsets_of, scatter
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
-from tfrecord_io.errors import FeatureTypeError
+from tfrecord_io.errors import FeatureNotFoundError, FeatureTypeError
 from tfrecord_io.format.kinds import Kind, Layout
 
 _VALUES = {Kind.INT64: np.int64, Kind.FLOAT: np.float32, Kind.BYTES: np.uint8}
@@ -22,7 +22,7 @@ _VALUES = {Kind.INT64: np.int64, Kind.FLOAT: np.float32, Kind.BYTES: np.uint8}
 def widen(column: ColumnBuffers, kind: Kind, layout: Layout) -> ColumnBuffers:
     """The same rows as a column of `kind` and `layout`; the column itself if it is one already.
 
-    A row that has a value of another kind, or not one value where `layout` is SCALAR, is a RowFault.
+    A row that has a value of another feature type, or not one value where `layout` is SCALAR, is a RowFault.
     """
     if column.layout is layout and column.kind is kind:
         return column
@@ -56,6 +56,22 @@ def is_nothing(column: ColumnBuffers) -> bool:
 def first_valid(column: ColumnBuffers) -> int:
     """The first row that is not null."""
     return int(mask_of(column.validity, column.rows).argmax())
+
+
+def without_empties(column: ColumnBuffers, required: bool) -> ColumnBuffers:
+    """The same rows, those without values as nulls; if `required`, the first of these is a RowFault."""
+    if column.layout is not Layout.LIST or column.offsets is None:
+        return column
+    mask = mask_of(column.validity if column.null_count else None, column.rows)
+    empty = mask & (np.diff(column.offsets) == 0)
+    if not empty.any():
+        return column
+    if required:
+        reason = "the schema requires this feature and the record has no value for it"
+        raise RowFault(int(empty.argmax()), reason, error=FeatureNotFoundError)
+    mask &= ~empty
+    nulls = column.rows - int(np.count_nonzero(mask))
+    return replace(column, null_count=nulls, validity=bitmap_of(mask))
 
 
 def absent(name: str, rows: int, kind: Kind, layout: Layout) -> ColumnBuffers:

@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import list_array, mask_of, variable_width
-from tfrecord_io.arrow.casts import Cast, checked_cast, value_cast
+from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, list_array, mask_of, number_view, scatter, variable_width
+from tfrecord_io.arrow.casts import Cast, checked_cast, takes_floats, value_cast
 from tfrecord_io.arrow.decode.layout import first_valid, is_nothing, widen
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array, ColumnBuffers
@@ -34,12 +33,13 @@ def leaf_restore(leaf: Leaf, dictionary: pa.Array | None = None) -> Restore:
 
     # Arrow makes no array of nulls of an extension type, and one of a dictionary type lacks the categories.
     value = leaf.type.value_type if is_list_like(leaf.type) else leaf.type
+    has_floats = takes_floats(leaf.type)
     nulls_are_plain = not (t.is_dictionary(value) or isinstance(value, pa.BaseExtensionType))
 
     def restore(column: ColumnBuffers) -> pa.Array:
         if column.layout is Layout.NULL and nulls_are_plain:
             return pa.nulls(column.rows, leaf.type)
-        return plain(widen(column, kind, layout))
+        return plain(widen(column, Kind.FLOAT if has_floats and column.kind is Kind.FLOAT else kind, layout))
 
     return restore
 
@@ -80,13 +80,26 @@ def wrap(
     return pa.Array.from_buffers(type_, rows, buffers, nulls, children=[values])
 
 
+_WIDE = 64  # values of a row, from which on joining rows takes less memory than gathering values, and not more time
+
+
 def _spread(values: pa.Array, mask: Array, size: int) -> pa.Array:
-    """The values with slots for those of null rows, which a list of fixed size has too."""
-    slots = np.repeat(mask, size)
-    spread = values.take(pa.array(np.cumsum(slots) - 1, mask=~slots))
-    if not is_number(spread.type):
-        return spread
-    return pc.fill_null(spread, pa.scalar(False if t.is_boolean(spread.type) else 0, spread.type))
+    """The values with slots for those of null rows, which a list of fixed size has too: zeros, else nulls."""
+    type_ = values.type
+    if is_number(type_):
+        numbers = scatter(number_view(values).reshape(-1, size), mask).reshape(-1) if size else number_view(values)
+        return fixed_width(type_, len(numbers), 0, None, bitmap_of(numbers) if t.is_boolean(type_) else numbers)
+    if size < _WIDE:
+        slots = np.repeat(mask, size)
+        return values.take(pa.array(np.cumsum(slots) - 1, mask=~slots))
+    nulls = values.take(pa.nulls(size, pa.int64()))
+    begins = (np.cumsum(mask) - 1) * size
+    return pa.concat_arrays(
+        [
+            values.slice(begin, size) if valid else nulls
+            for begin, valid in zip(begins.tolist(), mask.tolist(), strict=True)
+        ]
+    )
 
 
 def _nothing(type_: pa.DataType) -> Restore:

@@ -8,17 +8,18 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.arrow.casts import takes_floats
 from tfrecord_io.arrow.decode.structs import has_struct
 from tfrecord_io.arrow.decode.tensor_column import tensor_leaf
 from tfrecord_io.engine.contract import PlanColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, Text
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.leaf import FEATURE_LIST, RAW, Leaf, companions, leaves, with_encoding
+from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, RAW, Leaf, companions, leaves, with_encoding
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor, without_permutation
-from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_list_view, value_type
+from tfrecord_io.schema.types import UnsupportedType, is_list_like, is_list_view, is_text, plain_kind, value_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,27 +53,64 @@ def plan_columns(
     Raises
     ------
     SchemaError
-        A type cannot be stored in a TFRecord, or two columns are read from one feature.
+        A type cannot be stored in a TFRecord, or two columns are read from one feature. The context and the feature
+        lists of a SequenceExample may each have a feature of the same name.
     """
-    columns: dict[str, PlanColumn] = {}
+    columns: dict[tuple[str, bool], PlanColumn] = {}  # by name, and whether it is a feature list
     ignored: set[str] = set()
-    along: dict[str, PlanColumn] = {}
+    along: dict[tuple[str, bool], PlanColumn] = {}
     for field in Schema.parse(schema):
         in_steps = field.part == FEATURE_LIST or field.feature in steps
+        if (plain := _plain_column(field, text, in_steps)) is not None:
+            if (field.feature, in_steps) in columns:
+                raise _read_twice(field.feature)
+            columns[field.feature, in_steps] = plain
+            continue
         for leaf in field_leaves(field, in_steps):
-            if leaf.feature in columns:
-                raise SchemaError("two columns of the schema are read from it", feature=leaf.feature)
+            key = (leaf.feature, in_steps)
+            if key in columns:
+                raise _read_twice(leaf.feature)
             required = bool(field.required) and field.default is None and not leaf.path
             is_adaptive = encoding_rules(leaf.encoding).adaptive
             kind, layout = (Kind.NONE, Layout.ANY) if is_adaptive else (leaf.kind, leaf.layout)
-            columns[leaf.feature] = PlanColumn(leaf.feature, kind, layout, _text(leaf, text), required, in_steps)
+            if takes_floats(leaf.type):
+                kind = Kind.NONE
+            if field.empty is not None and layout is Layout.SCALAR:
+                layout = Layout.ANY  # `without_empties` makes it scalar
+            columns[key] = PlanColumn(leaf.feature, kind, layout, _text(leaf, text), required, in_steps)
             if reads_companions(field) or (leaf.companions and is_any_tensor(leaf.type)):
                 along |= _companion_columns(leaf.feature, in_steps, inferred_from=field.column in folded)
             else:
                 ignored.update(leaf.companions)
-    only_along = {name: column for name, column in along.items() if name not in columns}
-    ignored -= columns.keys() | only_along.keys()
-    return CompiledPlan((*columns.values(), *only_along.values()), frozenset(ignored), frozenset(only_along))
+    only_along = {key: column for key, column in along.items() if key not in columns}
+    ignored -= {name for name, _ in (*columns, *only_along)}
+    only_names = {name for name, _ in only_along} - {name for name, _ in columns}
+    return CompiledPlan((*columns.values(), *only_along.values()), frozenset(ignored), frozenset(only_names))
+
+
+def _plain_column(field: Field, text: Text, in_steps: bool) -> PlanColumn | None:
+    """The one feature of a column of a common type, None for any other column."""
+    kind = plain_kind(field.type)
+    if kind is None or field.encoding != LIST:
+        return None
+    layout = Layout.SCALAR if field.empty is None else Layout.ANY
+    check = text if is_text(field.type) else Text.NO
+    return PlanColumn(field.feature, kind, layout, check, bool(field.required) and field.default is None, in_steps)
+
+
+def _read_twice(feature: str) -> SchemaError:
+    return SchemaError("two columns of the schema are read from it", feature=feature)
+
+
+def other_part(compiled: CompiledPlan, schema: Schema) -> tuple[PlanColumn, ...]:
+    """Columns for what the declared `schema` has under the names of `compiled`, but in the other part.
+
+    They are decoded and left out: such a name is not unknown.
+    """
+    read = {(column.name, column.steps) for column in compiled.columns}
+    parts = {(field.feature, field.part == FEATURE_LIST) for field in schema}
+    others = [(name, steps) for name, steps in parts - read if (name, not steps) in read]
+    return tuple(PlanColumn(name, Kind.NONE, Layout.ANY, Text.NO, steps=steps) for name, steps in sorted(others))
 
 
 def reads_companions(field: Field) -> bool:
@@ -84,19 +122,22 @@ def reads_companions(field: Field) -> bool:
     return encoding.companions or (has_unknown_shape and not encoding.self_describing)
 
 
-def _companion_columns(feature: str, in_steps: bool, inferred_from: bool) -> dict[str, PlanColumn]:
+def _companion_columns(feature: str, in_steps: bool, inferred_from: bool) -> dict[tuple[str, bool], PlanColumn]:
     """Features that other writers gave these names may have any feature type, and are then ignored."""
     shape, dtype = companions(feature)
     if not inferred_from:
-        return {name: PlanColumn(name, Kind.NONE, Layout.ANY, Text.NO, steps=in_steps) for name in (shape, dtype)}
+        return {(n, in_steps): PlanColumn(n, Kind.NONE, Layout.ANY, Text.NO, steps=in_steps) for n in (shape, dtype)}
     return {
-        shape: PlanColumn(shape, Kind.INT64, Layout.LIST, Text.NO),
-        dtype: PlanColumn(dtype, Kind.BYTES, Layout.SCALAR, Text.NO),
+        (shape, False): PlanColumn(shape, Kind.INT64, Layout.LIST, Text.NO),
+        (dtype, False): PlanColumn(dtype, Kind.BYTES, Layout.SCALAR, Text.NO),
     }
 
 
 def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
     """The leaves of a field, named as its feature; of a feature list those of one step."""
+    kind = plain_kind(field.type)
+    if kind is not None and field.encoding == LIST:
+        return [Leaf(field.feature, (), field.type, kind, Layout.SCALAR)]
     type_ = handed_type(field.type)
     if in_steps and is_list_like(type_):
         type_ = type_.value_type
@@ -118,6 +159,8 @@ def field_leaves(field: Field, in_steps: bool = False) -> list[Leaf]:
 
 def handed_type(type_: pa.DataType) -> pa.DataType:
     """The type of the column in the result: without views, run-ends and permuted axes, which few consumers support."""
+    if plain_kind(type_) is not None:
+        return type_
     if is_any_tensor(type_):
         return without_permutation(type_)
     if is_list_like(type_) and is_any_tensor(type_.value_type):

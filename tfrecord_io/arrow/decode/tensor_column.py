@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import column_mask, offsets_of, scatter
 from tfrecord_io.arrow.decode.cells import decode_cells
@@ -16,14 +15,14 @@ from tfrecord_io.arrow.decode.lists import Restore
 from tfrecord_io.arrow.encodings.base import DecodedCells, tensor_encoding
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_builder import tensor_array
-from tfrecord_io.arrow.tensor_values import TensorValues
+from tfrecord_io.arrow.tensor_values import TensorValues, shapes_of_counts
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.leaf import Leaf, companions
 from tfrecord_io.schema.shapes import fixed_part, size_of
-from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_fixed_shape_tensor, tensor_value_type
+from tfrecord_io.schema.tensor_types import Shape, element_and_shape, is_fixed_shape_tensor
 
 
 def tensor_leaf(field: Field, type_: pa.DataType) -> Leaf:
@@ -114,9 +113,6 @@ class TensorColumn:
             shapes = self._shapes(cells, mask, companion)
         valid = None if mask.all() else mask
         tensors = TensorValues(self._element, cells.data, offsets_of(cells.sizes), shapes, valid)
-        if t.is_boolean(tensor_value_type(self._type)):
-            plain = tensor_array(tensors, len(mask))
-            return pa.ExtensionArray.from_storage(self._type, plain.storage.cast(self._type.storage_type))
         return tensor_array(tensors, len(mask), self._type)
 
     def _shapes(self, cells: DecodedCells, mask: Array, companion: CompanionColumns | None) -> Array:
@@ -134,9 +130,7 @@ class TensorColumn:
             row = int((mask if has is None else mask & ~has).argmax())
             reason = f"no feature '{self._feature}/shape' states the {unknown} unknown dimensions of {self._shape}"
             raise RowFault(row, reason, expected=f"{self._feature}/shape")
-        rest = fixed_part(self._shape)
-        length = counts // rest if rest else counts
-        derived = np.stack([length if axis is None else np.full(len(counts), axis) for axis in self._shape], axis=1)
+        derived = shapes_of_counts(counts, self._shape)
         return derived if stated is None or has is None else np.where(has[mask][:, None], stated[mask], derived)
 
 

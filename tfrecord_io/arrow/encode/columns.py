@@ -2,37 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, offsets_of, scatter
+from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, offsets_of, scatter, valid_mask
+from tfrecord_io.arrow.categories import collide_as_float32
 from tfrecord_io.arrow.encode.flatten import Rows, cut_steps, flatten
 from tfrecord_io.arrow.encode.plan import WritePlan
-from tfrecord_io.arrow.encode.values import bytes_values, float32_values, int64_values, number_cells
+from tfrecord_io.arrow.encode.values import (
+    bytes_values,
+    float32_values,
+    int64_values,
+    number_cells,
+    refuse_invalid_categories,
+    refuse_invalid_text,
+)
 from tfrecord_io.arrow.encodings.base import TensorEncoding, tensor_encoding
 from tfrecord_io.arrow.tensor_values import TensorValues, tensors_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.embedded import dictionary_at, has_dictionary
-from tfrecord_io.schema.leaf import Leaf, companions
-from tfrecord_io.schema.types import is_text_or_bytes, restored_type
+from tfrecord_io.schema.leaf import LIST, Leaf, companions
+from tfrecord_io.schema.types import is_text, is_text_or_bytes, plain_kind, restored_type
 
 
-def encode_columns(batch: pa.RecordBatch, plan: WritePlan, *, row_base: int = 0) -> list[ColumnBuffers]:
+def encode_columns(
+    batch: pa.RecordBatch, plan: WritePlan, *, row_base: int = 0, taken: Sequence[bool] = ()
+) -> list[ColumnBuffers | int]:
     """Convert the columns of a batch, which follows `row_base` rows, into those that an engine encodes.
 
     One for each feature; none for a column of the null type. They share memory with the batch where its values are
     int64, float32 or bytes already. The slots of null rows hold anything. ``plan.rounding`` counts the float64 values
-    that were rounded. A value that cannot be stored in a TFRecord is an EncodeError with ``feature`` and ``record``.
+    that were rounded. A value that cannot be stored in a TFRecord is an EncodeError with ``feature`` and ``record``. A
+    column that is `taken`, by the engine from Arrow, is left as its number.
     """
-    columns: list[ColumnBuffers] = []
-    for name, parts, in_steps, array in zip(plan.schema.names, plan.columns, plan.in_steps, batch.columns, strict=True):
+    columns: list[ColumnBuffers | int] = []
+    for number, (name, parts, in_steps) in enumerate(zip(plan.schema.names, plan.columns, plan.in_steps, strict=True)):
+        if taken and taken[number]:
+            columns.append(number)
+            continue
+        array = batch.column(number)
         if in_steps:
             columns.extend(_encode_steps(parts, array, name, row_base, plan))
+            continue
+        if plain_kind(array.type) is not None and parts[0].encoding == LIST:  # nothing to flatten
+            rows = Rows(name, row_base, len(array), valid_mask(array))
+            columns.append(_encode_values(parts[0], rows, array, plan))
             continue
         for leaf, (rows, values) in zip(parts, flatten(array, name, row_base), strict=True):
             columns.extend(_encode_leaf(leaf, rows, values, plan))
@@ -42,7 +61,7 @@ def encode_columns(batch: pa.RecordBatch, plan: WritePlan, *, row_base: int = 0)
 def _encode_steps(
     parts: tuple[Leaf, ...], array: pa.Array, name: str, row_base: int, plan: WritePlan
 ) -> Iterator[ColumnBuffers]:
-    """A feature list: its steps are the rows of an inner column; a null step has no kind."""
+    """A feature list: its steps are the rows of an inner column; a null step has no feature type."""
     rows, steps = cut_steps(array, name, row_base)
     try:
         for leaf, (inner, values) in zip(parts, flatten(steps, name), strict=True):
@@ -67,13 +86,19 @@ def _encode_leaf(leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan) -> I
         data, offsets = encoding.encode(_tensors(leaf, rows, values))
         values = fixed_width(leaf.element.arrow, len(data), 0, None, data)
         rows = replace(rows, offsets=_row_offsets(offsets, rows))
+    yield _encode_values(leaf, rows, values, plan)
+
+
+def _encode_values(leaf: Leaf, rows: Rows, values: pa.Array, plan: WritePlan) -> ColumnBuffers:
+    """The column of a leaf whose values are those of the feature."""
     if leaf.kind == Kind.BYTES:
         data, value_offsets = bytes_values(values)
-        yield feature_column(leaf.feature, leaf.kind, rows, data, offsets=rows.offsets, value_offsets=value_offsets)
-        return
+        if is_text(values.type):
+            refuse_invalid_text(values, data, rows)
+        return feature_column(leaf.feature, leaf.kind, rows, data, offsets=rows.offsets, value_offsets=value_offsets)
     is_int64 = leaf.kind == Kind.INT64
     data = int64_values(values, rows) if is_int64 else float32_values(values, rows, plan.float64, plan.rounding)
-    yield feature_column(leaf.feature, leaf.kind, rows, data, offsets=rows.offsets)
+    return feature_column(leaf.feature, leaf.kind, rows, data, offsets=rows.offsets)
 
 
 def _encode_cells(encoding: TensorEncoding, leaf: Leaf, rows: Rows, values: pa.Array) -> Iterator[ColumnBuffers]:
@@ -112,7 +137,8 @@ def _tensors(leaf: Leaf, rows: Rows, values: pa.Array) -> TensorValues:
 
 def _text_cells(rows: Rows, values: pa.Array) -> list[Array]:
     """The text and bytes of the rows that are not null, as object arrays: of one value, or of a list of them."""
-    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+    if is_text(values.type):
+        refuse_invalid_text(values, bytes_values(values)[0], rows)
         values = values.cast(pa.large_binary())
     plain = np.empty(len(values), object)
     plain[:] = values.to_pylist()
@@ -153,7 +179,7 @@ def feature_column(
 
 
 def _refuse_untyped_lists(rows: Rows) -> None:
-    """A list of the null type can only be empty, and an empty list needs a kind to differ from a null."""
+    """A list of the null type can only be empty, and an empty list needs a feature type to differ from a null."""
     present = np.ones(rows.count, np.bool_) if rows.valid is None else rows.valid
     if rows.offsets is not None and present.any():
         reason = "an empty list of the null type has no feature type"
@@ -168,5 +194,9 @@ def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:
         for leaf in parts:
             if has_dictionary(leaf.type):
                 values = dictionary_at(array, leaf.path)
+                refuse_invalid_categories(values, leaf.feature)
+                if leaf.encoding == LIST and collide_as_float32(values):
+                    reason = "two of its categories are equal as float32, so that their rows could not be told apart"
+                    raise EncodeError(reason, feature=leaf.feature, advice='float64="raw" keeps their bits')
                 categories[leaf.feature] = values.cast(restored_type(values.type))
     return categories

@@ -19,16 +19,24 @@ _NAMES_IN_WARNING = 10
 
 
 class Rounding:
-    """Counts, over all batches of a write, the float64 values that float32 does not hold."""
+    """Counts, over all batches of a write, the floats that a narrower type does not hold: mostly float64 in float32."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
+        self._halves: set[str] = set()  # features that were rounded to float16
         self._lock = threading.Lock()
 
-    def add(self, feature: str, count: int) -> None:
-        """Note `count` values of `feature`; batches may be encoded by several threads."""
+    def add(self, feature: str, count: int, dtype: str = "float32") -> None:
+        """Note `count` values of `feature`, rounded to `dtype`; batches may be encoded by several threads."""
         with self._lock:
             self.counts[feature] += count
+            if dtype == "float16":
+                self._halves.add(feature)
+
+    def merge(self, other: Rounding) -> None:
+        """Add what `other` has counted."""
+        self.counts.update(other.counts)
+        self._halves |= other._halves
 
     def warn(self) -> None:
         """Issue the one PrecisionWarning of a write, if a value was rounded."""
@@ -40,6 +48,9 @@ class Rounding:
         advice = (
             'a TFRecord has no float64: float64="raw" keeps the bits, float64="round" accepts the rounding silently'
         )
+        if self._halves:
+            warn(f"floats were rounded to the schema's float16 or to float32 in {text}", PrecisionWarning)
+            return
         warn(f"float64 values were rounded to float32 in {text}; {advice}", PrecisionWarning)
 
 

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of
+from tfrecord_io.arrow.casts import DAY
 from tfrecord_io.arrow.encode.flatten import Rows
 from tfrecord_io.arrow.encode.plan import Rounding
+from tfrecord_io.arrow.row_fault import first_refused
 from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.dtypes import element_of
 
 _INT64_MAX = 2**63 - 1
@@ -19,6 +23,12 @@ _INT64_MAX = 2**63 - 1
 def int64_values(array: pa.Array, rows: Rows) -> Array:
     """Integers, bools and temporal values; the slots of null rows hold anything."""
     numbers = number_view(array)
+    if t.is_time(array.type):
+        bad = (numbers < 0) | (numbers >= DAY[array.type.unit])
+        _refuse(bad, numbers, rows, f"the number of this {array.type} is not a time of day", "cast it to a duration")
+    elif t.is_date64(array.type):
+        advice = "cast the column to timestamp[ms], or to date32"
+        _refuse(numbers % DAY["ms"] != 0, numbers, rows, "a date64 is not at midnight", advice)
     if numbers.dtype == np.uint64:
         reason = "an unsigned integer above 2**63 - 1 cannot be stored in a TFRecord"
         _refuse(numbers > _INT64_MAX, numbers, rows, reason, "write the column as text or raw")
@@ -77,6 +87,34 @@ def bytes_values(array: pa.Array) -> tuple[Array, Array]:
     offsets = offset_view(array, np.dtype(np.int64 if wide else np.int32))
     begin, end = offsets[0], offsets[-1]
     return whole[begin:end], offsets - begin if begin else offsets
+
+
+def refuse_invalid_text(array: pa.Array, data: Array, rows: Rows) -> None:
+    """Refuse text, the bytes of which are `data`, that is not UTF-8: Arrow's strings may hold any bytes."""
+    if not data.size or data.view(np.int8).min() >= 0:  # ASCII
+        return
+    if rows.valid is not None and rows.offsets is None:
+        array = pc.if_else(pa.array(rows.valid), array, None)
+    if not _is_valid(array):
+        bad = first_refused(len(array), lambda begin, end: not _is_valid(array[begin:end]))
+        raise rows.error(bad, "the text is not UTF-8", "cast the column to binary, or decode it first")
+
+
+def _is_valid(array: pa.Array) -> bool:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def refuse_invalid_categories(values: pa.Array, feature: str) -> None:
+    """Refuse categories that are not values of their type, which no reader of the embedded schema would accept."""
+    if not _is_valid(values):
+        advice = "cast the column, or pass embed_schema=False"
+        raise EncodeError(
+            f"its categories are not all valid values of the type {values.type}", feature=feature, advice=advice
+        )
 
 
 def number_cells(rows: Rows, values: pa.Array) -> TensorValues:

@@ -13,6 +13,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.tensor_values import TensorValues, first_invalid, misfits
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.dtypes import Element
+from tfrecord_io.format.expansion import current
 from tfrecord_io.format.kinds import Kind
 from tfrecord_io.schema.tensor_encodings import EncodingRules, encoding_rules
 from tfrecord_io.schema.tensor_types import Shape
@@ -136,6 +137,19 @@ def check_shapes(shapes: Array | Sequence[tuple[int, ...]], shape: Shape, what: 
     raise RowFault(at, f"{what} has the shape {got}, the column {shape}", expected=str(shape), got=str(got))
 
 
+def refuse_widening(row: int, size: int) -> None:
+    """Refuse text or bytes whose cells of one width take `size` bytes, if `max_expansion` has no room for them.
+
+    Raises
+    ------
+    RowFault
+    """
+    expansion = current()
+    if not expansion.take(size):
+        reason = expansion.excess(f"its text takes {size} bytes in the column's width")
+        raise RowFault(row, reason, expected=expansion.room, got=size, advice=expansion.advice(size))
+
+
 def check_values(element: Element, cells: DecodedCells) -> DecodedCells:
     """Refuse bytes that are not values of the dtype; see `first_invalid`."""
     at = first_invalid(element, cells.data)
@@ -143,6 +157,6 @@ def check_values(element: Element, cells: DecodedCells) -> DecodedCells:
         return cells
     offsets = offsets_of(cells.sizes)
     row = int(offsets.searchsorted(at, side="right")) - 1
+    reason = f"the bytes at {at - offsets[row]} are not a valid {element.name}"
     got = cells.data[at : at + element.itemsize].tobytes().hex()
-    reason = f"the bytes {got} at {at - offsets[row]} are not a valid {element.name}"
     raise RowFault(row, reason, expected=element.name, got=got)

@@ -17,6 +17,7 @@ from tfrecord_io.arrow.encodings.base import (
     TensorEncoding,
     check_shapes,
     check_values,
+    refuse_widening,
     with_headers,
     without_header,
 )
@@ -85,6 +86,8 @@ def _cell(value: Array, row: int, element: Element, shape: Shape) -> Array:
     if len(value) - begin != expected:
         reason = f"{len(value) - begin} bytes behind the header, the shape {axes} of {dtype} has {expected}"
         raise RowFault(row, reason, expected=expected, got=len(value) - begin)
+    if dtype.itemsize < element.itemsize:  # narrower text
+        refuse_widening(row, math.prod(axes) * element.itemsize)
     array = np.frombuffer(value[begin:].tobytes(), dtype).reshape(axes, order="F" if fortran_order else "C")
     return np.ascontiguousarray(array, element.dtype).reshape(axes)
 

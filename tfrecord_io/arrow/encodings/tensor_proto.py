@@ -16,6 +16,7 @@ from tfrecord_io.arrow.encodings.base import (
     TensorEncoding,
     check_shapes,
     joined,
+    refuse_widening,
     with_headers,
     without_header,
 )
@@ -24,6 +25,7 @@ from tfrecord_io.arrow.tensor_values import TensorValues, cells_of
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError
 from tfrecord_io.format.dtypes import STRING, Element
+from tfrecord_io.format.expansion import current
 from tfrecord_io.format.tensor_proto import MOST_BYTES, ParsedTensor, parse_tensor_proto
 from tfrecord_io.format.tensor_proto_writer import proto_prefix, serialize_tensor
 from tfrecord_io.schema.tensor_types import Shape
@@ -104,9 +106,9 @@ def _number_tensor(row: int, offsets: Array, values: Array, name: str | None) ->
 
 def _parsed(row: int, offsets: Array, values: Array, name: str | None) -> ParsedTensor:
     try:
-        return parse_tensor_proto(values[int(offsets[row]) : int(offsets[row + 1])].tobytes(), name)
+        return parse_tensor_proto(values[int(offsets[row]) : int(offsets[row + 1])].tobytes(), name, current())
     except DecodeError as error:
-        raise RowFault(row, error.reason, expected=error.expected, got=error.got) from error
+        raise RowFault(row, error.reason, expected=error.expected, got=error.got, advice=error.advice) from error
 
 
 def _of_one_width(row: int, strings: list[bytes], dtype: np.dtype[Any]) -> Array:
@@ -119,4 +121,5 @@ def _of_one_width(row: int, strings: list[bytes], dtype: np.dtype[Any]) -> Array
     if longest > width:
         reason = f"a string of the tensor has {longest} characters, {dtype.str[1:]} has {width}"
         raise RowFault(row, reason, expected=width, got=longest)
+    refuse_widening(row, len(cells) * dtype.itemsize)
     return np.array(cells, dtype)

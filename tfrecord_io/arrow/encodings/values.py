@@ -34,7 +34,7 @@ class Values(TensorEncoding):
     def check(self, element: Element | None, shape: Shape = ()) -> None:
         super().check(element, shape)
         if len(shape) > 1 and None in shape:
-            raise ValueError(f"lists do not tell the shapes of tensors that vary in {len(shape)} dimensions")
+            raise ValueError(f"lists do not state the shapes of tensors that vary in {len(shape)} dimensions")
 
     def encode(self, cells: TensorValues) -> tuple[Array, Array]:
         numbers = ndarray_of(cells)

@@ -44,6 +44,24 @@ def observe_all(
     return {column.name: observe(column, path, first_record, file) for column in columns}
 
 
+def adds_nothing(column: ColumnBuffers, seen: Observation | None, first_record: int = 0, file: int = 0) -> bool:
+    """Whether `seen`, of earlier records, stays the same when it is joined with what `column` shows.
+
+    False where that takes more than a look: for feature lists, and columns that were not seen.
+    """
+    if seen is None or seen.first is None or seen.steps is not None or column.steps is not None:
+        return False
+    if column.layout is Layout.NULL or column.null_count == column.rows:
+        return True
+    text = column.kind is not Kind.BYTES or column.text
+    if column.kind is not seen.kind or column.layout > seen.layout or (seen.text and not text):
+        return False
+    refs: list[RecordRef | None] = [seen.first]
+    refs += [] if column.list_row < 0 else [seen.listed]
+    refs += [] if column.binary_row < 0 else [seen.binary]
+    return all(ref is not None and (ref.file, ref.record) < (file, first_record) for ref in refs)
+
+
 def _observe_steps(steps: ColumnBuffers, offsets: Array, where: Callable[[int], RecordRef | None]) -> Observation:
     def of_step(step: int) -> RecordRef | None:
         return where(int(np.searchsorted(offsets, step, side="right")) - 1) if step >= 0 else None

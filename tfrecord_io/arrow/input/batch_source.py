@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 from contextlib import suppress
@@ -12,7 +11,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.input.from_arrays import fields_of, is_single, refuse_pointers, table_of_arrays, table_of_rows
+from tfrecord_io.arrow.input.from_arrays import (
+    fields_of,
+    imported,
+    is_frame,
+    is_single,
+    refuse_pointers,
+    table_of_arrays,
+    table_of_rows,
+)
 from tfrecord_io.arrow.input.from_pandas import table_of_frame
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.errors import EncodeError, SchemaError, printable
@@ -66,8 +73,9 @@ def open_input(
     Parameters
     ----------
     data : DataFrame, Table, RecordBatch, RecordBatchReader, Reader, mapping of arrays, structured array, or iterable
-        Also a list of dicts with single values, one for each row; a pandas Series with a name; a Dataset or Scanner of
-        pyarrow; a polars LazyFrame, which is collected; anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``.
+        Also a list of dicts with single values, one for each row; a Series of pandas or polars with a name; a Dataset
+        or Scanner of pyarrow; a polars LazyFrame, which is collected; anything with ``__arrow_c_stream__`` or
+        ``__arrow_c_array__``.
         An iterable gives such tables; its first item is read at once.
     index : bool, optional
         For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex as metadata and any other as
@@ -96,7 +104,7 @@ def open_input(
     >>> open_input({"x": [1, 2, None]}).schema.types
     [DataType(int64)]
     """
-    source = _open(data, _InputOptions(index, nan_to_null, encodings or {}, conform), row_base)
+    source = _open_table(data, _InputOptions(index, nan_to_null, encodings or {}, conform), row_base)
     try:
         names = Counter(source.schema.names)
     except UnicodeDecodeError as error:
@@ -107,29 +115,66 @@ def open_input(
     return source
 
 
+def _open_table(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
+    try:
+        return _open(data, options, row_base)
+    except _NoTableError as error:
+        raise TypeError(str(error)) from None
+
+
 def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
-    source = _of_one(_plain(data), options, row_base)
+    if isinstance(data, type):
+        raise TypeError(f"expected a table, got the class {data.__module__}.{data.__qualname__}: pass an object of it")
+    try:
+        source = _of_one(_plain(data), options, row_base)
+    except EncodeError as error:
+        if _is_row(data):
+            error.advice = (
+                "a row of a DataFrame has its dtypes as a DataFrame: pass df.iloc[[0]] in place of df.iloc[0]"
+            )
+        raise
     if source is not None:
         return source if options.conform is None else options.conform(source, row_base)
     if isinstance(data, np.ndarray | np.generic):
         if not data.ndim:
-            raise TypeError(f"a single value of dtype {data.dtype} holds no table")
+            raise TypeError(f"expected a table, got a single value of dtype {data.dtype}")
         what = f"an ndarray of shape {data.shape} and dtype {data.dtype} is one column and has no name"
         raise TypeError(f"{what}: pass a dict, {{'x': array}}")
+    if hasattr(data, "toarray") and hasattr(data, "shape"):
+        raise TypeError(f"{_type_name(data)} is a sparse matrix, not a table: pass {{'x': matrix.toarray()}}")
     if isinstance(data, Iterable) and not isinstance(data, (str, bytes, bytearray, memoryview)):
-        return _of_iterable(iter(data), options, row_base)
+        try:
+            return _of_iterable(iter(data), options, row_base)
+        except _NoTableError as error:
+            raise _NoTableError(_type_name(data), error.data) from None
     if callable(getattr(data, "SerializeToString", None)):
         advice = "write its bytes, SerializeToString(), with tfr.RecordWriter"
         raise TypeError(f"{_type_name(data)} is one message, not a table: {advice}")
-    valid = "a DataFrame, Arrow data, a mapping of arrays, a list of dicts or an iterable of record batches"
-    raise TypeError(f"{_type_name(data)} holds no table: pass {valid}")
+    raise _NoTableError(_type_name(data))
+
+
+class _NoTableError(TypeError):
+    """The input is not a table, and neither is its first `item`, if it has one."""
+
+    def __init__(self, data: str, item: str | None = None) -> None:
+        self.data = data
+        got = data if item is None else f"{data}, which holds {item} where a table is expected"
+        valid = "a DataFrame, Arrow data, a mapping of arrays, a list of dicts or an iterable of record batches"
+        super().__init__(f"expected a table, got {got}: pass {valid}")
+
+
+def _is_row(data: Any) -> bool:
+    """Whether this looks like one row of a DataFrame: a Series of objects whose index has the names of columns."""
+    pandas = imported("pandas")
+    is_objects = pandas is not None and isinstance(data, pandas.Series) and data.dtype == object
+    return is_objects and not isinstance(data.name, str) and all(isinstance(name, str) for name in data.index)
 
 
 def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | None:
     """The batches of a single table; None if `data` is not one."""
     if isinstance(data, np.ndarray) and data.dtype.names is not None and data.ndim:
         data = fields_of(data)
-    if _is_frame(data) or isinstance(data, Mapping):
+    if is_frame(data) or isinstance(data, Mapping):
         return _of_columns(data, options, row_base)
     if isinstance(data, pa.Table):
         return _of_table(data)
@@ -139,8 +184,9 @@ def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | N
         return _of_reader(data, options)
     try:
         if hasattr(data, "__arrow_c_stream__"):
+            rows = _length(data)
             reader = pa.RecordBatchReader.from_stream(data)
-            return BatchSource(reader.schema, _cut(reader), len(data) if isinstance(data, Sized) else None)
+            return BatchSource(reader.schema, _cut(reader), rows)
         if hasattr(data, "__arrow_c_array__"):
             batch = pa.record_batch(data)
             return BatchSource(batch.schema, _cut([batch]), batch.num_rows)
@@ -151,18 +197,26 @@ def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | N
     return None
 
 
-def _plain(data: Any) -> Any:
-    """Inputs of other libraries, and rows, as a table of a form that `_of_one` knows; anything else as it is.
+def _length(data: Any) -> int | None:
+    """The number of rows, if it can be had without reading them: that of a DuckDB relation runs its query."""
+    duckdb = imported("duckdb")
+    is_query = duckdb is not None and isinstance(data, duckdb.DuckDBPyRelation)
+    return len(data) if isinstance(data, Sized) and not is_query else None
 
-    No library is imported for this: if it has not been, `data` is not of it.
-    """
-    pandas, polars, datasets = map(sys.modules.get, ("pandas", "polars", "pyarrow.dataset"))
+
+def _plain(data: Any) -> Any:
+    """Inputs of other libraries, and rows, as a table of a form that `_of_one` knows; anything else as it is."""
+    pandas, polars, datasets = map(imported, ("pandas", "polars", "pyarrow.dataset"))
     if isinstance(data, list | tuple) and data and all(isinstance(row, Mapping) for row in data):
         return table_of_rows(data) if any(is_single(v) for row in data for v in row.values()) else data
     if pandas is not None and isinstance(data, pandas.Series):
         if data.name is None:
             raise TypeError("a pandas.Series without a name: pass series.to_frame('x'), with the name of its column")
         return data.to_frame()
+    if polars is not None and isinstance(data, polars.Series):
+        if not data.name:
+            raise TypeError("a polars.Series without a name: pass series.to_frame('x'), with the name of its column")
+        data = data.to_frame()
     if polars is not None and isinstance(data, polars.LazyFrame):
         data = data.collect()
     if polars is not None and isinstance(data, polars.DataFrame):
@@ -186,14 +240,9 @@ def _of_reader(data: Any, options: _InputOptions) -> BatchSource:
     return BatchSource(data.schema, _cut(data))  # iterated, not exported, so that errors keep their class
 
 
-def _is_frame(data: Any) -> bool:
-    pandas = sys.modules.get("pandas")  # not imported: if it has not been, `data` is not a DataFrame
-    return pandas is not None and isinstance(data, pandas.DataFrame)
-
-
 def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
     try:
-        if _is_frame(data):
+        if is_frame(data):
             columns = table_of_frame(data, options.index, options.nan_to_null, options.encodings)
         else:
             columns = table_of_arrays(data, options.nan_to_null, options.encodings)
@@ -232,7 +281,7 @@ def _of_iterable(items: Iterator[Any], options: _InputOptions, row_base: int) ->
             rows += batch.num_rows
             yield batch
         for number, item in enumerate(items, 1):
-            for batch in fitting(_open(item, options, rows), schema, f"item {number} of the input"):
+            for batch in fitting(_open_table(item, options, rows), schema, f"item {number} of the input"):
                 rows += batch.num_rows
                 yield batch
 
@@ -250,13 +299,13 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
         return source
     if own.names != first.names:
         other = sorted(set(own.names) ^ set(first.names))
-        what = f"differs in '{printable(other[0])}'" if other else "has them in another order"
-        raise SchemaError(f"{who} {what}: its columns must be those that came first")
+        what = f"differs in the column '{printable(other[0])}'" if other else "has its columns in another order"
+        raise SchemaError(f"{who} {what}: expected the columns of the data before it")
     for a, b in zip(own, first, strict=True):
         if pa.types.is_null(a.type) or tensors_fit(a, b) or equal_types(_embedded(a), _embedded(b)):
             continue
         expected, got = logical_name(b.type, b.metadata), logical_name(a.type, a.metadata)
-        reason = f"{who} has another type than what came first: {got}, not {expected}"
+        reason = f"{who} has another type than the data before it: expected {expected}, got {got}"
         raise SchemaError(reason, feature=a.name, expected=expected, got=got, advice=_how_to_fit(a, b))
     return BatchSource(first, (_fill_nulls(batch, first) for batch in source), source.rows)
 
@@ -290,7 +339,7 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
             free = tuple(x if x == y else None for x, y in zip(axes, others, strict=True))
             dtype = np.result_type(of.dtype, other.dtype) if of != other else of.dtype
             declared = f"tfr.tensor('{dtype_name(dtype)}', {free})"
-            return f"say what all have from the start: schema={{'{a.name}': {declared}, ...}}"
+            return f"declare the type of all in advance: schema={{'{a.name}': {declared}, ...}}"
     return f"cast {logical_name(a.type, a.metadata)} to {logical_name(b.type, b.metadata)}"
 
 

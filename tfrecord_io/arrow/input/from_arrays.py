@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
+import math
 import sys
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from itertools import chain
 from typing import Any
 
@@ -14,6 +17,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.input.tensor_detection import native, tensors_of_array, tensors_of_cells
 from tfrecord_io.arrow.input.tensor_sources import Columns, Tensors
 from tfrecord_io.errors import EncodeError, printable
+from tfrecord_io.format.missing_values import without_masks
 
 NOT_ARROW = (pa.ArrowException, TypeError, ValueError, OverflowError)  # raised by Arrow for values that it cannot hold
 
@@ -31,6 +35,7 @@ def table_of_arrays(
     for name, values in data.items():
         if not isinstance(name, str):
             raise EncodeError(f"a column's name is of type {type(name).__name__}", advice="names must be text")
+        check_name(name)
         refuse_pointers(name, getattr(values, "dtype", None))
         columns[name] = _column(name, values, nan_to_null, (encodings or {}).get(name))
     lengths = {name: len(column) for name, column in columns.items()}
@@ -46,6 +51,15 @@ def table_of_arrays(
     return Columns(pa.table(columns), tensors)
 
 
+def check_name(name: str) -> None:
+    """Refuse a column's name that has a lone surrogate."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        reason = "the column's name has a lone surrogate, which cannot be encoded as UTF-8"
+        raise EncodeError(reason, feature=name, advice="rename the column") from None
+
+
 def fields_of(values: np.ndarray[Any, Any]) -> dict[str, np.ndarray[Any, Any]]:
     """The columns of a structured array."""
     return {name: values[name] for name in values.dtype.names or ()}
@@ -58,10 +72,10 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
         advice = "its first axis counts the rows: pass array[None] for one row"
         raise EncodeError("an array without dimensions has no rows", feature=name, advice=advice)
     if is_single(values):
-        advice = "pass an array or a list, with an item for each row; or a list of dicts, one for each row"
+        advice = "pass an array or a list, with an item for each row; or a list of dicts (list(rows) of a generator)"
         raise EncodeError("this is not an array", feature=name, advice=advice)
     try:
-        values = dense(values)
+        values = unmasked(dense(values))
         if hasattr(values, "__dlpack__") and not isinstance(values, np.ndarray):  # an array of another library
             values = np.asarray(values)
         tensors = tensors_of(values, nan_to_null, encoding)
@@ -76,8 +90,8 @@ def _column(name: str, values: Any, nan_to_null: bool, encoding: str | None) -> 
     except EncodeError as error:
         error.feature = name
         raise
-    except NOT_ARROW as error:
-        raise no_arrow_form(name, values) from error
+    except NOT_ARROW:
+        raise no_arrow_form(name, values) from None  # Arrow's message holds the value
     refuse_mixture(name, values, column.type)
     return column
 
@@ -98,9 +112,20 @@ def tensors_of(values: Any, nan_to_null: bool, encoding: str | None) -> Tensors 
     return tensors_of_cells(values, encoding) if isinstance(values, np.ndarray | Sequence) else None
 
 
+def imported(name: str) -> Any:
+    """The module, if it has been imported: otherwise no value is of its types. An import under way is waited for."""
+    return importlib.import_module(name) if name in sys.modules else None
+
+
 def _is_series(values: Any) -> bool:
-    pandas = sys.modules.get("pandas")
+    pandas = imported("pandas")
     return pandas is not None and isinstance(values, (pandas.Series, pandas.Index))
+
+
+def is_frame(values: Any) -> bool:
+    """Whether this is a DataFrame of pandas."""
+    pandas = imported("pandas")
+    return pandas is not None and isinstance(values, pandas.DataFrame)
 
 
 def is_single(values: Any) -> bool:
@@ -126,9 +151,27 @@ def dense(values: Any) -> Any:
     return values.sparse.to_dense() if hasattr(values, "sparse") else values.to_dense()
 
 
+def unmasked(values: Any) -> Any:
+    """A list, a Series or an array of objects with None for each masked array in it; anything else as it is.
+
+    An array that is masked in part is an EncodeError whose ``record`` is the row.
+    """
+    is_objects = (isinstance(values, np.ndarray) or _is_series(values)) and is_object_dtype(values.dtype)
+    plain = values.to_numpy() if is_objects and _is_series(values) else values
+    cells = without_masks(plain) if is_objects or isinstance(values, list | tuple) else None
+    if cells is None:
+        return values
+    return imported("pandas").Series(cells, dtype=object) if _is_series(values) else cells
+
+
+def is_object_dtype(dtype: Any) -> bool:
+    """Whether this is NumPy's dtype of Python objects."""
+    return isinstance(dtype, np.dtype) and dtype.kind == "O"
+
+
 def refuse_pointers(name: str, dtype: Any) -> None:
     """Refuse Object columns of polars, also nested ones: Arrow sees the addresses of Python objects in them."""
-    polars = sys.modules.get("polars")
+    polars = imported("polars")
     if polars is None or not isinstance(dtype, polars.DataType | type(polars.Object)):
         return
     if dtype == polars.Object:
@@ -150,13 +193,89 @@ def no_arrow_form(name: str, values: Any) -> EncodeError:
     """The error for values that Arrow cannot hold, with their types."""
     dtype = getattr(values, "dtype", None)
     if dtype is not None and getattr(dtype, "kind", "") != "O":
-        reason, advice = f"values of dtype {dtype} cannot be stored in a TFRecord", "convert the column first"
+        reason = f"values of dtype {dtype} cannot be stored in a TFRecord"
+        return EncodeError(reason, feature=name, advice="convert the column first")
+    cells = [cell for cell in values if cell is not None]
+    types = sorted({type(cell).__name__ for cell in cells})[:5]
+    if types == ["int"]:
+        big = next((i for i, cell in enumerate(values) if cell is not None and not -(2**63) <= cell < 2**63), None)
+        return EncodeError(
+            "an integer is outside the range of int64, which cannot be stored in a TFRecord",
+            record=big,
+            feature=name,
+            expected="-2**63 to 2**63 - 1",
+            advice=_conversion(name, dtype, "str(v)"),
+        )
+    if (error := _refused_value(name, values, types)) is not None:
+        return error
+    if len(types) == 1:
+        reason = f"values of the Python type {types[0]} cannot be stored in a TFRecord"
     else:
-        types = sorted({type(cell).__name__ for cell in values if cell is not None})[:5]
-        if len(types) == 1:
-            reason = f"values of the Python type {types[0]} cannot be stored in a TFRecord"
-        else:
-            reason = f"values of the Python types {', '.join(types)} are mixed types"
-        example = "[str(v) for v in values]" if dtype is None else f"df['{printable(name, 40)}'].map(str)"
-        advice = f"convert them to one type, for example with {example}"
-    return EncodeError(reason, feature=name, advice=advice)
+        reason = f"values of the Python types {', '.join(types)} are mixed types"
+    return EncodeError(reason, feature=name, advice=_conversion(name, dtype, _one_type(cells)))
+
+
+def _refused_value(name: str, values: Any, types: list[str]) -> EncodeError | None:
+    """The error for the first value that cannot be stored, where others of its type can; None if it is the type."""
+    for row, cell in enumerate(values):
+        if types == ["Decimal"] and isinstance(cell, Decimal) and not cell.is_finite():
+            reason = "a Decimal that is NaN or infinite cannot be stored in a TFRecord"
+            return EncodeError(reason, record=row, feature=name, advice="pass None for a missing value, or floats")
+        if types == ["str"] and isinstance(cell, str) and _has_surrogate(cell):
+            reason = "a text with a lone surrogate cannot be encoded as UTF-8"
+            advice = 'pass bytes, for example v.encode("utf-8", "surrogatepass"), or replace it'
+            return EncodeError(reason, record=row, feature=name, advice=advice)
+    if types == ["Decimal"]:
+        reason = "the Decimals need more than 76 digits, which no decimal type of Arrow has"
+        return EncodeError(reason, feature=name, advice=_conversion(name, getattr(values, "dtype", None), "str(v)"))
+    if set(types) <= {"list", "tuple"}:
+        return _refused_item(name, values)
+    return None
+
+
+def _has_surrogate(text: str) -> bool:
+    return any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _refused_item(name: str, rows: Any) -> EncodeError | None:
+    """The error for the values in lists, with the row that the first such value is in."""
+    items, row_of = [], []
+    for row, cell in enumerate(rows):
+        items += list(cell or ())
+        row_of += [row] * len(cell or ())
+    if all(item is None or isinstance(item, Mapping) for item in items):
+        return None
+    plain = [item for item in items if not (isinstance(item, float) and math.isnan(item))]
+    if len(plain) < len(items) and not any(isinstance(item, int | float | np.number) for item in plain):
+        nan = next(at for at, item in enumerate(items) if isinstance(item, float))
+        reason = f"a list has NaN among values of the type {type(plain[0]).__name__}" if plain else "a list has NaN"
+        return EncodeError(reason, record=row_of[nan], feature=name, advice="remove it, or make the whole row None")
+    error = no_arrow_form(name, items)
+    error.reason = f"in the lists, {error.reason}"
+    error.record = None if error.record is None else row_of[error.record]
+    if error.record is None:
+        error.advice = "convert the values in the lists to one type"
+    return error
+
+
+def _one_type(cells: list[Any]) -> str | None:
+    """The expression that converts each of these values, `v`, to one type without loss; None if there is none."""
+    if all(callable(getattr(cell, "SerializeToString", None)) for cell in cells):
+        return "v.SerializeToString()"
+    if all(is_frame(cell) for cell in cells):
+        return "v.to_dict('list')"
+    if not any(isinstance(cell, bytes | bytearray | memoryview) for cell in cells):
+        return "str(v)"
+    if all(isinstance(cell, bytes | str) or (isinstance(cell, float) and math.isnan(cell)) for cell in cells):
+        return "v.encode() if isinstance(v, str) else v"
+    return None
+
+
+def _conversion(name: str, dtype: Any, expression: str | None) -> str:
+    """Advice to convert each value of a column, of a list or of a DataFrame, by an expression of `v`."""
+    if expression is None:
+        return "write a column for each type: bytes have no text or number that stands for them"
+    convert = "str" if expression == "str(v)" else f"lambda v: {expression}"
+    column = f"df['{printable(name, 40)}']" if not name.startswith("__index_level_") else "df.index"
+    example = f"[{expression} for v in values]" if dtype is None else f"{column}.map({convert})"
+    return f"convert them to one type, for example with {example}"

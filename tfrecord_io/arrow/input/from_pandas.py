@@ -9,7 +9,16 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.input.from_arrays import NOT_ARROW, dense, no_arrow_form, refuse_mixture, tensors_of
+from tfrecord_io.arrow.input.from_arrays import (
+    NOT_ARROW,
+    check_name,
+    dense,
+    is_object_dtype,
+    no_arrow_form,
+    refuse_mixture,
+    tensors_of,
+    unmasked,
+)
 from tfrecord_io.arrow.input.tensor_detection import native
 from tfrecord_io.arrow.input.tensor_sources import Columns, Tensors
 from tfrecord_io.errors import EncodeError
@@ -31,14 +40,17 @@ def table_of_frame(
     if not frame.columns.is_unique:
         name = str(frame.columns[frame.columns.duplicated()][0])
         raise EncodeError("two columns have this name", feature=name, advice="rename one of them")
-    frame = _dense(frame)
+    for label in [*frame.columns, *frame.index.names]:
+        check_name(str(label))
+    frame = _unmasked(_dense(frame))
     tensors = _tensor_columns(frame, nan_to_null, encodings or {})
     frame = _in_native_order(_without(frame, tensors))
     try:
         table = pa.Table.from_pandas(frame, preserve_index=index)
     except NOT_ARROW as error:
-        unknown = EncodeError("the DataFrame cannot be converted to Arrow", advice="see the cause above")
-        raise _culprit(frame) or unknown from error
+        if culprit := _culprit(frame):
+            raise culprit from None  # Arrow's message holds the value
+        raise EncodeError("the DataFrame cannot be converted to Arrow", advice="see the cause above") from error
     for i in range(frame.shape[1]):
         column = tensors.get(i)
         if column is None:
@@ -83,6 +95,25 @@ def _dense(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
+def _unmasked(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with None for each masked array in a column of objects."""
+    found = {}
+    for at in [at for at, dtype in enumerate(frame.dtypes) if is_object_dtype(dtype)]:
+        values = frame.iloc[:, at]
+        try:
+            made = unmasked(values)
+        except EncodeError as error:
+            error.feature = str(frame.columns[at])
+            raise
+        if made is not values:
+            found[at] = made.array
+    if found:
+        frame = frame.copy(deep=False)
+        for at, values in found.items():
+            frame.isetitem(at, values)
+    return frame
+
+
 def _in_native_order(frame: pd.DataFrame) -> pd.DataFrame:
     dtypes = {name: dtype for name, dtype in frame.dtypes.items() if isinstance(dtype, np.dtype)}
     swapped = {name: dtype.newbyteorder("=") for name, dtype in dtypes.items() if not dtype.isnative}
@@ -111,7 +142,8 @@ def _culprit(frame: pd.DataFrame) -> Exception | None:
 
     index = frame.index
     levels: list[Any] = [index.get_level_values(i) for i in range(index.nlevels)]
-    for name, values in [*frame.items(), *zip(index.names, levels, strict=True)]:
+    names = [f"__index_level_{i}__" if name is None else name for i, name in enumerate(index.names)]
+    for name, values in [*frame.items(), *zip(names, levels, strict=True)]:
         try:
             pa.Table.from_pandas(pd.DataFrame({"x": values}), preserve_index=False)
         except NOT_ARROW:

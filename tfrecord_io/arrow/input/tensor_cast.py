@@ -109,7 +109,7 @@ def _reshaped(tensors: TensorValues, axes: Shape, from_lists: bool, name: str) -
 def _by_count(counts: Array, axes: Shape, declared: Array, name: str) -> tuple[Array, Array]:
     """The shape of each list by its number of values, and which lists do not fit."""
     if axes.count(None) > 1:
-        reason = f"lists do not tell the lengths of the {axes.count(None)} unknown dimensions of {axes}"
+        reason = f"lists do not state the lengths of the {axes.count(None)} unknown dimensions of {axes}"
         raise EncodeError(reason, feature=name, expected=str(axes), advice="pass arrays, or declare their shape")
     part = math.prod(axis for axis in axes if axis is not None)
     if None not in axes:

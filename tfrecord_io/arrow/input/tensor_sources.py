@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.tensor_builder import cells_to_tensors, element_of_dtype, from_ndarray, shape_of_cells
 from tfrecord_io.engine.contract import Array
-from tfrecord_io.errors import EncodeError
+from tfrecord_io.format.missing_values import unmasked_rows
 from tfrecord_io.schema.tensor_types import tensor_field
 
 
@@ -43,7 +43,7 @@ class ArrayTensors:
 
     def __init__(self, values: Array, valid: Array | None = None) -> None:
         if isinstance(values, np.ma.MaskedArray):
-            own = _unmasked_rows(values)
+            own = unmasked_rows(values)
             valid = own if valid is None else own & valid
         self._values: Array = np.asarray(values)
         self._valid = None if valid is None or valid.all() else valid
@@ -115,15 +115,3 @@ class Columns:
                 columns[at] = tensors.slice(begin, end)
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
             begin = end
-
-
-def _unmasked_rows(values: np.ma.MaskedArray[Any, Any]) -> Array:
-    """True for rows that are not masked; a partly masked row is an error."""
-    mask = np.ma.getmaskarray(values)
-    axes = tuple(range(1, mask.ndim))
-    some, whole = mask.any(axis=axes), mask.all(axis=axes) & (mask.size > 0)
-    if (partly := some & ~whole).any():
-        reason = "a part of its array is masked, and only a whole one can be null"
-        advice = "fill the masked values (numpy.ma.filled), or mask all of the row"
-        raise EncodeError(reason, record=int(partly.argmax()), advice=advice)
-    return np.asarray(~whole)

@@ -10,6 +10,7 @@ import numpy as np
 
 from tfrecord_io.arrow.buffers import offsets_of, scatter
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.format.dtypes import text_dtype
 
 
 @dataclass(slots=True)
@@ -117,5 +118,5 @@ def joined_valid(parts: Sequence[Any]) -> Array | None:
 def empties(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Zeros; None in an array of objects or of text."""
     if dtype.kind == "T":
-        return np.full(shape, None, np.dtypes.StringDType(na_object=None))
+        return np.full(shape, None, text_dtype(missing=True))
     return np.full(shape, None, object) if dtype.kind == "O" else np.zeros(shape, dtype)

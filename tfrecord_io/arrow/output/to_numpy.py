@@ -6,7 +6,8 @@ are arrays of different shapes).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +15,13 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import number_view, offsets_of
+from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of, valid_mask, writable
 from tfrecord_io.arrow.output.ragged import Ragged, joined_valid
-from tfrecord_io.arrow.tensor_values import ndarray_of, tensors_of_column, to_ndarray
+from tfrecord_io.arrow.tensor_values import ndarray_of, shapes_of_counts, tensors_of_column, to_ndarray
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.format.dtypes import text_dtype
+from tfrecord_io.schema.field import SHAPE_KEY
 from tfrecord_io.schema.tensor_types import is_any_tensor, is_fixed_shape_tensor, is_variable_shape_tensor
 from tfrecord_io.schema.types import is_list_like
 
@@ -62,19 +66,33 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
     if t.is_fixed_size_list(type_):
         size, valid = type_.list_size, _valid(array)
         values = _items(array.values.slice(array.offset * size, len(array) * size), _value_field(field))
-        values = values.reshape(len(array), size, *values.shape[1:])
+        values = values.reshape(len(array), *(declared_shape(field) or (size,)), *values.shape[1:])
         return Dense(_blank(values, valid), valid)
     if is_list_like(type_):
         counts, valid = _lengths(array), _valid(array)
         values = _items(array.flatten(), _value_field(field))
-        return Ragged.of_present(values, counts if valid is None else counts[valid], valid)
+        present, shape = counts if valid is None else counts[valid], declared_shape(field)
+        return Ragged.of_present(values, present, valid, None if shape is None else shapes_of_counts(present, shape))
     return _scalars(array)
 
 
+def declared_shape(field: pa.Field) -> tuple[int | None, ...] | None:
+    """The shape that a schema declares for the values of each list; None if it is one dimension, or not declared.
+
+    None too if several dimensions are unknown: the number of values does not determine them.
+    """
+    text = (field.metadata or {}).get(SHAPE_KEY)
+    if text is None or is_list_like(field.type.value_type):  # lists of lists: the shape is that of the inner ones
+        return None
+    shape = tuple(json.loads(text))
+    return shape if len(shape) > 1 and shape.count(None) < 2 else None
+
+
 def _value_field(field: pa.Field) -> pa.Field:
-    """The field of the values inside a column's lists; the dtype of tensors is in the column's metadata."""
+    """The field of the values inside a column's lists; the dtype and shape of steps are in the column's metadata."""
     value = field.type.value_field
-    metadata = {**(field.metadata or {}), **(value.metadata or {})} if is_any_tensor(value.type) else value.metadata
+    has_shape = is_any_tensor(value.type) or is_list_like(value.type)
+    metadata = {**(field.metadata or {}), **(value.metadata or {})} if has_shape else value.metadata
     return pa.field("item", value.type, metadata=metadata)
 
 
@@ -82,6 +100,25 @@ def _items(array: pa.Array, field: pa.Field) -> Array:
     """The values inside lists: an array, of lists of lists an object array of arrays."""
     rows = to_rows(array, field)
     return rows.values if isinstance(rows, Dense) else rows.objects(0, len(rows))
+
+
+def rows_of_equal_tensors(arrays: list[pa.Array], field: pa.Field) -> list[Rows] | None:
+    """The rows of lists of tensors whose shapes vary by their type, if all tensors have one shape; else None.
+
+    `arrays` are all rows of the column; the values of a row are [tensors, *shape].
+    """
+    if not is_list_like(field.type) or not is_variable_shape_tensor(field.type.value_type):
+        return None
+    tensors = [tensors_of_column(array.flatten(), _value_field(field)) for array in arrays]
+    shapes = np.concatenate([part.shape_matrix for part in tensors])
+    if not len(shapes) or (shapes != shapes[0]).any() or any(part.valid is not None for part in tensors):
+        return None
+    rows: list[Rows] = []
+    for array, part in zip(arrays, tensors, strict=True):
+        counts, valid = _lengths(array), _valid(array)
+        values = ndarray_of(part).reshape(len(part), *shapes[0].tolist())
+        rows.append(Ragged.of_present(values, counts if valid is None else counts[valid], valid))
+    return rows
 
 
 def missing_step(array: pa.Array, field: pa.Field) -> int | None:
@@ -106,12 +143,13 @@ def _valid(array: pa.Array) -> Array | None:
 
 
 def _blank(values: Array, valid: Array | None) -> Array:
-    """`values` with zeros where rows are missing; objects have None there already."""
+    """`values` with zeros where rows are missing; objects have None there already. A copy only if they are not zero."""
     if valid is None or values.dtype.kind in "OT":
         return values
-    values = values.copy()
-    values[~valid] = np.zeros((), values.dtype)
-    return values
+    present = valid.reshape(-1, *(1,) * (values.ndim - 1))
+    if values.dtype.kind in "iuf" and not ((values.view(f"u{values.itemsize}") != 0) > present).any():
+        return values
+    return np.where(present, values, np.zeros((), values.dtype))
 
 
 def _scalars(array: pa.Array) -> Dense:
@@ -121,23 +159,27 @@ def _scalars(array: pa.Array) -> Dense:
     if t.is_null(type_):
         return Dense(np.full(len(array), None, object))
     if t.is_string(type_) or t.is_large_string(type_):
-        return Dense(text_array(array.to_pylist(), missing=bool(array.null_count)))
+        return Dense(_text(array))
     if t.is_boolean(type_):
         return Dense(np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_), _valid(array))
     dtype = numpy_dtype(type_)
-    if dtype is None:  # bytes, decimals
+    if t.is_binary(type_) or t.is_large_binary(type_):
+        return Dense(array.to_numpy(zero_copy_only=False))
+    if dtype is None:  # decimals and others
         values = np.empty(len(array), object)
         values[:] = array.to_pylist()
         return Dense(values)
-    valid, values = _valid(array), number_view(array)
+    valid, values = valid_mask(array), number_view(array)
     values = values.view(dtype) if values.dtype.itemsize == dtype.itemsize else values.astype(dtype)
     return Dense(_blank(values, valid), valid)
 
 
-def text_array(values: Sequence[str | None], *, missing: bool) -> Array:
-    """Text as NumPy's StringDType; with `missing`, one that has None."""
-    dtype = np.dtypes.StringDType(na_object=None) if missing else np.dtypes.StringDType()
-    return np.array(values, dtype=dtype)
+def _text(array: pa.Array) -> Array:
+    """Text as NumPy's StringDType, which has None if any value is missing."""
+    offsets = offset_view(array, np.dtype(np.int64 if t.is_large_string(array.type) else np.int32))
+    data = array.buffers()[2]
+    content = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+    return get_engine().text(content, offsets, valid_mask(array))
 
 
 def numpy_dtype(type_: pa.DataType) -> np.dtype[Any] | None:
@@ -160,17 +202,18 @@ def numpy_dtype(type_: pa.DataType) -> np.dtype[Any] | None:
 
 
 def joined(parts: list[Rows]) -> Rows:
-    """The rows of several arrays of one column, in one; empties the list."""
+    """The rows of several arrays of one column, in one; empties the list. They are the caller's own, and writable."""
     whole = parts[0]
     if len(parts) > 1 and isinstance(whole, Ragged):
         whole = Ragged.joined(parts)  # type: ignore[arg-type]
     elif len(parts) > 1:
         values = [part.values for part in parts]
         if whole.values.dtype.kind == "T":  # of several only one may know None
-            missing = any(array.dtype != np.dtypes.StringDType() for array in values)
-            values = [array.astype(np.dtypes.StringDType(na_object=None)) for array in values] if missing else values
+            missing = any(array.dtype != text_dtype(missing=False) for array in values)
+            values = [array.astype(text_dtype(missing=True)) for array in values] if missing else values
         whole = Dense(np.concatenate(values), joined_valid(parts))
     parts.clear()
+    whole.values = writable(whole.values)
     return whole
 
 
@@ -179,7 +222,8 @@ def joined(parts: list[Rows]) -> Rows:
 
 def leaf_fields(schema: pa.Schema) -> list[pa.Field]:
     """The columns that arrays are made of: those of a schema, with ``outer/inner`` in place of structs."""
-    return [leaf for field in schema for leaf, _ in _leaves(field, pa.nulls(0, field.type))]
+    nested = {field.name: pa.nulls(0, field.type) for field in schema if field.type.num_fields}
+    return [leaf for field in schema for leaf, _ in _leaves(field, nested.get(field.name))]
 
 
 def leaf_arrays(batch: pa.RecordBatch) -> list[pa.Array]:
@@ -189,7 +233,9 @@ def leaf_arrays(batch: pa.RecordBatch) -> list[pa.Array]:
 
 def _leaves(field: pa.Field, array: pa.Array) -> Iterator[tuple[pa.Field, pa.Array]]:
     type_ = field.type
-    if t.is_struct(type_):
+    if not type_.num_fields:
+        yield field, array
+    elif t.is_struct(type_):
         for child, values in zip(type_, array.flatten(), strict=True):
             yield from _leaves(child.with_name(f"{field.name}/{child.name}"), values)
     elif is_list_like(type_) and not is_any_tensor(type_) and t.is_struct(type_.value_type):

@@ -8,7 +8,6 @@ is checked against the table, and columns without a valid entry get the dtype of
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,28 +15,34 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.output.to_python import cell
+from tfrecord_io.arrow.buffers import writable
+from tfrecord_io.arrow.output.far_times import as_numpy_time, zones_that_python_has
+from tfrecord_io.arrow.output.pandas_metadata import KEY, frame_description, is_unnamed, lost_levels, stored_index
+from tfrecord_io.arrow.output.ragged import Ragged
+from tfrecord_io.arrow.output.to_numpy import to_rows
+from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM, cell
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.typing import DtypeBackend
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_KEY = b"pandas"
 _FAR = 2**61  # beyond that a range has no length
+_MOST_INSERTED = 50  # columns: of a frame that more are inserted into, pandas warns
 _BACKENDS = (None, "numpy_nullable", "pyarrow")
-_UNNAMED = re.compile(r"__index_level_\d+__")  # the column of an index level without a name
-_MALFORMED = (ValueError, TypeError, LookupError, AttributeError, RuntimeError, SyntaxError, MemoryError)
 
 
-def to_pandas(table: pa.Table, dtype_backend: str | None = None, *, whole_file: bool = False) -> pd.DataFrame:
+def to_pandas(table: pa.Table, dtype_backend: DtypeBackend | None = None, *, whole_file: bool = False) -> pd.DataFrame:
     """The DataFrame of a table.
 
     `dtype_backend` is that of pandas' readers. None: NumPy dtypes, but `Int64` and its like for integers with missing
     values, `boolean` for bools and `str` for text; dtypes that the frame had when it was written win. If the table is
-    a `whole_file`, a RangeIndex in the metadata is restored if it has the table's length.
+    a `whole_file`, a RangeIndex in the metadata is restored if it has the table's length. Levels without a name of an
+    index that the metadata no longer states are left out.
 
     Examples
     --------
@@ -46,9 +51,10 @@ def to_pandas(table: pa.Table, dtype_backend: str | None = None, *, whole_file: 
     """
     if dtype_backend not in _BACKENDS:
         raise ValueError(f"dtype_backend is one of {_BACKENDS}, not {dtype_backend!r}")
-    stated = _stated(table.schema)
+    stated = frame_description(table.schema)
     index_fields = stored_index(table.schema)
-    data = table.select([name for name in table.column_names if name not in index_fields])
+    others = {*index_fields, *lost_levels(table.schema)}
+    data = table.select([name for name in table.column_names if name not in others])
     frame = _frame(data, stated, dtype_backend)
     if index_fields:
         frame.index = _stored_index(table.select(index_fields), stated, dtype_backend)
@@ -59,38 +65,7 @@ def to_pandas(table: pa.Table, dtype_backend: str | None = None, *, whole_file: 
     return frame
 
 
-# ---- the metadata
-
-
-def stored_index(schema: pa.Schema) -> list[str]:
-    """Names of the columns of a schema that are levels of the frame's index."""
-    names = [each for each in _stated(schema)["index_columns"] if isinstance(each, str)]
-    return [name for name in dict.fromkeys(names) if name in schema.names]
-
-
-def _stated(schema: pa.Schema) -> dict[str, Any]:
-    """The pandas metadata of a schema; parts that are missing or of a wrong type are empty."""
-    try:
-        metadata = json.loads((schema.metadata or {}).get(_KEY, b"{}"))
-    except (ValueError, RecursionError):
-        metadata = {}
-    metadata = metadata if isinstance(metadata, dict) else {}
-    kinds: dict[str, type] = {"index_columns": list, "columns": list, "column_indexes": list, "attributes": dict}
-    stated: dict[str, Any] = {}
-    for key, kind in kinds.items():
-        stated[key] = value if isinstance(value := metadata.get(key), kind) else kind()
-    stated["columns"] = {_field_name(entry): entry for entry in stated["columns"] if _is_entry(entry)}
-    return stated
-
-
-def _field_name(entry: Mapping[str, Any]) -> Any:
-    return entry.get("field_name", entry.get("name"))
-
-
-def _is_entry(entry: object) -> bool:
-    if not isinstance(entry, dict) or not isinstance(entry.get("numpy_type"), str):
-        return False
-    return isinstance(_field_name(entry), str) and isinstance(entry.get("name"), str | None)
+# ---- the index and the labels
 
 
 def _range(stated: Mapping[str, Any], rows: int) -> pd.RangeIndex | None:
@@ -113,14 +88,30 @@ def _stored_index(columns: pa.Table, stated: Mapping[str, Any], backend: str | N
     frame = _frame(columns, stated, backend)
     names = [_index_name(field, stated["columns"].get(field)) for field in columns.column_names]
     if len(names) > 1:
-        return pd.MultiIndex.from_frame(frame, names=names)
+        return pd.MultiIndex.from_frame(_hashable(frame, columns.schema), names=names)
     level = frame.iloc[:, 0]
     return pd.Index(level, dtype=level.dtype).rename(names[0])
 
 
+def _hashable(frame: pd.DataFrame, schema: pa.Schema) -> pd.DataFrame:
+    """The levels of an index, lists as tuples; SchemaError if values of a level cannot be in an index."""
+    for field in schema:
+        if isinstance(field.type, pa.BaseExtensionType) or not (is_list_like(field.type) or t.is_struct(field.type)):
+            continue
+        try:
+            if is_list_like(field.type):
+                frame[field.name] = frame[field.name].map(tuple, na_action="ignore").astype(object)
+            frame[field.name].map(hash)
+        except TypeError as error:
+            reason = f"the pandas metadata makes it a level of the index, which cannot have values of {field.type}"
+            advice = "read the file with read_table, or with schema='infer'"
+            raise SchemaError(reason, feature=field.name, got=str(field.type), advice=advice) from error
+    return frame
+
+
 def _index_name(field: str, entry: Mapping[str, Any] | None) -> str | None:
     name = field if entry is None else entry.get("name")
-    return None if name == field and _UNNAMED.fullmatch(field) else name
+    return None if name == field and is_unnamed(field) else name
 
 
 def _labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
@@ -133,12 +124,12 @@ def _labels(names: list[str], stated: Mapping[str, Any]) -> pd.Index:
     empty = pa.table({name: pa.array([], pa.null()) for name in names})
     try:
         return empty.replace_schema_metadata(_metadata(entries, stated["column_indexes"])).to_pandas().columns
-    except _MALFORMED:  # any writer may have made it
+    except Exception:  # any writer may have made the metadata, and pandas raises errors of any type
         return pd.Index(names)
 
 
 def _metadata(columns: list[dict[str, Any]], column_indexes: Sequence[Any] = ()) -> dict[bytes, str]:
-    return {_KEY: json.dumps({"index_columns": [], "column_indexes": column_indexes, "columns": columns})}
+    return {KEY: json.dumps({"index_columns": [], "column_indexes": column_indexes, "columns": columns})}
 
 
 # ---- dtypes
@@ -150,12 +141,44 @@ def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> p
 
     if not table.num_columns:  # with new metadata a table without columns would lose its rows (pyarrow 26)
         return pd.DataFrame(index=pd.RangeIndex(table.num_rows))
-    tensors = [at for at, field in enumerate(table.schema) if _holds_tensors(field.type)]
-    if tensors:
-        frame = _frame(table.select([at for at in range(table.num_columns) if at not in set(tensors)]), stated, backend)
-        for at in tensors:
-            frame.insert(at, table.schema.field(at).name, pd.Series(_cells(table, at), frame.index, object))
+    cells = {at: _cells(table, at) for at, field in enumerate(table.schema) if _holds_tensors(field.type)}
+    if backend != "pyarrow":
+        cells |= _lists_of_numbers(table, stated)
+    if cells:
+        frame = _frame(table.select([at for at in range(table.num_columns) if at not in cells]), stated, backend)
+        for at in sorted(cells):
+            frame.insert(at, table.schema.field(at).name, pd.Series(cells[at], frame.index, object))
         return frame
+    if backend != "pyarrow":
+        table = zones_that_python_has(table)
+    try:
+        return _converted(table, stated, backend)
+    except NO_PYTHON_FORM as error:
+        if table.num_columns > 1:
+            parts = [_frame(table.select([at]), stated, backend) for at in range(table.num_columns)]
+            return pd.concat(parts, axis=1)
+        return _frame_of_one(table, stated, backend, error)
+
+
+def _frame_of_one(table: pa.Table, stated: Mapping[str, Any], backend: str | None, error: Exception) -> pd.DataFrame:
+    """The frame of a column that pandas does not convert as it is, because of `error`."""
+    import pandas as pd
+
+    field = table.schema.field(0)
+    if field.name in stated["columns"]:
+        return _frame(table, {**stated, "columns": {}}, backend)
+    if (wider := as_numpy_time(table.column(0))) is not None:
+        return _frame(pa.table({field.name: wider}), stated, backend)
+    if is_list_like(field.type) or t.is_struct(field.type):
+        return pd.DataFrame({field.name: pd.Series(_cells(table, 0), dtype=object)})
+    reason = f"its values of {printable(field.type)} cannot be in a DataFrame ({type(error).__name__})"
+    raise SchemaError(reason, feature=field.name, got=str(field.type), advice="read it with read_table") from error
+
+
+def _converted(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> pd.DataFrame:
+    """The frame of columns that are not tensors, as pyarrow converts them."""
+    import pandas as pd
+
     entries = []
     for field, column in zip(table.schema, table.columns, strict=True):
         dtype = _dtype_name(field, column, stated["columns"].get(field.name, {}).get("numpy_type"))
@@ -184,6 +207,27 @@ def _cells(table: pa.Table, at: int) -> Array:
     return nested
 
 
+def _lists_of_numbers(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, Array]:
+    """The cells of columns of lists of numbers, by position: views, where pyarrow copies a column of several chunks."""
+    cells = {}
+    for at, field in enumerate(table.schema):
+        if not (t.is_list(field.type) or t.is_large_list(field.type)) or not _is_plain_number(field.type.value_type):
+            continue
+        chunks = table.column(at).chunks
+        if stated["columns"].get(field.name, {}).get("numpy_type", "object") != "object":
+            continue
+        if any(chunk.flatten().null_count for chunk in chunks):  # floats with NaN, of pyarrow
+            continue
+        rows = [to_rows(chunk, pa.field("", field.type)) for chunk in chunks]
+        parts = [Ragged(writable(part.values), part.offsets, None, part.valid) for part in rows]  # type: ignore[union-attr]
+        cells[at] = np.concatenate([np.empty(0, object), *(part.objects(0, len(part)) for part in parts)])
+    return cells if len(cells) <= _MOST_INSERTED else {}
+
+
+def _is_plain_number(type_: pa.DataType) -> bool:
+    return bool(t.is_integer(type_) or t.is_float32(type_) or t.is_float64(type_))
+
+
 def _dtype_name(field: pa.Field, column: pa.ChunkedArray, stated: str | None) -> str:
     """Name of a column's dtype; "object" means that Arrow chooses."""
     type_ = field.type
@@ -208,14 +252,14 @@ def _restores(stated: str, type_: pa.DataType) -> bool:
 
     try:
         dtype = pd.api.types.pandas_dtype(stated)
-    except (TypeError, ValueError, NotImplementedError):
+    except Exception:  # any writer may have made the metadata, and pandas raises errors of any type
         return False
     if isinstance(dtype, pd.ArrowDtype):
         return bool(dtype.pyarrow_dtype == type_)
     if isinstance(dtype, pd.StringDtype):
         return bool(t.is_string(type_) or t.is_large_string(type_))
-    if not isinstance(dtype, pd.api.extensions.ExtensionDtype):
-        return False
+    if not isinstance(dtype, pd.api.extensions.ExtensionDtype) or not hasattr(dtype, "__from_arrow__"):
+        return False  # pyarrow cannot make it, such as a sparse one
     kinds = {"i": t.is_signed_integer, "u": t.is_unsigned_integer, "f": t.is_floating, "b": t.is_boolean}
     is_masked = dtype.kind in kinds and kinds[dtype.kind](type_)
     return bool(is_masked and dtype.itemsize >= type_.bit_width // 8)

@@ -1,23 +1,35 @@
-"""One value of a column for Python: numbers and text as they are, lists and tensors as NumPy arrays."""
+"""Values of columns for Python, one (`cell`) or all of them (`python_values`).
+
+Python's dates end with the year 9999, its durations with 2.7 million years, its times of day have microseconds, and a
+time zone may be unknown to it. What pyarrow cannot convert for one of these reasons becomes a NumPy scalar: datetime64
+(of a time zone: in UTC) or timedelta64 (of a time of day: since midnight).
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.arrow.buffers import number_view
+from tfrecord_io.arrow.output.to_numpy import numpy_dtype
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells
 from tfrecord_io.schema.tensor_types import is_any_tensor
 from tfrecord_io.schema.types import is_list_like
+
+NO_PYTHON_FORM = (pa.ArrowException, ValueError, ArithmeticError, LookupError, NotImplementedError, TypeError)
+_NAT = -(2**63)  # of datetime64 and timedelta64; Arrow's types hold it as a value
+_THOUSAND = 1000
 
 
 def cell(column: pa.Array, row: int, field: pa.Field | None = None) -> Any:
     """The value of one row; the metadata of the column's `field` may state the dtype of tensors.
 
     None if it is null; a new ndarray for a list or a tensor (of objects if its items are bytes, text or lists); a dict
-    for a struct; else the result of pyarrow's ``as_py``.
+    for a struct; else the result of `python_value`.
 
     Examples
     --------
@@ -36,7 +48,73 @@ def cell(column: pa.Array, row: int, field: pa.Field | None = None) -> Any:
         return _items(scalar.values)
     if t.is_struct(type_):
         return {child.name: cell(column.field(at), row, child) for at, child in enumerate(type_)}
-    return scalar.as_py()
+    return python_value(scalar)
+
+
+def rows_of(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
+    """The rows of a column as Python values: lists and tensors as lists."""
+    if not (is_any_tensor(field.type) or is_list_of_tensors(field.type)):
+        return [value for chunk in column.chunks for value in python_values(chunk)]
+    return [_nested(tensor) for chunk in column.chunks for tensor in tensor_cells(chunk, field)]
+
+
+def python_values(array: pa.Array) -> list[Any]:
+    """All values of an array, as ``to_pylist`` returns them if it can.
+
+    Examples
+    --------
+    >>> python_values(pa.array([0, 2**31 - 1], pa.int32()).view(pa.date32()))
+    [datetime.date(1970, 1, 1), np.datetime64('5881580-07-11')]
+    """
+    if not _has_nanoseconds(array.type):
+        with suppress(*NO_PYTHON_FORM):
+            return list(array.to_pylist())
+    return [python_value(scalar) for scalar in array]
+
+
+def python_value(scalar: pa.Scalar) -> Any:
+    """The value of a scalar, as ``as_py`` returns it if it can."""
+    type_ = scalar.type
+    if not scalar.is_valid:
+        return None
+    if t.is_dictionary(type_):
+        return python_value(scalar.value)
+    if is_list_like(type_):
+        return python_values(scalar.values)
+    if t.is_struct(type_):
+        return {child.name: python_value(scalar[at]) for at, child in enumerate(type_)}
+    if not t.is_time64(type_) or not _is_finer_than_python(scalar):
+        try:
+            return scalar.as_py()
+        except NO_PYTHON_FORM:
+            if not t.is_temporal(type_):
+                raise
+    return _numpy_scalar(scalar)
+
+
+def _is_finer_than_python(time: pa.Scalar) -> bool:
+    return time.type.unit == "ns" and time.value % _THOUSAND != 0
+
+
+def _has_nanoseconds(type_: pa.DataType) -> bool:
+    """Whether values are times of day in nanoseconds, which ``to_pylist`` truncates."""
+    if t.is_dictionary(type_) or (is_list_like(type_) and not isinstance(type_, pa.BaseExtensionType)):
+        return _has_nanoseconds(type_.value_type)
+    if t.is_struct(type_):
+        return any(_has_nanoseconds(child.type) for child in type_)
+    return bool(t.is_time64(type_) and type_.unit == "ns")
+
+
+def _numpy_scalar(scalar: pa.Scalar) -> Any:
+    dtype, number = numpy_dtype(scalar.type), scalar.value
+    assert dtype is not None
+    return number if number == _NAT else np.int64(number).astype(dtype)
+
+
+def _nested(tensor: Any) -> Any:
+    if isinstance(tensor, np.ndarray):
+        return [_nested(item) for item in tensor] if tensor.dtype == object else tensor.tolist()
+    return tensor
 
 
 def _owned(tensor: Any) -> Any:
@@ -55,7 +133,10 @@ def _items(values: pa.Array) -> Any:
     """The items of a list as an array."""
     plain = t.is_primitive(values.type) and not (values.null_count and not t.is_floating(values.type))
     if plain and not isinstance(values.type, pa.BaseExtensionType):
-        return np.array(values.to_numpy(zero_copy_only=False))
+        with suppress(*NO_PYTHON_FORM):
+            return np.array(values.to_numpy(zero_copy_only=False))
+        numbers, dtype = number_view(values), numpy_dtype(values.type)
+        return numbers.astype(np.int64).astype(dtype)
     out = np.empty(len(values), object)
     for at in range(len(values)):
         out[at] = cell(values, at)

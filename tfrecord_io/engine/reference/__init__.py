@@ -5,9 +5,12 @@ It shares no code with the native engine, is its oracle in every test, and runs 
 
 from __future__ import annotations
 
-from tfrecord_io.engine.contract import Engine
-from tfrecord_io.engine.reference import encoder, framing
+from collections.abc import Sequence
+
+from tfrecord_io.engine.contract import Engine, PlainForm
+from tfrecord_io.engine.reference import columns, framing
 from tfrecord_io.engine.reference.decoder import ReferenceDecoder
+from tfrecord_io.engine.reference.encoder import ReferenceEncoder
 
 
 class ReferenceEngine:
@@ -15,12 +18,20 @@ class ReferenceEngine:
 
     name = "reference"
     crc32c = staticmethod(framing.crc32c)
+    crc32c_combine = staticmethod(framing.crc32c_combine)
     scan = staticmethod(framing.scan)
     find_header = staticmethod(framing.find_header)
     payloads = staticmethod(framing.payloads)
     frame = staticmethod(framing.frame)
     decoder = ReferenceDecoder
-    encode = staticmethod(encoder.encode)
+    text = staticmethod(columns.text)
+    encoder = ReferenceEncoder
+
+    def arrow_reader(self, forms: Sequence[PlainForm | None]) -> None:
+        return None
+
+    def memory(self) -> None:
+        return None
 
 
 ENGINE: Engine = ReferenceEngine()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from tfrecord_io.engine.contract import ColumnBuffers, Fault, FaultCode, PlanColumn
+from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode, PlanColumn
 from tfrecord_io.engine.reference.record_parser import Cell, Steps
+from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.format.kinds import Kind, Layout, Text
 
 _DTYPES = {Kind.BYTES: np.uint8, Kind.FLOAT: np.float32, Kind.INT64: np.int64}
@@ -27,6 +29,15 @@ def is_utf8(value: bytes) -> bool:
 def is_text(value: bytes) -> bool:
     """Whether `value` is UTF-8 without control characters other than tab, line feed and carriage return."""
     return is_utf8(value) and _CONTROL.search(value.decode()) is None
+
+
+def text(data: Array, offsets: Array, valid: Array | None) -> Array:
+    """See `tfrecord_io.engine.contract.Engine.text`."""
+    content, ends = bytes(data), offsets.tolist()
+    values: list[str | None] = [content[i:j].decode() for i, j in pairwise(ends)]
+    if valid is not None:
+        values = [value if present else None for value, present in zip(values, valid.tolist(), strict=True)]
+    return np.array(values, text_dtype(missing=valid is not None))
 
 
 class Column:

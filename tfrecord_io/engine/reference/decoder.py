@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from tfrecord_io.engine.contract import ColumnBuffers, Fault, FaultCode, Plan, PlanColumn, Progress
+from tfrecord_io.engine.contract import (
+    ColumnBuffers,
+    Fault,
+    FaultCode,
+    FeatureName,
+    Plan,
+    PlanColumn,
+    Progress,
+    RecordCounts,
+)
 from tfrecord_io.engine.reference.columns import Column
 from tfrecord_io.engine.reference.framing import byte_view, check_payload, check_whole, is_truncated, read_header
 from tfrecord_io.engine.reference.record_parser import Record, read_embedded, read_record
+from tfrecord_io.format.expansion import BYTES_PER_CELL, RATIO
 from tfrecord_io.format.kinds import RecordType
 
 _OFFSET_LIMIT = 2**31 - 1  # a column has fewer values than its records have bytes, so its int32 offsets fit below this
-
-_Key = tuple[str, bool]  # name, is a feature list: the two maps of a SequenceExample have separate names
 
 
 class ReferenceDecoder:
@@ -24,12 +33,12 @@ class ReferenceDecoder:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._embedded_accepted = False
-        self._columns: dict[_Key, Column] = {(column.name, column.steps): Column(column) for column in plan.columns}
-        self._left_out: set[_Key] = set()  # counted for max_features
+        self._columns = {(column.name, column.steps): Column(column) for column in plan.columns}
+        self._left_out: set[FeatureName] = set()  # counted for max_features
+        self.new_names: list[FeatureName] = []
         self.rows = 0
         self.value_bytes = 0
-        self.seen = 0
-        self.foreign = 0
+        self.counts = RecordCounts()
         self.sequence = plan.record_type == RecordType.SEQUENCE_EXAMPLE
 
     def expect(self, payload_bytes: int) -> None:
@@ -41,9 +50,11 @@ class ReferenceDecoder:
         """Decode the records of `data` from byte `begin` on; see `contract.Decoder.feed`."""
         view = byte_view(data)
         limit = _OFFSET_LIMIT if max_bytes < 0 else min(max_bytes, _OFFSET_LIMIT)
-        at, records, fault = begin, 0, None
+        at, records, fault, full = begin, 0, None, False
         embedded: tuple[bytes, ...] = ()
         while at < len(view) and records != max_records:
+            if full := self._is_full(len(self._columns)):
+                break
             framed = read_header(view, at, records, self._plan.max_record_bytes)
             if isinstance(framed, Fault):
                 fault = framed
@@ -55,14 +66,29 @@ class ReferenceDecoder:
                 fault = check_payload(view, framed, records)
             if fault is None:
                 payload = bytes(view[framed.start : framed.start + framed.length])
-                fault, embedded = self._add(payload, records, at)
-            if fault is not None or embedded:
+                fault, embedded, full = self._add(payload, records, at)
+            if fault is not None or embedded or full:
                 break
             at = framed.end
             records += 1
         if fault is not None and is_truncated(fault) and not final:
             fault = None
-        return Progress(records, at - begin, fault, embedded)
+        return Progress(records, at - begin, fault, embedded, full)
+
+    def _is_full(self, columns: int) -> bool:
+        """Whether another row of this many columns takes too much memory."""
+        limit = self._plan.max_expansion
+        if not self.rows or not columns or limit is None:
+            return False
+        return self.rows >= (limit + RATIO * self.value_bytes) // (BYTES_PER_CELL * columns)
+
+    def know(self, names: Iterable[FeatureName]) -> None:
+        """See `contract.Decoder.know`."""
+        for name, is_list in names:
+            if self._plan.unknown == "discover" and self._is_selected(name):
+                self._columns[name, is_list] = Column(PlanColumn(name, text=self._plan.text, steps=is_list))
+            else:
+                self._left_out.add((name, is_list))
 
     def accept_embedded(self) -> None:
         """See `contract.Decoder.accept_embedded`."""
@@ -78,23 +104,29 @@ class ReferenceDecoder:
         self.value_bytes = 0
         return taken
 
-    def _add(self, payload: bytes, index: int, offset: int) -> tuple[Fault | None, tuple[bytes, ...]]:
-        """Decode one record, of which nothing is kept if it is faulty or has embedded schemas to stop at."""
+    def _add(self, payload: bytes, index: int, offset: int) -> tuple[Fault | None, tuple[bytes, ...], bool]:
+        """Decode one record, of which nothing is kept if it is faulty, has embedded schemas to stop at, or is too much.
+
+        Returns the fault, the embedded schemas, and whether there is no memory for the record's names.
+        """
         record_type = RecordType.SEQUENCE_EXAMPLE if self.sequence else self._plan.record_type
         try:
             record = read_record(payload, record_type, self._is_wanted)
             if self._plan.stop_at_embedded and not self._embedded_accepted and (embedded := read_embedded(payload)):
-                return None, tuple(embedded)
+                return None, tuple(embedded), False
         except DecodeError as error:
-            return Fault(FaultCode.WIRE, index, offset, feature=getattr(error, "feature", None)), ()
+            return Fault(FaultCode.WIRE, index, offset, feature=getattr(error, "feature", None)), (), False
+        new = self._new_names(record) if self._plan.unknown == "discover" else []
+        if new and self._is_full(len(self._columns) + len(new)):
+            return None, (), True
         found = self._discovered(record)
         columns = {**self._columns, **found}
         faults = (column.check(_row(column, record)) for column in columns.values())
         fault = next((fault for fault in faults if fault is not None), None) or self._judge_names(found, record)
         if fault is not None:
-            return replace(fault, record=index, offset=offset), ()
+            return replace(fault, record=index, offset=offset), (), False
         self._commit(record, columns, len(payload))
-        return None, ()
+        return None, (), False
 
     def _is_wanted(self, name: str, is_list: bool) -> bool:
         if (name, is_list) in self._columns:
@@ -104,7 +136,7 @@ class ReferenceDecoder:
     def _is_selected(self, name: str) -> bool:
         return name not in self._plan.ignored and (self._plan.select is None or bool(self._plan.select(name)))
 
-    def _discovered(self, record: Record) -> dict[_Key, Column]:
+    def _discovered(self, record: Record) -> dict[FeatureName, Column]:
         return {
             (name, is_list): Column(PlanColumn(name, text=self._plan.text, steps=is_list))
             for name, is_list in record.entries
@@ -113,7 +145,7 @@ class ReferenceDecoder:
             and name in (record.lists if is_list else record.features)
         }
 
-    def _judge_names(self, found: dict[_Key, Column], record: Record) -> Fault | None:
+    def _judge_names(self, found: dict[FeatureName, Column], record: Record) -> Fault | None:
         new = self._new_names(record)
         unknown = next((name for name, _ in new if self._plan.unknown == "fault" and self._is_selected(name)), None)
         if unknown is not None:
@@ -122,31 +154,33 @@ class ReferenceDecoder:
         limit = self._plan.max_features
         if new and total > limit:
             return Fault(FaultCode.TOO_MANY_FEATURES, 0, 0, feature=new[-1][0], expected=limit, got=total)
-        for name, is_list in found:
+        for name, is_list in () if self._plan.names_in_both else found:
             if (name, not is_list) in self._columns or (name, not is_list) in found:
                 return Fault(FaultCode.NAME_IN_BOTH, 0, 0, feature=name)
         return None
 
-    def _new_names(self, record: Record) -> list[_Key]:
+    def _new_names(self, record: Record) -> list[FeatureName]:
         if self._plan.unknown == "skip":
             return []
         known = {*self._columns, *self._left_out}
         return [key for key in dict.fromkeys(record.entries) if key not in known and key[0] not in self._plan.ignored]
 
-    def _commit(self, record: Record, columns: dict[_Key, Column], payload_bytes: int) -> None:
+    def _commit(self, record: Record, columns: dict[FeatureName, Column], payload_bytes: int) -> None:
         for column in columns.values():
             if len(column.rows) < self.rows:  # discovered in this record: null in the rows before
                 column.rows = [None] * self.rows
             column.append(_row(column, record))
-        self._left_out.update(key for key in self._new_names(record) if key not in columns)
+        new = self._new_names(record)
+        self.new_names += new
+        self._left_out.update(key for key in new if key not in columns)
         self._columns = columns
         self._embedded_accepted = False
         self.rows += 1
         self.value_bytes += payload_bytes
         self.sequence = self.sequence or record.is_sequence
-        if payload_bytes:
-            self.seen += 1
-            self.foreign += record.has_unknown and not record.has_feature
+        if record.has_feature or record.has_unknown:
+            nested = record.has_feature and not record.has_plain
+            self.counts += RecordCounts(1, int(nested or not record.has_feature), int(nested))
 
 
 def _row(column: Column, record: Record) -> Any:

@@ -8,29 +8,35 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ColumnBuffers
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowColumns, ColumnBuffers
 from tfrecord_io.engine.reference import messages
 from tfrecord_io.engine.reference.framing import frame
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.format.protobuf import varint
 
 
-def encode(
-    columns: Sequence[ColumnBuffers], begin: int, end: int, *, prefix: bytes = b"", sequence: bool = False
-) -> tuple[bytes, int]:
-    """Encode rows [begin, end) as framed records; see `contract.Engine.encode`.
+class ReferenceEncoder:
+    """See `contract.Encoder`. As in TensorFlow, `features` is written even if empty, `feature_lists` if there are any.
 
-    As in TensorFlow, `features` is written even if empty, and `feature_lists` if any column is one.
+    `memory` is not used.
     """
-    if not sequence and any(column.steps is not None for column in columns):
-        raise ValueError("a feature list needs sequence=True")
-    payloads: list[bytes] = []
-    for row in range(begin, end):
-        payload = (prefix if row == begin else b"") + _payload(columns, row)
-        if len(payload) > MAX_RECORD_BYTES:
-            break
-        payloads.append(payload)
-    return frame(payloads), len(payloads)
+
+    def __init__(
+        self, columns: Sequence[ColumnBuffers | int], *, sequence: bool = False, arrow: ArrowColumns | None = None
+    ) -> None:
+        assert arrow is None, "no columns are taken from Arrow"
+        self._columns = [column for column in columns if isinstance(column, ColumnBuffers)]
+        if not sequence and any(column.steps is not None for column in self._columns):
+            raise ValueError("a feature list needs sequence=True")
+
+    def encode(self, begin: int, end: int, *, prefix: bytes = b"", memory: Any = None) -> tuple[bytes, int]:
+        payloads: list[bytes] = []
+        for row in range(begin, end):
+            payload = (prefix if row == begin else b"") + _payload(self._columns, row)
+            if len(payload) > MAX_RECORD_BYTES:
+                break
+            payloads.append(payload)
+        return frame(payloads), len(payloads)
 
 
 def feature_of(kind: Kind, values: Any) -> Any:

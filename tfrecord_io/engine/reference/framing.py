@@ -28,6 +28,29 @@ def crc32c(data: Any, value: int = 0) -> int:
     return int(_crc32c.crc32c(byte_view(data), value))
 
 
+def crc32c_combine(first: int, second: int, second_bytes: int) -> int:
+    """The CRC of two parts from the CRC of each: a CRC is linear in the bits before it.
+
+    Appending n zero bytes to data with the CRC c gives a CRC that differs from that of n zero bytes by M(c), where the
+    matrix M is that of one zero byte, to the power of n. Row i of a matrix is the image of bit i.
+    """
+    zero = _crc32c.crc32c(b"\0")
+    rows = [_crc32c.crc32c(b"\0", 1 << bit) ^ zero for bit in range(32)]
+    while second_bytes:
+        if second_bytes & 1:
+            first = _times(rows, first)
+        rows = [_times(rows, row) for row in rows]
+        second_bytes >>= 1
+    return first ^ second
+
+
+def _times(rows: Sequence[int], value: int) -> int:
+    product = 0
+    for bit, row in enumerate(rows):
+        product ^= row if value >> bit & 1 else 0
+    return product
+
+
 @dataclass(frozen=True, slots=True)
 class Framed:
     """The extent of one record: offset of its header, start and length of its payload."""

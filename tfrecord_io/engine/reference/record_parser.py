@@ -34,10 +34,11 @@ Wanted = Callable[[str, bool], bool]  # name, is a feature list
 class Record:
     """The content of a payload."""
 
-    features: dict[str, Cell | None] = field(default_factory=dict)  # None: no kind
+    features: dict[str, Cell | None] = field(default_factory=dict)  # None: no feature type
     lists: dict[str, Steps] = field(default_factory=dict)
     entries: list[tuple[str, bool]] = field(default_factory=list)  # (name, is a feature list) in the order of the wire
     has_feature: bool = False  # a map entry has a key or a value
+    has_plain: bool = False  # one of these has a value, or a key that is not itself a map entry
     has_unknown: bool = False  # at the top, in a map or in an entry
     is_sequence: bool = False  # a feature list's entry has a key or a value
 
@@ -101,6 +102,7 @@ def _entries(shell: Any, record: Record, wanted: Wanted, is_list: bool) -> Itera
         record.has_feature |= present
         record.is_sequence |= present and is_list
         name = entry.key[-1] if entry.key else ""
+        record.has_plain |= present and (bool(entry.value) or not tags.is_map_entry(name))
         record.entries.append((name, is_list))
         if wanted(name, is_list):
             yield name, list(entry.value)

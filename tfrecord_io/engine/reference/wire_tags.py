@@ -94,6 +94,19 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int, bytes]]:
         raise DecodeError("a group is not closed")
 
 
+def is_map_entry(name: str) -> bool:
+    """Whether a feature's name is itself a serialized map entry: a text, and possibly a message.
+
+    As Features, an Example of an ExampleListWithContext has one entry, whose key is such bytes.
+    """
+    try:
+        parts = list(fields(name.encode()))
+        parts[0][3].decode()
+    except (DecodeError, UnicodeDecodeError, IndexError):
+        return False
+    return [part[:3] for part in parts] in ([(1, LEN, 0)], [(1, LEN, 0), (2, LEN, 0)])
+
+
 def _rewritten(data: bytes, nested: Nested) -> bytes:
     """`data` with all tags re-encoded, in nested messages too."""
     out = bytearray()

@@ -78,7 +78,7 @@ def _plain(feature: FixedLenFeature | VarLenFeature | FixedLenSequenceFeature) -
         return tensor(type_, (None, *feature.shape), encoding=LIST) if feature.shape else list_(type_)
     required = feature.default_value is None
     default = _bytes(feature.default_value) if feature.dtype == "string" else feature.default_value
-    return _fixed(type_, feature.shape, required=required, default=default)
+    return _fixed(type_, tuple(feature.shape), required=required, default=default)
 
 
 def _fixed(type_: pa.DataType, shape: tuple[int, ...], **keywords: Any) -> Field:
@@ -106,7 +106,7 @@ def _ragged(name: str, feature: RaggedFeature) -> Iterator[Field]:
 def _feature_list(feature: Feature) -> Field:
     type_ = _TYPES[feature.dtype]
     if isinstance(feature, FixedLenSequenceFeature):
-        return sequence(_fixed(type_, feature.shape), required=not feature.allow_missing)
+        return sequence(_fixed(type_, tuple(feature.shape)), required=not feature.allow_missing)
     is_plain_ragged = isinstance(feature, RaggedFeature) and not (feature.partitions or feature.value_key)
     if isinstance(feature, VarLenFeature) or is_plain_ragged:
         return sequence(list_(type_))

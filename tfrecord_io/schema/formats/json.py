@@ -16,15 +16,16 @@ from tfrecord_io.schema.leaf import LIST
 from tfrecord_io.schema.type_names import type_from_name, type_name
 
 VERSION = 1
-_KEYS = {"column", "type", "feature", "encoding", "required", "default", "shape", "part", "metadata"}
+_KEYS = {"column", "type", "feature", "encoding", "required", "default", "shape", "part", "empty", "metadata"}
 
 
 def to_json(fields: Iterable[Field], metadata: Mapping[bytes, bytes] | None = None, indent: int | None = None) -> str:
-    """The document of a schema with these fields and metadata."""
+    """The document of a schema with these fields and metadata; characters that are not printable are escaped."""
     document: dict[str, Any] = {"version": VERSION, "fields": [_entry(f) for f in fields]}
     if metadata:
         document["metadata"] = _pairs(metadata)
-    return json_text(document, indent)
+    text = json_text(document, indent)
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
 
 
 def from_json(text: str | bytes) -> tuple[list[Field], dict[bytes, bytes]]:
@@ -44,7 +45,7 @@ def from_json(text: str | bytes) -> tuple[list[Field], dict[bytes, bytes]]:
 def _entry(f: Field) -> dict[str, Any]:
     entry: dict[str, Any] = {"column": f.column, "type": _type_entry(f.type)}
     default = Field(f.column, f.type, metadata=f.metadata)
-    for name in ("feature", "encoding", "required", "shape", "part"):
+    for name in ("feature", "encoding", "required", "shape", "part", "empty"):
         if getattr(f, name) != getattr(default, name) and (name != "required" or f.required):
             entry[name] = getattr(f, name)
     if f.default is not None:
@@ -67,6 +68,7 @@ def _field(entry: dict[str, Any]) -> Field:
         _metadata(entry),
         entry.get("shape"),
         entry.get("part"),  # type: ignore[arg-type]
+        entry.get("empty"),
     )
 
 

@@ -77,6 +77,7 @@ def _call(f: Field) -> _Call:
     keywords = {"default": f.default} if f.default is not None else {}
     keywords |= {"required": True} if f.required else {}
     keywords |= {"feature": f.feature} if f.feature != f.column else {}
+    keywords |= {"empty": f.empty} if f.empty is not None else {}
     if f.part == FEATURE_LIST:
         metadata = f.metadata if is_any_tensor(f.value) else {}
         step = Field("", f.value, encoding=f.encoding, shape=f.shape, metadata=metadata)

@@ -74,8 +74,8 @@ class FixedLenFeature:
     FixedLenFeature(shape=(), dtype='int64', default_value=0)
     """
 
-    shape: tuple[int, ...]
-    dtype: str
+    shape: Sequence[int]
+    dtype: Any
     default_value: Any = None
 
     def __post_init__(self) -> None:
@@ -98,7 +98,7 @@ class VarLenFeature:
     VarLenFeature(dtype='float32')
     """
 
-    dtype: str
+    dtype: Any
 
     def __post_init__(self) -> None:
         _set(self, dtype=parse_dtype(self.dtype))
@@ -125,8 +125,8 @@ class FixedLenSequenceFeature:
     FixedLenSequenceFeature(shape=(2,), dtype='float32', allow_missing=True, default_value=None)
     """
 
-    shape: tuple[int, ...]
-    dtype: str
+    shape: Sequence[int]
+    dtype: Any
     allow_missing: bool = False
     default_value: Any = None
 
@@ -162,7 +162,7 @@ class SparseFeature:
 
     index_key: str | tuple[str, ...]
     value_key: str
-    dtype: str
+    dtype: Any
     size: int | tuple[int, ...]
     already_sorted: bool = False
 
@@ -218,7 +218,7 @@ class RaggedFeature:
     ValueRowIds: ClassVar = ValueRowIds
     UniformRowLength: ClassVar = UniformRowLength
 
-    dtype: str
+    dtype: Any
     value_key: str | None = None
     partitions: tuple[Partition, ...] = ()
     row_splits_dtype: str = "int32"

@@ -44,6 +44,8 @@ def from_tfds(
     except SchemaError as error:
         error.path = file
         raise
+    except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+        raise SchemaError(f"it is not a features.json of TFDS ({type(error).__name__})", path=file) from error
     except (ValueError, RecursionError) as error:
         raise SchemaError(f"it is not valid JSON ({type(error).__name__})", path=file) from error
 
@@ -62,7 +64,7 @@ def shard_lengths(path: str | os.PathLike[str], storage: StorageOptions = DEFAUL
             for index, length in enumerate(lengths):
                 records[_file_name(info, split, index, len(lengths))] = length
         return records
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
         reason = f"it is not a dataset_info.json of TFDS ({type(error).__name__}: {error})"
         raise SchemaError(reason, path=folder.display_path(INFO)) from error
 
@@ -79,7 +81,7 @@ def check_shards(
         expected = lengths.get(file.replace(os.sep, "/").rpartition("/")[2], count)
         if count != expected:
             reason = f"the file has {count} records, dataset_info.json lists {expected}"
-            advice = "it was truncated at the end of a record, or is not the file that TFDS wrote: get it again"
+            advice = "it was truncated at the end of a record, or not the file that TFDS wrote: download it again"
             raise CorruptRecordError(reason, path=file, expected=expected, got=count, advice=advice)
 
 

@@ -15,10 +15,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tfrecord_io.errors import SchemaError
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.schema.tensor_types import Shape
 
 _MAX_DEPTH = 64  # of nested features
+_MAX_LENGTH = 2**31 - 1  # of a dimension: no record has more values
+_ENCODINGS = ("none", "bytes", "zlib")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def leaves_of(document: Any) -> list[TfdsLeaf]:
         leaves = list(_walk(document, _Position()))
     except SchemaError:
         raise
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         raise SchemaError(f"the text is not a features.json of TFDS ({type(error).__name__}: {error})") from error
     if any(not leaf.name for leaf in leaves):
         raise SchemaError("expected a features.json with a dict of features, got a single feature")
@@ -135,7 +137,11 @@ def _shape(source: Any) -> Shape:
 
 
 def _length(source: Any) -> int | None:
-    return None if source is None or int(source) < 0 else int(source)
+    if source is None or int(source) < 0:
+        return None
+    if int(source) > _MAX_LENGTH:
+        raise SchemaError(f"a dimension of {printable(source, 40)} is more than a record can hold")
+    return int(source)
 
 
 # ---- the classes
@@ -153,6 +159,9 @@ def _sequence(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf
 
 def _tensor(content: dict[str, Any], position: _Position) -> Iterator[TfdsLeaf]:
     encoding = str(content.get("encoding") or "none").lower().rpartition(".")[2]
+    if encoding not in _ENCODINGS:
+        reason = f"the TFDS encoding '{printable(encoding, 60)}' is not supported"
+        raise SchemaError(reason, feature=position.name or None, expected=_ENCODINGS, got=encoding)
     optional = bool(content.get("optional"))
     yield position.leaf(content["dtype"], _shape(content.get("shape")), encoding=encoding, optional=optional)
 

@@ -13,11 +13,12 @@ string, natural language, URL, MID …      string; a categorical string_domain 
 domains                                   the values of a domain are not enforced: TFX only reports other values
 shape                                     ``{}`` a value, one axis a fixed_size_list, more a tensor
 value_count, value_counts                 min = max = 1 a value, min = max a fixed_size_list, else a list
-presence                                  required where min_fraction is 1
-STRUCT ``##SEQUENCE##``                   feature lists: list<list<T>>, or list<T> if the second value_count is 1
-STRUCT of another name                    a struct column, read from ``outer/inner``
+presence                                  nothing: a feature that is absent or has no type is null, as in tfx_bsl
+STRUCT ``##SEQUENCE##``, or the only one  feature lists: list<list<T>>, or list<T> if the second value_count is 1;
+                                          ``##SEQUENCE##.x`` is the column of a list x if the context has an x too
+other STRUCTs                             a struct column, read from ``outer/inner``
 deprecated, lifecycle stages not in use   left out, as tfx_bsl does
-tensor_representation_group               dense: shape, default, or required; varlen: list; ragged: nested lists;
+tensor_representation_group               dense: shape, and a default or required; varlen: list; ragged: nested lists;
                                           columns are named after the tensors
 sparse_feature, sparse tensors            the features of indices and values, as lists
 ========================================  ==============================================================================
@@ -53,6 +54,7 @@ _BINARY_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r"))  # in a message's tag
 def from_tfx(
     source: str | bytes | os.PathLike[str],
     tensor_representation_group: str,
+    sequence_feature: str | None,
     storage_options: Mapping[str, Any] | None,
     filesystem: Any,
 ) -> list[Field]:
@@ -66,7 +68,7 @@ def from_tfx(
         path = os.fspath(source)
         content = _read(path, StorageOptions(storage_options, filesystem))
     try:
-        fields = TfxSchemaReader(_parsed(content), tensor_representation_group).fields()
+        fields = TfxSchemaReader(_parsed(content), tensor_representation_group, sequence_feature).fields()
         check_unique(fields)
         return fields
     except SchemaError as error:
@@ -107,7 +109,13 @@ def to_tfx(fields: Iterable[Field]) -> str:
                 target.annotation.tag.append(TAG + to_json([field]))
             _add_components(field, message)
             _add_representation(field, message)
-    return str(text_format.MessageToString(message, as_utf8=True))
+    text = text_format.MessageToString(message, as_utf8=True)
+    return "".join(c if c.isprintable() or c == "\n" else _octal(c) for c in text)
+
+
+def _octal(character: str) -> str:
+    """A character of a string as the text format escapes its bytes."""
+    return "".join(f"\\{byte:03o}" for byte in character.encode())
 
 
 def _add_feature(field: Field, message: Any) -> Any:

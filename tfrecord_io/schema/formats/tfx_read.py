@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -40,9 +41,13 @@ _TEXT_DOMAINS = {"string_domain", "natural_language_domain", "url_domain", "mid_
 
 
 class TfxSchemaReader:
-    """Converts one SchemaMessage to fields; `group` is the tensor_representation_group to use."""
+    """Converts one SchemaMessage to fields.
 
-    def __init__(self, message: Any, group: str = "") -> None:
+    `group` is the tensor_representation_group to use, `sequence_feature` the STRUCT that contains the feature lists, as
+    in `Schema.from_tfx`.
+    """
+
+    def __init__(self, message: Any, group: str = "", sequence_feature: str | None = None) -> None:
         self._message = message
         self._domains = {
             domain.name: (kind, domain)
@@ -50,6 +55,7 @@ class TfxSchemaReader:
             for domain in getattr(message, kind)
         }
         self._group = group
+        self._sequence = _sequence_name(message, sequence_feature)
 
     def fields(self) -> list[Field]:
         """One field for each feature that is in use, in the order of the message.
@@ -69,12 +75,22 @@ class TfxSchemaReader:
         for composite in composites:
             for feature_name, _ in list(composite.components())[1:]:
                 fields.pop((CONTEXT, feature_name), None)
-        return list(fields.values())
+        return self._distinct(fields.values())
+
+    def _distinct(self, fields: Collection[Field]) -> list[Field]:
+        """The fields, where a feature list whose column another field has is named as TFX names its tensor."""
+        counts = Counter(field.column for field in fields)
+        return [
+            replace(field, column=f"{self._sequence}.{field.feature}")
+            if field.part == FEATURE_LIST and counts[field.column] > 1 and field.column == field.feature
+            else field
+            for field in fields
+        ]
 
     def _of_feature(self, feature: Any) -> Iterator[Field]:
         if not _in_use(feature):
             return
-        if feature.type == STRUCT and feature.name == SEQUENCE:
+        if feature.type == STRUCT and feature.name == self._sequence:
             for child in feature.struct_domain.feature:
                 if _in_use(child):
                     yield self.field(child, FEATURE_LIST)
@@ -86,7 +102,6 @@ class TfxSchemaReader:
         return _tagged(feature, part) or self._described(feature, part)
 
     def _described(self, feature: Any, part: str) -> Field:
-        required = bool(feature.type) and (feature.presence.min_fraction >= 1 or feature.group_presence.required)
         if feature.type == STRUCT:
             if part == FEATURE_LIST:
                 raise SchemaError("a step of a feature list cannot be a STRUCT", feature=feature.name)
@@ -94,11 +109,11 @@ class TfxSchemaReader:
             return Field(feature.name, pa.struct([(child.column, child.type) for child in children]))
         value = self._value_type(feature)
         if part == FEATURE_LIST:
-            return Field(feature.name, pa.list_(_step_type(feature, value)), required=required or None, part=part)
+            return Field(feature.name, pa.list_(_step_type(feature, value)), part=part)
         if feature.HasField("shape"):
-            return replace(_shaped(value, _sizes(feature.shape)), required=required or None).named(feature.name)
+            return _shaped(value, _sizes(feature.shape)).named(feature.name)
         counts = feature.value_counts.value_count or [feature.value_count]
-        return Field(feature.name, _counted(value, counts), required=required or None)
+        return Field(feature.name, _counted(value, counts))
 
     # ---- types
 
@@ -139,7 +154,7 @@ class TfxSchemaReader:
                 _sparse(fields, name, indices, values, tensor_.dense_shape, tensor_.already_sorted)
                 continue
             path = list(tensor_.feature_path.step) if which == "ragged_tensor" else [tensor_.column_name]
-            part, path = (FEATURE_LIST, path[1:]) if path[:1] == [SEQUENCE] else (CONTEXT, path)
+            part, path = (FEATURE_LIST, path[1:]) if path[:1] == [self._sequence] else (CONTEXT, path)
             key = (part, "/".join(path))
             if key not in fields:
                 raise SchemaError(f"the tensor {name!r} uses a feature that the schema does not have", feature=key[1])
@@ -174,6 +189,20 @@ def _sparse(fields: _Fields, name: str, indices: list[str], values: str, shape: 
     field = fields[CONTEXT, values]
     metadata = {**field.metadata, SPARSE_KEY: json.dumps(description).encode()}
     fields[CONTEXT, values] = replace(field, metadata=metadata)
+
+
+def _sequence_name(message: Any, given: str | None) -> str | None:
+    """The STRUCT feature that contains the feature lists, if the schema has one."""
+    structs = {feature.name: feature for feature in message.feature if feature.type == STRUCT and _in_use(feature)}
+    if given is not None:
+        if given not in structs:
+            reason = f"sequence_feature={given!r}: the schema has no STRUCT of this name"
+            raise SchemaError(reason, expected=sorted(structs), got=given)
+        return given
+    if SEQUENCE in structs or len(structs) != 1:
+        return SEQUENCE
+    ((name, only),) = structs.items()
+    return None if any(child.type == STRUCT for child in only.struct_domain.feature) else name
 
 
 def _in_use(feature: Any) -> bool:

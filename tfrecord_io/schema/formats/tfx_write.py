@@ -11,6 +11,7 @@ from pyarrow import types as t
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind
 from tfrecord_io.schema.composite import VALUES, Composite, composite_of
+from tfrecord_io.schema.default_values import CONVERSION_ERRORS
 from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.formats.tfx_messages import (
     BYTES,
@@ -23,6 +24,7 @@ from tfrecord_io.schema.formats.tfx_messages import (
     RepresentationMessage,
 )
 from tfrecord_io.schema.leaf import FEATURE_LIST
+from tfrecord_io.schema.shapes import as_shape
 from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import Shape, is_any_tensor, tensor_value_type
 from tfrecord_io.schema.types import UnsupportedType, is_list_like, kind_of
@@ -122,7 +124,7 @@ def _set_domain(message: Any, value: pa.DataType, field: Field) -> None:
 
 
 def representation_of(field: Field) -> tuple[str, Any] | None:
-    """Name and message of the tensor, if needed: for defaults, optional shapes, nested rows, sparse tensors."""
+    """Name and message of the tensor, if needed: for defaults, shapes, required values, nested rows, sparse tensors."""
     message = RepresentationMessage()
     if (composite := composite_of(field)) is not None:
         _set_ragged(message.ragged_tensor, composite)
@@ -133,7 +135,7 @@ def representation_of(field: Field) -> tuple[str, Any] | None:
     has_count = None not in shape and not (field.shape is None and is_list_like(field.type))
     is_dense = has_count and field.part == CONTEXT and not encoding_rules(field.encoding).one_value_per_cell
     default = _uniform_default(field)
-    if not is_dense or (default is None and (field.required or len(shape) < 2)):
+    if not is_dense or (default is None and not field.required and len(shape) < 2):
         return None
     message.dense_tensor.column_name = field.feature
     set_shape(message.dense_tensor.shape, shape)
@@ -170,10 +172,15 @@ def _set_ragged(target: Any, composite: Composite) -> None:
 
 
 def _set_sparse(sparse: Any, field: Field) -> str:
-    note = json.loads(field.metadata[SPARSE_KEY])
+    try:
+        note = json.loads(field.metadata[SPARSE_KEY])
+        index, shape, name = [str(column) for column in note["index"]], as_shape(note["shape"]), str(note["name"])
+        is_sorted = bool(note["sorted"])
+    except CONVERSION_ERRORS as error:
+        raise SchemaError("its metadata is damaged: tfrecord_io.tfx.sparse", feature=field.feature) from error
     sparse.value_column_name = field.feature
-    sparse.index_column_names.extend(note["index"])
-    set_shape(sparse.dense_shape, note["shape"])
-    if note["sorted"]:
+    sparse.index_column_names.extend(index)
+    set_shape(sparse.dense_shape, shape)
+    if is_sorted:
         sparse.already_sorted = True
-    return str(note["name"])
+    return name

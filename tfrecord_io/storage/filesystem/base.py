@@ -53,6 +53,12 @@ class FileSystem(Protocol):
         ...
 
 
+def escaped_glob(fs: FileSystem, pattern: str) -> str:
+    """The pattern for a glob function: its literal prefix escaped, and ``**/**/``, which is slow, as ``**/``."""
+    literal = literal_prefix(fs, pattern)
+    return glob.escape(pattern[:literal]) + re.sub(r"(?<![^/])(\*\*/+){2,}", "**/", pattern[literal:])
+
+
 def literal_prefix(fs: FileSystem, pattern: str) -> int:
     """Length of the longest leading part of `pattern` that has no wildcards or is the name of an existing directory."""
     for slash in reversed([m.start() for m in re.finditer("/", pattern)]):

@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Iterable, Sequence
 
-from tfrecord_io.storage.filesystem.base import Entry, literal_prefix
+from tfrecord_io.storage.filesystem.base import Entry, escaped_glob
 
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG)
 
@@ -34,8 +34,7 @@ class LocalFileSystem:
         return self._existing(os.path.join(directory, name) for name in os.listdir(directory or "."))
 
     def glob(self, pattern: str) -> list[Entry]:
-        literal = literal_prefix(self, pattern)
-        return self._existing(glob.glob(glob.escape(pattern[:literal]) + pattern[literal:], recursive=True))
+        return self._existing(glob.glob(escaped_glob(self, pattern), recursive=True))
 
     def _existing(self, names: Iterable[str]) -> list[Entry]:
         """Entries of listed names; a file deleted since the listing, such as a writer's temporary file, is skipped.

@@ -10,7 +10,7 @@ import os
 import re
 from typing import Any
 
-from tfrecord_io.errors import MissingDependencyError
+from tfrecord_io.errors import MissingDependencyError, printable
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.base import FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
@@ -25,17 +25,18 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
     """Find the filesystem that a path is in, and its name there.
 
     If the package for this kind of URL is not installed, this is a MissingDependencyError; if the kind of URL is
-    unknown, or `storage_options` are given for a local path, a ValueError.
+    unknown, `storage_options` are given for a local path, or the path has a lone surrogate, a ValueError.
     """
     text = os.fspath(path)
     if isinstance(text, bytes):
         raise TypeError("a path is str or PathLike, not bytes; data in memory is read as io.BytesIO(data)")
+    _refuse_surrogates(text)
     if storage.filesystem is not None:
         if storage.storage_options:
             raise ValueError("storage_options are for URLs; with filesystem= they have no effect")
         fsspec_filesystem = _as_fsspec(storage.filesystem)
         return _wrap(fsspec_filesystem, fsspec_filesystem._strip_protocol(text))
-    if _URL.match(text):
+    if is_url(text):
         import fsspec
 
         try:
@@ -47,6 +48,20 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
     if text.startswith("~") and not os.path.lexists(text):
         text = os.path.expanduser(text)
     return LocalFileSystem(), text
+
+
+def _refuse_surrogates(path: str) -> None:
+    """Refuse a path that no file can have; those that stand for bytes which are not UTF-8 (PEP 383) are fine."""
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        reason = "the path has a lone surrogate, which no file name can have: pass the name as os.listdir gives it"
+        raise ValueError(f"'{printable(path)}': {reason}") from None
+
+
+def is_url(path: str | os.PathLike[str]) -> bool:
+    """Whether a path begins with a protocol."""
+    return _URL.match(os.fspath(path)) is not None
 
 
 def _missing(url: str, error: ImportError) -> MissingDependencyError:

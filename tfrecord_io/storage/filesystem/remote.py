@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import glob
+import errno
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from json import JSONDecodeError
+from operator import index
 from typing import Any
 
-from tfrecord_io.storage.filesystem.base import Entry, literal_prefix
+from tfrecord_io.errors import printable
+from tfrecord_io.storage.filesystem.base import Entry, escaped_glob, literal_prefix
 from tfrecord_io.storage.filesystem.errors import raise_os_errors, retry, to_os_error
 
 _LISTING_PAYS = 64  # names in one directory from which on listing it is cheaper than looking up each
 _MOST_LOOKUPS = 16  # at the same time
 _ABSENT_STATUS = (404, 410)
 _WEB = ("http", "https")
+# Messages of Python about numbers and times that an answer should have; other ValueErrors are about arguments.
+_NOT_PARSED = ("invalid literal for", "could not convert", "Invalid isoformat")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,8 @@ class FsspecFileSystem:
         return self._entry(name)
 
     def _entry(self, name: str) -> Entry | None:
-        with raise_os_errors(self.display_path(name)):
+        path = self.display_path(name)
+        with raise_os_errors(path), _damaged_answers(path):
             try:
                 return _from_info(retry(lambda: self.fsspec.info(name)))
             except (FileNotFoundError, NotADirectoryError) as error:
@@ -83,25 +89,30 @@ class FsspecFileSystem:
                 self._check_absent(name, answer)
                 entries.append(None)
             else:
-                entries.append(self._entry(name) if isinstance(answer, Exception) else _from_info(answer))
+                entries.append(self._entry(name) if isinstance(answer, Exception) else self._entry_of(name, answer))
         return entries
+
+    def _entry_of(self, name: str, info: Any) -> Entry:
+        with _damaged_answers(self.display_path(name)):
+            return _from_info(info)
 
     def listing(self, directory: str) -> list[Entry]:
         self._check_can_list(directory)
         self.fsspec.invalidate_cache(directory)
-        with raise_os_errors(self.display_path(directory)):
-            infos = retry(lambda: self.fsspec.ls(directory, detail=True))
+        path = self.display_path(directory)
+        with raise_os_errors(path), _damaged_answers(path):
+            entries = [*map(_from_info, retry(lambda: self.fsspec.ls(directory, detail=True)))]
         itself = directory.rstrip("/")  # S3 lists an empty object for the directory itself
-        return [entry for entry in map(_from_info, infos) if entry.name.rstrip("/") != itself]
+        return [entry for entry in entries if entry.name.rstrip("/") != itself]
 
     def glob(self, pattern: str) -> list[Entry]:
         self._check_can_list(pattern)
         literal = literal_prefix(self, pattern)
         self.fsspec.invalidate_cache(pattern[:literal])
-        with raise_os_errors(self.display_path(pattern)):
-            escaped = glob.escape(pattern[:literal]) + pattern[literal:]
+        path, escaped = self.display_path(pattern), escaped_glob(self, pattern)
+        with raise_os_errors(path), _damaged_answers(path):
             infos = retry(lambda: self.fsspec.glob(escaped, detail=True))
-        return [_from_info(info) for info in infos.values()]
+            return [_from_info(info) for info in infos.values()]
 
     def _check_can_list(self, name: str) -> None:
         if not self.can_list:
@@ -114,7 +125,29 @@ class FsspecFileSystem:
 
 
 def _from_info(info: dict[str, Any]) -> Entry:
-    return Entry(info["name"], info.get("size"), info["type"] == "directory", info)
+    """The entry that fsspec describes; TypeError or LookupError if the description is not one."""
+    name, size = info["name"], info.get("size")
+    if not isinstance(name, str) or not isinstance(info["type"], str):
+        raise TypeError("a name or a type is not text")
+    size = None if size is None else index(size)
+    if size is not None and not 0 <= size < 2**63:
+        raise TypeError(f"the size {printable(size, 40)}")
+    return Entry(name, size, info["type"] == "directory", info)
+
+
+@contextmanager
+def _damaged_answers(path: str) -> Iterator[None]:
+    """Make errors about the form of a server's answer, by fsspec or `_from_info`, an OSError."""
+    try:
+        yield
+    except (NotImplementedError, ImportError):
+        raise
+    except (LookupError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
+        is_argument = isinstance(error, ValueError) and not isinstance(error, JSONDecodeError)
+        if is_argument and not str(error).startswith(_NOT_PARSED):
+            raise
+        reason = f"the storage's description of it is damaged ({type(error).__name__}: {printable(error, 100)})"
+        raise OSError(errno.EIO, reason, path) from error
 
 
 def protocols(fsspec: Any) -> tuple[str, ...]:

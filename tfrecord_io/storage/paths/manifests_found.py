@@ -73,8 +73,8 @@ class Manifests:
     def check(self, files: Sequence[Entry], wanted: Callable[[str], bool], *, complete: bool) -> None:
         """Compare `files` with the manifests.
 
-        `wanted` tells which base names the path asks for; with `complete`, a missing one is a FileNotFoundError. A file
-        with another size than stated, one that the manifest does not name, or a damaged manifest is a
+        `wanted` selects the base names that the path asks for; with `complete`, a missing one is a FileNotFoundError. A
+        file with another size than stated, one that the manifest does not name, or a damaged manifest is a
         CorruptRecordError.
         """
         by_dataset: dict[tuple[str, str], dict[str, Entry]] = {}

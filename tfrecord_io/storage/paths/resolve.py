@@ -4,7 +4,7 @@ A string is interpreted as the first of these that matches: a file or directory 
 name that has a manifest; braces; a shard spec ``name@8`` or ``name@*``; a glob. Files of a pattern are in natural
 order, those of a list in the given order. A shard family must be complete, unless its files are listed one by one; of a
 glob, all shards must exist that it matches. A directory without names of TFRecord files is read if some of its files
-begin with a record.
+begin with a record. Next to files with such names, those are not read; in a local directory a warning names them.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from tfrecord_io.errors import printable, warn
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.braces import expand_braces
 from tfrecord_io.storage.paths.manifest import manifest_name
@@ -38,7 +40,12 @@ from tfrecord_io.storage.paths.shard_names import (
     spelled_shards,
     stems_of,
 )
-from tfrecord_io.storage.paths.sniff_files import MOST_SNIFFED, files_with_records
+from tfrecord_io.storage.paths.sniff_files import (
+    MOST_CHECKED,
+    MOST_SNIFFED,
+    files_with_records,
+    readable_files_with_records,
+)
 from tfrecord_io.storage.read.source import Source, source_of, source_of_file_object
 
 _LOOKUPS = 3
@@ -190,20 +197,34 @@ class _Search:
         listing = self.manifests.apply(everything)
         files = record_files(listing)
         self.manifests.check(files, lambda name: True, complete=self.complete)
-        if not files:
-            others = [e for e in listing if not (e.directory or is_hidden(e.basename) or is_sidecar(e.basename))]
+        others = other_files(listing)
+        if files:
+            self._warn_of_ignored(directory, others)
+        else:
             files = files_with_records(self.fs, others)
         if not files:
             suffixes = " ".join(RECORD_SUFFIXES)
             text = f"this directory has no TFRecord files, whose names end in {suffixes} or have a shard number"
             if len(others) > MOST_SNIFFED:
-                text += f"; the content of its {len(others)} other files, over {MOST_SNIFFED}, was not looked at"
+                text += f"; its {len(others)} other files were not inspected, as there are more than {MOST_SNIFFED}"
             text += f"; it has {len(everything)} other entries, which a glob can name" if everything else ""
             raise _nothing(self.fs, directory, text)
         for folder in sorted({e.parent for e in files}):
             path = self.fs.display_path(folder.rstrip("/") or folder)
             check_single_family(self.fs, [e for e in files if e.parent == folder], path)
         return self._sorted(files, complete=self.complete)
+
+    def _warn_of_ignored(self, directory: str, others: Sequence[Entry]) -> None:
+        """Warn of files that would be read if no name in their directory were that of a TFRecord file."""
+        if not isinstance(self.fs, LocalFileSystem):  # a request for each file
+            return
+        ignored = readable_files_with_records(self.fs, others, most=MOST_CHECKED)
+        if ignored:
+            first = min((e.basename for e in ignored), key=natural_key)
+            more = f" and {len(ignored) - 1} more" if len(ignored) > 1 else ""
+            text = f"'{printable(first)}'{more} not read: content of a TFRecord file, but not such a name"
+            text += f" ({' '.join(RECORD_SUFFIXES)} or a shard number); rename it, or name all files with a glob"
+            warn(f"{printable(self.fs.display_path(directory))}: {text}", UserWarning)
 
     def _glob(self, pattern: str) -> list[Entry]:
         everything = self.fs.glob(pattern)
@@ -292,6 +313,12 @@ def list_directory(fs: FileSystem, directory: str) -> list[Entry]:
 def record_files(listing: Iterable[Entry]) -> list[Entry]:
     """The files of a listing that are read as data when their directory is read."""
     return [e for e in listing if not e.directory and is_record_file(e.basename)]
+
+
+def other_files(listing: Iterable[Entry]) -> list[Entry]:
+    """The other files of a listing that may hold records, whatever their names."""
+    files = (e for e in listing if not (e.directory or is_hidden(e.basename) or is_sidecar(e.basename)))
+    return [e for e in files if not is_record_file(e.basename)]
 
 
 def _literal(fs: FileSystem, name: str, names: list[str]) -> Entry | None:

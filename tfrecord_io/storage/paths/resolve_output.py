@@ -24,8 +24,10 @@ MOST_SHARDS = 100_000  # so that names with five digits sort correctly
 _FOREIGN_SUFFIXES = frozenset(
     ".npy .npz .parquet .pq .arrow .feather .ipc .csv .tsv .txt .json .jsonl .ndjson .xml .html .yaml .yml .toml .md "
     ".py .log .xls .xlsx .orc .avro .sqlite .db .lance .zarr .nc .h5 .hdf5 .hdf .mat .pkl .pickle .joblib .pt .pth "
-    ".ckpt .safetensors .onnx .zip .tar .tgz .bz2 .xz .7z .jpg .jpeg .png .gif .webp .wav .mp4".split()
+    ".ckpt .safetensors .onnx .zip .tar .tgz .bz2 .xz .lzma .lz4 .snappy .br .7z "
+    ".jpg .jpeg .png .gif .webp .wav .mp4".split()
 )
+_CONVERTIBLE = (".npy", ".npz", ".parquet", ".pq", ".arrow", ".feather", ".ipc")
 
 
 def without_compression(path: str) -> str:
@@ -42,6 +44,17 @@ def foreign_suffix(path: str) -> str | None:
     """
     suffix = os.path.splitext(without_compression(path).rstrip("/").rpartition("/")[2].partition("@")[0])[1]
     return suffix if suffix in _FOREIGN_SUFFIXES else None
+
+
+def check_suffix(path: str) -> None:
+    """Refuse the name of a file of another format as that of a TFRecord file."""
+    if (foreign := foreign_suffix(path)) is None:
+        return
+    what = f"this writes TFRecord, and {foreign} is the suffix of another format"
+    advice = f"end the name in {_SUFFIX}"
+    if foreign in _CONVERTIBLE:
+        advice += f"; tfr.convert makes {foreign} files of TFRecord files"
+    raise ValueError(f"'{printable(path)}': {what}; {advice}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +114,7 @@ def resolve_output(
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"path is a str, a PathLike or a binary file object, not {type(path).__name__}")
     text = os.fspath(path)
-    if (foreign := foreign_suffix(text)) is not None:
-        advice = f"end the name in {_SUFFIX}; tfr.convert makes other files of TFRecord files"
-        raise ValueError(
-            f"'{printable(text)}': this writes TFRecord, and {foreign} is the suffix of another format; {advice}"
-        )
+    check_suffix(text)
     fs, name = locate(path, storage)
     check_writable(fs, name)
     entry = fs.entry(name)

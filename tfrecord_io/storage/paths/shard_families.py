@@ -46,8 +46,8 @@ def _globs(fs: FileSystem, shards: _Shards) -> list[str]:
 def check_complete(fs: FileSystem, files: Sequence[Entry], wanted: Callable[[str], bool] | None = None) -> None:
     """Raise FileNotFoundError if a family has a missing or duplicate index, naming it.
 
-    `wanted` tells which base names the path asks for, as others are not missing; None: all. For shard names without a
-    count, a missing index can only be detected with a manifest.
+    `wanted` selects the base names that the path asks for, as others are not missing; None: all. For shard names
+    without a count, a missing index can only be detected with a manifest.
     """
     for shards in _families(files):
         seen: dict[int, Entry] = {}

@@ -1,4 +1,4 @@
-"""Find TFRecord files by their content, in directories where no name is that of one."""
+"""Find TFRecord files by their content, among those whose names are not those of TFRecord files."""
 
 from __future__ import annotations
 
@@ -8,21 +8,37 @@ from concurrent.futures import ThreadPoolExecutor
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.framing import HEADER_BYTES, is_record_header
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.storage.paths.resolve_output import foreign_suffix
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.source import source_of
 
 MOST_SNIFFED = 1000  # files: a directory with more of them is rather one of images
+MOST_CHECKED = 100  # files next to those that are read
 _MOST_READERS = 16
 
 
-def files_with_records(fs: FileSystem, files: Sequence[Entry]) -> list[Entry]:
-    """Those that begin with a record header, decompressed if need be; none if there are over `MOST_SNIFFED` files."""
+def files_with_records(fs: FileSystem, files: Sequence[Entry], *, most: int | None = None) -> list[Entry]:
+    """Those that begin with a record header, decompressed if need be; none if there are over `most` files.
+
+    `most` is `MOST_SNIFFED` by default.
+    """
     regular = [entry for entry in files if entry.size]  # a FIFO or a dangling link has no size
-    if not regular or len(files) > MOST_SNIFFED:
+    if not regular or len(files) > (MOST_SNIFFED if most is None else most):
         return []
     with ThreadPoolExecutor(min(_MOST_READERS, len(regular)), thread_name_prefix="tfrecord_io") as pool:
         matches = pool.map(lambda entry: _begins_with_record(fs, entry), regular)
         return [entry for entry, match in zip(regular, matches, strict=True) if match]
+
+
+def readable_files_with_records(fs: FileSystem, files: Sequence[Entry], *, most: int | None = None) -> list[Entry]:
+    """`files_with_records` of files that are not to be read: none if one of them cannot be opened.
+
+    Names with the suffix of another format, such as ``.csv``, are skipped.
+    """
+    try:
+        return files_with_records(fs, [e for e in files if foreign_suffix(e.basename) is None], most=most)
+    except OSError:
+        return []
 
 
 def _begins_with_record(fs: FileSystem, entry: Entry) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ import numpy.typing as npt
 from tfrecord_io.compression import Stream
 
 BLOCK_BYTES = 4 << 20
+FIRST_BYTES = 256 << 10  # of the first block, which may be all that is needed
 SPARE = 64  # readable bytes after each block, whose values are not used: kernels load whole vectors
 
 Bytes = npt.NDArray[np.uint8]
@@ -27,37 +26,12 @@ class Block:
     final: bool  # the file ends with it
 
 
-class BufferPool:
-    """Buffers for reuse; thread-safe. At most `keep` free buffers for blocks of `block_bytes` are kept."""
-
-    def __init__(self, block_bytes: int = BLOCK_BYTES, keep: int = 8) -> None:
-        if block_bytes < 1:
-            raise ValueError(f"block_bytes={block_bytes}: expected at least 1")
-        self.block_bytes = block_bytes
-        self._free: deque[Bytes] = deque(maxlen=keep)
-
-    def get(self, size: int) -> Bytes:
-        """Take a buffer for `size` bytes, with undefined content."""
-        if size <= self.block_bytes:
-            try:
-                return self._free.pop()
-            except IndexError:
-                pass
-        return np.empty(max(size, self.block_bytes) + SPARE, np.uint8)
-
-    def put(self, buffer: Bytes) -> None:
-        """Return a buffer. A larger one, of a large record, is freed."""
-        if len(buffer) == self.block_bytes + SPARE and not any(free is buffer for free in self._free):
-            self._free.append(buffer)
-
-
 class BlockReader:
     """Cuts a stream into blocks.
 
     The caller consumes the whole records of a block with `consume`; the rest is repeated at the start of the next
-    block, which is twice as large if nothing was consumed. All blocks from `next_block` share one buffer: a block is
-    valid until the next call. Those from `fresh_block` have a buffer each, for threads, until it is returned with
-    `release`.
+    block, which is twice as large if nothing was consumed. All blocks share one buffer: a block is valid until the next
+    call.
 
     An error of the stream is raised by a separate call, after a block with the bytes before it. The first block, and
     those before an error or the end, may be smaller than `block_bytes`. The stream's first byte is at the offset
@@ -75,32 +49,28 @@ class BlockReader:
 
     def __init__(self, stream: Stream | Any, block_bytes: int = BLOCK_BYTES, start: int = 0) -> None:
         self.stream = stream
-        self._pool = BufferPool(block_bytes)
+        if block_bytes < 1:
+            raise ValueError(f"block_bytes={block_bytes}: expected at least 1")
         self._size = block_bytes
         self._begin = self._end = 0  # of the unconsumed bytes
         self._offset = start  # of `_begin` in the uncompressed file
         self._ended = False
         self._error: Exception | None = None
-        self._lock = Lock()  # of the two below
-        self._buffer = self._pool.get(0)
-        self._in_use = False  # a block of this buffer has not been released
+        self._buffer = np.empty(block_bytes + SPARE, np.uint8)
+        self._started = False
 
     def next_block(self) -> Block | None:
         """The rest of the last block and new bytes; None at the end. Invalidates the last block."""
-        return self._next(fresh=False)
-
-    def fresh_block(self) -> Block | None:
-        """As `next_block`, but each block stays valid until `release`."""
-        return self._next(fresh=True)
-
-    def release(self, block: Block) -> None:
-        """Return the buffer of a block from `fresh_block`, from any thread; its data must not be used any more."""
-        buffer = block.data.base
-        with self._lock:
-            if buffer is self._buffer:
-                self._in_use = False
-            elif isinstance(buffer, np.ndarray):
-                self._pool.put(buffer)
+        held = self._end - self._begin
+        if self._error is None:
+            room = self._size if held < self._size else 2 * held
+            self._make_room(room)
+            self._fill(room if self._started else min(room, FIRST_BYTES))
+            self._started = True
+        if self._error is not None and self._end - self._begin == held:
+            raise self._error
+        data = self._buffer[self._begin : self._end]
+        return Block(data, self._offset, self._ended) if len(data) else None
 
     def close(self) -> None:
         """Does nothing; `tfrecord_io.storage.read.read_ahead.ReadAhead` stops a thread here."""
@@ -113,32 +83,13 @@ class BlockReader:
         self._begin += n
         self._offset += n
 
-    def _next(self, *, fresh: bool) -> Block | None:
-        held = self._end - self._begin
-        if self._error is None:
-            room = self._size if held < self._size else 2 * held
-            self._make_room(room)
-            self._fill(room)
-        if self._error is not None and self._end - self._begin == held:
-            raise self._error
-        self._in_use = fresh
-        data = self._buffer[self._begin : self._end]
-        return Block(data, self._offset, self._ended) if len(data) else None
-
     def _make_room(self, room: int) -> None:
-        """Move the unconsumed bytes to the start, of another buffer if this one is too small or in use."""
-        old, held = self._buffer, self._end - self._begin
-        with self._lock:
-            if self._in_use or room + SPARE > len(old):
-                buffer = self._pool.get(room)
-                buffer[:held] = old[self._begin : self._end]
-                self._buffer = buffer
-                if not self._in_use:
-                    self._pool.put(old)
-                self._in_use = False
-            elif self._begin:
-                old[:held] = old[self._begin : self._end]
-        self._begin, self._end = 0, held
+        """Move the unconsumed bytes to the start, of a larger buffer if this one is too small for `room` bytes."""
+        held = self._buffer[self._begin : self._end]
+        if room + SPARE > len(self._buffer):
+            self._buffer = np.empty(room + SPARE, np.uint8)
+        self._buffer[: len(held)] = held
+        self._begin, self._end = 0, len(held)
 
     def _fill(self, room: int) -> None:
         view = self._buffer.data

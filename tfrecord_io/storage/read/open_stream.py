@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 from typing import Any
 
 from tfrecord_io.compression import SNIFF_BYTES, Codec, Raw, Stream, get_codec, infer, open_decompressed, sniff
@@ -30,21 +31,29 @@ def open_source(source: Source, compression: str | None = "infer") -> Stream:
                 reason = f"compression={compression!r} was passed, but this is a piece of a plain file"
                 raise CompressionError(reason, path=source.path)
             return SpanStream(raw, source.path, *source.span)
-        head = _read_head(raw, source)
+        size = open_size(raw, source)
+        head = _read_head(raw, source.path, size)
         if compression == "infer":
             codec = infer(head, source.path)
         else:
             _check_codec(codec, compression, head, source.path)
         if source.pipe is not None:
             source.pipe.may_rewind = codec is not None  # at damage
-        return open_decompressed(raw, codec, source.path, head=head, size=source.size)
+        return open_decompressed(raw, codec, source.path, head=head, size=size)
     except BaseException:
         raw.close()
         raise
 
 
-def _read_head(raw: Raw, source: Source) -> bytes:
-    stream = open_decompressed(raw, None, source.path, size=source.size)
+def open_size(raw: Raw, source: Source) -> int | None:
+    """Bytes of the open file: the path may name another one than when its size was looked up."""
+    if source.size is None or not isinstance(raw, io.FileIO):
+        return source.size
+    return os.fstat(raw.fileno()).st_size
+
+
+def _read_head(raw: Raw, path: str, size: int | None) -> bytes:
+    stream = open_decompressed(raw, None, path, size=size)
     head = memoryview(bytearray(SNIFF_BYTES))
     done = 0
     while done < SNIFF_BYTES and (n := stream.readinto(head[done:])):
@@ -100,7 +109,7 @@ def open_file(source: Source) -> Any:
     """Open a source as a buffered binary file, for zipfile, pyarrow and the like; seekable if the storage is."""
     raw: Any = source.open()
     try:
-        size = source.size if source.pipe is None else source.pipe.spool()
+        size = open_size(raw, source) if source.pipe is None else source.pipe.spool()
         return io.BufferedReader(raw if isinstance(raw, io.RawIOBase) else RawFile(raw, size), _BUFFER)
     except BaseException:
         raw.close()

@@ -11,7 +11,7 @@ import numpy as np
 
 from tfrecord_io.background import BackgroundThread
 from tfrecord_io.compression import Stream
-from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, SPARE, Block, Bytes
+from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, FIRST_BYTES, SPARE, Block, Bytes
 
 _HEAD = 1 << 16  # room at the start of each buffer for the record that the end of the last block split
 _BUFFERS = 3  # one in use, one filled, one being filled
@@ -31,8 +31,8 @@ class _Filled:
         return self.ended or self.error is not None
 
 
-def _fill(stream: Stream | Any, buffer: Bytes) -> _Filled:
-    view = memoryview(buffer.data)[_HEAD : len(buffer) - SPARE]
+def _fill(stream: Stream | Any, buffer: Bytes, most: int | None = None) -> _Filled:
+    view = memoryview(buffer.data)[_HEAD : len(buffer) - SPARE][:most]
     done = 0
     while done < len(view):
         try:
@@ -64,7 +64,8 @@ def _stop_filling(free: SimpleQueue[Bytes | None], stop: threading.Event) -> Non
 class ReadAhead:
     """Cuts a stream into blocks as `tfrecord_io.storage.read.block_reader.BlockReader` does, in another thread.
 
-    A block is valid until the next call. The thread starts with the second block, so small files need none.
+    A block is valid until the next call. The thread starts with the second block, so small files need none, or with
+    `start`.
 
     The thread uses the stream until `close`. A block has up to `block_bytes` new bytes after the rest of the last one.
     """
@@ -80,6 +81,17 @@ class ReadAhead:
         self._rest = np.empty(0, np.uint8)  # unconsumed bytes of the last block
         self._offset = start  # of `_rest` in the uncompressed file
         self._consumed = True  # something of the last block
+
+    def start(self, blocks: int = _BUFFERS - 1) -> None:
+        """Start the thread, unless it runs: it reads at most this number of blocks in advance."""
+        if self._thread is None:
+            for _ in range(blocks):
+                self._free.put(self._new_buffer())
+            # the thread has no reference to the reader itself, which may be dropped without close()
+            free, stop = self._free, self._stop
+            self._thread = BackgroundThread(
+                _fill_all, (self._stream, free, self._filled, stop), lambda: _stop_filling(free, stop), "read ahead"
+            )
 
     def next_block(self) -> Block | None:
         """The rest of the last block and new bytes; None at the end."""
@@ -110,23 +122,17 @@ class ReadAhead:
             self._thread = None
 
     def __del__(self) -> None:
-        _stop_filling(self._free, self._stop)
+        if hasattr(self, "_stop"):  # not if Ctrl-C ended `__init__`
+            _stop_filling(self._free, self._stop)
 
     def _next(self) -> _Filled:
         """The next buffer; after the end or an error, an empty one with the same result."""
         last = self._current
         if last is not None and last.is_last:
             return _Filled(np.empty(_HEAD + SPARE, np.uint8), 0, last.ended, last.error)
-        if last is None:
-            return _fill(self._stream, self._new_buffer())
-        if self._thread is None:
-            for _ in range(_BUFFERS - 1):
-                self._free.put(self._new_buffer())
-            # the thread has no reference to the reader itself, which may be dropped without close()
-            free, stop = self._free, self._stop
-            self._thread = BackgroundThread(
-                _fill_all, (self._stream, free, self._filled, stop), lambda: _stop_filling(free, stop), "read ahead"
-            )
+        if last is None and self._thread is None:
+            return _fill(self._stream, self._new_buffer(), FIRST_BYTES)
+        self.start()
         return self._filled.get()
 
     def _new_buffer(self) -> Bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import io
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tfrecord_io.storage.read.range_reader import RangeReader, Window
 
 MAX_MANIFEST_BYTES = 64 << 20
+_CHECKED_BYTES = 1 << 20  # read at a time
 MANIFEST_ADVICE = "write the dataset again, or delete the manifest if the files were changed on purpose"
 
 T = TypeVar("T")
@@ -211,6 +212,16 @@ def source_of_file_object(file: Any) -> Source:
 def read_manifest(fs: FileSystem, entry: Entry) -> bytes:
     """All bytes of a manifest, or slightly more than `MAX_MANIFEST_BYTES`."""
     return read_whole(fs, entry, MAX_MANIFEST_BYTES)
+
+
+def checksum(source: Source, crc32c: Callable[[memoryview, int], int]) -> tuple[int, int]:
+    """Size and checksum of a whole file; `crc32c` continues a checksum with more bytes."""
+    size = crc = 0
+    buffer = memoryview(bytearray(_CHECKED_BYTES))
+    with closing(source.open()) as raw:
+        while n := raw.readinto(buffer):
+            size, crc = size + n, crc32c(buffer[:n], crc)
+    return size, crc
 
 
 def read_whole(fs: FileSystem, entry: Entry, limit: int = -1) -> bytes:

@@ -8,9 +8,11 @@ leaves it unchanged. A file object is written directly: nothing can be taken bac
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.storage.filesystem.errors import raise_os_errors
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.resolve_output import Output
@@ -18,13 +20,22 @@ from tfrecord_io.storage.write.atomic_local import open_local
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile
 from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter
 
+_KEPT = (FileNotFoundError, PermissionError, IsADirectoryError)
 
-def open_output(path: Any, storage: StorageOptions = DEFAULT_STORAGE, *, overwrite: bool | None = None) -> OutputFile:
+
+def open_output(
+    path: Any,
+    storage: StorageOptions = DEFAULT_STORAGE,
+    *,
+    overwrite: bool | None = None,
+    model: os.stat_result | None = None,
+) -> OutputFile:
     """Open one file for writing: a str, PathLike, URL or binary file object.
 
     The path is taken literally: no globs, no braces. As a context manager, the file is published unless an exception
     ends the block. If `overwrite` is False, an existing file is a FileExistsError, here or, if it is created before, by
-    ``commit``; None and True replace it.
+    ``commit``; None and True replace it. A new local file gets the owner and mode of `model`, one that replaces another
+    those of the other.
     """
     if hasattr(path, "write"):
         return FileObjectOutput(path)
@@ -35,7 +46,29 @@ def open_output(path: Any, storage: StorageOptions = DEFAULT_STORAGE, *, overwri
         from tfrecord_io.storage.write.atomic_remote import open_remote  # imports fsspec
 
         return open_remote(fs, name, exclusive=overwrite is False)
-    return open_local(name, exclusive=overwrite is False)
+    return open_local(name, exclusive=overwrite is False, model=model)
+
+
+def file_status(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> os.stat_result | None:
+    """The owner and mode of a local file; None if it does not exist or is remote."""
+    fs, name = locate(path, storage)
+    if isinstance(fs, FsspecFileSystem):
+        return None
+    try:
+        return os.stat(name)
+    except OSError:  # `open_output` reports it
+        return None
+
+
+def remove_file(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> None:
+    """Remove a file if it exists and may be removed."""
+    fs, name = locate(path, storage)
+    if isinstance(fs, FsspecFileSystem):
+        with suppress(*_KEPT), raise_os_errors(fs.display_path(name)):
+            fs.fsspec.rm_file(name)
+    else:
+        with suppress(*_KEPT):
+            os.unlink(name)
 
 
 def open_sharded_dataset_writer(

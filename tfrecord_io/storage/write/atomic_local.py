@@ -15,13 +15,12 @@ _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.E
 _NO_SYNC = (errno.EINVAL, errno.ENOTSUP, errno.EROFS)
 
 
-def open_local(path: str, *, exclusive: bool) -> OutputFile:
-    """Open a local file; a device or pipe is written directly."""
+def open_local(path: str, *, exclusive: bool, model: os.stat_result | None = None) -> OutputFile:
+    """Open a local file; a device or pipe is written directly. A new file gets the owner and mode of `model`."""
     target = os.path.realpath(path) if os.path.islink(path) else path
-    try:
-        status = os.stat(path)
-    except FileNotFoundError:
-        return LocalOutput(path, target, None, exclusive)
+    status = _status(path)
+    if status is None:
+        return LocalOutput(path, target, None, exclusive, model)
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, "a directory, not a file", path)
     if exclusive:
@@ -33,51 +32,77 @@ def open_local(path: str, *, exclusive: bool) -> OutputFile:
     return LocalOutput(path, target, status, exclusive)
 
 
-def open_staged(path: str, staged: str) -> OutputFile:
-    """Open a local file that commit publishes as `staged`; messages name `path`, its later name."""
-    return LocalOutput(path, staged, None, False)
+def _status(path: str) -> os.stat_result | None:
+    try:
+        return os.stat(path)
+    except FileNotFoundError:
+        return None
+
+
+def open_staged(path: str, staged: str, replaced: os.stat_result | None = None) -> OutputFile:
+    """Open a local file that commit publishes as `staged`; messages name `path`, its later name.
+
+    It gets the owner and mode of the file that it will replace.
+    """
+    return LocalOutput(path, staged, replaced, False)
 
 
 class LocalOutput(OutputFile):
     """A local file, written to a temporary file in the same directory."""
 
-    def __init__(self, path: str, target: str, replaced: os.stat_result | None, exclusive: bool) -> None:
+    def __init__(
+        self,
+        path: str,
+        target: str,
+        replaced: os.stat_result | None,
+        exclusive: bool,
+        model: os.stat_result | None = None,
+    ) -> None:
         super().__init__(path)
-        self._open = False  # there is nothing to discard yet
+        self._open, self._fd = False, -1  # there is nothing to discard yet
         self._target, self._exclusive, self._process = target, exclusive, os.getpid()
         self._directory, name = os.path.split(target)
         self._temporary = os.path.join(self._directory, f".{name[:32]}.{os.urandom(8).hex()}.tmp")
         try:
-            self._fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            model = replaced or model
+            mode = 0o666 if model is None else 0o600  # until it has the other's: what is private stays private
+            self._fd = os.open(self._temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         except FileNotFoundError as error:
             text = f"the directory '{self._directory or '.'}' does not exist"
             raise FileNotFoundError(errno.ENOENT, text, path) from error
         except OSError as error:
             text = f"{error.strerror}, while creating a temporary file in its directory"
             raise OSError(error.errno, text, path) from error
-        self._open = True
-        if replaced is not None:
-            try:
-                self._copy_ownership(replaced)
-            except BaseException:
-                self.discard()
-                raise
+        except BaseException:  # Ctrl-C, perhaps after the file was created
+            self._discard()
+            raise
+        try:
+            self._open = True
+            self.replaces = replaced is not None
+            if model is not None:
+                self._copy_ownership(model)
+        except BaseException:
+            self.discard()
+            raise
 
-    def _copy_ownership(self, replaced: os.stat_result) -> None:
-        """Give the new file the owner and mode of the one it replaces."""
+    def _copy_ownership(self, model: os.stat_result) -> None:
+        """Give the new file the owner and mode of another, usually the one that it replaces."""
         status = os.fstat(self._fd)
-        if (status.st_uid, status.st_gid) != (replaced.st_uid, replaced.st_gid):
+        if (status.st_uid, status.st_gid) != (model.st_uid, model.st_gid):
             with suppress(PermissionError):  # only root can change the owner
-                os.fchown(self._fd, replaced.st_uid, replaced.st_gid)
-        os.fchmod(self._fd, stat.S_IMODE(replaced.st_mode))
+                os.fchown(self._fd, model.st_uid, model.st_gid)
+        os.fchmod(self._fd, stat.S_IMODE(model.st_mode))
 
     def _write(self, piece: memoryview) -> int:
         return os.write(self._fd, piece)
 
     def _finish(self) -> None:
-        if self._fd >= 0:
-            os.fsync(self._fd)
-            self._close()
+        try:
+            if self._fd >= 0:
+                os.fsync(self._fd)
+                self._close()
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.path) from error
 
     def _commit(self) -> None:
         try:

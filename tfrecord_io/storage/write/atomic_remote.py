@@ -15,7 +15,7 @@ from tfrecord_io.storage.filesystem.locate import check_writable
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.read.range_requests import unwrap
 from tfrecord_io.storage.write.atomic_s3 import S3Output
-from tfrecord_io.storage.write.output_file import OutputFile, exists_error
+from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_error
 
 _GCS_BLOCK_BYTES = 32 << 20  # an upload is one stream of blocks, each of which costs a round trip
 
@@ -30,10 +30,13 @@ def open_remote(fs: FsspecFileSystem, name: str, *, exclusive: bool) -> OutputFi
     if entry is not None and exclusive:
         raise exists_error(path)
     inner, inner_name = unwrap(fs.fsspec, name)
+    output: OutputFile
     if isinstance(inner, AsyncFileSystem) and not inner.asynchronous and {"s3", "s3a"} & set(protocols(inner)):
-        return S3Output(inner, inner_name, path, exclusive)
-    output_class = CommittedOutput if _supports_commit(inner) else MovedOutput
-    return output_class(fs, name, path, exclusive)
+        output = S3Output(inner, inner_name, path, exclusive)
+    else:
+        output = (CommittedOutput if _supports_commit(inner) else MovedOutput)(fs, name, path, exclusive)
+    output.replaces = entry is not None
+    return output
 
 
 def _supports_commit(fsspec: Any) -> bool:
@@ -57,8 +60,7 @@ class CommittedOutput(OutputFile):
 
     def _write(self, piece: memoryview) -> int:
         with raise_os_errors(self.path):
-            self._file.write(piece)
-        return len(piece)
+            return accepted(self._file.write(piece), piece)
 
     def _finish(self) -> None:
         with raise_os_errors(self.path):
@@ -103,8 +105,7 @@ class MovedOutput(OutputFile):
         self._file = fs.fsspec.open(self._temporary, "wb")
 
     def _write(self, piece: memoryview) -> int:
-        self._file.write(piece)
-        return len(piece)
+        return accepted(self._file.write(piece), piece)
 
     def _finish(self) -> None:
         self._file.close()

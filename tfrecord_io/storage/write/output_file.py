@@ -7,15 +7,18 @@ import io
 from abc import ABC, abstractmethod
 from typing import Any, Self
 
+from tfrecord_io.closing import NotCopied
+
 _PIECE = 8 << 20  # bytes per write; Ctrl-C is handled between two
 
 
-class OutputFile(ABC):
+class OutputFile(NotCopied, ABC):
     """A file being written."""
 
     def __init__(self, path: str) -> None:
         self.path = path  # for messages: a local path or a URL
         self.offset = 0  # bytes written
+        self.replaces = False  # whether there was a file of this name when it was opened
         self._open = True
         self._failed = False
 
@@ -27,6 +30,8 @@ class OutputFile(ABC):
         try:
             while done < len(view):
                 n = self._write(view[done : done + _PIECE])
+                if n <= 0:
+                    raise OSError(errno.EIO, "the file accepts no more data", self.path)
                 done += n
                 self.offset += n
         except BaseException as error:
@@ -84,9 +89,10 @@ class OutputFile(ABC):
             self._discard_after(error)
 
     @abstractmethod
-    def _write(self, piece: memoryview) -> int: ...
+    def _write(self, piece: memoryview) -> int:
+        """Write at least one byte of `piece`; return how many."""
 
-    def _finish(self) -> None:  # noqa: B027 — most files have nothing to release
+    def _finish(self) -> None:
         pass
 
     @abstractmethod
@@ -94,6 +100,11 @@ class OutputFile(ABC):
 
     @abstractmethod
     def _discard(self) -> None: ...
+
+
+def accepted(count: int | None, piece: memoryview) -> int:
+    """The bytes of `piece` that the ``write`` of another library accepted; it returns None if it accepts all."""
+    return len(piece) if count is None else int(count)
 
 
 class FileObjectOutput(OutputFile):
@@ -110,11 +121,9 @@ class FileObjectOutput(OutputFile):
 
     def _write(self, piece: memoryview) -> int:
         n = self._file.write(piece)
-        if n is None:
-            if isinstance(self._file, io.RawIOBase):
-                raise BlockingIOError(errno.EAGAIN, "a non-blocking file accepts no data now", self.path)
-            return len(piece)  # writers of other libraries that return None write everything
-        return int(n)
+        if n is None and isinstance(self._file, io.RawIOBase):
+            raise BlockingIOError(errno.EAGAIN, "a non-blocking file accepts no data now", self.path)
+        return accepted(n, piece)
 
     def _commit(self) -> None:
         if hasattr(self._file, "flush"):

@@ -19,12 +19,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.storage.filesystem.base import FileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile, manifest_name, new_id, parse_manifest
-from tfrecord_io.storage.paths.resolve import list_directory, record_files
+from tfrecord_io.storage.paths.resolve import list_directory, other_files, record_files
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.paths.shard_names import parse_shard
+from tfrecord_io.storage.paths.sniff_files import readable_files_with_records
 from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.output_file import OutputFile
 
@@ -55,7 +56,7 @@ class ShardedDatasetWriter(ABC):
         self._stem = output.stem
         self._manifest_name = self._directory + manifest_name(self._stem)
         self._id = new_id()
-        self._check_existing()
+        self._existing_at_start = self._check_existing()
 
     @abstractmethod
     def open(self, index: int) -> OutputFile:
@@ -108,10 +109,12 @@ class ShardedDatasetWriter(ABC):
             listing = list_directory(self._fs, self._directory)
         except (FileNotFoundError, NotADirectoryError):
             return
-        foreign = sorted(entry.name for entry in record_files(listing) if entry.name not in own)
+        found = [*record_files(listing), *readable_files_with_records(self._fs, other_files(listing))]
+        foreign = sorted(entry.name for entry in found if entry.name not in own)
         if foreign:
+            first = printable(foreign[0].removeprefix(self._directory))
             more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
-            text = f"the directory holds TFRecord files that are not of the dataset to write, this one{more}; "
+            text = f"the directory has TFRecord files that are not of the dataset to write ('{first}'{more}); "
             text += "reading the directory would mix them, and overwrite=True does not delete them: "
             text += "choose another directory, or name the dataset, as in name@8"
             raise FileExistsError(errno.EEXIST, text, self._fs.display_path(foreign[0]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -28,7 +27,16 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
         self._created = _create_directories(self._directory.rstrip("/"))
 
     def open(self, index: int) -> OutputFile:
-        return open_staged(self._directory + self._shard_name(index), self._directory + self._staged_name(index))
+        path = self._directory + self._shard_name(index)
+        return open_staged(path, self._directory + self._staged_name(index), self._replaced_status(path))
+
+    def _replaced_status(self, path: str) -> os.stat_result | None:
+        """The owner and mode for a new shard: those of the old one, or of another if the old dataset had fewer."""
+        others = (self._directory + name for name in self._existing_at_start if self._is_shard(name))
+        for name in (path, *others):
+            with suppress(FileNotFoundError):
+                return os.stat(name)
+        return None
 
     def _staged_name(self, index: int) -> str:
         return f"_{self._id}-{index:05d}.staged"
@@ -50,7 +58,7 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
                 self._replace_dataset(staged, final, locked)
         except BaseException as error:
             if self._is_published():
-                error.add_note("the dataset is published nevertheless: its manifest has the staged names of its files")
+                error.add_note("the dataset is published nevertheless, and can be read")
             else:
                 for shard in shards:
                     self._remove(self._staged_name(shard.index))
@@ -62,14 +70,32 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
         names = {file.path for file in final.files}
         replaces = tuple(name for name in existing if self._is_shard(name) and name not in names)
         old_staged = [file.staged for file in (old.files if old is not None else ()) if file.staged is not None]
-        self._write_manifest(replace(staged, replaces=replaces))
+        removed = (*replaces, *old_staged)
+        try:
+            self._write_manifest(replace(staged, replaces=replaces))
+            self._complete(staged, final, removed, locked)
+        except KeyboardInterrupt:
+            if self._is_published():
+                self._complete(staged, final, removed, locked, renamed=(FileNotFoundError,))
+            raise
+
+    def _complete(
+        self,
+        staged: Manifest,
+        final: Manifest,
+        removed: Sequence[str],
+        locked: bool,
+        renamed: tuple[type[Exception], ...] = (),
+    ) -> None:
+        """Rename the shards and remove the old ones; `renamed` is what renaming a shard for the second time raises."""
         for name in self._index_files():
             self._remove(name)
         for file in staged.files:
             if not locked:
                 self._check_still_published()
-            self._rename(str(file.staged), file.path)
-        for name in (*replaces, *old_staged):
+            with suppress(*renamed):
+                self._rename(str(file.staged), file.path)
+        for name in removed:
             self._remove(name)
         self._check_still_published()
         self._write_manifest(final)
@@ -81,11 +107,7 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
             file.write(format_manifest(manifest))
 
     def _rename(self, staged: str, name: str) -> None:
-        """Rename a shard over the one it replaces, whose mode it keeps."""
-        source, target = self._directory + staged, self._directory + name
-        with suppress(FileNotFoundError, PermissionError):
-            os.chmod(source, stat.S_IMODE(os.stat(target).st_mode))
-        os.replace(source, target)
+        os.replace(self._directory + staged, self._directory + name)
 
     def _remove(self, name: str) -> None:
         with suppress(FileNotFoundError):

@@ -1,0 +1,105 @@
+"""Shuffled batches for training, in comparison with tf.data: ``make bench BENCH_ARGS=--training``.
+
+The records are those of Fashion-MNIST as tutorials write them: ``image``, 28 × 28 × 1 float32, and ``label``, 10
+float64, both as raw bytes. All contenders shuffle through a buffer of 500, return batches of 16 as NumPy arrays and
+check every CRC; tf.data with the best of four settings. They run in alternating processes, as in `benchmarks.contest`,
+and the best time counts. The exit code is 1 if tf.data takes less than five times as long.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from benchmarks import report
+from benchmarks.contest import Contender, contest
+from benchmarks.readers import library
+from benchmarks.workload_files import ensure
+from benchmarks.workloads import WORKLOADS, Workload
+
+ROWS = 60_000
+BATCH, BUFFER = 16, 500
+MIN_RATIO = 5.0
+HERE = "benchmarks.special.training"
+
+
+def _records(rows: int) -> pa.Table:
+    rng = np.random.default_rng(rows)
+    image = rng.random((rows, 28 * 28), np.float32)
+    label = np.eye(10)[rng.integers(0, 10, rows)]
+    raw = {name: [row.tobytes() for row in values] for name, values in {"image": image, "label": label}.items()}
+    return pa.table({name: pa.array(values, pa.binary()) for name, values in raw.items()})
+
+
+TRAINING = Workload("training", "60 k × 28 × 28 float32 + 10 float64, shuffled", ROWS, _records)
+WORKLOADS.setdefault(TRAINING.name, TRAINING)
+
+
+class TfrecordIo:
+    """``iter_arrays``."""
+
+    name = "tfrecord_io"
+    share = 1.0
+    settings: Any = ((),)
+
+    def __init__(self, workload: Workload, threads: int) -> None:
+        self.tfr, self.path, self.threads = library(), str(workload.path), threads
+        self.schema = {"image": self.tfr.tensor("float32", (28, 28, 1)), "label": self.tfr.tensor("float64", (10,))}
+
+    def run(self, setting: tuple[()]) -> int:
+        batches = self.tfr.iter_arrays(
+            self.path, batch_size=BATCH, shuffle_buffer=BUFFER, seed=0, schema=self.schema, threads=self.threads
+        )
+        return sum(len(batch["image"]) for batch in batches)
+
+    @staticmethod
+    def count(result: int) -> int:
+        return result
+
+
+class TfData:
+    """TFRecordDataset → shuffle → batch → parse_example, decode_raw → as_numpy_iterator."""
+
+    name = "tf.data"
+    share = 1.0
+    settings = (("serial",), ("parallel",), ("serial", "prefetch"), ("parallel", "prefetch"))
+
+    def __init__(self, workload: Workload) -> None:
+        import tensorflow as tf
+
+        self.tf = tf
+        self.path = str(workload.path)
+        self.features = {name: tf.io.FixedLenFeature([], tf.string) for name in ("image", "label")}
+
+    def _parse(self, records: Any) -> tuple[Any, Any]:
+        parsed = self.tf.io.parse_example(records, self.features)
+        image = self.tf.reshape(self.tf.io.decode_raw(parsed["image"], self.tf.float32), [-1, 28, 28, 1])
+        return image, self.tf.io.decode_raw(parsed["label"], self.tf.float64)
+
+    def run(self, setting: tuple[str, ...]) -> int:
+        records = self.tf.data.TFRecordDataset(self.path, buffer_size=8 << 20).shuffle(BUFFER, seed=0).batch(BATCH)
+        batches = records.map(self._parse, -1 if "parallel" in setting else None)
+        batches = batches.prefetch(-1) if "prefetch" in setting else batches
+        return sum(len(image) for image, _ in batches.as_numpy_iterator())
+
+    @staticmethod
+    def count(result: int) -> int:
+        return result
+
+
+def measure(repeat: int = 7, budget: float = 15.0) -> tuple[str, bool]:
+    """Run all; return the table, and whether tf.data takes five times as long."""
+    ensure([TRAINING.name])
+    own = [Contender.of(f"{HERE}:TfrecordIo", threads=number) for number in (1, 2)]
+    results = contest([*own, Contender.of(f"{HERE}:TfData")], TRAINING, repeat, budget)
+    tf_data = results[-1]
+    rows = []
+    for result in results:
+        ratio = "–" if result.error or tf_data.error else f"{tf_data.seconds / result.seconds:.1f}×"
+        time = result.error or f"{result.seconds:.3f} s"
+        rows.append([result.name, result.setting, time, f"{result.seconds / ROWS * 1e6:.1f} µs", ratio])
+    table = report.table(["", "setting", "time", "per record", "tf.data ÷ this"], rows)
+    passed = not any(result.error for result in results)
+    return table, passed and tf_data.seconds / min(result.seconds for result in results[:-1]) >= MIN_RATIO

@@ -1,0 +1,262 @@
+"""Write docs/reference/api.md from the signatures and docstrings of the public names."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import runpy
+import textwrap
+from collections import Counter
+from pathlib import Path
+from typing import Any, ForwardRef, NamedTuple
+
+import tfrecord_io
+
+TARGET = Path(__file__).with_name("api.md")
+WIDTH = 100  # of signatures
+SHARED = 4  # functions with the same description of a keyword, from which it is described once for all
+
+INTRODUCTION = """\
+# API reference
+
+Every name in `tfrecord_io`, by task. This page is generated from the docstrings by `make reference`. Types of
+parameters such as `InputPath` and `TableLike` are defined in `tfrecord_io.typing`.
+"""
+
+SAME = {"open_writer": "write_tfrecord"}  # functions whose keywords are described at another one
+COMMON = "These have the same meaning in every function whose signature contains them."
+
+GROUPS = {
+    "Read": "read_tfrecord read_table read_arrays iter_arrays open_reader open_random infer_schema",
+    "Write": "write_tfrecord open_writer",
+    "Convert": "convert from_npy from_npz from_idx to_npy to_npz",
+    "Inspect": "count_records verify describe read_metadata show_versions",
+    "Records of any content": "RecordReader RecordWriter",
+    "Schemas": "Schema InferredSchema Field scalar list_ text bytes_ tensor sequence image",
+    "Results": "Reader Writer WriteReport ArrayIterator ArrayStream RandomAccess",
+    "pandas": "register_pandas",
+    "Single records and values, as in TensorFlow": "encode_example decode_example decode_json_example bytes_feature "
+    "float_feature int64_feature serialize_tensor parse_tensor decode_raw",
+    "Feature descriptions, as in TensorFlow": "parse_example FixedLenFeature VarLenFeature FixedLenSequenceFeature "
+    "RaggedFeature SparseFeature SparseTensor RaggedTensor",
+    "Protobuf messages": "Example SequenceExample Features Feature BytesList FloatList Int64List FeatureList "
+    "FeatureLists",
+    "Errors": "TFRecordError CorruptRecordError TruncatedRecordError DecodeError FeatureTypeError EncodeError "
+    "SchemaError FeatureNotFoundError CompressionError MissingDependencyError",
+    "Warnings": "PrecisionWarning SchemaWarning StaleIndexWarning StoppedEarlyWarning SlowEngineWarning",
+}
+METHODS = {
+    "RecordReader": "close",
+    "RecordWriter": "write flush close",
+    "Schema": "names types field select from_arrow from_json from_feature_description from_tfx from_tfds "
+    "to_arrow to_json to_feature_description to_tfx to_python",
+    "InferredSchema": "strict",
+    "Reader": "schema read_all read_next_batch read_pandas close",
+    "Writer": "write close",
+    "ArrayIterator": "state restore close",
+    "ArrayStream": "read_all read_next_batch close",
+    "RandomAccess": "close",
+    "SparseTensor": "to_dense",
+    "RaggedTensor": "to_list",
+}
+CALLED = {"RecordReader", "RecordWriter", "Schema", "Field"}  # classes that programs construct, besides the features
+_SECTION = re.compile(r"^(\w[\w ]*)\n-{3,}\n", re.MULTILINE)
+_CODE = re.compile(r"(``.+?``|`[^`\n]+`)", re.DOTALL)
+
+
+class Entry(NamedTuple):
+    """A parameter, attribute, error or result in a docstring: ``name : type``, then indented text."""
+
+    name: str
+    type: str
+    text: str
+
+
+# ---- docstrings
+
+
+def sections(documentation: str) -> dict[str, str]:
+    """The text before the first heading as "", and the text below each heading.
+
+    >>> sections("Sum.\\n\\nReturns\\n-------\\nint")
+    {'': 'Sum.', 'Returns': 'int'}
+    """
+    head, *rest = _SECTION.split(documentation)
+    return {"": head.strip(), **{rest[i]: rest[i + 1].strip() for i in range(0, len(rest), 2)}}
+
+
+def entries(text: str) -> list[Entry]:
+    """
+    >>> entries("x : int\\n    A number.\\ny")
+    [Entry(name='x', type='int', text='A number.'), Entry(name='y', type='', text='')]
+    """
+    found: list[Entry] = []
+    for part in re.split(r"\n(?=\S)", text):
+        head, _, body = part.partition("\n")
+        name, _, kind = head.partition(" : ")
+        found.append(Entry(name, kind, textwrap.dedent(body).strip()))
+    return found
+
+
+def markdown(text: str) -> str:
+    """Text of a docstring as Markdown: code spans, and links to public names.
+
+    >>> markdown("As ``x ** 2`` in `read_table`, or 2**3.")
+    'As `x ** 2` in [`read_table`](#read_table), or 2\\\\*\\\\*3.'
+    """
+    parts = _CODE.split(text)
+    for i, part in enumerate(parts):
+        if i % 2:
+            code = " ".join(part.strip("`").split())
+            name = code.removeprefix("tfrecord_io.")
+            refers = not part.startswith("``") and name in tfrecord_io.__all__
+            parts[i] = f"[`{name}`](#{name.lower()})" if refers else f"`{code}`"
+        else:
+            parts[i] = re.sub(r"([*<\[\]])", r"\\\1", part)
+    return "".join(parts)
+
+
+def documentation(item: Any) -> dict[str, str]:
+    own = vars(item).get("__doc__") if inspect.isclass(item) else item.__doc__
+    return sections(inspect.cleandoc(own or ""))
+
+
+def summary(name: str) -> str:
+    item = getattr(tfrecord_io, name)
+    if is_message(item):
+        return f"The message `{item.DESCRIPTOR.full_name}`."
+    return markdown(documentation(item)[""].split("\n\n")[0].replace("\n", " "))
+
+
+# ---- signatures
+
+
+def is_message(item: Any) -> bool:
+    return hasattr(item, "DESCRIPTOR")
+
+
+def annotation(value: Any) -> str:
+    """
+    >>> annotation("Any"), annotation(int)
+    ('Any', 'int')
+    """
+    if isinstance(value, ForwardRef):
+        return value.__forward_arg__
+    return value if isinstance(value, str) else inspect.formatannotation(value)
+
+
+def signature(name: str, item: Any) -> str:
+    """``name(parameters) -> result``, in lines of at most 100 characters."""
+    call = inspect.signature(item)
+    parameters = [p for p in call.parameters.values() if p.name not in ("self", "cls")]
+    words, keyword_only = [], False
+    for p in parameters:
+        if p.kind is p.KEYWORD_ONLY and not keyword_only:
+            words.append("*")
+        keyword_only = keyword_only or p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
+        star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        hint = "" if p.annotation is p.empty else f": {annotation(p.annotation)}"
+        default = "" if p.default is p.empty else f"{' = ' if hint else '='}{p.default!r}"
+        words.append(f"{star}{p.name}{hint}{default}")
+    returned = call.return_annotation
+    arrow = "" if returned is call.empty or inspect.isclass(item) else f" -> {annotation(returned)}"
+    line = f"{name}({', '.join(words)}){arrow}"
+    if len(line) <= WIDTH:
+        return line
+    body = [textwrap.fill(part, WIDTH, break_long_words=False) for part in packed(words)]
+    return f"{name}(\n" + textwrap.indent("\n".join(body), "    ") + f"\n){arrow}"
+
+
+def packed(words: list[str]) -> list[str]:
+    """Join words by commas to lines; none is broken inside of a word."""
+    lines = [""]
+    for word in words:
+        if lines[-1] and len(lines[-1]) + len(word) + 6 > WIDTH:
+            lines.append("")
+        lines[-1] += (" " if lines[-1] else "") + word + ","
+    return lines
+
+
+# ---- the page
+
+
+def shared_keywords() -> dict[Entry, list[str]]:
+    """Keywords with one description in several functions, and the names of those."""
+    uses: dict[Entry, list[str]] = {}
+    for name in f"{GROUPS['Read']} {GROUPS['Write']} {GROUPS['Inspect']}".split():
+        for entry in entries(documentation(getattr(tfrecord_io, name)).get("Parameters", "")):
+            uses.setdefault(entry, []).append(name)
+    frequent = {entry: names for entry, names in uses.items() if len(names) >= SHARED and entry.type}
+    times = Counter(entry.name for entry in frequent)
+    return {entry: names for entry, names in frequent.items() if times[entry.name] == 1}
+
+
+def listed(items: list[Entry]) -> str:
+    lines = []
+    for name, kind, text in items:
+        hint = f" ({markdown(kind)})" if kind else ""
+        body = f": {textwrap.indent(markdown(text), '  ').lstrip()}" if text else ""
+        lines.append(f"- **{markdown(name)}**{hint}{body}")
+    return "\n".join(lines)
+
+
+def section(name: str, title: str, items: list[Entry], shared: dict[Entry, list[str]]) -> str:
+    other = SAME.get(name, "")
+    described = entries(documentation(getattr(tfrecord_io, other))[title]) if other else []
+    same = [entry.name for entry in items if entry in described and entry not in shared]
+    common = [entry.name for entry in items if entry in shared]
+    lines = listed([entry for entry in items if entry.name not in (*same, *common)]).splitlines()
+    for text, names in ((f"as in [`{other}`](#{other})", same), ("[common keywords](#common-keywords)", common)):
+        if names:
+            lines.append(f"- {text}: " + ", ".join(f"`{each}`" for each in names))
+    return f"{title}:\n\n" + "\n".join(lines)
+
+
+def method(item: Any, name: str) -> str:
+    value = getattr(item, name)
+    line = (inspect.getdoc(value) or "").split("\n\n")[0].replace("\n", " ")
+    shown = signature(name, value) if callable(value) else name
+    return f"- `{' '.join(shown.split())}`: {markdown(line)}"
+
+
+def details(name: str, shared: dict[Entry, list[str]]) -> str:
+    item = getattr(tfrecord_io, name)
+    if is_message(item):
+        fields = ", ".join(f"`{field.name}`" for field in item.DESCRIPTOR.fields)
+        return f"### `{name}`\n\n{summary(name)} Fields: {fields}."
+    parts = [f"### `{name}`"]
+    if not inspect.isclass(item) or name in CALLED or name.endswith("Feature"):
+        parts.append(f"```py\n{signature(name, item)}\n```")
+    text = documentation(item)
+    parts.append(markdown(text.pop("")))
+    if inspect.isclass(item) and issubclass(item, Exception):
+        bases = " and ".join(f"`{base.__name__}`" for base in item.__bases__)
+        parts[-1] += f" A subclass of {bases}."
+    for title, body in text.items():
+        if title == "Examples":
+            parts.append(f"```pycon\n{body}\n```")
+        elif title == "Notes":
+            parts.append(markdown(body))
+        else:
+            parts.append(section(name, title, entries(body), {} if inspect.isclass(item) else shared))
+    if methods := METHODS.get(name):
+        parts.append("Methods and properties:\n\n" + "\n".join(method(item, each) for each in methods.split()))
+    return "\n\n".join(parts)
+
+
+def render() -> str:
+    shared = shared_keywords()
+    parts = [INTRODUCTION]
+    for group, names in GROUPS.items():
+        rows = "\n".join(f"| [`{name}`](#{name.lower()}) | {summary(name)} |" for name in names.split())
+        parts.append(f"**{group}**\n\n| name | summary |\n|---|---|\n{rows}\n")
+    parts.append(f"## Common keywords\n\n{COMMON}\n\n{listed(list(shared))}\n")
+    for group, names in GROUPS.items():
+        parts.append(f"## {group}\n")
+        parts += [f"{details(name, shared)}\n" for name in names.split()]
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    TARGET.write_text(render(), encoding="utf-8")
+    runpy.run_path(str(TARGET.with_name("stub.py")), run_name="__main__")  # the same signatures, for static tools

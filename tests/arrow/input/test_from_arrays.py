@@ -1,0 +1,178 @@
+"""Which libraries' types are recognized, and what is advised for values that cannot be stored."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from rounds import rounds
+from tfrecord_io.arrow.input.batch_source import open_input
+from tfrecord_io.arrow.input.from_arrays import table_of_arrays
+from tfrecord_io.arrow.input.from_pandas import table_of_frame
+from tfrecord_io.errors import EncodeError
+
+WRITE_IN_THREADS = """
+import sys, threading, tfrecord_io as tfr
+errors, barrier, imports = [], threading.Barrier(8), sys.argv[2]
+
+def write(number):
+    barrier.wait()
+    if imports and number == 7:
+        __import__(imports)
+    try:
+        tfr.write_tfrecord({"a": [1, 2, 3], "b": ["x", "y", "z"]}, f"{sys.argv[1]}/{number}.tfrecord")
+    except BaseException as error:
+        errors.append(error)
+
+threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+if errors:
+    raise errors[0]
+"""
+
+
+@pytest.mark.storm
+@pytest.mark.parametrize("imports", ["", "pandas"])
+def test_threads_write_while_pandas_is_being_imported(tmp_path: Path, imports: str) -> None:
+    for _ in range(max(2, rounds(20) // 20)):
+        subprocess.run([sys.executable, "-c", WRITE_IN_THREADS, tmp_path, imports], check=True, timeout=120)
+        assert len(list(tmp_path.iterdir())) == 8
+
+
+@pytest.mark.parametrize(
+    ("cells", "type_"),
+    [
+        ([b"\xffa", "b", None], pa.binary()),
+        ([pd.DataFrame({"x": [1, 2]})], pa.struct({"x": pa.list_(pa.int64())})),
+        ([tfr.Example(), tfr.Example()], pa.binary()),
+        ([2**70, 1], pa.string()),
+        ([1, "a", None], pa.string()),
+    ],
+    ids=["bytes and text", "frames", "messages", "large integers", "numbers and text"],
+)
+def test_the_advised_conversion_of_values_works_and_loses_nothing(cells: list[Any], type_: pa.DataType) -> None:
+    """Neither the repr of bytes nor that of an object is advised."""
+    with pytest.raises(EncodeError, match="for example with ") as caught:
+        table_of_arrays({"c": cells})
+    converted = eval(caught.value.advice.split("for example with ")[1], {"values": [c for c in cells if c is not None]})
+    assert pa.array(converted).type == type_
+    frame = pd.DataFrame({"c": pd.Series(cells, dtype=object)})
+    with pytest.raises(EncodeError, match="for example with ") as caught:
+        table_of_frame(frame)
+    frame["c"] = eval(caught.value.advice.split("for example with ")[1], {"df": frame.dropna()})
+    assert table_of_frame(frame).table["c"].type in (type_, pa.large_string() if type_ == pa.string() else type_)
+
+
+def test_bytes_among_numbers_have_no_conversion() -> None:
+    with pytest.raises(EncodeError, match=r"types bytes, int are mixed types; write a column for each type"):
+        table_of_arrays({"c": [b"a", 1]})
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**70])
+def test_integers_out_of_range_name_the_row(number: int) -> None:
+    for cells in ([1, number], pd.Series([1, number], dtype=object)):
+        with pytest.raises(EncodeError, match=r"record 1: feature 'c': an integer is outside the range of int64"):
+            table_of_arrays({"c": cells})
+
+
+LONE = "\ud800"
+VALUES = [
+    ([Decimal(1), Decimal("NaN")], 1, "a Decimal that is NaN or infinite"),
+    ([Decimal("Infinity")], 0, "a Decimal that is NaN or infinite"),
+    ([Decimal("1e100"), Decimal("1e-3")], None, "more than 76 digits"),
+    (["a", None, LONE], 2, "a text with a lone surrogate"),
+    ([["a"], None, ["b", LONE]], 2, "in the lists, a text with a lone surrogate"),
+    ([[Decimal(1)], [Decimal("NaN")]], 1, "in the lists, a Decimal that is NaN"),
+    ([["a"], ["b", float("nan")]], 1, "a list has NaN among values of the type str"),
+    ([["a"], [1]], None, "in the lists, values of the Python types int, str are mixed types"),
+    ([[1], [2, 2**70]], 1, "in the lists, an integer is outside the range of int64"),
+]
+
+
+@pytest.mark.parametrize(("cells", "row", "reason"), VALUES, ids=[reason for _, _, reason in VALUES])
+def test_a_value_that_cannot_be_stored_is_told_from_its_type(cells: list[Any], row: int | None, reason: str) -> None:
+    with pytest.raises(EncodeError, match=reason) as caught:
+        table_of_arrays({"c": cells})
+    assert (caught.value.feature, caught.value.record) == ("c", row)
+    assert caught.value.advice
+    assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {LONE: [1]},
+        [{LONE: 1}],
+        pd.DataFrame([[1]], columns=pd.Index([LONE], dtype=object)),
+        pd.DataFrame({"a": [1]}, index=pd.Index([5], name=LONE)),
+    ],
+    ids=["dict", "rows", "frame", "index"],
+)
+def test_a_name_with_a_lone_surrogate(data: Any, tmp_path: Path) -> None:
+    with pytest.raises(EncodeError, match=r"name has a lone surrogate.*rename") as caught:
+        tfr.write_tfrecord(data, tmp_path / "x.tfrecord")
+    assert caught.value.feature == LONE
+    with pytest.raises(EncodeError, match="name has a lone surrogate"):
+        tfr.write_tfrecord({"a": [1]}, tmp_path / "x.tfrecord", schema={LONE: int})
+
+
+class Sparse:
+    shape = (2, 2)
+
+    def toarray(self) -> None: ...
+
+    def __iter__(self) -> None: ...
+
+
+FRAME = pd.DataFrame({"a": [1, 2], "b": ["x", "y"]})
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (pd.DataFrame, "expected a table, got the class pandas.*DataFrame: pass an object of it"),
+        (Sparse(), r"Sparse is a sparse matrix, not a table: pass \{'x': matrix.toarray\(\)\}"),
+        ([(1, 2)], r"got builtins.list, which holds builtins.tuple where a table is expected"),
+        ([1, 2], "got builtins.list, which holds builtins.int where a table is expected"),
+        (FRAME.groupby("a"), "got pandas.*DataFrameGroupBy, which holds builtins.tuple where a table is expected"),
+    ],
+    ids=["class", "sparse", "tuples", "numbers", "groups"],
+)
+def test_what_is_not_a_table_is_named(data: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message) as caught:
+        open_input(data)
+    assert caught.type is TypeError
+
+
+def test_a_row_of_a_frame_has_its_own_advice() -> None:
+    with pytest.raises(EncodeError, match=r"pass df.iloc\[\[0\]\] in place"):
+        open_input(FRAME.iloc[0])
+    assert open_input(FRAME.iloc[[0]]).rows == 1
+
+
+def test_an_index_of_objects_is_named_as_the_index() -> None:
+    with pytest.raises(EncodeError, match=r"'__index_level_0__': .*df\.index\.map\(str\)"):
+        open_input(FRAME.set_index(pd.Index([1, "a"])))
+
+
+def test_a_series_of_polars_is_a_column_if_it_has_a_name() -> None:
+    polars = pytest.importorskip("polars")
+    assert open_input(polars.Series("n", [1, 2])).schema.names == ["n"]
+    with pytest.raises(TypeError, match=r"polars\.Series without a name"):
+        open_input(polars.Series([1, 2]))
+
+
+def test_dicts_from_a_generator_are_to_be_listed() -> None:
+    with pytest.raises(EncodeError, match=r"list\(rows\) of a generator"):
+        open_input({"x": i} for i in range(3))

@@ -1,0 +1,153 @@
+"""Options: those that documents and messages name exist, and storage options, counts and progress."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.cli.commands import tfr as group
+from tfrecord_io.cli.exit_codes import with_option_names
+from tfrecord_io.options import ArrayOptions, ReadOptions, WriteOptions
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = [ROOT / "README.md", *(page for page in (ROOT / "docs").rglob("*.md") if "decisions" not in page.parts)]
+COMMAND = re.compile(r"\btfr ([a-z]+)((?:[^`\n|]|\\\|)*)")
+
+
+def options_of(command: click.Command) -> set[str]:
+    options = {name for param in command.params if isinstance(param, click.Option) for name in param.opts}
+    return options | {name for param in command.params for name in param.secondary_opts} | {"-h", "--help"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_options_of_the_commands_in_the_documents_exist(page: Path) -> None:
+    for match in COMMAND.finditer(page.read_text("utf-8")):
+        command = group.commands.get(match[1])
+        for option in re.findall(r"(?<!\S)--?[a-z][a-z0-9-]*", match[2]):
+            assert command is not None, f"{page.name}: tfr {match[1]} does not exist"
+            assert option in options_of(command), f"{page.name}: tfr {match[1]} has no {option}"
+
+
+def test_the_page_of_the_command_lists_the_options_of_each() -> None:
+    """A row: options, commands (or all, or all except some), meaning."""
+    page = (ROOT / "docs/cli.md").read_text("utf-8")
+    for names, commands, _ in re.findall(r"^\| (`-[^|]*`) \| ([^|]*) \| (.*) \|$", page, re.MULTILINE):
+        listed = set(re.findall(r"`([a-z]+)`", commands))
+        expected = set(group.commands) - listed if commands.startswith("all") else listed
+        for option in re.findall(r"`(-[^` ]*)", names):
+            assert {name for name, c in group.commands.items() if option in options_of(c)} == expected, option
+    documented = set(re.findall(r"`(--[a-z0-9-]+)", page))
+    for name, command in group.commands.items():
+        missing = {o for o in options_of(command) if o.startswith("--")} - documented - {"--help", "--overwrite"}
+        assert not missing, f"docs/cli.md does not name {missing} of tfr {name}"
+
+
+def test_the_program_names_no_option_that_does_not_exist() -> None:
+    """In messages and help texts of the package."""
+    known = set().union(*map(options_of, group.commands.values())) | {"--version"}
+    package = Path(inspect.getfile(tfr)).parent
+    for file in package.rglob("*.py"):
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", file.read_text("utf-8")):
+            assert option in known, f"{file.name} names {option}"
+
+
+@pytest.mark.parametrize("command", group.commands.values(), ids=lambda command: command.name)
+@pytest.mark.parametrize("form", ["{}=", '{}="all"', "{}='all'", "{}=True", "{}=False"])
+def test_a_keyword_in_a_message_is_an_option_or_said_to_be_of_python(command: click.Command, form: str) -> None:
+    names = {name for cls in (ReadOptions, ArrayOptions, WriteOptions) for name in inspect.signature(cls).parameters}
+    for name in names - {"on_error"}:
+        text = with_option_names(f"pass {form.format(name)}", command)
+        named = re.search(r"(?<!\S)--?[a-z][a-z0-9-]*", text)
+        if named is None:
+            assert text.endswith(f"({name}= is a keyword of the Python functions)")
+        else:
+            assert named[0] in options_of(command)
+
+
+@pytest.mark.parametrize("command", group.commands.values(), ids=lambda command: command.name)
+def test_a_damaged_file_names_on_error_only_where_it_is_an_option(run: Any, tmp_path: Path, command: Any) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": [1, 2, 3]}, path)
+    path.write_bytes(path.read_bytes()[:-2])
+    shown = run(command.name, path, *([tmp_path / "b.tfrecord"] if command.name == "convert" else []))
+    assert "on_error" not in shown.output
+    has_option = "--on-error" in options_of(command) and command.name != "schema"  # it reads the first record
+    assert ("see --on-error" in shown.output) == has_option
+    if has_option:
+        target = [tmp_path / "b.tfrecord"] if command.name == "convert" else []
+        stopped = run(command.name, "--on-error", "stop", path, *target)
+        assert stopped.exit_code == 0, stopped.output
+        assert "warning: reading stopped early" in stopped.stderr
+
+
+def test_first_sentences_fit_the_line() -> None:
+    for name, command in group.commands.items():
+        text = command.get_short_help_str(1000)
+        assert len(text) <= 66, f"tfr {name}: {text}"
+        assert text.endswith(".")
+
+
+def test_counts_of_several_paths(run: Any, tmp_path: Path) -> None:
+    for name, rows in [("a", 3), ("b", 1200)]:
+        tfr.write_tfrecord({"x": np.arange(rows)}, tmp_path / name)
+    tfr.write_tfrecord({"x": np.arange(10)}, tmp_path / "c", shards=2)
+    a, b, c = (str(tmp_path / name) for name in "abc")
+    assert run("count", a, b, c).stdout == f"   3  {a}\n1200  {b}\n  10  {c}\n1213  total\n"
+    assert run("count", c).stdout == "10\n"
+    assert run("count", "--json", a, b).stdout.count('"records"') == 3
+
+
+def test_columns_of_every_source(run: Any, tmp_path: Path) -> None:
+    np.savez(tmp_path / "x.npz", a=np.arange(3), b=np.arange(3))
+    assert run("convert", "-c", "b", tmp_path / "x.npz", tmp_path / "x.tfrecord").exit_code == 0
+    assert tfr.read_table(tmp_path / "x.tfrecord").column_names == ["b"]
+    assert run("convert", "--record-type", "bytes", tmp_path / "x.tfrecord", tmp_path / "y.tfrecord").exit_code == 0
+    assert (tmp_path / "y.tfrecord").read_bytes() == (tmp_path / "x.tfrecord").read_bytes()
+    assert run("convert", "--sample", "all", tmp_path / "x.tfrecord", tmp_path / "x.parquet").exit_code == 0
+    assert run("convert", "--sample", "some", tmp_path / "x.tfrecord", tmp_path / "x.parquet").exit_code == 2
+
+
+def test_storage_options_are_pairs(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tfrecord_io.file_formats import convert
+
+    given: dict[str, Any] = {}
+
+    def noted(*_: Any, **keywords: Any) -> None:
+        given.update(keywords)
+        raise ValueError("enough")
+
+    monkeypatch.setattr(convert, "convert", noted)
+    options = "--storage-option anon=true --source-option key=AB=C --source-option client_kwargs.region_name=eu"
+    quoted = ["--target-option", 'secret="123"', "--target-option", 'config={"a": [1]}']
+    run("convert", *shlex.split(options), "--source-option", "client_kwargs.timeout=10", *quoted, "a", "b")
+    assert given["storage_options"] == {"anon": True}
+    assert given["src_storage_options"] == {"key": "AB=C", "client_kwargs": {"region_name": "eu", "timeout": 10}}
+    assert given["dst_storage_options"] == {"secret": "123", "config": {"a": [1]}}
+    for wrong in ("hunter2", "=x", "a.=1"):
+        shown = run("count", "--storage-option", wrong, "a")
+        assert shown.exit_code == 2
+        assert "hunter2" not in shown.output
+
+
+@pytest.mark.parametrize("command", ["verify", "describe", "convert"])
+def test_a_long_command_shows_its_rate_on_a_terminal(in_terminal: Any, tmp_path: Path, command: str) -> None:
+    """The bar appears after half a second; the records come from a pipe that stays open for longer."""
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": np.arange(200_000)}, path)
+    script = f"head -c 3000000 {path}; sleep 1.5; tail -c +3000001 {path}"
+    target = [tmp_path / "b.parquet"] if command == "convert" else []
+    for term, shown in ("xterm", True), ("dumb", False):
+        with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE) as pipe:
+            assert pipe.stdout is not None
+            status, output = in_terminal(command, "-", *target, stdin=pipe.stdout.fileno(), TERM=term)
+        assert status == 0, output
+        assert ("B/s]" in output) == shown, output

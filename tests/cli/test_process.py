@@ -1,0 +1,145 @@
+"""The process of the command: standard streams that are closed, full or of odd encodings; terminals of any width."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import tfrecord_io as tfr
+
+PROGRAM = [sys.executable, "-m", "tfrecord_io"]
+InTerminal = Callable[..., tuple[int, str]]
+PRINTING = [
+    "--help",
+    "--version",
+    "head --help",
+    "head PATH",
+    "head --json PATH",
+    "schema --as arrow PATH",
+    "count PATH",
+]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("process") / "words.tfrecord"
+    tfr.write_tfrecord({"word": ["ant", "bée 漢字", None], "blob": [b"\xff" * 100, None, b"x"]}, path)
+    return path
+
+
+def shell(redirection: str, arguments: str, path: Path) -> subprocess.CompletedProcess[str]:
+    command = f'exec "$0" -m tfrecord_io {arguments.replace("PATH", str(path))} {redirection}'
+    return subprocess.run(
+        ["sh", "-c", command, sys.executable], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.fault(60)
+@pytest.mark.parametrize("arguments", PRINTING)
+def test_output_that_cannot_be_written_is_an_io_error(path: Path, arguments: str) -> None:
+    for redirection in (">&-", ">/dev/full"):
+        done = shell(redirection, arguments, path)
+        assert done.returncode == 3, done.stderr
+        assert done.stderr.startswith("tfr: ")
+        assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", ["head PATH", "--help"])
+def test_messages_that_cannot_be_written_change_nothing(path: Path, arguments: str) -> None:
+    for redirection in ("2>&-", "2>/dev/full"):
+        assert shell(redirection, arguments, path).returncode == 0
+        assert shell(redirection, "count no/such/file", path).returncode == 2
+        assert shell(redirection, "head", path).returncode == 2
+
+
+@pytest.mark.fault(60)
+@pytest.mark.parametrize("arguments", PRINTING)
+def test_a_pipe_that_nobody_reads_ends_quietly(path: Path, arguments: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [*PROGRAM, *arguments.replace("PATH", str(path)).split()]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_records_for_a_pipe_that_nobody_reads_are_an_error(path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [*PROGRAM, "convert", str(path), "-"]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, timeout=60, check=False)
+    os.close(writing)
+    assert done.returncode == 3
+    assert b"Broken pipe" in done.stderr
+
+
+def test_records_for_a_closed_output_are_an_error(path: Path) -> None:
+    done = shell(">&-", "convert PATH -", path)
+    assert done.returncode == 3
+    assert "standard output" in done.stderr
+
+
+def test_a_closed_input_is_an_error(path: Path) -> None:
+    done = shell("<&-", "count -", path)
+    assert done.returncode == 2
+    assert "standard input is closed" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["head", "describe", "schema"])
+def test_tables_begin_with_their_first_line_and_end_without_padding(path: Path, command: str) -> None:
+    lines = shell("", f"{command} PATH", path).stdout.split("\n")
+    assert lines[0]
+    assert [line.rstrip() for line in lines] == lines
+    assert lines[-2:] != ["", ""]
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"TERM": "dumb"},
+        {"TERM": "unknown"},
+        {"COLUMNS": "0"},
+        {"COLUMNS": "1"},
+        {"COLUMNS": "1000000"},
+        {"COLUMNS": "-5"},
+        {"COLUMNS": "wide"},
+        {"NO_COLOR": "1"},
+        {"PYTHONIOENCODING": "ascii"},
+        {"LC_ALL": "C"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+    ids=str,
+)
+def test_odd_terminals(in_terminal: InTerminal, path: Path, environment: dict[str, str]) -> None:
+    for command in (["--help"], ["head", path]):
+        status, output = in_terminal(*command, **environment)
+        assert status == 0, output
+        assert "Traceback" not in output
+        if "NO_COLOR" in environment or environment.get("TERM") == "dumb":
+            assert "\x1b" not in output
+        if "PYTHONUTF8" in environment or "PYTHONIOENCODING" in environment:
+            assert output.isascii()
+
+
+@pytest.mark.parametrize("columns", [1, 20, 40, 80, 200])
+def test_a_table_is_as_wide_as_the_terminal_or_has_a_line_for_each_value(
+    in_terminal: InTerminal, path: Path, columns: int
+) -> None:
+    _, output = in_terminal("describe", path, columns=columns, NO_COLOR="1")
+    if columns < 80:
+        assert "example   100 bytes ffffffffffffffff…" in output
+    else:
+        assert max(map(len, output.splitlines())) <= columns
+        assert output.splitlines()[1].startswith("column  type")
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80])
+def test_help_is_wrapped_but_not_shortened(in_terminal: InTerminal, columns: int) -> None:
+    _, output = in_terminal("--help", columns=columns)
+    assert "..." not in output.split("Commands:")[1]
+    assert max(map(len, output.splitlines())) <= max(columns, 50)  # click wraps at 50 or more

@@ -1,0 +1,96 @@
+"""Memory at the peak of a read: of a whole one in relation to its table, of a stream whatever the file's size."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+
+MIB = 2**20
+BLOCKS = 4 * 4 * MIB
+pytestmark = [
+    pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs the peak memory that Linux reports"),
+    pytest.mark.usefixtures("native_engine"),
+]
+
+PROGRAM = """\
+import sys
+from pathlib import Path
+import tfrecord_io as tfr
+
+def status(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
+def stream(path):
+    with tfr.open_reader(path, threads={threads}, sample=100) as reader:
+        for batch in reader:
+            del batch
+
+def arrays(path):
+    for batch in tfr.iter_arrays(path, batch_size=8, ragged="object", threads={threads}):
+        del batch
+
+def work(path):
+    return {work}
+
+work({small!r})
+Path("/proc/self/clear_refs").write_text("5")
+before = status("VmRSS")
+result = work({path!r})
+print(status("VmHWM") - before, result.nbytes if result is not None else 0)
+"""
+
+
+def peak(work: str, path: Path, threads: int) -> tuple[int, int]:
+    """Bytes at the peak beyond those before the call, and those of the table, in a process that has read before."""
+    program = PROGRAM.format(work=work, small=str(path.with_name("small")), path=str(path), threads=threads)
+    environment = {**os.environ, "TFRECORD_IO_ENGINE": "native"}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    first, second = done.stdout.split()
+    return int(first), int(second)
+
+
+def written(folder: Path, table: pa.Table) -> Path:
+    tfr.write_tfrecord(table.slice(0, 3), folder / "small")
+    tfr.write_tfrecord(table, folder / "large", embed_schema=False)
+    return folder / "large"
+
+
+def ragged(rows: int) -> pa.Table:
+    rng = np.random.default_rng(0)
+    offsets = np.append(0, np.cumsum(rng.integers(64, 961, rows))).astype(np.int32)
+    return pa.table({"tokens": pa.ListArray.from_arrays(offsets, rng.integers(0, 50_000, offsets[-1]))})
+
+
+def many_columns(rows: int) -> pa.Table:
+    rng = np.random.default_rng(0)
+    return pa.table({f"column {i}": rng.integers(0, 2**40, rows) for i in range(1000)})
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+@pytest.mark.parametrize("table", [ragged(15_000), many_columns(6_000)], ids=["ragged", "1,000 columns"])
+def test_a_whole_read_takes_a_quarter_more_than_its_table(table: pa.Table, threads: int, tmp_path: Path) -> None:
+    """And the blocks that are read: two for each thread, and the state of a decoder with many columns."""
+    path = written(tmp_path, table)
+    used, size = peak(f"tfr.read_table(path, threads={threads})", path, threads)
+    assert size > 40 * MIB
+    assert used <= 1.25 * size + BLOCKS + 8 * MIB
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("work", ["stream(path)", "arrays(path)"])
+def test_a_stream_takes_as_much_as_a_batch_and_some_blocks(work: str, threads: int, tmp_path: Path) -> None:
+    """With a schema from a sample: 64 MiB, four blocks, three times the largest record, and a margin of a quarter."""
+    rows, record = 400, 512 * 1024
+    values = pa.array(np.random.default_rng(0).random(rows * record // 4, np.float32))
+    table = pa.table({"x": pa.ListArray.from_arrays(np.arange(rows + 1, dtype=np.int32) * (record // 4), values)})
+    used, _ = peak(work, written(tmp_path, table), threads)
+    assert used <= 1.25 * (64 * MIB + BLOCKS + 3 * record)

@@ -1,0 +1,52 @@
+"""Decoded columns by feature, made when they are asked for."""
+
+from __future__ import annotations
+
+from records import entry, example, field, framed, int64s
+from strategies import sequence_example
+from tfrecord_io.engine.contract import Engine, Plan
+from tfrecord_io.engine.decoded_columns import LIST_MARK, by_feature, outlines
+from tfrecord_io.format.kinds import RecordType
+
+
+def test_a_name_in_both_parts_is_the_context_feature(engine: Engine) -> None:
+    record = sequence_example({"x": int64s(1), "y": int64s(2)}, {"x": [int64s(3)], "z": [int64s(4)]})
+    decoder = engine.decoder(Plan(record_type=RecordType.SEQUENCE_EXAMPLE, names_in_both=True))
+    decoder.feed(framed(record))
+    columns = by_feature(decoder.take())
+    assert {name: column.steps is not None for name, column in columns.items()} == {
+        "x": False,
+        "y": False,
+        "z": True,
+        f"x{LIST_MARK}": True,
+    }
+    assert "w" not in columns
+    assert columns.get("w") is None
+
+
+def test_an_outline_has_all_but_the_arrays(engine: Engine) -> None:
+    record = sequence_example({"x": int64s(1)}, {"z": [int64s(4)]})
+    decoder = engine.decoder(Plan(record_type=RecordType.SEQUENCE_EXAMPLE))
+    decoder.feed(framed(record, example(), record))
+    columns = by_feature(decoder.take())
+    shown = outlines(columns)
+    assert shown.keys() == columns.keys()
+    for name, column in columns.items():
+        other = shown[name]
+        for fact in ("kind", "layout", "rows", "null_count", "text", "first_row", "list_row", "binary_row"):
+            assert getattr(other, fact) == getattr(column, fact)
+    assert shown["z"].steps is not None
+    assert shown["z"].offsets is not None
+
+
+def test_columns_found_later_and_those_of_faulty_records(engine: Engine) -> None:
+    decoder = engine.decoder(Plan())
+    decoder.feed(framed(example(a=int64s(1))))
+    assert list(by_feature(decoder.take())) == ["a"]
+    bad = field(1, entry("b", int64s(1)) + entry("c", b"\x0a\x7f"))
+    assert decoder.feed(framed(bad)).fault is not None
+    decoder.take()
+    assert decoder.feed(framed(example(d=int64s(1)))).fault is None
+    columns = by_feature(decoder.take())
+    assert sorted(columns) == ["a", "d"]
+    assert [column.name for column in columns.values()] == list(columns)

@@ -1,0 +1,322 @@
+"""A few bytes of a file do not take much memory: `max_expansion` bounds what is made of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from protos import proto
+from records import blobs, entry, example, field, floats, framed, int64s, varint, written
+from tfrecord_io.schema.embedded import field_bytes, pack
+
+pytestmark = pytest.mark.fault(71)
+
+MIB = 1 << 20
+RUN = """
+import json, resource, sys, warnings
+import tfrecord_io as tfr
+warnings.simplefilter("ignore")
+path, calls = sys.argv[1], sys.argv[2:]
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+reads = {
+    "read_table": tfr.read_table, "read_tfrecord": tfr.read_tfrecord, "read_arrays": tfr.read_arrays,
+    "read_metadata": tfr.read_metadata, "one thread": lambda path: tfr.read_table(path, threads=1),
+    "open_reader": lambda path: sum(map(len, tfr.open_reader(path))),
+    "open_random": lambda path: tfr.open_random(path)[0],
+    "iter_arrays": lambda path: list(tfr.iter_arrays(path, batch_size=10)),
+    "padded": lambda path: tfr.read_arrays(path, ragged="pad"),
+    "padded batches": lambda path: list(tfr.iter_arrays(path, batch_size=50_000, ragged="pad")),
+    "masked": lambda path: tfr.read_arrays(path, missing="mask"),
+    "masked batches": lambda path: list(tfr.iter_arrays(path, batch_size=50_000, missing="mask")),
+    "tensors": lambda path: tfr.read_table(path, schema={"x": tfr.tensor("int32", (None,), encoding="tensor_proto")}),
+    "parse_tensor": lambda path: tfr.parse_tensor(open(path, "rb").read()),
+    "verify": tfr.verify,
+    "to_npy": lambda path: tfr.to_npy(path, path + ".npy"),
+    "to_npz": lambda path: tfr.to_npz(path, path + ".npz"),
+    "parse_example": lambda path: tfr.parse_example(
+        list(tfr.RecordReader(path)), {"x": tfr.FixedLenSequenceFeature([], "int64", allow_missing=True)}
+    ),
+    "text": lambda path: tfr.read_table(path, schema={"x": tfr.list_("string", encoding="tensor_proto")}),
+}
+results, before = {}, peak()
+for call in calls:
+    try:
+        reads[call](path)
+        results[call] = None
+    except tfr.TFRecordError as error:
+        results[call] = [str(error), error.feature, error.record]
+print(json.dumps([results, peak() - before]))
+"""
+
+
+def memory_of(path: Path, *calls: str) -> tuple[dict[str, list], int]:
+    """The errors of some calls by name, and the memory that all of them took at most."""
+    command = [sys.executable, "-c", RUN, str(path), *calls]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    results, memory = json.loads(run.stdout)
+    return results, memory
+
+
+def refused(path: Path, *calls: str, feature: str | None = "x", limit: int = 900 * MIB) -> None:
+    """The calls refuse the file with a sentence, and do not take more memory than the `limit`."""
+    results, memory = memory_of(path, *calls)
+    for call, error in results.items():
+        assert error is not None, call
+        assert "max_expansion=268435456" in error[0], call
+        assert "pass max_expansion=" in error[0], call
+        assert error[1] == feature, call
+    assert memory < limit
+
+
+def embedding(type_: pa.DataType, metadata: dict[str, str] | None = None) -> bytes:
+    """A record of no feature with an embedded schema of one column, ``x``."""
+    return field_bytes(pack(pa.schema([pa.field("x", type_, metadata=metadata)])))
+
+
+def of_value(value: bytes) -> bytes:
+    return field(1, entry(b"x", field(1, field(1, value))))
+
+
+def filled(count: int) -> bytes:
+    """A TensorProto of `count` int32, all of them 7."""
+    return proto(3, (count,), field(7, varint(7)))
+
+
+WIDE = {
+    "list": pa.list_(pa.int64(), 10**8),
+    "nested": pa.list_(pa.list_(pa.int8(), 10**5), 10**4),
+    "binary": pa.list_(pa.binary(10**8), 10),
+    "tensor": pa.fixed_shape_tensor(pa.float32(), (10**4, 10**4)),
+    "struct": pa.struct([("a", pa.int64()), ("b", pa.list_(pa.int64(), 10**8))]),
+}
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_embedded_types_whose_nulls_are_large(name: str, engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [embedding(WIDE[name])])
+    assert path.stat().st_size < 1000
+    refused(path, "read_table", "read_tfrecord", "read_arrays", "open_random", "open_reader", "iter_arrays")
+    assert memory_of(path, "read_metadata")[1] < 200 * MIB
+
+
+def test_many_rows_of_a_large_embedded_type(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [embedding(pa.list_(pa.int64(), 10**6)), *[b""] * 2000])
+    refused(path, "read_table", "open_reader", "read_arrays", limit=400 * MIB)
+    schema = {"x": pa.list_(pa.int64(), 10**6)}  # a declared type has no limit
+    assert tfr.read_table(path, schema=schema, limit=50).num_rows == 50
+    assert tfr.read_table(path, limit=50, max_expansion=500 * MIB).num_rows == 50
+
+
+@pytest.mark.parametrize("value", [pa.float32(), pa.bool_(), pa.uint8(), pa.timestamp("us"), pa.string()], ids=str)
+def test_null_rows_of_a_wide_list_take_no_more_than_the_limit(value: pa.DataType, engine: str, tmp_path: Path) -> None:
+    count = 100_000
+    feature = blobs(*[b"x"] * count) if value == pa.string() else int64s(*[1] * count)
+    feature = floats(*[0.5] * count) if value == pa.float32() else feature
+    path = written(tmp_path / "a", [embedding(pa.list_(value, count)) + example(x=feature), *[b""] * 6000])
+    refused(path, "read_table", limit=600 * MIB)  # 256 MiB, and 512 times the bytes of the file
+
+
+def test_an_embedded_default_is_ignored(tmp_path: Path) -> None:
+    metadata = {"tfrecord_io.default": json.dumps("a" * 100_000)}
+    path = written(tmp_path / "a", [embedding(pa.string(), metadata), *[b""] * 20_000])
+    assert memory_of(path, "read_table")[1] < 200 * MIB
+    assert tfr.read_table(path)["x"].null_count == 20_001
+
+
+def test_embedded_image_sizes(tmp_path: Path) -> None:
+    pytest.importorskip("PIL")
+    metadata = {"tfrecord_io.image": json.dumps({"mode": "RGB", "resize": [20_000, 20_000]})}
+    path = written(tmp_path / "a", [embedding(pa.binary(), metadata)])
+    refused(path, "read_arrays", "iter_arrays")
+    assert tfr.read_table(path).num_rows == 1
+    small = {"tfrecord_io.image": json.dumps({"mode": "L", "resize": [2, 3]})}
+    path = written(tmp_path / "a", [embedding(pa.binary(), small)])
+    assert tfr.read_arrays(path, missing="mask")["x"].shape == (1, 2, 3, 1)
+
+
+def test_a_tensor_of_one_repeated_value(engine: str, tmp_path: Path) -> None:
+    value = filled(2**29 - 1)
+    assert len(value) <= 20
+    path = tmp_path / "a"
+    path.write_bytes(value)
+    refused(path, "parse_tensor", feature=None)
+    refused(written(path, [of_value(value)]), "tensors")
+    refused(written(path, [of_value(filled(10**7))] * 30), "tensors")
+    refused(written(path, [of_value(value)]), "tensors")
+
+
+def test_a_string_that_is_repeated(tmp_path: Path) -> None:
+    value = proto(7, (100_000,), field(8, b"a" * 10_000))
+    refused(written(tmp_path / "a", [of_value(value)]), "text")
+
+
+def test_tensors_of_one_value_are_read(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [of_value(filled(60_000))] * 200)
+    schema = {"x": tfr.tensor("int32", (60_000,), encoding="tensor_proto")}
+    arrays = tfr.read_arrays(path, schema=schema)
+    assert arrays["x"].shape == (200, 60_000)
+    assert np.all(arrays["x"] == 7)
+    assert tfr.parse_tensor(filled(2**25)).sum() == 7 * 2**25
+
+
+def test_the_limit_can_be_changed() -> None:
+    value = filled(1000)
+    room = 512 * len(value)
+    assert tfr.parse_tensor(value, max_expansion=4000 - room if room < 4000 else 1).shape == (1000,)
+    with pytest.raises(tfr.DecodeError, match="pass max_expansion=") as caught:
+        tfr.parse_tensor(filled(10**6), max_expansion=1)
+    needed = int(str(caught.value).rsplit("max_expansion=", 1)[1].split()[0])
+    assert tfr.parse_tensor(filled(10**6), max_expansion=needed).shape == (10**6,)
+    with pytest.raises(tfr.DecodeError, match="max_expansion"):
+        tfr.parse_tensor(filled(10**6), max_expansion=needed - 1)
+
+
+def test_rows_before_the_excess_are_intact(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [of_value(filled(1000))] * 3 + [of_value(filled(10**6))])
+    read: Callable[..., pa.Table] = lambda **keywords: tfr.read_table(  # noqa: E731
+        path, schema={"x": tfr.tensor("int32", (None,), encoding="tensor_proto")}, max_expansion=MIB, **keywords
+    )
+    with pytest.raises(tfr.DecodeError, match="max_expansion") as caught:
+        read()
+    assert (caught.value.record, caught.value.feature, caught.value.records_intact) == (3, "x", 3)
+    with pytest.warns(tfr.StoppedEarlyWarning):
+        assert read(on_error="stop").num_rows == 3
+
+
+def test_a_stream_counts_the_rows_that_it_holds(engine: str, tmp_path: Path) -> None:
+    """Batches are released, so each has the whole limit; all rows at once have it once."""
+    path = written(tmp_path / "a", [of_value(filled(200_000))] * 4)
+    keywords = {"schema": {"x": tfr.tensor("int32", (None,), encoding="tensor_proto")}, "max_expansion": MIB}
+    with tfr.open_reader(path, batch_size=1, **keywords) as reader:
+        assert [len(batch) for batch in reader] == [1] * 4
+    with pytest.raises(tfr.DecodeError, match="max_expansion"):
+        tfr.read_table(path, **keywords)
+
+
+@pytest.mark.parametrize(("call", "short"), [("padded", int64s(1)), ("masked", b"")])
+def test_a_long_list_among_short_ones(call: str, short: bytes, engine: str, tmp_path: Path) -> None:
+    """20,000 rows of 100,000 values, all but one of which are padding."""
+    path = written(tmp_path / "a", [example(x=int64s(*range(10**5)))] + [example(x=short)] * 20_000)
+    refused(path, call, f"{call} batches", limit=700 * MIB)
+
+
+def test_rows_before_a_list_that_is_too_long_are_intact(engine: str, tmp_path: Path) -> None:
+    lists = [[1], [2, 3], [4], list(range(10**5)), *[[5]] * 100_000]
+    path = written(tmp_path / "a", [example(x=int64s(*row)) for row in lists])
+    keywords: dict[str, Any] = {"ragged": "pad", "max_expansion": 1}
+    with pytest.raises(tfr.DecodeError, match=r"max_expansion=1 .*pass max_expansion=") as caught:
+        tfr.read_arrays(path, **keywords)
+    assert (caught.value.feature, caught.value.record, caught.value.records_intact) == ("x", 3, 3)
+    with pytest.warns(tfr.StoppedEarlyWarning):
+        arrays = tfr.read_arrays(path, **keywords, on_error="stop")
+    assert arrays["x"].tolist() == [[1, 0], [2, 3], [4, 0]]
+    with pytest.warns(tfr.StoppedEarlyWarning):
+        batches = list(tfr.iter_arrays(path, batch_size=10**6, **keywords, on_error="stop"))
+    assert [batch["x"].tolist() for batch in batches] == [arrays["x"].tolist()]
+    batches = tfr.iter_arrays(path, batch_size=10, **keywords)  # each batch has what its own rows account for
+    with pytest.raises(tfr.DecodeError, match="max_expansion=1"):
+        list(batches)
+    assert next(tfr.iter_arrays(path, batch_size=10, ragged="pad"))["x"].shape == (10, 10**5)
+
+
+def test_a_long_text_among_short_ones(engine: str, tmp_path: Path) -> None:
+    """All values of a ``.npy`` file are as wide as the longest."""
+    path = written(tmp_path / "a", [example(x=blobs(b"a" * 10**6))] + [example(x=blobs(b"b"))] * 20_000)
+    refused(path, "to_npy", "to_npz", limit=400 * MIB)
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["a"]
+
+
+def test_wide_text_is_written_in_pieces(tmp_path: Path) -> None:
+    """The width that the limit allows does not become the width of a whole batch in memory."""
+    path = written(tmp_path / "a", [example(x=blobs(b"a" * 10**5))] + [example(x=blobs(b"b"))] * 600)
+    results, memory = memory_of(path, "to_npy")
+    assert (results["to_npy"], memory < 100 * MIB) == (None, True)
+    array = np.load(f"{path}.npy", mmap_mode="r")
+    assert (array.shape, array.dtype, array[0][-1], array[-1]) == ((601,), np.dtype("U100000"), "a", "b")
+    with pytest.raises(tfr.DecodeError, match=r"max_expansion=1 .*pass max_expansion=") as caught:
+        tfr.to_npy(path, tmp_path / "b.npy", max_expansion=1)
+    assert caught.value.record is not None
+
+
+def test_parsing_pads_to_a_long_record(engine: str, tmp_path: Path) -> None:
+    payloads = [example(x=int64s(*range(20_000)))] + [example(x=int64s(1))] * 20_000
+    refused(written(tmp_path / "a", payloads), "parse_example", limit=300 * MIB)
+    feature = tfr.FixedLenSequenceFeature([], "int64", allow_missing=True)
+    with pytest.raises(tfr.DecodeError, match="max_expansion=1 ") as caught:
+        tfr.parse_example([b"", *payloads], {"x": feature}, max_expansion=1)
+    needed = int(str(caught.value).rsplit("max_expansion=", 1)[1].split()[0])
+    few = payloads[:100]
+    assert tfr.parse_example(few, {"x": feature}, max_expansion=needed)["x"].shape == (100, 20_000)
+
+
+NAMES = [field(1, entry(b"feature %d" % n, int64s(n))) for n in range(20_000)]
+
+
+@pytest.mark.parametrize("call", ["read_table", "read_tfrecord", "one thread", "read_metadata", "open_reader"])
+def test_records_that_each_bring_a_new_name(call: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", NAMES)
+    results, memory = memory_of(path, call)
+    assert memory < 1000 * MIB
+    if call != "read_metadata":
+        message, feature, record = results[call]
+        assert feature.startswith("feature ")
+        assert record is not None
+        assert (
+            "max_expansion=268435456" in message or call == "open_reader"
+        )  # a stream lacks the names after its sample
+
+
+@pytest.mark.parametrize("padding", [b"", b"a" * 200])
+def test_verify_holds_few_rows_of_many_names(padding: bytes, engine: str, tmp_path: Path) -> None:
+    """Its memory does not grow with the rows: every record has a name of its own."""
+    names = NAMES if engine == "native" else NAMES[:300]
+    path = written(tmp_path / "a", [name + field(1, entry(b"x", blobs(padding))) for name in names])
+    assert tfr.verify(path).records == len(names)
+    assert memory_of(path, "verify")[1] < 700 * MIB
+    damaged = path.read_bytes()[:-1] + b"?"
+    path.write_bytes(damaged)
+    report = tfr.verify(path)
+    assert report.records == len(names) - 1
+    assert isinstance(report.files[0].error, tfr.CorruptRecordError)
+    assert (report.files[0].error.record, report.files[0].error.offset) == (len(names) - 1, report.bytes)
+
+
+def test_rows_without_the_columns_that_the_first_record_has(tmp_path: Path) -> None:
+    many = field(1, b"".join(entry(b"feature %d" % n, int64s(n)) for n in range(8000)))
+    path = written(tmp_path / "a", [many, *[b""] * 60_000])
+    refused(path, "read_table", "one thread", feature="feature 7999", limit=1200 * MIB)
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_chunks_that_end_for_lack_of_memory(threads: int, engine: str, tmp_path: Path) -> None:
+    """The rows are the same; a declared schema has no limit."""
+    path = written(tmp_path / "a", NAMES[:12] + [b""] * 3 + [NAMES[0][:-1]])
+    schema = {f"feature {n}": pa.int64() for n in range(2000)}
+    with pytest.warns(tfr.StoppedEarlyWarning):
+        whole = tfr.read_table(path, schema=schema, threads=1, on_error="stop")
+    assert whole.num_rows == 15
+    with tfr.open_reader(path, schema=schema, threads=threads, max_expansion=1) as reader:
+        batches = []
+        with pytest.raises(tfr.DecodeError) as caught:
+            batches.extend(iter(reader))
+    assert len(batches) > 10
+    assert pa.Table.from_batches(batches).equals(whole)
+    assert (caught.value.record, caught.value.records_intact) == (15, 15)
+
+
+def test_wide_sparse_tables_are_read(engine: str, tmp_path: Path) -> None:
+    """Records of one feature of 500 each."""
+    path = written(tmp_path / "a", [example(**{f"feature_{n % 500}": int64s(n)}) for n in range(2000)])
+    table = tfr.read_table(path, max_expansion=MIB)
+    assert (table.num_rows, table.num_columns) == (2000, 500)
+    assert len(framed(b"")) == 16

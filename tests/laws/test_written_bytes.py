@@ -1,0 +1,134 @@
+"""The bytes of a file depend on the data and the options, not on threads, pieces, batches, the form of the data or the
+engine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import crc32c
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from arrow_tables import batches
+from rounds import rounds
+from tfrecord_io.compression import deflate_blocks
+from tfrecord_io.storage.paths.manifest import parse_manifest
+from tfrecord_io.write import slices, writer
+
+THREADS = (1, 2, 3, 4, 8)
+TARGETS = ("a", "a.gz", "a.zlib", "a.zst", "a@3", "a@2.gz")
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """The content of the files that a write left, without its manifest, which has a random id."""
+    return {name: (folder / name).read_bytes() for name in os.listdir(folder) if not name.startswith("_")}
+
+
+def written(folder: Path, target: str, data: Any, **options: Any) -> dict[str, bytes]:
+    folder.mkdir()
+    name, _, suffix = target.partition(".") if "@" in target else (target, "", "")
+    compression = {"gz": "gzip", "": "infer"}[suffix]
+    tfr.write_tfrecord(data, folder / name, compression=compression, float64="round", **options)
+    check_manifest(folder)
+    return files(folder)
+
+
+def check_manifest(folder: Path) -> None:
+    for name in os.listdir(folder):
+        if name.startswith("_"):
+            manifest = parse_manifest((folder / name).read_bytes(), name)
+            assert manifest is not None
+            for file in manifest.files:
+                content = (folder / file.path).read_bytes()
+                assert (file.bytes, file.crc32c) == (len(content), crc32c.crc32c(content))
+
+
+@pytest.fixture(autouse=True)
+def many_processors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More threads than processors run only here."""
+    monkeypatch.setattr(writer, "cpu_count", lambda: 8)
+
+
+@pytest.mark.filterwarnings("ignore::tfrecord_io.SchemaWarning")
+@given(data=st.data(), batch=batches(max_rows=20), target=st.sampled_from(TARGETS))
+@settings(max_examples=rounds(60))
+def test_threads_pieces_and_batches_change_no_byte(
+    native_engine: None,
+    tmp_path_factory: pytest.TempPathFactory,
+    data: st.DataObject,
+    batch: pa.RecordBatch,
+    target: str,
+) -> None:
+    folder = tmp_path_factory.mktemp("bytes")
+    options: dict[str, Any] = {"write_index": True} if "." not in target and data.draw(st.booleans()) else {}
+    options["embed_schema"] = "dictionary" not in str(batch.schema)  # those of several batches are unified
+    if target == "a@3":
+        options["order"] = data.draw(st.sampled_from(["keep", "round_robin"]))
+    try:
+        expected = written(folder / "expected", target, batch, threads=1, **options)
+    except tfr.EncodeError:
+        assert files(folder / "expected") == {}
+        return
+    for number, threads in enumerate(data.draw(st.permutations(THREADS))[:3]):
+        size = data.draw(st.sampled_from([1, 100, 1000]))
+        pieces = mock.patch.multiple(slices, _PIECE_BYTES=size, _SLICE_BYTES=data.draw(st.sampled_from([1, 3 * size])))
+        step = data.draw(st.integers(1, 20))
+        parts = [batch.slice(at, step) for at in range(0, len(batch), step)]
+        whole, stream = pa.Table.from_batches(parts, batch.schema), iter(parts)
+        form = data.draw(st.sampled_from([batch, whole, stream] if parts else [batch, whole]))
+        with pieces:
+            assert written(folder / f"{number}", target, form, threads=threads, **options) == expected
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_engines_and_forms_of_the_data_change_no_byte(
+    native_engine: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    monkeypatch.setattr(slices, "_PIECE_BYTES", 500)
+    rng = np.random.default_rng(0)
+    columns = {
+        "n": rng.integers(-(2**40), 2**40, 200) >> rng.integers(0, 40, 200),
+        "f": rng.standard_normal(200).astype(np.float32),
+    }
+    table = pa.table(columns)
+    forms = {"table": table, "arrays": columns, "frame": table.to_pandas(), "rows": lambda: iter_rows(table)}
+    results = []
+    for engine in ("native", "reference"):
+        monkeypatch.setenv("TFRECORD_IO_ENGINE", engine)
+        for name, form in forms.items():
+            data = form() if callable(form) else form
+            if name == "rows" and "@" in target:
+                continue  # tested with streams above
+            threads = 1 + len(results) % 4
+            made = written(tmp_path / f"{engine}-{name}", target, data, threads=threads, embed_schema=False)
+            results.append(made)
+    assert all(made == results[0] for made in results)
+
+
+def iter_rows(table: pa.Table) -> Iterator[pa.Table]:
+    return (table.slice(at, 7) for at in range(0, len(table), 7))
+
+
+@given(st.lists(st.binary(max_size=200), max_size=40), st.integers(1, 400))
+@settings(max_examples=rounds(40))
+@pytest.mark.parametrize("codec", ["gzip", "zlib", "zstd"])
+def test_compressed_bytes_do_not_depend_on_what_is_written_together(
+    tmp_path_factory: pytest.TempPathFactory, codec: str, payloads: list[bytes], block: int
+) -> None:
+    folder = tmp_path_factory.mktemp("records")
+    with mock.patch.object(deflate_blocks, "BLOCK_BYTES", block):
+        for name, flushed in (("a", False), ("b", True)):
+            with tfr.RecordWriter(folder / name, compression=codec) as record_writer:
+                for payload in payloads:
+                    record_writer.write(payload)
+                    if flushed:
+                        record_writer.flush()
+    assert (folder / "a").read_bytes() == (folder / "b").read_bytes()

@@ -1,0 +1,112 @@
+"""Several files are read side by side, and give the rows, numbers and errors of a read in order."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrecord_io as tfr
+from reading_modes import blocks_of
+from records import example, framed, int64s, written
+from tfrecord_io.read.chunks.block_walker import BlockWalker
+
+THREADS = (1, 2, 3, 8)
+
+
+def numbered(folder: Path, files: int, rows: int) -> list[Path]:
+    contents = ([example(x=int64s(file * rows + i)) for i in range(rows)] for file in range(files))
+    return [written(folder / f"{file:02}.tfrecord", content) for file, content in enumerate(contents)]
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The files that were opened in advance."""
+    paths: list[str] = []
+    open_ahead = BlockWalker.open_ahead
+
+    def recorded(self: BlockWalker) -> Any:
+        file = open_ahead(self)
+        if file is not None and self.file is not None:
+            paths.append(file.path)
+        return file
+
+    monkeypatch.setattr(BlockWalker, "open_ahead", recorded)
+    return paths
+
+
+@pytest.mark.parametrize("threads", THREADS)
+@pytest.mark.parametrize("rows", [1, 30, 300])
+def test_many_files_are_read_side_by_side(
+    engine: str, tmp_path: Path, opened: list[str], threads: int, rows: int
+) -> None:
+    paths = numbered(tmp_path, 20, rows)
+    with blocks_of(1000), tfr.open_reader(paths, threads=threads, sample="all") as reader:
+        assert reader.read_all()["x"].to_pylist() == list(range(20 * rows))
+    with blocks_of(1000):
+        table = tfr.read_table(paths, threads=threads, include_file_paths="path")
+    assert table["x"].to_pylist() == list(range(20 * rows))
+    assert table["path"].to_pylist() == [str(path) for path in paths for _ in range(rows)]
+    assert bool(opened) == (threads > 1)
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_compressed_and_empty_files_among_others(engine: str, tmp_path: Path, threads: int) -> None:
+    paths = numbered(tmp_path, 9, 50)
+    for path in (paths[0], paths[4], paths[5]):
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    paths[3:3] = [written(tmp_path / "empty.tfrecord", [])]
+    with blocks_of(300):
+        assert tfr.read_table(paths, threads=threads)["x"].to_pylist() == list(range(450))
+        assert tfr.read_table(paths, threads=threads, offset=170)["x"].to_pylist() == list(range(170, 450))
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_compressed_files_are_decompressed_side_by_side(
+    engine: str, tmp_path: Path, opened: list[str], threads: int
+) -> None:
+    paths = numbered(tmp_path, 9, 50)
+    for path in paths:
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    with blocks_of(300):
+        assert tfr.read_table(paths, threads=threads)["x"].to_pylist() == list(range(450))
+        assert bool(opened) == (threads > 1)
+        paths[6].write_bytes(paths[6].read_bytes()[:-9])
+        with pytest.raises(tfr.CompressionError, match="the file is truncated") as caught:
+            tfr.read_table(paths, threads=threads)
+    assert caught.value.path == str(paths[6])
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_the_first_file_with_an_error_is_told(engine: str, tmp_path: Path, threads: int) -> None:
+    paths = numbered(tmp_path, 12, 40)
+    paths[7].write_bytes(framed(example(x=int64s(1)), b"\xff"))
+    paths[8].write_bytes(b"no records")
+    paths[9].write_bytes(gzip.compress(paths[9].read_bytes())[:50])
+    with blocks_of(200):
+        with pytest.raises(tfr.DecodeError) as caught:
+            tfr.read_table(paths, threads=threads)
+        assert (caught.value.path, caught.value.record, caught.value.records_intact) == (str(paths[7]), 1, 281)
+        with pytest.warns(tfr.StoppedEarlyWarning):
+            assert tfr.read_table(paths, threads=threads, on_error="stop").num_rows == 281
+
+
+@pytest.mark.parametrize("threads", THREADS)
+def test_a_file_that_cannot_be_opened_in_advance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int) -> None:
+    """The error is raised when its turn comes: not if the read ends before."""
+    paths = numbered(tmp_path, 6, 40)
+    paths[3].write_bytes(framed(example(x=int64s(1)), b"\xff"))
+    open_next = BlockWalker.open_next
+
+    def without_file(self: BlockWalker) -> bool:
+        paths[4].unlink(missing_ok=True)
+        return open_next(self)
+
+    monkeypatch.setattr(BlockWalker, "open_next", without_file)
+    with blocks_of(200), pytest.raises(tfr.DecodeError):
+        tfr.read_table(paths, threads=threads)
+    numbered(tmp_path, 6, 40)
+    with blocks_of(200), pytest.raises(FileNotFoundError, match="04"):
+        tfr.read_table(paths, threads=threads)

@@ -1,0 +1,33 @@
+"""Which paths are refused before a file is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrecord_io as tfr
+
+CALLS: dict[str, Callable[[str], Any]] = {
+    "read": tfr.read_table,
+    "count": tfr.count_records,
+    "write": lambda path: tfr.write_tfrecord({"x": [1]}, path),
+    "shards": lambda path: tfr.write_tfrecord({"x": [1]}, f"{path}@2"),
+    "records": tfr.RecordWriter,
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_lone_surrogate_in_a_path(call: str) -> None:
+    with pytest.raises(ValueError, match=r"ud800.*lone surrogate") as caught:
+        CALLS[call]("\ud800")
+    assert not isinstance(caught.value, UnicodeError)
+
+
+def test_a_name_that_is_not_utf8(tmp_path: Path) -> None:
+    """Python has surrogates for the bytes of such names; they are paths."""
+    path = tmp_path / "\udcff.tfrecord"
+    tfr.write_tfrecord({"x": [1]}, path)
+    assert tfr.count_records(path) == 1

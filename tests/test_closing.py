@@ -1,0 +1,234 @@
+"""Objects that hold files or threads: shared by threads, used after a fork, pickled and copied."""
+
+from __future__ import annotations
+
+import copy
+import os
+import pickle
+import signal
+import threading
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.write.frame_sink import FrameSink
+
+THREADS = 8
+NEEDS_FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+WRITERS: dict[str, Callable[[str], Any]] = {
+    "table": tfr.open_writer,
+    "compressed": lambda path: tfr.open_writer(f"{path}.gz", threads=2),
+    "shards": lambda path: tfr.open_writer(f"{path}@3"),
+    "round-robin shards": lambda path: tfr.open_writer(f"{path}@3", order="round_robin"),
+    "shards by size": lambda path: tfr.open_writer(path, max_shard_bytes=4096),
+    "records": tfr.RecordWriter,
+    "compressed records": lambda path: tfr.RecordWriter(f"{path}.gz"),
+}
+READERS: dict[str, Callable[[str], Any]] = {
+    "reader": lambda path: tfr.open_reader(path, batch_size=1000, threads=1),
+    "reader, two threads": lambda path: tfr.open_reader(path, batch_size=1000, threads=2),
+    "reader, four threads": lambda path: tfr.open_reader(path, batch_size=1000, threads=4),
+    "records": tfr.RecordReader,
+    "arrays": lambda path: tfr.iter_arrays(path, batch_size=1000, threads=2),
+    "array stream": lambda path: tfr.from_npz(path.replace(".tfrecord", ".npz")),
+}
+INTERNAL: dict[str, Callable[[str], Any]] = {"sink": FrameSink, "output": open_output}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    """Numbers that several blocks hold."""
+    tfr.write_tfrecord({"n": np.arange(200_000)}, tmp_path / "in.tfrecord")
+    np.savez(tmp_path / "in.npz", n=np.arange(200_000))
+    return f"{tmp_path}/in.tfrecord"
+
+
+def in_threads(work: Callable[[int], None]) -> None:
+    """Run `work` with 0, 1, … in as many threads; raise the first of their errors."""
+    errors: list[BaseException] = []
+
+    def run(number: int) -> None:
+        try:
+            work(number)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def numbers_of(item: Any) -> list[int]:
+    """The numbers in what a reader yields."""
+    if isinstance(item, bytes):
+        return [int(tfr.parse_example(item, {"n": tfr.FixedLenFeature([], "int64")})["n"])]
+    values: list[int] = (item["n"] if isinstance(item, dict) else item.column("n").to_numpy()).tolist()
+    return values
+
+
+# Threads --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_threads_can_share_a_writer(tmp_path: Path, kind: str) -> None:
+    calls, rows = 60, 50
+
+    def write(thread: int) -> None:
+        for call in range(calls):
+            first = (thread * calls + call) * rows
+            if isinstance(writer, tfr.RecordWriter):
+                for number in range(first, first + rows):
+                    writer.write(b"%d" % number * (1 + number % 50))
+            else:
+                writer.write({"n": np.arange(first, first + rows)})
+
+    with WRITERS[kind](f"{tmp_path}/out.tfrecord") as writer:
+        in_threads(write)
+    files = sorted(p for p in map(str, tmp_path.iterdir()) if "MANIFEST" not in p)
+    if isinstance(writer, tfr.RecordWriter):
+        expected = Counter(b"%d" % number * (1 + number % 50) for number in range(THREADS * calls * rows))
+        assert Counter(tfr.RecordReader(files)) == expected
+        return
+    numbers = tfr.read_table(files)["n"].to_numpy()
+    np.testing.assert_array_equal(np.sort(numbers), np.arange(THREADS * calls * rows))
+    assert writer.report.records == len(numbers)
+    if kind != "round-robin shards":  # the rows of a call stay together
+        assert (numbers.reshape(-1, rows) - np.arange(rows) == numbers[::rows, None]).all()
+
+
+@pytest.mark.parametrize("kind", READERS)
+def test_threads_that_share_a_reader_get_different_items(path: str, kind: str) -> None:
+    items: list[Any] = []
+
+    def read(thread: int) -> None:
+        while (item := next(reader, None)) is not None:
+            items.append(item)
+
+    with READERS[kind](path) as reader:
+        in_threads(read)
+    seen = sorted(n for item in items for n in ([] if isinstance(item, bytes) else numbers_of(item)))
+    if kind == "records":
+        assert Counter(items) == Counter(tfr.RecordReader(path))
+    else:
+        assert seen == list(range(200_000))
+
+
+def test_a_writer_refuses_to_be_written_to_by_the_data_it_is_writing(tmp_path: Path) -> None:
+    class Nested:
+        def __init__(self, writer: Any) -> None:
+            self.writer = writer
+
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            self.writer.write({"n": [1]})
+            raise AssertionError("the nested write must raise")
+
+    with tfr.open_writer(tmp_path / "out.tfrecord") as writer:
+        with pytest.raises(RuntimeError, match="writes to its own writer"):
+            writer.write(Nested(writer))
+        writer.write({"n": [2]})
+    assert tfr.read_arrays(tmp_path / "out.tfrecord")["n"].tolist() == [2]
+
+
+# Forks ----------------------------------------------------------------------------------------------------------------
+
+
+def in_a_fork(work: Callable[[], None]) -> None:
+    """Run `work` in a forked process, which must end by itself, without an error, within 30 seconds."""
+    out, into = os.pipe()
+    child = os.fork()
+    if child == 0:
+        text = b"ok"
+        try:
+            signal.alarm(30)
+            work()
+        except BaseException as error:
+            text = repr(error).encode()
+        os.write(into, text)
+        os._exit(0)
+    os.close(into)
+    with open(out, "rb") as answer:
+        assert answer.read() == b"ok"
+    assert os.waitpid(child, 0)[1] == 0
+
+
+@NEEDS_FORK
+@pytest.mark.parametrize("kind", READERS)
+def test_a_forked_process_cannot_use_a_reader_and_does_not_disturb_it(path: str, kind: str) -> None:
+    def use() -> None:
+        with pytest.raises(RuntimeError, match="was opened in another process; open one in each process"):
+            next(reader)
+        reader.close()
+        with READERS[kind](path) as own:
+            next(own)
+
+    with READERS[kind](path) as reader:
+        items = [next(reader)]
+        in_a_fork(use)
+        items.extend(reader)
+    with READERS[kind](path) as reader:
+        assert [numbers_of(a) for a in items[:100]] == [numbers_of(a) for a in reader][:100]
+
+
+@NEEDS_FORK
+@pytest.mark.parametrize("kind", WRITERS)
+def test_a_forked_process_cannot_use_a_writer_and_does_not_disturb_it(tmp_path: Path, kind: str) -> None:
+    data: Any = b"x" if "records" in kind else {"n": [1]}
+
+    def use() -> None:
+        message = "was opened in another process; open one in each process"
+        with pytest.raises(RuntimeError, match=message):
+            writer.write(data)
+        with pytest.raises(RuntimeError, match=message):
+            writer.close()
+        with pytest.raises(ZeroDivisionError), writer:  # an error in the block does not discard the parent's data
+            raise ZeroDivisionError
+
+    with WRITERS[kind](f"{tmp_path}/out.tfrecord") as writer:
+        writer.write(data)
+        in_a_fork(use)
+        writer.write(data)
+    files = [p for p in map(str, tmp_path.iterdir()) if "MANIFEST" not in p]
+    assert tfr.count_records(files) == 2
+
+
+@NEEDS_FORK
+def test_an_iterator_that_has_not_begun_can_be_used_in_a_forked_process(path: str) -> None:
+    batches = tfr.iter_arrays(path, batch_size=1000, threads=2)
+
+    def use() -> None:
+        assert sum(len(batch["n"]) for batch in batches) == 200_000
+
+    in_a_fork(use)
+    use()
+
+
+# Pickling and copying -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy])
+@pytest.mark.parametrize("kind", [*WRITERS, *INTERNAL])
+def test_a_writer_can_be_neither_pickled_nor_copied(tmp_path: Path, kind: str, duplicate: Callable[[Any], Any]) -> None:
+    writer = {**WRITERS, **INTERNAL}[kind](f"{tmp_path}/out.tfrecord")
+    with pytest.raises(TypeError, match=r"cannot pickle or copy a '.*': it holds an open file, a thread or a lock"):
+        duplicate(writer)
+    writer.close() if kind in WRITERS else writer.commit()
+
+
+@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy])
+@pytest.mark.parametrize("kind", [kind for kind in READERS if kind != "arrays"])
+def test_a_reader_can_be_neither_pickled_nor_copied(path: str, kind: str, duplicate: Callable[[Any], Any]) -> None:
+    with READERS[kind](path) as reader:
+        next(reader)
+        with pytest.raises(TypeError, match=r"cannot pickle or copy a '.*': it holds an open file"):
+            duplicate(reader)
+        assert next(reader)

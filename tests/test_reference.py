@@ -1,0 +1,40 @@
+"""The API reference lists every public name, and is up to date with signatures and docstrings."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import tfrecord_io
+
+SCRIPT = Path(__file__).parents[1] / "docs" / "reference" / "api.py"
+
+
+@pytest.fixture(scope="module")
+def reference() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("api_reference", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_page_is_up_to_date(reference: ModuleType) -> None:
+    assert reference.TARGET.read_text(encoding="utf-8") == reference.render(), "run: make reference"
+
+
+def test_every_public_name_is_in_one_group(reference: ModuleType) -> None:
+    assert sorted(" ".join(reference.GROUPS.values()).split()) == sorted(tfrecord_io.__all__)
+
+
+def test_every_public_name_has_a_summary(reference: ModuleType) -> None:
+    assert [name for name in tfrecord_io.__all__ if not reference.summary(name)] == []
+
+
+def test_examples_of_the_script(reference: ModuleType) -> None:
+    assert doctest.testmod(reference).failed == 0

@@ -1,0 +1,214 @@
+"""What static tools know about the public calls: type checkers find mistakes, editors complete and explain."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import os
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrecord_io as tfr
+
+TESTS = Path(__file__).parent
+CALLS = TESTS / "data" / "typing"
+PACKAGE = Path(tfr.__file__).parent
+INSTALLED = PACKAGE.parent.name == "site-packages"
+REQUIRED = os.environ.get("TFRECORD_IO_TYPES") == "1"  # `make types`: the tools are there
+
+
+def needs(tool: str) -> pytest.MarkDecorator:
+    missing = importlib.util.find_spec(tool) is None and not REQUIRED
+    return pytest.mark.skipif(missing, reason=f"needs {tool}, which `make types` installs")
+
+
+# ---- the stub, and names at run time
+
+
+def test_the_stub_is_what_the_generator_writes() -> None:
+    spec = importlib.util.spec_from_file_location("stub", TESTS.parent / "docs" / "reference" / "stub.py")
+    assert spec is not None
+    assert spec.loader is not None
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+    assert (PACKAGE / "__init__.pyi").read_text("utf-8") == generator.stub(), "run `make reference`"
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    assert (PACKAGE / "py.typed").exists()
+
+
+def test_dir_lists_public_names_alone() -> None:
+    assert set(dir(tfr)) == {*tfr.__all__, "__version__"}
+
+
+@pytest.mark.parametrize("name", tfr.__all__)
+def test_every_parameter_of_a_public_function_has_a_type(name: str) -> None:
+    call = getattr(tfr, name)
+    if isinstance(call, types.FunctionType):
+        signature = inspect.signature(call)
+        assert all(p.annotation is not p.empty for p in signature.parameters.values())
+        assert all(p.kind is not p.VAR_KEYWORD for p in signature.parameters.values())
+        assert signature.return_annotation is not signature.empty
+
+
+# ---- type checkers
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Path:
+    """A folder with the right and the wrong calls, outside of the source tree."""
+    for path in CALLS.glob("*.py"):
+        (tmp_path / path.name).write_text(path.read_text("utf-8"), "utf-8")
+    return tmp_path
+
+
+def expected_errors(tool: str) -> set[tuple[str, int]]:
+    """(file, line) of the mistakes that a tool must find."""
+    lines = {
+        (path.name, number): line
+        for path in CALLS.glob("*.py")
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+    }
+    return {place for place, line in lines.items() if re.search(rf"# error: .*\b{tool}\b", line)}
+
+
+def run(folder: Path, *arguments: str) -> str:
+    environment = {**os.environ, "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"}
+    environment |= {} if INSTALLED else {"MYPYPATH": str(PACKAGE.parent)}
+    command = [sys.executable, "-m", *arguments]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr + done.stdout  # errors were found, and nothing else happened
+    return done.stdout
+
+
+def check(found: dict[tuple[str, int], str], tool: str) -> None:
+    expected = expected_errors(tool)
+    assert len(expected) > 70
+    assert {place: message for place, message in found.items() if place not in expected} == {}, "right calls"
+    assert expected - set(found) == set(), "mistakes that were not found"
+
+
+@needs("mypy")
+def test_mypy_finds_the_mistakes_and_nothing_else(calls: Path) -> None:
+    (calls / "mypy.ini").write_text(
+        "[mypy]\nstrict = True\nfollow_imports = silent\ndisable_error_code = import-untyped\n", "utf-8"
+    )
+    output = run(calls, "mypy", "--no-error-summary", "right_calls.py", "wrong_calls.py")
+    errors = re.finditer(r"^(.+?):(\d+): error: (.*)$", output, re.MULTILINE)
+    check({(error[1], int(error[2])): error[3] for error in errors}, "mypy")
+
+
+@needs("pyright")
+def test_pyright_finds_the_mistakes_and_nothing_else(calls: Path) -> None:
+    settings = {"include": ["."], "extraPaths": [] if INSTALLED else [str(PACKAGE.parent)]}
+    (calls / "pyrightconfig.json").write_text(json.dumps(settings), "utf-8")
+    output = run(calls, "pyright", "--pythonpath", sys.executable, "--outputjson")
+    errors = [error for error in json.loads(output)["generalDiagnostics"] if error["severity"] == "error"]
+    places = {(Path(e["file"]).name, e["range"]["start"]["line"] + 1): e["message"] for e in errors}
+    check(places, "pyright")
+
+
+@needs("mypy")
+def test_stub_and_run_time_agree(tmp_path: Path) -> None:
+    (tmp_path / "mypy.ini").write_text("[mypy]\nignore_errors = True\nignore_missing_imports = True\n", "utf-8")
+    output = run(tmp_path, "mypy.stubtest", "--mypy-config-file", "mypy.ini", "tfrecord_io")
+    assert "not checking stubs" not in output
+    errors = re.findall(r"^error: (tfrecord_io\.\w+) (.*)$", output, re.MULTILINE)  # of the package itself
+    modules = {f"tfrecord_io.{path.stem}" for path in PACKAGE.iterdir()}
+    assert [error for error in errors if error[0] not in modules] == []
+
+
+# ---- editors: jedi completes in IPython, Jupyter and several editors
+
+needs_jedi = needs("jedi")
+
+
+def script(code: str) -> Any:
+    import jedi
+
+    project = jedi.Project(".", sys_path=[str(PACKAGE.parent), *sys.path])
+    text = f"import tfrecord_io as tfr\n{code}"
+    return jedi.Script(text, project=project, environment=jedi.InterpreterEnvironment())
+
+
+def completions(code: str) -> set[str]:
+    return {completion.name for completion in script(code).complete()}
+
+
+@needs_jedi
+def test_jedi_completes_public_names() -> None:
+    names = completions("tfr.")
+    modules = {path.stem for path in PACKAGE.iterdir()}
+    assert names >= set(tfr.__all__)
+    assert {name for name in names - set(tfr.__all__) - modules if not name.startswith("_")} == set()
+
+
+@needs_jedi
+@pytest.mark.parametrize(
+    ("code", "keywords"),
+    [
+        ("tfr.read_tfrecord('x', dtype", {"dtype_backend"}),
+        ("tfr.read_table('x', lim", {"limit"}),
+        ("tfr.read_table('x', batch", set()),
+        ("tfr.open_reader('x', batch", {"batch_size", "batch_bytes"}),
+        ("tfr.infer_schema('x', schema", {"schema_overrides"}),
+        ("tfr.read_arrays('x', rag", {"ragged"}),
+        ("tfr.iter_arrays('x', batch_size=3, shuf", {"shuffle_buffer"}),
+        ("tfr.open_random('x', in", {"include_file_paths", "index", "infer_text"}),
+        ("tfr.write_tfrecord({}, 'x', shar", {"shards"}),
+        ("tfr.open_writer('x', float", {"float64"}),
+        ("tfr.convert('x', 'y', comp", {"compressed", "compression"}),
+        ("tfr.count_records('x', check", {"check_crc"}),
+        ("tfr.RecordReader('x', on", {"on_error"}),
+    ],
+)
+def test_jedi_completes_keywords(code: str, keywords: set[str]) -> None:
+    assert {name for name in completions(code) if name.endswith("=")} == {f"{name}=" for name in keywords}
+
+
+@needs_jedi
+@pytest.mark.parametrize(
+    ("code", "attributes"),
+    [
+        ("tfr.read_tfrecord('x').", {"groupby", "to_parquet"}),
+        ("tfr.read_tfrecord('x')['a'].", {"value_counts"}),
+        ("tfr.read_table('x').", {"to_pandas", "column_names"}),
+        ("tfr.read_arrays('x').", {"items"}),
+        ("tfr.read_arrays('x')['a'].", {"astype", "shape"}),
+        ("for batch in tfr.iter_arrays('x', batch_size=3):\n    batch.", {"items"}),
+        ("for batch in tfr.iter_arrays('x', batch_size=3):\n    batch['image'].", {"astype", "shape"}),
+        ("tfr.iter_arrays('x', batch_size=3).", {"state", "restore", "schema", "seed"}),
+        ("with tfr.open_reader('x') as reader:\n    reader.", {"read_all", "read_pandas", "schema"}),
+        ("for batch in tfr.open_reader('x'):\n    batch.", {"num_rows", "to_pandas"}),
+        ("tfr.open_random('x')[3].", {"items"}),
+        ("tfr.open_random('x')[1:3].", {"to_pandas"}),
+        ("with tfr.open_random('x') as records:\n    records.", {"schema", "schema_source"}),
+        ("for payload in tfr.RecordReader('x'):\n    payload.", {"decode"}),
+        ("with tfr.open_writer('x') as writer:\n    writer.", {"write", "report"}),
+        ("with tfr.RecordWriter('x') as writer:\n    writer.", {"write", "flush"}),
+        ("tfr.write_tfrecord({}, 'x').", {"records", "files"}),
+        ("tfr.infer_schema('x').", {"evidence", "to_python"}),
+        ("tfr.describe('x').", {"columns"}),
+        ("tfr.verify('x').", {"ok", "files"}),
+        ("tfr.Schema({}).", {"to_tfx", "from_tfds"}),
+        ("tfr.encode_example({}).", {"decode"}),
+    ],
+)
+def test_jedi_completes_results(code: str, attributes: set[str]) -> None:
+    assert completions(code) >= attributes
+
+
+@needs_jedi
+@pytest.mark.parametrize("name", tfr.__all__[: tfr.__all__.index("Schema")])
+def test_jedi_shows_the_docstring_of_the_run_time(name: str) -> None:
+    (definition,) = script(f"tfr.{name}").help(2, 4 + len(name))
+    doc = inspect.cleandoc(getattr(tfr, name).__doc__)
+    assert doc in definition.docstring()

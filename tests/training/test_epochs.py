@@ -1,0 +1,184 @@
+"""Parts of equal size for the workers of synchronous training."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from records import example, framed, int64s
+from tfrecord_io.read.chunks import block_walker
+from tfrecord_io.tools.index_files import write_indexes
+from tfrecord_io.training.epochs import equal_part
+from training_batches import chunks_of, joined, numbered, values
+
+sizes = st.lists(st.integers(0, 23), min_size=1, max_size=6)
+WINDOWS: list[dict[str, int]] = [{}, {}, {"offset": 3}, {"limit": 7}, {"offset": 5, "limit": 9}]
+
+
+@given(rows=st.integers(0, 50), workers=st.integers(1, 9), pads=st.booleans())
+def test_parts_are_equal_and_lack_or_repeat_little(rows: int, workers: int, pads: bool) -> None:
+    parts = [equal_part(rows, worker, workers, pads=pads) for worker in range(workers)]
+    numbers = [n for part in parts for first, last in part for n in range(first, last)]
+    size = len(numbers) // workers
+    assert all(sum(last - first for first, last in part) == size for part in parts)
+    assert numbers == [n % rows for n in range(workers * size)] if rows else numbers == []
+    assert 0 <= (len(numbers) - rows if pads else rows - len(numbers)) < workers
+
+
+@given(
+    counts=sizes,
+    workers=st.integers(1, 5),
+    batch_size=st.integers(1, 9),
+    buffer=st.sampled_from([0, 1, 3, 10, 50]),
+    window=st.sampled_from(WINDOWS),
+    uneven=st.sampled_from(["pad", "drop"]),
+    drop_last=st.booleans(),
+    threads=st.sampled_from([1, 2]),
+)
+def test_all_workers_have_as_many_batches(
+    counts: list[int],
+    workers: int,
+    batch_size: int,
+    buffer: int,
+    window: dict[str, int],
+    uneven: str,
+    drop_last: bool,
+    threads: int,
+) -> None:
+    total = sum(counts)
+    chosen = list(range(total))[window.get("offset", 0) :][: window.get("limit")]
+    options: dict[str, Any] = {"shuffle_buffer": buffer, "seed": 1, "epochs": 2, "threads": threads, **window}
+    options |= {"uneven": uneven, "schema": {"x": "int64"}, "batch_size": batch_size, "drop_last": drop_last}
+    with numbered(counts) as paths, chunks_of(5):
+        iterators = [tfr.iter_arrays(paths, worker=(i, workers), **options) for i in range(workers)]
+        lengths = {len(batches) for batches in iterators} if workers > 1 else {0}
+        got = [[batch["x"].tolist() for batch in batches] for batches in iterators]
+    assert len({tuple(map(len, batches)) for batches in got}) == 1
+    if workers > 1:
+        assert lengths == {len(got[0])}
+    size = -(-len(chosen) // workers) if uneven == "pad" else len(chosen) // workers
+    if drop_last:
+        return
+    for epoch in range(2):
+        half = len(got[0]) // 2
+        parts = [joined(batches[epoch * half : (epoch + 1) * half]) for batches in got]
+        assert all(len(part) == size for part in parts) or workers == 1
+        times = Counter(joined(parts))
+        assert set(times) <= set(chosen)
+        if uneven == "pad" or workers == 1:
+            assert set(times) == set(chosen)
+        else:
+            assert set(times.values()) <= {1}
+        if not buffer and workers > 1:
+            assert joined(parts) == [chosen[n % len(chosen)] for n in range(workers * size)]
+
+
+@given(
+    counts=sizes,
+    worker=st.sampled_from([(0, 2), (1, 2), (2, 3), (4, 5)]),
+    batch_size=st.integers(1, 9),
+    buffer=st.sampled_from([0, 1, 3, 10, 50]),
+    window=st.sampled_from(WINDOWS),
+    uneven=st.sampled_from(["pad", "drop"]),
+    taken=st.integers(0, 12),
+    from_pickle=st.booleans(),
+)
+def test_equal_parts_are_resumed(
+    counts: list[int],
+    worker: tuple[int, int],
+    batch_size: int,
+    buffer: int,
+    window: dict[str, int],
+    uneven: str,
+    taken: int,
+    from_pickle: bool,
+) -> None:
+    options: dict[str, Any] = {"worker": worker, "uneven": uneven, "batch_size": batch_size, "shuffle_buffer": buffer}
+    options |= {"seed": 3, "epochs": 3, "threads": 1, "schema": {"x": "int64"}, **window}
+    with numbered(counts) as paths, chunks_of(5):
+        expected = values(paths, **options)
+        with tfr.iter_arrays(paths, **options) as batches:
+            assert [batch["x"].tolist() for batch in islice(batches, taken)] == expected[:taken]
+            state = json.loads(json.dumps(batches.state()))
+        with tfr.iter_arrays(paths, state=state, **{**options, "seed": None}) as rest:
+            rest = pickle.loads(pickle.dumps(rest)) if from_pickle else rest
+            assert len(rest) == len(expected[taken:])
+            assert [batch["x"].tolist() for batch in rest] == expected[taken:]
+
+
+def test_equal_parts_of_an_epoch_are_of_the_shuffled_files() -> None:
+    """So all records occur within some epochs, also those that one epoch drops."""
+    with numbered([3, 3, 3, 2]) as paths:
+        options: dict[str, Any] = {"uneven": "drop", "batch_size": 1, "shuffle_buffer": 2, "seed": 0, "epochs": 20}
+        got = {x for i in range(4) for x in joined(values(paths, worker=(i, 4), **options))}
+    assert got == set(range(11))
+
+
+def test_damage_in_equal_parts(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(framed(*[example(x=int64s(i)) for i in range(10)]))
+    options: dict[str, Any] = {"batch_size": 2, "worker": (1, 2), "uneven": "pad"}
+    write_indexes(path)
+    batches = tfr.iter_arrays(path, schema={"x": tfr.list_("int64")}, ragged="object", **options)
+    as_long_as_two = example(x=int64s(*range(31)))
+    path.write_bytes(framed(*[example(x=int64s(i)) for i in range(8)], as_long_as_two))
+    assert [len(next(batches)["x"]) for _ in range(2)] == [2, 2]
+    with pytest.raises(tfr.CorruptRecordError, match="the part of this worker has 4 records, but 5 were counted"):
+        next(batches)
+    path.write_bytes(path.read_bytes()[:210])
+    with pytest.warns(tfr.StaleIndexWarning, match="the index does not match"):
+        assert len(tfr.iter_arrays(path, **options)) == 2
+    content = bytearray(path.read_bytes())
+    content[9] ^= 1
+    path.write_bytes(content)
+    Path(f"{path}.index").unlink()
+    with pytest.raises(tfr.CorruptRecordError, match="length CRC"):
+        tfr.iter_arrays(path, schema={"x": "int64"}, **options)
+
+
+def test_records_are_counted_only_where_that_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    scan = block_walker.scan_sizes
+    monkeypatch.setattr(block_walker, "scan_sizes", lambda path, *rest: (read.append(path), scan(path, *rest))[1])
+    path = tmp_path / "a.tfrecord"
+    for target, options in [(path, {}), (tmp_path / "b.tfrecord", {"write_index": True}), (tmp_path / "c@3", {})]:
+        tfr.write_tfrecord({"x": range(10)}, target, **options)
+        for uneven in ("keep", "drop"):
+            assert len(joined(values(target, batch_size=3, worker=(1, 3), uneven=uneven, schema=None))) == 3
+        assert read == [str(path)]
+    compressed = tmp_path / "d.tfrecord.gz"
+    tfr.write_tfrecord({"x": range(10)}, compressed)
+    assert joined(values(compressed, batch_size=3, worker=(2, 3), uneven="pad")) == [8, 9, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"uneven": "even"}, "uneven='even': expected one of 'keep', 'pad', 'drop'"),
+        ({"uneven": "pad", "on_error": "stop"}, "uneven='pad' cannot be combined with on_error='stop'"),
+        ({"uneven": "drop", "shuffle_buffer": 9}, "needs the same seed= in all workers"),
+    ],
+)
+def test_options_that_cannot_be_combined(options: dict[str, Any], message: str) -> None:
+    with numbered([3]) as paths, pytest.raises(ValueError, match=message):
+        tfr.iter_arrays(paths, batch_size=1, worker=(0, 2), **options)
+
+
+def test_a_state_from_before_uneven_is_restored() -> None:
+    with numbered([9]) as paths:
+        batches = tfr.iter_arrays(paths, batch_size=2)
+        next(batches)
+        state = batches.state()
+        del state["options"]["uneven"]
+        assert next(tfr.iter_arrays(paths, batch_size=2, state=state))["x"].tolist() == [2, 3]
+        with pytest.raises(ValueError, match="made with uneven='keep', and this is uneven='pad'"):
+            tfr.iter_arrays(paths, batch_size=2, state=state, uneven="pad")

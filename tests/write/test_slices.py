@@ -1,0 +1,75 @@
+"""The pieces of a batch: their memory is used again, but never while a piece is in use; what fails counts nothing."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.arrow.encode.plan import plan_writing
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.write import slices
+from tfrecord_io.write.piece import Piece
+from tfrecord_io.write.slices import Memory, SliceEncoder
+
+
+def encoded(batch: pa.RecordBatch, memory: Memory) -> list[bytes]:
+    tasks = SliceEncoder(get_engine(), plan_writing(batch.schema), "example").split(batch, 0, lambda part, row: b"")
+    content = []
+    for task in tasks:
+        part = task(memory, Piece)
+        content.append(bytes(part.piece.data))
+        part.release()
+    return content
+
+
+def test_one_piece_after_the_other_uses_the_same_memory(native_engine: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    engine, new = get_engine(), get_engine().memory
+    monkeypatch.setattr(type(engine), "memory", lambda self: made.append(new()) or made[-1])
+    monkeypatch.setattr(slices, "_PIECE_BYTES", 1000)
+    content = encoded(pa.record_batch({"x": np.arange(1000)}), Memory(engine))
+    assert len(content) > 10
+    assert len(made) == 1
+
+
+def test_memory_of_a_large_record_is_freed(native_engine: None) -> None:
+    memory = Memory(get_engine())
+    encoded(pa.record_batch({"x": [b"x" * 6_000_000, b"y"]}), memory)
+    assert all(kept.capacity <= 4 << 20 for kept in memory._free)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_stream_is_written_in_bounded_memory(native_engine: None, tmp_path: Path, threads: int) -> None:
+    values = np.arange(200_000)
+
+    def batches() -> Any:
+        for i in range(40):
+            yield pa.record_batch({"x": values + i, "y": values.astype(np.float64) + 0.1})
+
+    tracemalloc.start()
+    try:
+        tfr.write_tfrecord(batches(), tmp_path / "a", threads=threads, float64="round")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 64 << 20
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_a_refused_write_counts_no_rounded_values(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    bad = pa.table({"x": [0.1, 0.2], "y": pa.array([1, 2**63], pa.uint64())})
+    writer = tfr.open_writer(tmp_path / "a", threads=threads)
+    with pytest.raises(tfr.EncodeError):
+        writer.write(bad)
+    writer.write(bad.slice(0, 1))
+    with pytest.warns(tfr.PrecisionWarning, match=r"'x' \(1 values\)"):
+        writer.close()
+    assert writer.report.rounded == {"x": 1}

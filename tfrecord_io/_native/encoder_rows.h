@@ -1,0 +1,84 @@
+// Rows of single short values are written in one pass: an entry is copied for a value of no bytes, and its four lengths follow
+// from those of the value.
+#pragma once
+
+#include <vector>
+
+#include "encoder_source.h"
+#include "names.h"
+
+namespace tfr {
+
+class ShortRows {
+ public:
+  // Adds a feature whose entries have this shape; false if there is none.
+  bool add(const Source& source, const Shape& shape);
+
+  size_t most() const { return columns_.size() * kMostEntry + Shape::kMost; }  // bytes that put() may write
+
+  // Writes the map entries of a row; nullptr if one of its values is too long.
+  u8* put(u8* out, int64_t row) const {
+    for (const Column& column : columns_) {
+      if (column.validity != nullptr && !(column.validity[row >> 3] >> (row & 7) & 1)) continue;
+      out = put_entry(out, column, row);
+      if (out == nullptr) return nullptr;
+    }
+    return out;
+  }
+
+ private:
+  static constexpr size_t kMostEntry = 129;  // tag, length and up to 127 bytes: every length has one byte
+
+  struct alignas(64) Column {
+    u8 base[Shape::kMost];  // the entry of a value of no bytes
+    const u8* validity;
+    const u8* values;
+    const int64_t* value_offsets;
+    uint32_t head;  // bytes before the value
+    Kind kind;
+  };
+
+  static u8* put_entry(u8* out, const Column& column, int64_t row) {
+    std::memcpy(out, column.base, 32);
+    if (column.head > 32) std::memcpy(out + 32, column.base + 32, Shape::kMost - 32);
+    u8* value = out + column.head;
+    if (column.kind == Kind::kFloat) {  // its base has the lengths
+      std::memcpy(value, column.values + row * 4, 4);
+      return value + 4;
+    }
+    u8* end;
+    if (column.kind == Kind::kInt64) {
+      end = put_short_varint(value, reinterpret_cast<const uint64_t*>(column.values)[row]);
+    } else {
+      int64_t from = column.value_offsets[row];
+      size_t size = static_cast<size_t>(column.value_offsets[row + 1] - from);
+      if (size > kMostEntry - column.head) return nullptr;
+      copy_bytes(value, column.values + from, size);
+      end = value + size;
+    }
+    u8 more = static_cast<u8>(end - value);
+    for (size_t at : {size_t{1}, size_t{column.head} - 5, size_t{column.head} - 3, size_t{column.head} - 1})
+      out[at] = static_cast<u8>(column.base[at] + more);
+    return end;
+  }
+
+  // A varint of up to eight bytes without a branch on its length; 8 bytes are writable at `out`, or 10 for a longer one.
+  static u8* put_short_varint(u8* out, uint64_t value) {
+    if (value < 0x80) {
+      *out = static_cast<u8>(value);
+      return out + 1;
+    }
+    if (value >> 56) return put_varint(out, value);
+    size_t size = varint_size(value);
+    value = (value & 0xfffffffu) | (value & 0xfffffff0000000u) << 4;  // 7 bits in each byte, by halves
+    value = (value & 0x3fff00003fffu) | (value & 0xfffc0000fffc000u) << 2;
+    value = (value & 0x7f007f007f007fu) | (value & 0x3f803f803f803f80u) << 1;
+    value |= 0x8080808080808080u & ((uint64_t{1} << (8 * size - 8)) - 1);
+    std::memcpy(out, &value, 8);
+    return out + size;
+  }
+
+  std::vector<Column> columns_;
+};
+
+}  // namespace tfr

@@ -1,0 +1,88 @@
+"""The limit `max_expansion` of what arrays take beyond the values in them: padding, and rows of missing lists.
+
+A record with one long list makes the rows of all others as long. The arrays of a batch may take `max_expansion` bytes,
+and `RATIO` bytes for each byte that its rows were read from, more than their values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.arrow.output.ragged import Ragged
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.format.expansion import RATIO, Expansion
+
+
+class ArrayBudget:
+    """What the arrays of some rows may still take.
+
+    Parameters
+    ----------
+    limit : int
+        The option `max_expansion`.
+    row_bytes : float64 ndarray
+        The bytes that each row was read from.
+    batch_rows : int, optional
+        Rows of an array; by default all.
+    """
+
+    def __init__(self, limit: int, row_bytes: Array, batch_rows: int | None = None) -> None:
+        self._limit = limit
+        self._rows = len(row_bytes)
+        self._batch_rows = max(1, min(batch_rows or self._rows, self._rows))
+        self._read = self._running(row_bytes)
+        self._taken = np.zeros_like(self._read)
+
+    def take_padding(self, rows: Ragged, mask_bytes: int, feature: str) -> None:
+        """Count the padding of a column; RowFault at the row with which it is too much.
+
+        `mask_bytes` is what a mask takes for each value.
+        """
+        if not self._rows:
+            return
+        shapes = rows.lengths[:, None] if rows.shapes is None else rows.shapes
+        longest = np.maximum.accumulate(self._by_batch(shapes.astype(np.float64)), axis=1)
+        counts = self._running(np.ones(self._rows))
+        cells = counts * longest.prod(axis=2)
+        extra = cells * (value_bytes(rows.values) + mask_bytes) - self._running(rows.lengths) * value_bytes(rows.values)
+        self._take(extra, feature, "padded to the longest of them")
+
+    def take_missing(self, rows: Ragged, shape: tuple[int, ...], mask_bytes: int, feature: str) -> None:
+        """Count the rows of a stacked column that have no value, as `take_padding`."""
+        if rows.valid is not None and self._rows:
+            own = float(np.prod(shape, dtype=np.float64)) * (value_bytes(rows.values) + mask_bytes)
+            self._take(self._running(~rows.valid) * own, feature, "with zeros for those without a value")
+
+    def _take(self, extra: Array, feature: str, description: str) -> None:
+        self._taken += extra
+        room = self._limit + RATIO * self._read
+        if not (self._taken[:, -1] > room[:, -1]).any():
+            return
+        batch = int((self._taken[:, -1] > room[:, -1]).argmax())
+        row = int((self._taken[batch] > room[batch]).argmax())
+        expansion = Expansion(self._limit, int(self._read[batch, row]))
+        size = int(self._taken[batch, row])
+        reason = f"the arrays of {row + 1} rows, {description}, take {size} bytes more than their values"
+        advice = f'{expansion.advice(size)}, or ragged="offsets" or "object"'
+        row += batch * self._batch_rows
+        raise RowFault(row, expansion.excess(reason), feature=feature, expected=expansion.room, got=size, advice=advice)
+
+    def _by_batch(self, rows: Array) -> Array:
+        """Rows as [batches, rows of a batch, ...]; the last batch is filled up with zeros."""
+        batches = -(-self._rows // self._batch_rows)
+        filled = np.zeros((batches * self._batch_rows, *rows.shape[1:]), rows.dtype)
+        filled[: len(rows)] = rows
+        return filled.reshape(batches, self._batch_rows, *rows.shape[1:])
+
+    def _running(self, sizes: Array) -> Array:
+        """The sum of the rows of each batch up to each row."""
+        return np.cumsum(self._by_batch(sizes.astype(np.float64)), axis=1)
+
+
+def value_bytes(values: Array) -> int:
+    """The bytes of one item along the first axis."""
+    inner: Any = np.prod(values.shape[1:], dtype=np.int64)
+    return int(inner) * values.dtype.itemsize

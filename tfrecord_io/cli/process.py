@@ -1,0 +1,117 @@
+"""The process of the ``tfr`` command: the signals that end it, and its standard streams."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn
+
+_SIGNAL_BASE = 128  # the exit code after a signal, as shells report it, is 128 + its number
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM or SIGHUP: it ends the command, with its files cleaned up, as Ctrl-C does."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def interruption(error: KeyboardInterrupt) -> tuple[int, str]:
+    """The exit code after Ctrl-C or a signal, and what to say.
+
+    >>> interruption(KeyboardInterrupt()), interruption(Terminated(15))
+    ((130, 'interrupted'), (143, 'terminated'))
+    """
+    if isinstance(error, Terminated):
+        return _SIGNAL_BASE + error.number, "terminated"
+    return _SIGNAL_BASE + signal.SIGINT, "interrupted"
+
+
+@contextmanager
+def ending_by_signals() -> Iterator[None]:
+    """Raise `Terminated` on SIGTERM and SIGHUP, unless they are ignored (``nohup``) or handled."""
+
+    def terminate(number: int, frame: object) -> NoReturn:
+        signal.signal(number, signal.SIG_IGN)  # `timeout` sends it twice, and the second must not disturb the cleanup
+        raise Terminated(number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    for number in numbers:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, terminate)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            if signal.getsignal(number) is terminate:
+                signal.signal(number, signal.SIG_DFL)
+
+
+def prepare_streams() -> None:
+    """Escape what the encoding of a standard stream lacks, and open streams that are closed (``>&-``).
+
+    Otherwise a data file could get the number of a closed stream. Writing to a closed stdout fails with EBADF.
+    """
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        stream: Any = getattr(sys, name)
+        if stream is None:
+            with suppress(OSError):
+                os.fstat(fd)
+                continue  # open, but not for Python
+            opened = os.open(os.devnull, os.O_RDONLY if name != "stderr" else os.O_WRONLY)
+            if opened != fd:
+                os.dup2(opened, fd)
+                os.close(opened)
+            if name != "stdin":
+                setattr(sys, name, open(fd, "w", encoding="utf-8", closefd=False))  # noqa: SIM115
+        elif name != "stdin" and hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def echo(text: object, *, err: bool = False) -> None:
+    """Print a line on stdout or stderr; an error other than a closed pipe names the stream."""
+    stream = sys.stderr if err else sys.stdout
+    try:
+        stream.write(f"{text if has_unicode(stream) else str(text).replace('…', '...')}\n")
+        stream.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "standard error" if err else "standard output") from error
+
+
+def check_stdout() -> None:
+    """Raise OSError if stdout is closed; opened by its path, it would be the null device."""
+    try:
+        os.write(sys.stdout.fileno(), b"")
+    except ValueError:  # not a file: redirected in this process
+        pass
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, "standard output") from error
+
+
+def is_stdout(path: str) -> bool:
+    """Whether a path, such as /dev/stdout, names the file that stdout is."""
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(sys.stdout.fileno()))
+    except (OSError, ValueError):  # no such file, or stdout is closed or redirected in this process
+        return False
+
+
+def has_unicode(stream: Any) -> bool:
+    """Whether the encoding of a stream has all characters; others are escaped."""
+    return (stream.encoding or "").lower().startswith("utf")
+
+
+def settle_streams() -> None:
+    """Redirect streams that cannot be written to the null device, or Python would report them again when it exits."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            with suppress(OSError, ValueError, AttributeError), open(os.devnull, "wb") as null:
+                os.dup2(null.fileno(), stream.fileno())

@@ -1,0 +1,313 @@
+"""Walk through files block by block: the position, the rest of the current block, and the error that ended the walk."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, Fault, Frames
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import TFRecordError
+from tfrecord_io.format.framing import HEADER_BYTES, frame_size, payload_length
+from tfrecord_io.index import scan_sizes
+from tfrecord_io.index.known_counts import KnownCounts
+from tfrecord_io.progress import Progress
+from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.storage.read.block_reader import Block, Bytes
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
+from tfrecord_io.storage.read.random_access import codec_of, open_random_access
+from tfrecord_io.storage.read.source import Source
+
+OpenFile = Callable[[Source], RecordFile]
+Step = Callable[[Any, bool], tuple[int, int, Fault | None]]
+"""Takes (data, whether the file ends with it); returns (number of records, their bytes, fault of the next record).
+
+A step may take fewer records than `data` has; one that takes none asks for more data."""
+
+_LARGE_BYTES = 8 << 20  # reading only headers pays for larger remote files
+_NO_BYTES = np.empty(0, np.uint8)
+
+
+class BlockWalker:
+    """Walks through files. The consumer of the records calls `advance` for what it consumed, and `fail` at an error.
+
+    Parameters
+    ----------
+    sources : iterator of Source
+    open_file : callable
+        Opens a source.
+    max_record_bytes : int
+    progress : Progress, optional
+        Advanced by the bytes consumed.
+
+    Attributes
+    ----------
+    file : RecordFile or None
+        The open file.
+    number : int
+        Its number in the order of reading, −1 before the first.
+    block : Block or None
+        Its current block.
+    data : uint8 array
+        The rest of the block.
+    record : int
+        Record index of the record at ``data[0]``.
+    bytes : int
+        Uncompressed bytes consumed, of all files.
+    error : Exception or None
+        What ended the walk, to be raised after the records before it.
+    """
+
+    def __init__(
+        self,
+        sources: Iterator[Source],
+        open_file: OpenFile = RecordFile,
+        *,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+        progress: Progress | None = None,
+    ) -> None:
+        self.file: RecordFile | None = None
+        self.number = -1
+        self.record = 0
+        self.bytes = 0
+        self.error: Exception | None = None
+        self._sources = sources
+        self._open_file = open_file
+        self._max_record_bytes = max_record_bytes
+        self._progress = progress
+        self.block: Block | None = None
+        self._begin = 0  # of the rest of the block
+        self._closed = False
+        self._upcoming: deque[RecordFile | Exception] = deque()
+
+    @property
+    def data(self) -> Bytes:
+        return _NO_BYTES if self.block is None else self.block.data[self._begin :]
+
+    @property
+    def final(self) -> bool:
+        """Whether the file ends with the current block."""
+        return self.block is not None and self.block.final
+
+    @property
+    def offset(self) -> int:
+        """Offset of ``data[0]`` in the uncompressed file."""
+        assert self.block is not None
+        return self.block.start + self._begin
+
+    def load(self) -> bool:
+        """Read on, through as many files as necessary, until there are bytes or an error; False at the end."""
+        while not self._closed:
+            if self.error is not None or (self.block is not None and self._begin < len(self.block.data)):
+                return True
+            if not self.open_next():
+                break
+            self.read_on()
+        return False
+
+    def open_next(self) -> bool:
+        """Open the next file, unless one is open; False at the end."""
+        if self.file is None and not self._closed:
+            if not self._upcoming:
+                self.open_ahead()
+            if self._upcoming:
+                self.number += 1
+                self.record = 0
+                upcoming = self._upcoming.popleft()
+                if isinstance(upcoming, Exception):
+                    raise upcoming
+                self.file = upcoming
+        return self.file is not None
+
+    def open_ahead(self) -> RecordFile | None:
+        """Open another file in advance; None at the end, or if it cannot be opened: `open_next` raises the error."""
+        failed = bool(self._upcoming) and isinstance(self._upcoming[-1], Exception)
+        source = None if failed else next(self._sources, None)
+        if source is None:
+            return None
+        try:
+            file = self._open_file(source)
+        except Exception as error:
+            self._upcoming.append(error)
+            return None
+        self._upcoming.append(file)
+        return file
+
+    def seek(self, record: int, offset: int) -> None:
+        """Read on at a record of a plain file; the bytes skipped are not counted."""
+        assert self.file is not None
+        self.file.seek(offset)
+        self.record, self.block, self._begin = record, None, 0
+
+    def end_file(self) -> None:
+        """Close the file; the walk goes on with the next one."""
+        assert self.file is not None
+        self.file.close()
+        self.file = self.block = None
+        self._begin = 0
+
+    def read_on(self) -> None:
+        """Read the next block of the file, prefixed by the rest of the current one; close the file at its end."""
+        assert self.file is not None
+        blocks = self.file.blocks
+        if self.block is not None:
+            blocks.consume(self._begin)
+        self._begin = 0
+        try:
+            self.block = blocks.next_block()
+        except (TFRecordError, OSError) as error:
+            if isinstance(error, TFRecordError):
+                error.record = error.records_intact = self.record
+            self.block = None
+            self.error = error
+            return
+        if self.block is None:
+            self.end_file()
+
+    def advance(self, records: int, consumed: int) -> None:
+        """Consume the next records, which have `consumed` bytes."""
+        self.record += records
+        self._begin += consumed
+        self.count(consumed)
+
+    def count(self, consumed: int) -> None:
+        """Count bytes that were consumed, by `advance` or by others."""
+        self.bytes += consumed
+        if self._progress is not None:
+            self._progress.advance(consumed)
+
+    def frames(self, engine: Engine, max_records: int = -1, *, check_crc: bool = False) -> tuple[Frames, Fault | None]:
+        """The complete records at the start of ``data``."""
+        limit = self._max_record_bytes
+        return engine.scan(
+            self.data, max_records=max_records, check_crc=check_crc, max_record_bytes=limit, final=self.final
+        )
+
+    def skip(self, records: int) -> None:
+        """Skip records by their lengths, without parsing them."""
+        engine = get_engine()
+        while records and self.load() and self.error is None:
+            frames, fault = self.frames(engine, records)
+            records -= len(frames.starts)
+            error = None if fault is None else self.fault_error(fault)
+            self.advance(len(frames.starts), frames.consumed)
+            if error is not None:
+                self.error = error
+            elif records:
+                self.read_on()
+
+    def fault_error(self, fault: Fault, **context: Any) -> TFRecordError:
+        """The exception for a fault in ``data``; `context` as for `engine.fault_messages.to_error`."""
+        assert self.file is not None
+        return self.file.error(fault, record=self.record, offset=self.offset, data=self.data, **context)
+
+    def fail(self, error: Exception) -> Exception:
+        """End the walk at `error`, and return it.
+
+        Recovery belongs here: at damage, a walk could resume at the next record boundary (`tfrecord_io.read.resync`)
+        instead, and report the bytes in between.
+        """
+        self.close()
+        return error
+
+    def next_length(self) -> int:
+        """Payload bytes of the next record by its header; −1 if the header is incomplete."""
+        header = self.data[:HEADER_BYTES]
+        return -1 if len(header) < HEADER_BYTES else payload_length(header)
+
+    @property
+    def splits_record(self) -> bool:
+        """Whether ``data`` ends before the next record does."""
+        data = self.data
+        return len(data) < HEADER_BYTES or len(data) < frame_size(data[:HEADER_BYTES])
+
+    def close(self) -> None:
+        """Close the open file; the walk is over."""
+        self._closed = True
+        self.block = None
+        if self.file is not None:
+            self.file.close()
+            self.file = None
+        while self._upcoming:
+            upcoming = self._upcoming.popleft()
+            if isinstance(upcoming, RecordFile):
+                upcoming.close()
+
+
+def walk_file(
+    source: Source, step: Step, compression: str | None = "infer", progress: Progress | None = None
+) -> tuple[int, int]:
+    """Pass all bytes of a file to `step`, block by block; returns (number of records, uncompressed bytes).
+
+    Raises
+    ------
+    TFRecordError
+        At the first fault; ``records_intact`` and ``offset`` show how far the walk got.
+    """
+    walker = BlockWalker(iter([source]), lambda source: RecordFile(source, compression), progress=progress)
+    end = 0
+    try:
+        while walker.load():
+            if walker.error is not None:
+                raise walker.fail(walker.error)
+            records, consumed, fault = step(walker.data, walker.final)
+            if fault is not None:
+                raise walker.fail(walker.fault_error(fault))
+            walker.advance(records, consumed)
+            end = walker.offset
+            if not consumed:
+                walker.read_on()
+    finally:
+        walker.close()
+    return walker.record, end
+
+
+def frame_step(engine: Engine, *, check_crc: bool, max_record_bytes: int) -> Step:
+    """A step that only checks frames."""
+
+    def step(data: Any, final: bool) -> tuple[int, int, Fault | None]:
+        frames, fault = engine.scan(data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=final)
+        return len(frames.starts), frames.consumed, fault
+
+    return step
+
+
+def count_each(
+    sources: Sequence[Source], indexes: Sequence[Source | None], known: KnownCounts, *, named: bool = False
+) -> list[int]:
+    """The number of records of each file, by the cheapest method that applies to it; `indexes` has their index files.
+
+    With `named`, an index is checked and used even where a manifest states the number. Errors are those of
+    `tfrecord_io.count_records`.
+    """
+    numbers = [
+        _count_without_reading(source, index, known, named=named)
+        for source, index in zip(sources, indexes, strict=True)
+    ]
+    unknown = [source for source, number in zip(sources, numbers, strict=True) if number is None]
+    counted = iter(count_by_reading(unknown, known))
+    return [next(counted) if number is None else number for number in numbers]
+
+
+def count_by_reading(sources: Sequence[Source], known: KnownCounts, *, check_crc: bool = False) -> list[int]:
+    """The number of records of each file, by reading them completely."""
+    step = frame_step(get_engine(), check_crc=check_crc, max_record_bytes=known.max_record_bytes)
+    with SourcePrefetcher(list(sources)) as prefetched:
+        return [walk_file(source, step, known.compression)[0] for source in prefetched]
+
+
+def _count_without_reading(source: Source, index: Source | None, known: KnownCounts, *, named: bool) -> int | None:
+    """From what is known, else from the headers, skipping the payloads, of files with random access."""
+    records = known.of(source, index, prefer_index=named)
+    if records is not None:
+        return records
+    small_remote = source.remote is not None and (source.size or 0) < _LARGE_BYTES  # reading many in parallel is faster
+    if not source.size or source.span is not None or small_remote or not known.may_be_plain:
+        return None
+    with open_random_access(source) as ranges:
+        if codec_of(ranges, source.path) is not None:
+            return None
+        return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, known.max_record_bytes))

@@ -1,0 +1,311 @@
+"""Read files block by block and decode their records into chunks, on one thread or several, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+
+from tfrecord_io.engine.contract import Plan
+from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.progress import Progress
+from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.chunk import ChunkDecoder, DecodedChunk, DecodeSettings, FeedResult, first_record_settings
+from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
+from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.segment_reader import KnownRecords, Position, SegmentReader, Workers
+from tfrecord_io.read.chunks.segmented_files import SegmentedFiles
+from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
+from tfrecord_io.storage.read.source import Source
+
+_BLOCK_BYTES = 4 * MIB
+_SMALL_BLOCK_BYTES = MIB // 4  # where a limit allows at most
+_FEW_ROWS = 1000
+_WHOLE_ROWS = 2**62
+_WHOLE_BATCH_BYTES = 64 * MIB
+_MAX_BATCH_BYTES = 2**31 - 1  # offsets have 32 bits, and a payload does not have more values than bytes
+
+
+@dataclass(slots=True)
+class RowBudget:
+    """How many rows and payload bytes the next chunk may have: what remains of its batch and of the whole read.
+
+    Attributes
+    ----------
+    batch_rows, batch_bytes : int
+        Limits of a batch.
+    remaining : int or None
+        Rows that may still be read; None: all.
+    rows, bytes : int
+        Of the current batch so far.
+    """
+
+    batch_rows: int
+    batch_bytes: int
+    remaining: int | None = None
+    rows: int = 0
+    bytes: int = 0
+
+    @property
+    def max_rows(self) -> int:
+        room = self.batch_rows - self.rows
+        return room if self.remaining is None else min(room, self.remaining)
+
+    @property
+    def max_bytes(self) -> int:
+        return self.batch_bytes - self.bytes
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all records are read, in batches as large as possible."""
+        return self.batch_rows == _WHOLE_ROWS and self.remaining is None
+
+    @property
+    def begun(self) -> bool:
+        """Whether the current batch has rows already."""
+        return self.rows > 0
+
+    @property
+    def is_spent(self) -> bool:
+        return self.remaining == 0
+
+    def take(self, chunk: DecodedChunk) -> None:
+        """Count a chunk."""
+        if self.remaining is not None:
+            self.remaining -= chunk.rows
+        if chunk.ends_batch:
+            self.rows = self.bytes = 0
+        else:
+            self.rows, self.bytes = self.rows + chunk.rows, self.bytes + chunk.payload_bytes
+
+
+def row_budget(options: ReadOptions, *, whole: bool) -> RowBudget:
+    """The budget of a read; the batches of a `whole` read are as large as possible."""
+    batch_bytes = min(options.batch_bytes, _MAX_BATCH_BYTES)
+    if whole:
+        return RowBudget(_WHOLE_ROWS, max(batch_bytes, _WHOLE_BATCH_BYTES), options.limit)
+    return RowBudget(options.batch_size, batch_bytes, options.limit)
+
+
+class ChunkReader:
+    """Decodes the records of files.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+    options : ReadOptions
+    prefetcher : SourcePrefetcher, optional
+        Of the sources, if some have been requested already.
+
+    Attributes
+    ----------
+    settings : DecodeSettings
+    check : EmbeddedSchemaCheck
+        Both may be replaced between two chunks.
+    """
+
+    def __init__(
+        self, sources: Sequence[Source], options: ReadOptions, prefetcher: SourcePrefetcher | None = None
+    ) -> None:
+        self.settings = DecodeSettings(Plan())
+        self.check = EmbeddedSchemaCheck(obey=False)
+        self._sources = sources
+        self._options = options
+        is_whole = options.limit is None or options.limit > _FEW_ROWS
+        self._prefetcher = prefetcher or SourcePrefetcher(list(sources), stream=is_whole)
+        sizes = [source.size for source in sources]
+        self._progress = Progress(options.progress, None if None in sizes else sum(filter(None, sizes)), "B")
+        self._walker = BlockWalker(
+            self._prefetcher, self._open, max_record_bytes=options.max_record_bytes, progress=self._progress
+        )
+        self._to_skip = options.offset
+        self._last_bytes = 0  # payload bytes of the last chunk, if a limit ended it
+
+    @property
+    def bytes(self) -> int:
+        """Uncompressed bytes of the records that were read."""
+        return self._walker.bytes
+
+    @property
+    def files(self) -> int:
+        """Number of files opened."""
+        return self._walker.number + 1
+
+    def restarted(self) -> ChunkReader:
+        """Replace this reader by one that starts again; data from a network is not requested twice."""
+        prefetcher = self._prefetcher if self._prefetcher.rewind() else None
+        if prefetcher is not None:
+            self._prefetcher = SourcePrefetcher([])
+        self.close()
+        return ChunkReader(self._sources, self._options, prefetcher)
+
+    def close(self) -> None:
+        """Close the open file; no more chunks."""
+        self._progress.close()
+        self._prefetcher.close()  # first: the thread that reads ahead may wait for a request that this cancels
+        self._walker.close()
+
+    def peek(self) -> tuple[bool, SchemaRevision | None]:
+        """Decode record 0 of the first file without consuming it.
+
+        Returns
+        -------
+        sequence : bool
+            Whether it is a SequenceExample.
+        revision : SchemaRevision or None
+            The embedded schema that it carries.
+        """
+        walker, decoder = self._walker, ChunkDecoder(first_record_settings(self._options), self.check)
+        revision = None
+        while walker.load() and walker.error is None and walker.number == 0:
+            result = self._feed(decoder, max_records=1)
+            if result.error is not None:
+                raise result.error
+            revision = result.revision
+            if result.records or revision is not None or result.fault is not None:
+                break
+            walker.read_on()
+        return decoder.engine_decoder.sequence, revision
+
+    def decoder(self, known: KnownRecords | None = None) -> ChunkDecoder:
+        """A decoder for the current settings, of records that come after those `known`."""
+        if known is None:
+            return ChunkDecoder(self.settings, self.check)
+        decoder = ChunkDecoder(known.applied_to(self.settings), self.check)
+        decoder.engine_decoder.know(known.names)
+        return decoder
+
+    def read(self, decoder: ChunkDecoder, max_rows: int, max_bytes: int, *, begun: bool = False) -> DecodedChunk | None:
+        """Decode at most `max_rows` and `max_bytes` of payloads from one file; None at the end of the files.
+
+        A chunk that does not end a batch is short because its file ended. The first record of a batch may be larger
+        than `max_bytes`; where the batch was `begun` by earlier chunks, such a record makes a chunk without rows that
+        ends it.
+        """
+        walker = self._walker
+        if not max_rows or not self._load():
+            return None
+        chunk = self._new_chunk()
+        engine_decoder = decoder.engine_decoder
+        engine_decoder.expect(min(max_bytes, self._expected_bytes()))
+        while walker.file is not None:
+            if walker.error is not None:
+                chunk.error = walker.error
+                break
+            if walker.block is not None:
+                if begun and not engine_decoder.rows and walker.next_length() > max_bytes:
+                    chunk.ends_batch = True
+                    break
+                result = self._feed(decoder, max_records=max_rows - engine_decoder.rows, max_bytes=max_bytes)
+                chunk.error, chunk.revision = result.error, result.revision
+                if result.fault is not None:
+                    chunk.error = walker.fault_error(result.fault, **self.settings.fault_context)
+                walker.advance(result.records, result.consumed)
+                chunk.full = result.full
+                chunk.ends_batch = engine_decoder.rows >= max_rows or chunk.full or not walker.splits_record
+                if chunk.ends_read or chunk.ends_batch:
+                    break
+            walker.read_on()
+        if chunk.error is not None:
+            walker.fail(chunk.error)
+            self.close()
+        decoder.take(chunk)
+        self._last_bytes = chunk.payload_bytes if chunk.ends_batch else 0
+        return chunk
+
+    def chunks(self, budget: RowBudget) -> Generator[DecodedChunk, None, None]:
+        """All further chunks in order, as `budget` allows."""
+        if budget.is_whole:
+            yield from self._whole_chunks(budget)
+            return
+        decoder = self.decoder()
+        while chunk := self.read(decoder, budget.max_rows, budget.max_bytes, begun=budget.begun):
+            budget.take(chunk)
+            ends_read = chunk.ends_read  # the caller may give it another error
+            yield chunk
+            if ends_read:
+                return
+            del chunk  # only the consumer keeps it while the next one is decoded
+        if budget.is_spent:
+            self.close()
+
+    def _whole_chunks(self, budget: RowBudget) -> Generator[DecodedChunk, None, None]:
+        """All further chunks of a whole read: those of plain files in segments, the others in order."""
+        known, decoder = KnownRecords(), None
+
+        def segments_of(file: OpenPlainFile, position: Position) -> SegmentReader:
+            return SegmentReader(file, self.settings, self.check, known, workers, position, budget.batch_bytes)
+
+        with (
+            Workers(self._options.thread_count) as workers,
+            SegmentedFiles(self._walker, self._sources, workers, segments_of) as segmented,
+        ):
+            while self._open_next():
+                for chunk in segmented.chunks():
+                    decoder = None  # it does not know the names of this chunk
+                    budget.take(chunk)
+                    yield chunk
+                if self._walker.file is None:
+                    continue
+                segmented.look_ahead()
+                decoder = decoder or self.decoder(known)
+                following = self.read(decoder, budget.max_rows, budget.max_bytes, begun=budget.begun)
+                if following is None:
+                    return
+                known.add(following)
+                budget.take(following)
+                ends_read = following.ends_read
+                yield following
+                if ends_read:
+                    return
+        self.close()
+
+    def _open_next(self) -> bool:
+        """Open the next file, unless one is open; False at the end."""
+        if self._to_skip:
+            return self._load()
+        return self._walker.open_next()
+
+    def _load(self) -> bool:
+        if self._to_skip:
+            records, self._to_skip = self._to_skip, 0
+            self._walker.skip(records)
+        if self._walker.load():
+            return True
+        self.close()
+        return False
+
+    def _feed(self, decoder: ChunkDecoder, *, max_records: int, max_bytes: int = -1) -> FeedResult:
+        walker = self._walker
+        assert walker.file is not None
+        return decoder.feed(
+            walker.data,
+            walker.file.path,
+            walker.record,
+            walker.offset,
+            max_records=max_records,
+            max_bytes=max_bytes,
+            final=walker.final,
+        )
+
+    def _new_chunk(self) -> DecodedChunk:
+        walker = self._walker
+        assert walker.file is not None
+        return DecodedChunk(walker.file.path, walker.number, walker.record, 0, {})
+
+    def _expected_bytes(self) -> int:
+        """An estimate of the next chunk's payload bytes; 0 if unknown."""
+        walker = self._walker
+        assert walker.file is not None
+        source = self._sources[walker.number]
+        if source.size is None or walker.file.compression is not None:
+            return self._last_bytes
+        remaining = source.size - (0 if walker.block is None else walker.offset - source.begin)
+        return min(remaining, self._last_bytes * 5 // 4) if self._last_bytes else remaining
+
+    def _open(self, source: Source) -> RecordFile:
+        options = self._options
+        ahead = options.thread_count > 1 and bool(source.size)  # not a pipe or a file object
+        few = options.limit is not None and options.limit <= _FEW_ROWS
+        block_bytes = _SMALL_BLOCK_BYTES if few else _BLOCK_BYTES
+        return RecordFile(source, options.compression, block_bytes=block_bytes, ahead=ahead)

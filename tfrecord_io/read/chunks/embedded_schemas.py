@@ -1,0 +1,259 @@
+"""Check the embedded schemas of files against each other while the files are read."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from tfrecord_io.arrow.categories import join_categories
+from tfrecord_io.arrow.output.pandas_metadata import describe_both, stored_index
+from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
+from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equal_types, unpack
+from tfrecord_io.storage.read.source import Source
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedSchema:
+    """The embedded schema that governs a read, and the first file that carries it.
+
+    Attributes
+    ----------
+    origins : mapping of str to str
+        The other files that columns were added from, by column.
+    """
+
+    schema: pa.Schema
+    dictionaries: Mapping[str, pa.Array]
+    path: str
+    origins: Mapping[str, str] = field(default_factory=dict)
+
+    def origin(self, column: str) -> str:
+        """The path of the file that a column and its type are from."""
+        return self.origins.get(column, self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaRevision:
+    """An embedded schema that the plan does not cover, and the record that carries it.
+
+    Attributes
+    ----------
+    embedded : EmbeddedSchema
+        Covers both the plan and the record.
+    """
+
+    embedded: EmbeddedSchema
+    path: str
+    record: int
+    offset: int
+
+    def late_error(self) -> SchemaError:
+        """The error if rows were already delivered under the plan."""
+        return SchemaError(
+            "its embedded schema has more columns or other types than the schema that was fixed when reading began",
+            path=self.path,
+            record=self.record,
+            offset=self.offset,
+            advice="pass schema= with all columns, or read everything at once with read_table",
+        )
+
+    def warn_if_late(self) -> None:
+        """Warn if the embedded schema is used although the file's first record does not carry it."""
+        if self.record > 0:
+            reason = f"the embedded schema was found in record {self.record}, not in the first"
+            warn(f"{printable(self.path)}: {reason}; it is used", SchemaWarning)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFeature:
+    """A feature of a file without an embedded schema that the governing schema does not have.
+
+    Attributes
+    ----------
+    error : TFRecordError
+        To raise where the schema cannot change any more.
+    """
+
+    error: TFRecordError
+
+    def late_error(self) -> TFRecordError:
+        return self.error
+
+
+@dataclass
+class EmbeddedSchemaCheck:
+    """Checks the embedded schemas that decoders find; shared by threads.
+
+    Parameters
+    ----------
+    obey : bool
+        False: a schema was declared or inference requested; embedded schemas are ignored.
+    governing : EmbeddedSchema, optional
+        The one that the plan was made from.
+    """
+
+    obey: bool
+    governing: EmbeddedSchema | None = None
+    _accepted: dict[bytes, pa.Schema] = field(default_factory=dict)  # by content
+    _unreadable: set[bytes] = field(default_factory=set)
+    _by_path: dict[str, pa.Schema] = field(default_factory=dict)  # what each file's record 0 carries
+    _paths: set[str] = field(default_factory=set)  # of the files that carry a readable schema
+    _index_differs: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def check(self, path: str, record: int, offset: int, content: bytes) -> SchemaError | SchemaRevision | None:
+        """Check the embedded schema that a record carries.
+
+        Returns
+        -------
+        SchemaError
+            It contradicts the governing one, or that of the file's first record.
+        SchemaRevision
+            It has more columns than the governing one.
+        None
+            The plan covers it.
+        """
+        if not self.obey:
+            return None
+        with self._lock:
+            schema = self._accepted.get(content)
+            if schema is None or (record > 0 and self._by_path.get(path, schema) is not schema):
+                embedded = self._unpack(path, record, content)
+                if embedded is None:
+                    return None
+                self._paths.add(path)
+                verdict = self._compare(path, record, offset, embedded)
+                if verdict is not None:
+                    return verdict
+                schema = self._accepted.setdefault(content, embedded.schema)
+                if self.governing is not None and stored_index(schema) != stored_index(self.governing.schema):
+                    self._index_differs = True
+            self._paths.add(path)
+            if record == 0:
+                self._by_path[path] = schema
+            return None
+
+    def index_is_in(self, paths: Collection[str]) -> bool:
+        """Whether these files, which were read from their first record on, and all others have the governing index."""
+        with self._lock:
+            return not self._index_differs and self._paths.issuperset(paths)
+
+    def is_foreign(self, path: str | None) -> bool:
+        """Whether a file that was read has no embedded schema, so that the governing one of another file applies."""
+        with self._lock:
+            return self.governing is not None and path not in self._paths and path != self.governing.path
+
+    def foreign_feature(self, error: Exception) -> ForeignFeature | None:
+        """The feature of a file without an embedded schema that `error` is about, if the governing schema lacks it.
+
+        A column of the null type, of which no value was written, has no type yet either.
+        """
+        if not isinstance(error, TFRecordError) or error.feature is None or not self.is_foreign(error.path):
+            return None
+        assert self.governing is not None
+        fields = {field.name: field.type for field in self.governing.schema}
+        is_unknown = type(error) is SchemaError and error.feature not in fields
+        is_untyped = isinstance(error, FeatureTypeError) and pa.types.is_null(fields.get(error.feature, pa.int64()))
+        return ForeignFeature(error) if is_unknown or is_untyped else None
+
+    def name_governing_file(self, error: Exception) -> None:
+        """Make an error about a feature of a file without an embedded schema name the file whose schema applies."""
+        is_about_feature = isinstance(error, SchemaError | DecodeError) and error.feature is not None
+        if isinstance(error, TFRecordError) and is_about_feature and self.is_foreign(error.path):
+            assert self.governing is not None
+            origin = printable(self.governing.origin(error.feature or ""))
+            reason = f"this file has no embedded schema, so that of {origin} applies"
+            error.advice = reason if error.advice is None else f"{reason}: {error.advice}"
+
+    def _unpack(self, path: str, record: int, content: bytes) -> Embedded | None:
+        try:
+            return unpack(content)
+        except EmbeddedSchemaUnreadable as error:
+            if content not in self._unreadable:
+                self._unreadable.add(content)
+                where = f"{printable(path)}: record {record}"
+                reason = f"its embedded schema cannot be used ({error.reason})"
+                warn(f"{where}: {reason}; types are inferred from the values", SchemaWarning)
+            return None
+
+    def _compare(self, path: str, record: int, offset: int, embedded: Embedded) -> SchemaError | SchemaRevision | None:
+        first = self._by_path.get(path)
+        if record > 0 and first is not None and not equal_types(first, embedded.schema):
+            return SchemaError(
+                "it carries an embedded schema that differs from that of the file's first record",
+                path=path,
+                record=record,
+                offset=offset,
+                advice="read the file with schema='infer', or the files it was merged from one by one",
+            )
+        other = EmbeddedSchema(embedded.schema, embedded.dictionaries, path)
+        if self.governing is None:
+            return SchemaRevision(other, path, record, offset)
+        try:
+            merged = merge(self.governing, other)
+        except SchemaError as error:
+            error.record, error.offset = record, offset
+            return error
+        return None if merged is self.governing else SchemaRevision(merged, path, record, offset)
+
+
+def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
+    """The schema in the manifest of a dataset without records, as no record carries it; None for other sources."""
+    shards = [source.shard for source in sources if source.shard is not None]
+    if not shards or len(shards) < len(sources) or any(shard.records for shard in shards):
+        return None
+    contents = {shard.manifest.schema for shard in shards}
+    if len(contents) != 1 or None in contents:
+        return None
+    try:
+        embedded = unpack(contents.pop() or b"")
+    except EmbeddedSchemaUnreadable as error:
+        warn(f"the schema in the manifest cannot be used ({error.reason})", SchemaWarning)
+        return None
+    return EmbeddedSchema(embedded.schema, embedded.dictionaries, shards[0].manifest.path)
+
+
+def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
+    """The schema that covers both: `a` itself if it covers `b`.
+
+    Columns are compared by name and type: the null type unifies with any type, a missing column is null. An index that
+    only one of them has is not one of the result; its levels are columns.
+
+    Raises
+    ------
+    SchemaError
+        A column has two types; both files are named.
+    """
+    names_of_b = set(b.schema.names)
+    fields = {f.name: f if f.name in names_of_b else f.with_nullable(True) for f in a.schema}
+    origins = dict(a.origins)
+    changed = any(f.nullable != a.schema.field(f.name).nullable for f in fields.values())
+    for other in b.schema:
+        known = fields.get(other.name)
+        if known is None or (pa.types.is_null(known.type) and not pa.types.is_null(other.type)):
+            fields[other.name] = other.with_nullable(True)
+            origins[other.name] = b.origin(other.name)
+            changed = True
+        elif not pa.types.is_null(other.type) and not equal_types(pa.schema([known]), pa.schema([other])):
+            before = printable(a.origin(other.name))
+            raise SchemaError(
+                f"its type is {known.type} in {before} and {other.type} in {printable(b.path)}",
+                path=b.path,
+                feature=other.name,
+                expected=str(known.type),
+                got=str(other.type),
+                advice="read the files separately, or pass schema=",
+            )
+    dictionaries = dict(a.dictionaries)
+    for name, values in b.dictionaries.items():
+        known = dictionaries.get(name)
+        joined = values if known is None else join_categories(known, values)
+        changed |= joined is not known
+        dictionaries[name] = joined
+    if not changed:
+        return a
+    schema = describe_both(pa.schema(list(fields.values())), a.schema, b.schema)
+    return EmbeddedSchema(schema, dictionaries, a.path, origins)

@@ -1,0 +1,87 @@
+"""An open file of records: its blocks of uncompressed bytes, and the errors for faults in them.
+
+Format: tensorflow/core/lib/io/record_writer.h. A record is a u64 length, the masked CRC32C of those eight bytes,
+the payload and its masked CRC32C, all little-endian.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import Any
+
+from tfrecord_io.compression.stream import PlainStream
+from tfrecord_io.engine.contract import Fault, FaultCode
+from tfrecord_io.engine.fault_messages import record_error
+from tfrecord_io.errors import TFRecordError, TruncatedRecordError
+from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, BlockReader
+from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
+from tfrecord_io.storage.read.open_stream import open_source
+from tfrecord_io.storage.read.read_ahead import ReadAhead
+from tfrecord_io.storage.read.source import Source
+
+_BLOCKS_AHEAD = 16  # 64 MiB
+
+
+class RecordFile:
+    """One open file.
+
+    Parameters
+    ----------
+    source : Source
+        A file, or a piece of one.
+    compression : str or None
+        "infer" detects it from the content.
+    block_bytes : int
+        Size of the blocks.
+    ahead : bool
+        A thread reads the next block in advance.
+    """
+
+    def __init__(
+        self, source: Source, compression: str | None = "infer", *, block_bytes: int = BLOCK_BYTES, ahead: bool = False
+    ) -> None:
+        self.path = source.path
+        self._stream = open_source(source, compression)
+        self.compression = self._stream.compression
+        self._span = source.span
+        self._block_bytes = block_bytes
+        blocks = ReadAhead if ahead else BlockReader
+        self.blocks: BlockReader | ReadAhead = blocks(self._stream, block_bytes, start=source.begin)
+
+    def plain_file(self) -> OpenPlainFile | None:
+        """The open file, to be read at any offset; None if it is compressed, a piece, or not a regular local file."""
+        stream = self._stream
+        if not isinstance(stream, PlainStream) or not isinstance(stream.raw, io.FileIO) or not stream.size:
+            return None
+        if not hasattr(os, "preadv"):  # Windows
+            return None
+        return OpenPlainFile(stream.raw.fileno(), stream.size)
+
+    def decompress_ahead(self) -> None:
+        """Let a thread decompress the first blocks of a compressed file that will be read later."""
+        if self.compression is not None and isinstance(self.blocks, ReadAhead):
+            self.blocks.start(_BLOCKS_AHEAD)
+
+    def seek(self, offset: int) -> None:
+        """Read on at a byte of a `plain_file`."""
+        assert isinstance(self._stream, PlainStream)
+        self.blocks.close()
+        self._stream.rewind(offset)
+        self.blocks = BlockReader(self._stream, self._block_bytes, start=offset)
+
+    def error(self, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any) -> TFRecordError:
+        """The exception for a fault in `data`, which begins at byte `offset` and record index `record` of the file."""
+        if self._span is not None and FaultCode.TRUNCATED_HEADER <= fault.code <= FaultCode.TRUNCATED_FOOTER:
+            return TruncatedRecordError(
+                f"it continues beyond byte {self._span[1]}, where its piece of the file ends",
+                path=self.path,
+                record=record + fault.record,
+                offset=offset + fault.offset,
+                advice="pieces end at record boundaries: split the file again, as it is now",
+            )
+        return record_error(self.path, fault, record=record, offset=offset, data=data, **context)
+
+    def close(self) -> None:
+        self.blocks.close()
+        self._stream.close()

@@ -1,0 +1,247 @@
+"""Decode the segments of a plain file on all threads, and check in order that they are what one thread would decode."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+from tfrecord_io.closing import Closing
+from tfrecord_io.engine.contract import FeatureName
+from tfrecord_io.format.kinds import RecordType
+from tfrecord_io.options import MIB, cpu_count
+from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings
+from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
+from tfrecord_io.read.chunks.segment_decoder import DecodedSegment, SegmentDecoder
+from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
+
+_LEAST_SEGMENTS, _MOST_SEGMENTS = 8, 16  # of a file whose segments are within the following limits
+_LEAST_BYTES, _LARGE_BYTES, _MOST_BYTES = 2 * MIB, 8 * MIB, 64 * MIB
+_TINY_BYTES = MIB // 4  # a file with fewer is not worth a task
+_LEAST_RECORDS = 4  # of a segment
+_BYTES_PER_COLUMN = 16 << 10  # of a segment
+
+
+def segment_bounds(begin: int, end: int, record_bytes: int, columns: int) -> list[int]:
+    """The bounds of the segments of [begin, end), for any number of threads.
+
+    Small ones keep all threads busy to the end; each costs time for a chunk, for its columns, and for the search of its
+    first record.
+    """
+    size = end - begin
+    wanted = max(min(size / _LEAST_SEGMENTS, _LARGE_BYTES), size / _MOST_SEGMENTS)
+    wanted = max(wanted, _LEAST_BYTES, _LEAST_RECORDS * record_bytes, _BYTES_PER_COLUMN * columns)
+    count = max(round(size / wanted), -(-size // _MOST_BYTES))
+    return [begin + size * number // count for number in range(count + 1)]
+
+
+@dataclass
+class Position:
+    """The next record of a read: the path and number of its file, its number in the file, and its offset."""
+
+    path: str
+    number: int
+    record: int
+    offset: int
+
+
+@dataclass
+class KnownRecords:
+    """What the records that were decoded so far tell about those to come.
+
+    Attributes
+    ----------
+    names : dict of FeatureName
+        The names outside the plan that they had, as keys.
+    sequence : bool
+        Whether one was a SequenceExample.
+    """
+
+    names: dict[FeatureName, None] = field(default_factory=dict)
+    sequence: bool = False
+
+    def add(self, chunk: DecodedChunk | DecodedSegment) -> None:
+        self.names.update(dict.fromkeys(chunk.new_names))
+        self.sequence |= chunk.sequence
+
+    def applied_to(self, settings: DecodeSettings) -> DecodeSettings:
+        """The settings for the next records."""
+        if self.sequence and settings.plan.record_type is RecordType.DETECT:
+            return settings.with_plan(record_type=RecordType.SEQUENCE_EXAMPLE)
+        return settings
+
+    def allow(self, segment: DecodedSegment) -> bool:
+        """Whether no name of the segment would be a fault after these records."""
+        plan = segment.settings.plan
+        new = [name for name in segment.new_names if name not in self.names]
+        if new and len(plan.columns) + len(self.names) + len(new) > plan.max_features:
+            return False
+        names = self.names.keys() | segment.new_names
+        return plan.names_in_both or not any((name, not steps) in names for name, steps in new)
+
+
+class Workers(Closing):
+    """The threads that decode segments, started with the first task; none for one thread.
+
+    Attributes
+    ----------
+    count : int
+        Number of threads: at most one for each core, as more would only cost memory.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.count = min(threads, cpu_count()) if threads > 1 else 0
+        self._pool: ThreadPoolExecutor | None = None
+        self._tasks = 0  # whose results were not taken
+
+    @property
+    def most_tasks(self) -> int:
+        """Number of segments that are decoded, or wait for their turn."""
+        return self.count + 2
+
+    @property
+    def have_room(self) -> bool:
+        return self.count > 0 and self._tasks < self.most_tasks
+
+    def submit(self, task: Callable[[], DecodedSegment]) -> Future[DecodedSegment]:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="tfrecord_io")
+        self._tasks += 1
+        return self._pool.submit(task)
+
+    def take(self, future: Future[DecodedSegment]) -> DecodedSegment:
+        """Wait for a result."""
+        self._tasks -= 1
+        return future.result()
+
+    def drop(self, future: Future[DecodedSegment]) -> None:
+        """Give up a task."""
+        self._tasks -= 1
+        future.cancel()
+
+    def close(self) -> None:
+        """Let the threads end after their task; the garbage collector may run this in any of them."""
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class SegmentReader:
+    """Reads the records of one file from a position on.
+
+    It ends at the end of the file, or before a segment in which a fault, an embedded schema or a limit may end the
+    read; the caller reads on at `position`, in order, for the exact error.
+
+    Parameters
+    ----------
+    file : OpenPlainFile
+    settings : DecodeSettings
+    check : EmbeddedSchemaCheck
+    known : KnownRecords
+    workers : Workers
+    position : Position
+        Advanced behind each chunk.
+    max_bytes : int
+        Payload bytes of a chunk.
+    """
+
+    def __init__(
+        self,
+        file: OpenPlainFile,
+        settings: DecodeSettings,
+        check: EmbeddedSchemaCheck,
+        known: KnownRecords,
+        workers: Workers,
+        position: Position,
+        max_bytes: int,
+    ) -> None:
+        self.position = position
+        self._settings, self._check, self._known, self._workers = settings, check, known, workers
+        self._size = file.size
+        self._decoder = SegmentDecoder(file, max_bytes)
+        self._bounds = self._split()
+        self._pending: deque[Future[DecodedSegment]] = deque()  # of the segments before `_submitted`
+        self._submitted = len(self._bounds) - 1 if self._size - position.offset < _TINY_BYTES else 0
+
+    def _split(self) -> list[int]:
+        begin = self.position.offset
+        if self._size - begin <= _LEAST_BYTES:
+            return [begin, self._size]
+        record_bytes, columns = self._decoder.measure(self._known.applied_to(self._settings), begin)
+        return segment_bounds(begin, self._size, record_bytes, columns)
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether the position is the end of the file."""
+        return self.position.offset >= self._size
+
+    @property
+    def is_submitted(self) -> bool:
+        """Whether no segment is left for `decode_ahead`."""
+        return self._submitted >= len(self._bounds) - 1
+
+    def decode_ahead(self) -> None:
+        """Let the workers decode further segments, if they have room."""
+        while self._workers.have_room and not self.is_submitted:
+            settings = self._known.applied_to(self._settings)
+            limit = settings.plan.max_expansion
+            if limit is not None:  # a segment that needs more is decoded again when its turn comes, when it is alone
+                settings = settings.with_plan(max_expansion=limit // self._workers.most_tasks)
+            begin, end = self._bounds[self._submitted : self._submitted + 2]
+            task = partial(self._decoder.decode, settings, begin, end, is_boundary=self._submitted == 0)
+            self._pending.append(self._workers.submit(task))
+            self._submitted += 1
+
+    def chunks(self) -> Iterator[DecodedChunk]:
+        """Decode the file."""
+        for end in self._bounds[1:]:
+            self.decode_ahead()
+            ahead = self._workers.take(self._pending.popleft()) if self._pending else None
+            self.decode_ahead()
+            while self.position.offset < end:
+                settings = self._known.applied_to(self._settings)
+                if ahead is None or not self._is_exact(ahead, settings):
+                    ahead = self._decoder.decode(settings, self.position.offset, end, is_boundary=True)
+                if not (ahead.is_sound and self._known.allow(ahead) and self._schemas_agree(ahead)):
+                    return
+                chunk, ahead = self._accept(ahead), None
+                yield chunk
+
+    def close(self) -> None:
+        """Give up what is decoded in advance."""
+        self._decoder.stop()
+        while self._pending:
+            self._workers.drop(self._pending.popleft())
+
+    def _is_exact(self, segment: DecodedSegment, settings: DecodeSettings) -> bool:
+        """Whether a segment that was decoded in advance is what would be decoded now."""
+        same_type = segment.settings.plan.record_type is settings.plan.record_type
+        return same_type and segment.begin == self.position.offset and not segment.is_full
+
+    def _schemas_agree(self, segment: DecodedSegment) -> bool:
+        """Check the embedded schemas; whether the plan covers them all."""
+        return all(
+            self._check.check(self.position.path, self.position.record + row, offset, content) is None
+            for row, offset, content in segment.embedded
+        )
+
+    def _accept(self, segment: DecodedSegment) -> DecodedChunk:
+        """Make a chunk of a segment, and advance behind it."""
+        position = self.position
+        chunk = DecodedChunk(
+            position.path,
+            position.number,
+            position.record,
+            segment.rows,
+            segment.columns,
+            ends_batch=True,
+            full=segment.is_full,
+            payload_bytes=segment.payload_bytes,
+            counts=segment.counts,
+            sequence=segment.sequence,
+            new_names=segment.new_names,
+        )
+        self._known.add(segment)
+        position.offset, position.record = segment.end, position.record + segment.rows
+        return chunk

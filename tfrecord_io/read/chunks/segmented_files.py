@@ -1,0 +1,116 @@
+"""Read plain files in segments, one after the other; the next files are decoded, or decompressed, in advance."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+
+from tfrecord_io.closing import Closing
+from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.chunk import DecodedChunk
+from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.segment_reader import Position, SegmentReader, Workers
+from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
+from tfrecord_io.storage.read.source import Source
+
+_MOST_FILES = 16  # that are open in advance
+
+
+class SegmentedFiles(Closing):
+    """The segments of the files of a walker.
+
+    Parameters
+    ----------
+    walker : BlockWalker
+    sources : sequence of Source
+        Of the walker.
+    workers : Workers
+    make : callable
+        Makes the reader of a file from a position on.
+    """
+
+    def __init__(
+        self,
+        walker: BlockWalker,
+        sources: Sequence[Source],
+        workers: Workers,
+        make: Callable[[OpenPlainFile, Position], SegmentReader],
+    ) -> None:
+        self._walker, self._sources, self._workers, self._make = walker, sources, workers, make
+        self._current: SegmentReader | None = None
+        self._next: deque[SegmentReader | None] = deque()  # of the files that were opened in advance
+        self._number = -1  # of the last file that was begun
+
+    def chunks(self) -> Iterator[DecodedChunk]:
+        """The chunks of the file that the walker has opened, which count as read; the walk goes on behind them.
+
+        There are none if the file cannot be read in segments, or was already.
+        """
+        walker = self._walker
+        if walker.number == self._number:
+            return
+        self._number = walker.number
+        self._current = self._next.popleft() if self._next else self._reader()
+        if self._current is None:
+            return
+        position, begin = self._current.position, self._current.position.offset
+        for chunk in self._current.chunks():
+            walker.count(position.offset - begin)
+            begin = position.offset
+            self.look_ahead()
+            yield chunk
+        self._current.close()
+        if self._current.is_at_end:
+            walker.end_file()
+        else:
+            walker.seek(position.record, begin)
+        self._current = None
+
+    def close(self) -> None:
+        """Give up what is decoded in advance."""
+        for reader in (self._current, *self._next):
+            if reader is not None:
+                reader.close()
+
+    def _reader(self) -> SegmentReader | None:
+        """The reader of the rest of the current file."""
+        walker = self._walker
+        if walker.file is None or walker.error is not None:
+            return None
+        return self._reader_of(walker.file, walker.number, walker.record, 0 if walker.block is None else walker.offset)
+
+    def _reader_of(self, file: RecordFile, number: int, record: int, offset: int) -> SegmentReader | None:
+        plain = file.plain_file()
+        return None if plain is None else self._make(plain, Position(file.path, number, record, offset))
+
+    def look_ahead(self) -> None:
+        """Open the next files, and let the workers decode them, as long as they have room after the current one."""
+        last = self._current
+        for reader in self._next:
+            if reader is not None:
+                reader.decode_ahead()
+                last = reader
+        while (
+            self._workers.have_room
+            and len(self._next) < _MOST_FILES
+            and self._next.count(None) < self._workers.count - 1
+            and (last is None or last.is_submitted)
+        ):
+            number = self._walker.number + 1 + len(self._next)
+            if not all(map(_may_be_ahead, self._sources[number - 1 : number + 1])) or number == len(self._sources):
+                return
+            file = self._walker.open_ahead()
+            if file is None:
+                return
+            reader = self._reader_of(file, number, 0, 0)
+            self._next.append(reader)
+            if reader is None:
+                file.decompress_ahead()
+            else:
+                reader.decode_ahead()
+                last = reader
+
+
+def _may_be_ahead(source: Source) -> bool:
+    """Whether a file can be opened while others are read: no pipe, no file object, and not by requests."""
+    return source.local and bool(source.size)

@@ -1,0 +1,79 @@
+"""Types of the parameters of public calls. Arrow data is described by protocols, as pyarrow has no type information."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+# The values of keywords. Signatures show these in place of their names.
+ArrayLayout = Literal["object", "offsets", "pad"]
+Compression = Literal["infer", "gzip", "zlib", "zstd"]
+DtypeBackend = Literal["numpy_nullable", "pyarrow"]
+Float64 = Literal["round", "error", "raw"]
+Missing = Literal["error", "mask"]
+OnError = Literal["raise", "stop"]
+OnNew = Literal["raise", "ignore"]
+RecordTypeName = Literal["example", "sequence_example", "bytes"]
+ShardOrder = Literal["keep", "round_robin"]
+UnevenParts = Literal["keep", "pad", "drop"]
+
+
+class ReadableFile(Protocol):
+    """A binary file object to read from."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+class WritableFile(Protocol):
+    """A binary file object to write to."""
+
+    def write(self, data: bytes, /) -> Any: ...
+
+
+class ArrowStream(Protocol):
+    """A table of Arrow data, such as a pandas or polars DataFrame, a pyarrow Table or a `tfrecord_io.Reader`."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> object: ...
+
+
+class ArrowArray(Protocol):
+    """A batch of Arrow data, such as a pyarrow RecordBatch."""
+
+    def __arrow_c_array__(self, requested_schema: Any = None) -> tuple[object, object]: ...
+
+
+class ArrowSchema(Protocol):
+    """A schema, such as a pyarrow Schema or a `tfrecord_io.Schema`."""
+
+    def __arrow_c_schema__(self) -> object: ...
+
+
+class LazyTable(Protocol):
+    """A polars LazyFrame."""
+
+    def collect(self, *args: Any, **keywords: Any) -> Any: ...
+
+
+class ArrowDataset(Protocol):
+    """A pyarrow Dataset."""
+
+    def scanner(self, *args: Any, **keywords: Any) -> Any: ...
+
+
+class ArrowScanner(Protocol):
+    """A pyarrow Scanner."""
+
+    def to_reader(self) -> Any: ...
+
+
+BytesLike = bytes | bytearray | memoryview
+Path = str | os.PathLike[str]
+InputPath = Path | ReadableFile | Iterable[Path | ReadableFile]
+OutputPath = Path | WritableFile
+SchemaLike = ArrowSchema | Mapping[str, Any]
+StructuredArray = np.ndarray[Any, np.dtype[np.void]]
+Table = ArrowStream | ArrowArray | LazyTable | ArrowDataset | ArrowScanner | Mapping[str, Any] | StructuredArray
+TableLike = Table | Iterable[Table | Sequence[Mapping[str, Any]]]
