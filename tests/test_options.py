@@ -103,6 +103,7 @@ def test_a_wrong_value_for_reading_is_refused_by_the_call(
         ({"max_shard_bytes": 0}, ValueError),
         ({"max_shard_bytes": True}, TypeError),
         ({"overwrite": "yes"}, TypeError),
+        ({"overwrite": "inplace"}, TypeError),
         ({"write_index": "yes"}, ValueError),
         ({"schema": 5}, TypeError),
     ],

@@ -1077,7 +1077,7 @@ def write_tfrecord(
     max_shard_bytes: int | None = None,
     order: Literal["keep", "round_robin"] = "keep",
     write_index: bool = False,
-    overwrite: bool | None = None,
+    overwrite: bool | Literal["in_place"] | None = None,
     embed_schema: bool = True,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -1132,8 +1132,10 @@ def write_tfrecord(
     write_index : bool, default False
         Write the record offsets of the file to ``<path>.index``, for random access, counting and splitting. Not for
         compressed files.
-    overwrite : bool, optional
-        True replaces existing output, False raises. None replaces a file, but not a sharded dataset.
+    overwrite : bool or "in_place", optional
+        True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
+        while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
+        shards within the bucket, which "in_place" saves: a writer killed then leaves a dataset that readers refuse.
     embed_schema : bool, default True
         Store the schema in the first record of each file, in a field that TensorFlow ignores.
     threads : int, optional
@@ -1188,7 +1190,7 @@ def open_writer(
     max_shard_bytes: int | None = None,
     order: Literal["keep", "round_robin"] = "keep",
     write_index: bool = False,
-    overwrite: bool | None = None,
+    overwrite: bool | Literal["in_place"] | None = None,
     embed_schema: bool = True,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -1239,8 +1241,10 @@ def open_writer(
     write_index : bool, default False
         Write the record offsets of the file to ``<path>.index``, for random access, counting and splitting. Not for
         compressed files.
-    overwrite : bool, optional
-        True replaces existing output, False raises. None replaces a file, but not a sharded dataset.
+    overwrite : bool or "in_place", optional
+        True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
+        while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
+        shards within the bucket, which "in_place" saves: a writer killed then leaves a dataset that readers refuse.
     embed_schema : bool, default True
         Store the schema in the first record of each file, in a field that TensorFlow ignores.
     threads : int, optional
@@ -1320,7 +1324,7 @@ def convert(
     max_shard_bytes: int | None = None,
     order: Literal["keep", "round_robin"] = "keep",
     write_index: bool = False,
-    overwrite: bool | None = None,
+    overwrite: bool | Literal["in_place"] | None = None,
     embed_schema: bool = True,
 ) -> WriteReport:
     """Convert between TFRecord and ``.npy``, ``.npz``, IDX, Parquet or Arrow files, in bounded memory.

@@ -190,8 +190,10 @@ WRITE = {
     "write_index": """bool, default False
     Write the record offsets of the file to ``<path>.index``, for random access, counting and splitting. Not for
     compressed files.""",
-    "overwrite": """bool, optional
-    True replaces existing output, False raises. None replaces a file, but not a sharded dataset.""",
+    "overwrite": """bool or "in_place", optional
+    True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
+    while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
+    shards within the bucket, which "in_place" saves: a writer killed then leaves a dataset that readers refuse.""",
     "embed_schema": """bool, default True
     Store the schema in the first record of each file, in a field that TensorFlow ignores.""",
     "threads": """int, optional

@@ -20,6 +20,7 @@ from tfrecord_io.typing import (
     Missing,
     OnError,
     OnNew,
+    Overwrite,
     RecordTypeName,
     SchemaLike,
     ShardOrder,
@@ -29,6 +30,7 @@ from tfrecord_io.typing import (
 MAX_RECORD_BYTES = 2**31 - 1
 MIB = 1 << 20
 MAX_EXPANSION = 256 * MIB
+IN_PLACE = "in_place"  # a value of `overwrite`
 INT64_MAX = 2**63 - 1  # the kernel counts records and bytes in 64 bits
 
 
@@ -368,7 +370,7 @@ class WriteOptions(_Options):
     max_shard_bytes: int | None = None
     order: ShardOrder = "keep"
     write_index: bool = False
-    overwrite: bool | None = None
+    overwrite: bool | Overwrite | None = None
     embed_schema: bool = True
     threads: int | None = None
     storage_options: Mapping[str, Any] | None = None
@@ -386,5 +388,5 @@ class WriteOptions(_Options):
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
         _check_integer("shards", self.shards, 1, optional=True)
         _check_integer("max_shard_bytes", self.max_shard_bytes, 1, optional=True)
-        if self.overwrite not in (None, True, False):
-            raise TypeError(f"overwrite={self.overwrite!r}: expected None, True or False")
+        if self.overwrite not in (None, True, False, IN_PLACE):
+            raise TypeError(f"overwrite={self.overwrite!r}: expected None, True, False or {IN_PLACE!r}")

@@ -1,33 +1,35 @@
-"""Find and remove what killed writers left behind: unfinished uploads and temporary files.
+"""Find and remove what killed writers left behind: unfinished uploads, temporary files and unpublished shards.
 
 A writer that ends with an exception leaves nothing behind. A killed one cannot clean up: a bucket then stores, and
-charges for, the parts of an upload that is never completed, and a folder keeps a hidden file. Uploads are aborted by
-id.
+charges for, the parts of an upload that is never completed, and a folder or bucket keeps files with hidden names.
+Uploads are aborted by id.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from tfrecord_io.errors import CorruptRecordError, printable, warn
 from tfrecord_io.options import StorageOptions
+from tfrecord_io.storage.filesystem.base import FileSystem
 from tfrecord_io.storage.filesystem.errors import raise_os_errors
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem, protocols
 from tfrecord_io.storage.paths.manifest import STAGED, parse_manifest, stem_of
-from tfrecord_io.storage.read.source import MAX_MANIFEST_BYTES
+from tfrecord_io.storage.read.source import read_manifest
 
 DAY = timedelta(days=1)
 
 _TEMPORARY = re.compile(r"\..{0,32}\.[0-9a-f]{16}\.tmp", re.DOTALL)  # as storage.write names them
-_OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "http", "https"}  # atomic by themselves: without temporary files
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "created")
 
 
@@ -55,7 +57,8 @@ def clean(
     Parameters
     ----------
     path : str or PathLike
-        A folder, searched recursively; on S3, a bucket or a prefix of keys.
+        A folder, searched recursively; on S3, a bucket or a prefix of keys. Shards that were uploaded but not published
+        are found in folders.
     remove : bool
         Whether to remove what was found.
     older_than : timedelta
@@ -74,8 +77,11 @@ def clean(
     FileNotFoundError
         The folder or bucket does not exist.
     ValueError
-        Writers leave nothing behind on this kind of storage, such as a web server. Google Cloud Storage neither lists
-        unfinished uploads nor charges for them, and removes them after a week.
+        A web server: nothing is written there.
+
+    Notes
+    -----
+    Google Cloud Storage neither lists unfinished uploads nor charges for them, and removes them after a week.
 
     Examples
     --------
@@ -88,11 +94,11 @@ def clean(
     fs, name = locate(path, StorageOptions(storage_options, filesystem))
     if not isinstance(fs, FsspecFileSystem):
         found = _local_files(name or ".")
+    elif not fs.can_list:
+        raise ValueError(f"'{os.fspath(path)}': a web server is read-only: writers leave nothing behind there")
     elif {"s3", "s3a"} & set(protocols(fs.fsspec)):
-        found = _uploads(fs, name.rstrip("/") + "/" * os.fspath(path).endswith("/"))
-    elif _OBJECT_STORES & set(protocols(fs.fsspec)):
-        reason = "killed writers leave nothing behind on this kind of storage, or it removes that by itself"
-        raise ValueError(f"'{os.fspath(path)}': {reason}")
+        uploads = _uploads(fs, name.rstrip("/") + "/" * os.fspath(path).endswith("/"))
+        found = chain(uploads, _remote_files(fs, name, optional=True))
     else:
         found = _remote_files(fs, name)
     latest = datetime.now(UTC) - older_than
@@ -108,45 +114,59 @@ def _local_files(root: str) -> Iterator[Leftover]:
     """Temporary files below a folder, and shards that were written but not published."""
     os.stat(root)  # os.walk ignores a missing folder
     for folder, _, names in os.walk(root):
-        unpublished = {name for name in names if STAGED.fullmatch(name)}
-        if unpublished:
-            unpublished -= _in_manifests(folder, names)
-        for name in sorted({*filter(_TEMPORARY.fullmatch, names), *unpublished}):
+        for name in sorted(_left(LocalFileSystem(), f"{folder.rstrip('/')}/", names)):
             path = os.path.join(folder, name)
             status = os.lstat(path)
             time = datetime.fromtimestamp(status.st_mtime, UTC)
             yield Leftover(path, None, time, status.st_size, partial(os.unlink, path))
 
 
-def _in_manifests(folder: str, names: list[str]) -> set[str]:
+def _left(fs: FileSystem, folder: str, names: Collection[str]) -> set[str]:
+    """Of the names in a folder, which ends in a slash, those of temporary files and unpublished shards."""
+    unpublished = {name for name in names if STAGED.fullmatch(name)}
+    if unpublished:
+        unpublished -= _in_manifests(fs, folder, names)
+    return {*filter(_TEMPORARY.fullmatch, names), *unpublished}
+
+
+def _in_manifests(fs: FileSystem, folder: str, names: Collection[str]) -> set[str]:
     """Staged shards that a manifest lists: they are data of its dataset until the next writer renames them."""
     staged: set[str] = set()
     for name in names:
         if stem_of(name) is None:
             continue
-        path = os.path.join(folder, name)
         try:
-            with open(path, "rb") as file:
-                manifest = parse_manifest(file.read(MAX_MANIFEST_BYTES + 1), path)
+            entry = fs.entry(folder + name)
+            text = b"{}" if entry is None else read_manifest(fs, entry)
+            manifest = parse_manifest(text, fs.display_path(folder + name))
         except (CorruptRecordError, OSError) as error:
             reason = "its staged shards are kept, as a manifest that may list them cannot be read"
-            warn(f"{printable(folder)}: {reason} ({error})", UserWarning)
+            warn(f"{printable(fs.display_path(folder))}: {reason} ({error})", UserWarning)
             return {name for name in names if STAGED.fullmatch(name)}
         staged.update(shard.staged for shard in (manifest.files if manifest else ()) if shard.staged is not None)
     return staged
 
 
-def _remote_files(fs: FsspecFileSystem, folder: str) -> Iterator[Leftover]:
-    """Temporary files below a folder of a remote filesystem whose writes are not atomic."""
+def _remote_files(fs: FsspecFileSystem, folder: str, *, optional: bool = False) -> Iterator[Leftover]:
+    """Temporary files and unpublished shards below a folder of a remote filesystem, which must exist unless optional.
+
+    Writes to object stores are atomic without temporary files.
+    """
     path = fs.display_path(folder)
     entry = fs.entry(folder)
     if entry is None or not entry.directory:
+        if optional:
+            return
         raise FileNotFoundError(2, "no such folder", path)
     with raise_os_errors(path):
         files = fs.fsspec.find(folder, detail=True)
-    for name, info in files.items():
-        if _TEMPORARY.fullmatch(name.rpartition("/")[2]):
-            path = fs.display_path(name)
+    folders: dict[str, dict[str, str]] = {}  # names by name without the folder
+    for name in files:
+        parent, slash, base = name.rpartition("/")
+        folders.setdefault(parent + slash, {})[base] = name
+    for parent, names in folders.items():
+        for name in sorted(names[base] for base in _left(fs, parent, names)):
+            path, info = fs.display_path(name), files[name]
             yield Leftover(path, None, _time_of(info), info.get("size"), partial(_remove_remote, fs, name, path))
 
 

@@ -21,6 +21,7 @@ from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.typing import Overwrite
 from tfrecord_io.write.piece import Piece, frame_sizes
 
 
@@ -152,7 +153,7 @@ class FrameSink(Sink):
         storage: StorageOptions = DEFAULT_STORAGE,
         *,
         compression: str | None = "infer",
-        overwrite: bool | None = None,
+        overwrite: bool | Overwrite | None = None,
         write_index: bool = False,
         threads: int = 1,
         output: OutputFile | None = None,

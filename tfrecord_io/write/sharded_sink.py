@@ -17,6 +17,7 @@ from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
+from tfrecord_io.typing import Overwrite
 from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
 from tfrecord_io.write.piece import Piece, frame_sizes
 from tfrecord_io.write.shard_assignment import BySize, Contiguous, RoundRobin, ShardAssigner
@@ -33,7 +34,7 @@ class ShardedSink(Sink):
         output: Output,
         storage: StorageOptions = DEFAULT_STORAGE,
         *,
-        overwrite: bool | None = None,
+        overwrite: bool | Overwrite | None = None,
         write_index: bool = False,
         threads: int = 1,
         order: str = "keep",

@@ -1,4 +1,4 @@
-"""Sharded datasets in a bucket."""
+"""Sharded datasets in a bucket: new ones, and those overwritten in place."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_failed_completion_leaves_nothing_new(
 
     monkeypatch.setattr(OutputFile, "commit", commit)
     with pytest.raises(OSError, match="mine"):
-        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
+        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite="in_place")
     monkeypatch.undo()
     assert names(fs, folder) == before
     assert uploads(fs, folder) == []
@@ -159,7 +159,7 @@ def test_a_failed_overwrite_is_never_taken_for_the_old_dataset(
 
     monkeypatch.setattr(OutputFile, "commit", commit)
     with pytest.raises(OSError, match="mine"):
-        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
+        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite="in_place")
     monkeypatch.undo()
     if failing == 0 and not stored:
         assert values(fs, folder) == {1}
@@ -170,7 +170,7 @@ def test_a_failed_overwrite_is_never_taken_for_the_old_dataset(
 
 @pytest.mark.fault(67)
 @pytest.mark.parametrize("last", range(5))
-def test_killed_writer_leaves_the_old_or_new_dataset_or_one_that_is_refused(
+def test_a_writer_in_place_that_is_killed_leaves_the_old_or_new_dataset_or_one_that_is_refused(
     fs: Any, folder: str, monkeypatch: pytest.MonkeyPatch, last: int
 ) -> None:
     """The writer dies after this many completions (the first is that of the manifest), without cleaning up."""
@@ -190,7 +190,7 @@ def test_killed_writer_leaves_the_old_or_new_dataset_or_one_that_is_refused(
         "tfrecord_io.storage.write.sharded_dataset_remote.RemoteShardedDatasetWriter._roll_back", lambda *a: None
     )
     with pytest.raises(SystemExit):
-        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite=True)
+        tfr.write_tfrecord(table(2), f"{folder}/train@3", filesystem=fs, overwrite="in_place")
     monkeypatch.undo()
     if last == 0:
         assert values(fs, folder) == {1}

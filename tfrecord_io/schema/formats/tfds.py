@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.errors import CorruptRecordError, SchemaError
-from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.options import DEFAULT_STORAGE, INT64_MAX, StorageOptions
 from tfrecord_io.schema.composite import VALUES, Composite
 from tfrecord_io.schema.field import CONTEXT, Field, check_unique
 from tfrecord_io.schema.formats.tfds_features import TfdsLeaf, leaves_of
@@ -63,6 +63,8 @@ def shard_lengths(path: str | os.PathLike[str], storage: StorageOptions = DEFAUL
             lengths = [int(length) for length in split.get("shardLengths", [])]
             for index, length in enumerate(lengths):
                 records[_file_name(info, split, index, len(lengths))] = length
+        if min(records.values(), default=0) < 0 or sum(records.values()) > INT64_MAX:
+            raise ValueError("its shardLengths are not numbers of records")
         return records
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
         reason = f"it is not a dataset_info.json of TFDS ({type(error).__name__}: {error})"

@@ -35,6 +35,7 @@ from typing import Any
 
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError as ProtobufError
+from google.protobuf.message import Message
 from pyarrow import types as t
 
 from tfrecord_io.errors import SchemaError
@@ -93,7 +94,27 @@ def _parsed(content: bytes) -> Any:
             message.ParseFromString(content)
     except (text_format.ParseError, ProtobufError, UnicodeDecodeError, RecursionError) as error:
         raise SchemaError(f"it is not a TFX schema ({error})") from error
+    if not _is_text_valid(message):
+        raise SchemaError("it is not a TFX schema (a name or another text in it is not UTF-8)")
     return message
+
+
+def _is_text_valid(message: Any) -> bool:
+    """Whether all strings of a message are UTF-8, which parsers of proto2 do not check."""
+    try:
+        for field, value in message.ListFields():
+            is_map = field.message_type is not None and field.message_type.GetOptions().map_entry
+            single = isinstance(value, Message | str | bytes | int | float)
+            values = [value] if single else [*value, *value.values()] if is_map else value
+            for item in values:
+                if isinstance(item, bytes):
+                    if field.type != field.TYPE_BYTES:
+                        return False
+                elif isinstance(item, Message) and not _is_text_valid(item):
+                    return False
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def to_tfx(fields: Iterable[Field]) -> str:

@@ -49,10 +49,15 @@ class Manifests:
             self.datasets.append(_Dataset(manifest, version, directory))
             for name in manifest.replaces:
                 entries.pop(directory + name, None)
-            staged = {directory + f.staged: f for f in manifest.files if f.staged is not None}
-            for existing, file in zip(self.fs.entries(list(staged)), staged.values(), strict=True):
+            staged = {directory + f.staged: directory + f.path for f in manifest.files if f.staged is not None}
+            found = dict(zip(staged.values(), self.fs.entries(list(staged)), strict=True))
+            if not isinstance(self.fs, LocalFileSystem):  # the listing may be older than the copies
+                copied = [name for name, entry in found.items() if entry is None and name in entries]
+                found.update(zip(copied, self.fs.entries(copied), strict=True))
+            for name, existing in found.items():
                 if existing is not None:
-                    entries[directory + file.path] = Entry(directory + file.path, existing.size, False)
+                    info = existing.info if existing.name == name else None
+                    entries[name] = Entry(name, existing.size, False, info)
         return list(entries.values())
 
     def _read_all(self, entries: Sequence[Entry]) -> list[Manifest | None]:

@@ -171,8 +171,8 @@ class RemoteRandomAccessFile(RandomAccessFile):
         super().__init__(source)
         assert source.remote is not None
         self._source, self._process = source, os.getpid()
-        fs, name = source.remote
-        size = fs.size(name) if source.size is None else source.size
+        fs, _ = source.remote
+        size = fs.size(source.current_name()[0]) if source.size is None else source.size
         if size is None:
             reason = "its server does not report its size, so it can be read only from its start"
             raise ValueError(f"{printable(source.path)}: {reason}")
@@ -216,7 +216,8 @@ class RemoteRandomAccessFile(RandomAccessFile):
 
     def _read_with_cat_ranges(self, spans: list[tuple[int, int]]) -> list[Bytes]:
         """For filesystems that handle one call at a time."""
-        fs, name = self._source.remote or (None, "")
+        fs, _ = self._source.remote or (None, "")
+        name, _ = self._source.current_name()
         begins, ends = zip(*spans, strict=True)
         with raise_os_errors(self.path):
             answers = fs.cat_ranges([name] * len(spans), list(begins), list(ends), on_error="return")  # type: ignore[union-attr]

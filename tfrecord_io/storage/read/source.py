@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import os
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
@@ -56,7 +57,7 @@ class ManifestShard:
     records: int
     bytes: int  # of the file, compressed if it is
     crc32c: int | None  # of the same bytes, unmasked; None after unpickling
-    staged: str | None  # the path of a local file as long as its writer has not renamed it
+    staged: str | None  # the name in the filesystem as long as its writer has not renamed or copied it
     watched: bool  # the dataset is checked to be unchanged each time that the file is opened
 
     def open_checked(self, open_file: Callable[[], _Opened]) -> _Opened:
@@ -144,7 +145,8 @@ class Source:
         from tfrecord_io.storage.read.range_reader import RangeReader
         from tfrecord_io.storage.read.range_requests import open_object  # imports fsspec
 
-        remote = open_object(*self.remote, self._info, self.path)
+        name, info = self.current_name()
+        remote = open_object(self._fsspec, name, info, self.path)
         if remote is None:
             return None
         end = (self.size or 0) if self.span is None else self.span[1]
@@ -152,11 +154,30 @@ class Source:
 
     def _open_sequential(self) -> Raw:
         """Open with the filesystem's own file object, which a web server sends as one response."""
+        name, _ = self.current_name()
         with raise_os_errors(self.path):
             if not can_list(self._fsspec):
-                return SequentialResponse(self._fsspec.open(self._name, "rb", block_size=0), self.path)
-            raw: Raw = self._fsspec.open(self._name, "rb")
+                return SequentialResponse(self._fsspec.open(name, "rb", block_size=0), self.path)
+            raw: Raw = self._fsspec.open(name, "rb")
             return raw
+
+    def current_name(self) -> tuple[str, Mapping[str, Any] | None]:
+        """The name that a remote file has now, and fsspec's description of it.
+
+        A shard may still have its staged name only. Once its writer has removed that, it has its final name, unless
+        the next writer has replaced the dataset.
+        """
+        name = str(self._name)
+        if self.shard is None or self.shard.staged is None:
+            return name, self._info
+        fs = FsspecFileSystem(self._fsspec)
+        entry = fs.entry(self.shard.staged)
+        if entry is None:
+            entry = fs.entry(name)
+            self.shard.manifest.check_unchanged()
+        if entry is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), self.path)
+        return entry.name, entry.info
 
     def read_once(self) -> None:
         """Promise that the file is not opened again: a pipe need not keep what was read."""
@@ -174,7 +195,7 @@ class Source:
 
     @property
     def remote(self) -> tuple[Any, str] | None:
-        """The fsspec filesystem of a remote file, and the file's name there; None for other files."""
+        """The fsspec filesystem of a remote file, and the file's final name there; None for other files."""
         return None if self._fsspec is None else (self._fsspec, str(self._name))
 
     @property

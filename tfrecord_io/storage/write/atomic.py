@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
+from tfrecord_io.options import DEFAULT_STORAGE, IN_PLACE, StorageOptions
 from tfrecord_io.storage.filesystem.errors import raise_os_errors
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
@@ -19,6 +19,7 @@ from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic_local import open_local
 from tfrecord_io.storage.write.output_file import FileObjectOutput, OutputFile
 from tfrecord_io.storage.write.sharded_dataset import ShardedDatasetWriter
+from tfrecord_io.typing import Overwrite
 
 _KEPT = (FileNotFoundError, PermissionError, IsADirectoryError)
 
@@ -27,15 +28,15 @@ def open_output(
     path: Any,
     storage: StorageOptions = DEFAULT_STORAGE,
     *,
-    overwrite: bool | None = None,
+    overwrite: bool | Overwrite | None = None,
     model: os.stat_result | None = None,
 ) -> OutputFile:
     """Open one file for writing: a str, PathLike, URL or binary file object.
 
     The path is taken literally: no globs, no braces. As a context manager, the file is published unless an exception
     ends the block. If `overwrite` is False, an existing file is a FileExistsError, here or, if it is created before, by
-    ``commit``; None and True replace it. A new local file gets the owner and mode of `model`, one that replaces another
-    those of the other.
+    ``commit``; every other value replaces it. A new local file gets the owner and mode of `model`, one that replaces
+    another those of the other.
     """
     if hasattr(path, "write"):
         return FileObjectOutput(path)
@@ -72,14 +73,19 @@ def remove_file(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> None:
 
 
 def open_sharded_dataset_writer(
-    output: Output, storage: StorageOptions = DEFAULT_STORAGE, *, overwrite: bool | None = None
+    output: Output, storage: StorageOptions = DEFAULT_STORAGE, *, overwrite: bool | Overwrite | None = None
 ) -> ShardedDatasetWriter:
     """Start writing a sharded dataset; see `ShardedDatasetWriter`. A missing directory is created."""
     fs, base = locate(output.base, storage)
-    if isinstance(fs, FsspecFileSystem):
+    replace = overwrite in (True, IN_PLACE)
+    if not isinstance(fs, FsspecFileSystem):
+        from tfrecord_io.storage.write.sharded_dataset_local import LocalShardedDatasetWriter
+
+        return LocalShardedDatasetWriter(fs, base, output, replace)
+    if overwrite == IN_PLACE:
         from tfrecord_io.storage.write.sharded_dataset_remote import RemoteShardedDatasetWriter  # imports fsspec
 
-        return RemoteShardedDatasetWriter(fs, base, output, overwrite)
-    from tfrecord_io.storage.write.sharded_dataset_local import LocalShardedDatasetWriter
+        return RemoteShardedDatasetWriter(fs, base, output, replace)
+    from tfrecord_io.storage.write.sharded_dataset_staged import StagedShardedDatasetWriter
 
-    return LocalShardedDatasetWriter(fs, base, output, overwrite)
+    return StagedShardedDatasetWriter(fs, base, output, replace)

@@ -20,9 +20,12 @@ from tfrecord_io.storage.write.output_file import OutputFile, accepted, exists_e
 _GCS_BLOCK_BYTES = 32 << 20  # an upload is one stream of blocks, each of which costs a round trip
 
 
-def open_remote(fs: FsspecFileSystem, name: str, *, exclusive: bool) -> OutputFile:
-    """Open a remote file, published by its filesystem's own commit if it has one, else by moving a temporary file."""
-    path = fs.display_path(name)
+def open_remote(fs: FsspecFileSystem, name: str, *, exclusive: bool, path: str | None = None) -> OutputFile:
+    """Open a remote file, published by its filesystem's own commit if it has one, else by moving a temporary file.
+
+    Messages name `path`, by default the file's own.
+    """
+    path = fs.display_path(name) if path is None else path
     check_writable(fs, name)
     entry = fs.entry(name)
     if entry is not None and entry.directory:

@@ -1,14 +1,16 @@
 """Sharded datasets, published atomically: the manifest names either all of the old shards or all of the new ones.
 
-On the local disk the new shards wait under staged names, ``_<id>-00000.staged``. One rename replaces the manifest and
-so publishes the dataset: the new manifest states for each shard both names under which it may be. Then the shards are
+The new shards wait under staged names, ``_<id>-00000.staged``. Replacing the manifest, on the local disk by a rename,
+publishes the dataset: the new manifest states for each shard both names under which it may be. Then the shards are
 renamed, the old dataset's files are removed, and a manifest with the final names is written. A writer killed before
-the manifest's rename leaves the old dataset, one killed after it the new one. Writers of one directory exclude each
+the manifest is replaced leaves the old dataset, one killed after it the new one. Writers of one directory exclude each
 other by a lock that ends with their process.
 
-A bucket has no renames. Its uploads are kept open until all data is written; then a manifest that declares the dataset
-incomplete replaces the old one, the uploads are completed, and the final manifest is written. A writer killed in
-between leaves a dataset that readers refuse.
+A bucket has no renames and no locks. There the store copies the shards to their final names, and removes the staged
+ones after the final manifest is written (`sharded_dataset_staged`). A dataset that does not exist yet, or is to be
+overwritten in place, is uploaded under its final names (`sharded_dataset_remote`): a manifest that declares the dataset
+incomplete is written, the uploads are completed, and the final manifest is written. A writer killed in between leaves
+a dataset that readers refuse.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import errno
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.storage.filesystem.base import FileSystem
@@ -68,6 +70,9 @@ class ShardedDatasetWriter(ABC):
 
     def discard(self) -> None:  # noqa: B027 — only local directories are created
         """Remove directories that were created."""
+
+    def _staged_name(self, index: int) -> str:
+        return f"_{self._id}-{index:05d}.staged"
 
     def _shard_name(self, index: int) -> str:
         return self._output.shard(index).rpartition("/")[2]
@@ -143,3 +148,15 @@ class ShardedDatasetWriter(ABC):
     def _new_manifest(self, shards: Sequence[WrittenShard], schema: bytes | None) -> Manifest:
         files = tuple(ManifestFile(self._shard_name(s.index), s.records, s.output.offset, s.crc32c) for s in shards)
         return Manifest(self._stem, self._id, files, self._output.compression, schema)
+
+    def _staged_manifest(
+        self, final: Manifest, shards: Sequence[WrittenShard], existing: Sequence[str]
+    ) -> tuple[Manifest, list[str]]:
+        """The manifest that publishes the staged shards, and the names of the old dataset's files to remove."""
+        names = {file.path for file in final.files}
+        replaces = tuple(name for name in existing if self._is_shard(name) and name not in names)
+        files = zip(final.files, shards, strict=True)
+        staged = tuple(replace(file, staged=self._staged_name(shard.index)) for file, shard in files)
+        old = self._read_manifest()
+        old_staged = [file.staged for file in (old.files if old is not None else ()) if file.staged is not None]
+        return replace(final, files=staged, replaces=replaces), [*replaces, *old_staged]

@@ -7,7 +7,6 @@ import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 
 from tfrecord_io.storage.filesystem.base import FileSystem
 from tfrecord_io.storage.paths.manifest import Manifest, format_manifest
@@ -38,9 +37,6 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
                 return os.stat(name)
         return None
 
-    def _staged_name(self, index: int) -> str:
-        return f"_{self._id}-{index:05d}.staged"
-
     def discard(self) -> None:
         with suppress(OSError):  # another process has put something into it
             for directory in self._created:
@@ -48,14 +44,12 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
 
     def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
         final = self._new_manifest(shards, schema)
-        files = zip(final.files, shards, strict=True)
-        staged = replace(final, files=tuple(replace(f, staged=self._staged_name(s.index)) for f, s in files))
         try:
             for shard in shards:
                 shard.output.commit()
             sync_directory(self._directory or ".")
             with _lock_directory(self._directory or ".") as locked:
-                self._replace_dataset(staged, final, locked)
+                self._replace_dataset(shards, final, locked)
         except BaseException as error:
             if self._is_published():
                 error.add_note("the dataset is published nevertheless, and can be read")
@@ -64,15 +58,11 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
                     self._remove(self._staged_name(shard.index))
             raise
 
-    def _replace_dataset(self, staged: Manifest, final: Manifest, locked: bool) -> None:
-        """Publish the dataset under the lock: writing the `staged` manifest is what replaces the old dataset."""
-        existing, old = self._check_existing(), self._read_manifest()
-        names = {file.path for file in final.files}
-        replaces = tuple(name for name in existing if self._is_shard(name) and name not in names)
-        old_staged = [file.staged for file in (old.files if old is not None else ()) if file.staged is not None]
-        removed = (*replaces, *old_staged)
+    def _replace_dataset(self, shards: Sequence[WrittenShard], final: Manifest, locked: bool) -> None:
+        """Publish the dataset under the lock: writing the manifest with the staged names replaces the old dataset."""
+        staged, removed = self._staged_manifest(final, shards, self._check_existing())
         try:
-            self._write_manifest(replace(staged, replaces=replaces))
+            self._write_manifest(staged)
             self._complete(staged, final, removed, locked)
         except KeyboardInterrupt:
             if self._is_published():

@@ -1,0 +1,113 @@
+"""Sharded datasets in a bucket that replace another, by copies; see `tfrecord_io.storage.write.sharded_dataset`."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
+
+from fsspec.asyn import AsyncFileSystem
+
+from tfrecord_io.storage.filesystem.errors import raise_os_errors, retry
+from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.storage.read.range_requests import unwrap
+from tfrecord_io.storage.write.atomic_remote import open_remote
+from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.storage.write.sharded_dataset import WrittenShard
+from tfrecord_io.storage.write.sharded_dataset_remote import RemoteShardedDatasetWriter
+
+_MOST_COPIES = 16  # at a time; before each so many, the dataset is checked to be still that of this writer
+
+
+class StagedShardedDatasetWriter(RemoteShardedDatasetWriter):
+    """Uploads shards under staged names, which the manifest publishes, and lets the store copy them to the final ones.
+
+    A dataset that does not exist yet is uploaded under its final names.
+    """
+
+    def open(self, index: int) -> OutputFile:
+        if not self._existing_at_start:
+            return super().open(index)
+        path = self._fs.display_path(self._directory + self._shard_name(index))
+        return open_remote(self._fs, self._directory + self._staged_name(index), exclusive=False, path=path)
+
+    def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
+        if not self._existing_at_start:
+            super().publish(shards, schema)
+            return
+        final = self._new_manifest(shards, schema)
+        begun: list[str] = []  # staged names whose upload was to be completed
+        try:
+            existing = self._check_existing()
+            for shard in shards:
+                begun.append(self._staged_name(shard.index))
+                shard.output.commit()
+            staged, removed = self._staged_manifest(final, shards, existing)
+            self._remove(self._index_files())
+            self._write_manifest(staged, exclusive=False)
+        except BaseException as error:
+            self._withdraw(begun, error)
+            raise
+        try:
+            self._complete(staged, final, removed)
+        except BaseException as error:
+            error.add_note("the dataset is published nevertheless, and can be read; writing it again completes it")
+            raise
+
+    def _withdraw(self, begun: Sequence[str], error: BaseException) -> None:
+        """Remove the staged shards, unless the manifest that lists them was stored although its writing failed."""
+        with suppress(OSError):  # `error` is the one to report; `clean` finds what could not be removed
+            if self._is_published():
+                error.add_note("the dataset is published nevertheless, and can be read")
+            else:
+                self._remove(begun)
+
+    def _complete(self, staged: Manifest, final: Manifest, removed: Sequence[str]) -> None:
+        """Give the shards their final names, remove the old dataset's, and write the final manifest."""
+        files = staged.files
+        for first in range(0, len(files), _MOST_COPIES):
+            self._check_still_published()
+            self._each([partial(self._copy, file) for file in files[first : first + _MOST_COPIES]])
+        self._check_copies(files)
+        self._check_still_published()
+        self._remove(removed)
+        self._write_manifest(final, exclusive=False)
+        self._remove([str(file.staged) for file in files])
+
+    def _copy(self, file: ManifestFile) -> None:
+        """Copy a shard within the store, in one atomic step; filesystems other than object stores rename it."""
+        staged, name = self._directory + str(file.staged), self._directory + file.path
+        move = self._fs.fsspec.cp_file if self._is_object_store else self._fs.fsspec.mv
+        with raise_os_errors(self._fs.display_path(name)):
+            retry(lambda: move(staged, name))
+
+    @property
+    def _is_object_store(self) -> bool:
+        return isinstance(unwrap(self._fs.fsspec, "")[0], AsyncFileSystem)
+
+    def _check_copies(self, files: Sequence[ManifestFile]) -> None:
+        entries = self._fs.entries([self._directory + file.path for file in files])
+        for file, entry in zip(files, entries, strict=True):
+            if entry is None or entry.size not in (None, file.bytes):
+                text = "the copy of a staged shard is missing, or has another size; write the dataset again"
+                raise OSError(errno.EIO, text, self._fs.display_path(self._directory + file.path))
+
+    def _remove(self, names: Iterable[str]) -> None:
+        self._each([partial(self._remove_file, name) for name in names])
+
+    def _remove_file(self, name: str) -> None:
+        path = self._directory + name
+        with suppress(FileNotFoundError), raise_os_errors(self._fs.display_path(path)):
+            retry(lambda: self._fs.fsspec.rm_file(path))
+
+    def _each(self, calls: Sequence[partial[None]]) -> None:
+        """Make calls, several at a time where the filesystem supports that."""
+        if not self._is_object_store:
+            for call in calls:
+                call()
+            return
+        with ThreadPoolExecutor(_MOST_COPIES, thread_name_prefix="tfrecord_io") as pool:
+            for done in [pool.submit(call) for call in calls]:
+                done.result()
