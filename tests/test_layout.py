@@ -217,7 +217,7 @@ MESSAGES = "Example SequenceExample Features Feature BytesList FloatList Int64Li
 ERRORS = """
     TFRecordError CorruptRecordError TruncatedRecordError DecodeError FeatureTypeError EncodeError SchemaError
     FeatureNotFoundError CompressionError MissingDependencyError PrecisionWarning SchemaWarning StaleIndexWarning
-    StoppedEarlyWarning SlowEngineWarning
+    StoppedEarlyWarning DamagedDataWarning SlowEngineWarning
 """.split()
 SCHEMAS = """
     Schema InferredSchema Field FixedLenFeature VarLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature

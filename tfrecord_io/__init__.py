@@ -12,6 +12,7 @@ from threading import RLock as _RLock
 from tfrecord_io.errors import (
     CompressionError,
     CorruptRecordError,
+    DamagedDataWarning,
     DecodeError,
     EncodeError,
     FeatureNotFoundError,
@@ -20,6 +21,7 @@ from tfrecord_io.errors import (
     PrecisionWarning,
     SchemaError,
     SchemaWarning,
+    SkippedRegion,
     SlowEngineWarning,
     StaleIndexWarning,
     StoppedEarlyWarning,
@@ -47,6 +49,7 @@ _HOMES = {
     "tf_compat.parse_example": "parse_example",
     "read.random_access": "RandomAccess open_random",
     "read.reader": "Reader",
+    "read.report": "ReadReport",
     "schema.inferred_schema": "InferredSchema",
     "schema.formats.tf_features": "FixedLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature VarLenFeature",
     "schema.field": "Field",
@@ -81,7 +84,8 @@ __all__ = [
     # schema
     "Schema", "InferredSchema", "Field", "scalar", "list_", "text", "bytes_", "tensor", "sequence", "image",
     # results
-    "Reader", "Writer", "WriteReport", "ArrayIterator", "ArrayStream", "RandomAccess",
+    "Reader", "Writer", "WriteReport", "ArrayIterator", "ArrayStream", "RandomAccess", "ReadReport",
+    "SkippedRegion",
     # as in TensorFlow
     "parse_example", "encode_example", "decode_example", "decode_json_example", "bytes_feature", "float_feature",
     "int64_feature", "serialize_tensor", "parse_tensor", "decode_raw", "Example", "SequenceExample", "Features",
@@ -90,7 +94,8 @@ __all__ = [
     # errors and warnings
     "TFRecordError", "CorruptRecordError", "TruncatedRecordError", "DecodeError", "FeatureTypeError", "EncodeError",
     "SchemaError", "FeatureNotFoundError", "CompressionError", "MissingDependencyError", "PrecisionWarning",
-    "SchemaWarning", "StaleIndexWarning", "StoppedEarlyWarning", "SlowEngineWarning",
+    "SchemaWarning", "StaleIndexWarning", "StoppedEarlyWarning", "DamagedDataWarning",
+    "SlowEngineWarning",
 ]
 # fmt: on
 

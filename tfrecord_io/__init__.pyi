@@ -37,6 +37,7 @@ from tfrecord_io.engine.reference.messages import (
 from tfrecord_io.errors import (
     CompressionError as CompressionError,
     CorruptRecordError as CorruptRecordError,
+    DamagedDataWarning as DamagedDataWarning,
     DecodeError as DecodeError,
     EncodeError as EncodeError,
     FeatureNotFoundError as FeatureNotFoundError,
@@ -45,6 +46,7 @@ from tfrecord_io.errors import (
     PrecisionWarning as PrecisionWarning,
     SchemaError as SchemaError,
     SchemaWarning as SchemaWarning,
+    SkippedRegion as SkippedRegion,
     SlowEngineWarning as SlowEngineWarning,
     StaleIndexWarning as StaleIndexWarning,
     StoppedEarlyWarning as StoppedEarlyWarning,
@@ -62,6 +64,7 @@ from tfrecord_io.format.tensor_proto_writer import serialize_tensor as serialize
 from tfrecord_io.read.random_access import RandomAccess as RandomAccess
 from tfrecord_io.read.reader import Reader as Reader
 from tfrecord_io.read.record_reader import RecordReader as RecordReader
+from tfrecord_io.read.report import ReadReport as ReadReport
 from tfrecord_io.schema.field import Field as Field
 from tfrecord_io.schema.field_makers import (
     bytes_ as bytes_,
@@ -102,6 +105,7 @@ from tfrecord_io.tools.verify import verify as verify
 from tfrecord_io.training.iterator import ArrayIterator as ArrayIterator
 from tfrecord_io.typing import (
     InputPath,
+    OnError,
     OutputPath,
     Path,
     SchemaLike,
@@ -155,6 +159,8 @@ __all__ = [
     "ArrayIterator",
     "ArrayStream",
     "RandomAccess",
+    "ReadReport",
+    "SkippedRegion",
     "parse_example",
     "encode_example",
     "decode_example",
@@ -195,6 +201,7 @@ __all__ = [
     "SchemaWarning",
     "StaleIndexWarning",
     "StoppedEarlyWarning",
+    "DamagedDataWarning",
     "SlowEngineWarning",
 ]
 
@@ -214,7 +221,7 @@ def read_tfrecord(
     include_file_paths: str | None = None,
     allow_missing_shards: bool = False,
     check_crc: bool = True,
-    on_error: Literal["raise", "stop"] = "raise",
+    on_error: OnError = "raise",
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
@@ -332,7 +339,7 @@ def read_table(
     include_file_paths: str | None = None,
     allow_missing_shards: bool = False,
     check_crc: bool = True,
-    on_error: Literal["raise", "stop"] = "raise",
+    on_error: OnError = "raise",
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
@@ -439,7 +446,7 @@ def read_arrays(
     include_file_paths: str | None = None,
     allow_missing_shards: bool = False,
     check_crc: bool = True,
-    on_error: Literal["raise", "stop"] = "raise",
+    on_error: OnError = "raise",
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
@@ -577,7 +584,7 @@ def iter_arrays(
     include_file_paths: str | None = None,
     allow_missing_shards: bool = False,
     check_crc: bool = True,
-    on_error: Literal["raise", "stop"] = "raise",
+    on_error: OnError = "raise",
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
@@ -749,7 +756,7 @@ def open_reader(
     include_file_paths: str | None = None,
     allow_missing_shards: bool = False,
     check_crc: bool = True,
-    on_error: Literal["raise", "stop"] = "raise",
+    on_error: OnError = "raise",
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
@@ -975,7 +982,7 @@ def infer_schema(
     include_file_paths: str | None = None,
     allow_missing_shards: bool = False,
     check_crc: bool = True,
-    on_error: Literal["raise", "stop"] = "raise",
+    on_error: OnError = "raise",
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
@@ -1307,7 +1314,7 @@ def convert(
     limit: int | None = None,
     include_file_paths: str | None = None,
     check_crc: bool = True,
-    on_error: Literal["raise", "stop"] = "raise",
+    on_error: OnError = "raise",
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
@@ -1402,7 +1409,7 @@ def to_npy(
     include_file_paths: str | None = None,
     allow_missing_shards: bool = False,
     check_crc: bool = True,
-    on_error: Literal["raise", "stop"] = "raise",
+    on_error: OnError = "raise",
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
@@ -1476,7 +1483,7 @@ def to_npz(
     include_file_paths: str | None = None,
     allow_missing_shards: bool = False,
     check_crc: bool = True,
-    on_error: Literal["raise", "stop"] = "raise",
+    on_error: OnError = "raise",
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
@@ -1533,7 +1540,7 @@ def describe(
     include_file_paths: str | None = None,
     allow_missing_shards: bool = False,
     check_crc: bool = True,
-    on_error: Literal["raise", "stop"] = "raise",
+    on_error: OnError = "raise",
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from dataclasses import dataclass
 from types import FrameType
 from typing import Any, Self
 
@@ -48,6 +49,38 @@ def within_message_limit(text: str) -> str:
     return encoded[: _MESSAGE_BYTES - len("…".encode())].decode("utf-8", "ignore") + "…"
 
 
+@dataclass(frozen=True)
+class SkippedRegion:
+    """A damaged part of a file that a reader left out, because of ``on_error="skip"`` or a callable.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    begin, end : int or None
+        The bytes [begin, end) of the uncompressed file; None if unknown. An unknown end is that of the file.
+    reason : str
+        What is wrong, in a clause.
+    records_before : int
+        The number of records before it, which is the index of the first damaged record. Earlier regions count as one
+        record each.
+    error : str
+        The class of the error that ``on_error="raise"`` raises here.
+    """
+
+    path: str
+    begin: int | None
+    end: int | None
+    reason: str
+    records_before: int
+    error: str
+
+    @property
+    def bytes(self) -> int | None:
+        """Its size; None if unknown."""
+        return None if self.begin is None or self.end is None else self.end - self.begin
+
+
 class TFRecordError(Exception):
     """Base of all errors of tfrecord_io.
 
@@ -68,6 +101,8 @@ class TFRecordError(Exception):
         The number of records before the damage.
     advice : str or None
         What the user can do about it.
+    region : SkippedRegion or None
+        What is left out if reading goes on, where a callable passed as ``on_error`` decides about that.
     """
 
     def __init__(
@@ -93,6 +128,7 @@ class TFRecordError(Exception):
         self.got = got
         self.records_intact = records_intact
         self.advice = advice
+        self.region: SkippedRegion | None = None
 
     def __str__(self) -> str:
         where = []
@@ -176,6 +212,10 @@ class StaleIndexWarning(UserWarning):
 
 class StoppedEarlyWarning(UserWarning):
     """Reading stopped at damage, because of ``on_error="stop"``."""
+
+
+class DamagedDataWarning(UserWarning):
+    """Damaged parts of files were left out, because of ``on_error="skip"`` or a callable; see the reader's report."""
 
 
 class SlowEngineWarning(UserWarning):

@@ -19,6 +19,7 @@ from tfrecord_io.typing import (
     Float64,
     Missing,
     OnError,
+    OnErrorName,
     OnNew,
     Overwrite,
     RecordTypeName,
@@ -204,9 +205,11 @@ def _check_choice(name: str, value: object, choices: Sequence[object]) -> None:
         raise ValueError(f"{name}={value!r}: expected one of {', '.join(map(repr, choices))}")
 
 
-def check_on_error(value: object) -> None:
+def check_on_error(value: object, names: Sequence[str] = get_args(OnErrorName)) -> None:
     """Raise ValueError for an `on_error` that does not exist."""
-    _check_choice("on_error", value, get_args(OnError))
+    if value not in names and not (callable(value) and "skip" in names):
+        others = " or a function that takes the error" if "skip" in names else ""
+        raise ValueError(f"on_error={value!r}: expected one of {', '.join(map(repr, names))}{others}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,7 +247,7 @@ class ReadOptions(_Options):
         self._check_columns()
         _check_choice("record_type", self.record_type, (None, *get_args(RecordTypeName)))
         _check_choice("on_new", self.on_new, get_args(OnNew))
-        check_on_error(self.on_error)
+        check_on_error(self.on_error, ("raise", "stop"))
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
         self._check_flags(
             "stable_types", "infer_text", "allow_missing_shards", "check_crc", "large_offsets", "progress"

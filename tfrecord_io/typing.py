@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -14,12 +14,14 @@ Compression = Literal["infer", "gzip", "zlib", "zstd"]
 DtypeBackend = Literal["numpy_nullable", "pyarrow"]
 Float64 = Literal["round", "error", "raw"]
 Missing = Literal["error", "mask"]
-OnError = Literal["raise", "stop"]
+OnErrorName = Literal["raise", "stop", "skip"]
 OnNew = Literal["raise", "ignore"]
 Overwrite = Literal["in_place"]
 RecordTypeName = Literal["example", "sequence_example", "bytes"]
 ShardOrder = Literal["keep", "round_robin"]
 UnevenParts = Literal["keep", "pad", "drop"]
+OnError = OnErrorName | Callable[[Any], object]
+"""What to do at damage; a callable gets the TFRecordError and returns True to go on."""
 
 
 class ReadableFile(Protocol):

@@ -33,7 +33,7 @@ GROUPS = {
     "Inspect": "count_records verify describe read_metadata show_versions",
     "Records of any content": "RecordReader RecordWriter",
     "Schemas": "Schema InferredSchema Field scalar list_ text bytes_ tensor sequence image",
-    "Results": "Reader Writer WriteReport ArrayIterator ArrayStream RandomAccess",
+    "Results": "Reader ReadReport SkippedRegion Writer WriteReport ArrayIterator ArrayStream RandomAccess",
     "pandas": "register_pandas",
     "Single records and values, as in TensorFlow": "encode_example decode_example decode_json_example bytes_feature "
     "float_feature int64_feature serialize_tensor parse_tensor decode_raw",
@@ -43,7 +43,8 @@ GROUPS = {
     "FeatureLists",
     "Errors": "TFRecordError CorruptRecordError TruncatedRecordError DecodeError FeatureTypeError EncodeError "
     "SchemaError FeatureNotFoundError CompressionError MissingDependencyError",
-    "Warnings": "PrecisionWarning SchemaWarning StaleIndexWarning StoppedEarlyWarning SlowEngineWarning",
+    "Warnings": "PrecisionWarning SchemaWarning StaleIndexWarning StoppedEarlyWarning DamagedDataWarning "
+    "SlowEngineWarning",
 }
 METHODS = {
     "RecordReader": "close",

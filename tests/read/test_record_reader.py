@@ -117,7 +117,7 @@ def test_an_error_is_raised_again(engine: str, tmp_path: Path) -> None:
 
 def test_options_are_checked_before_reading(tmp_path: Path) -> None:
     path = written(tmp_path / "a", [b"abc"])
-    for value in ("skip", "ignore"):
+    for value in ("leave", "ignore"):
         with pytest.raises(ValueError, match="on_error"):
             tfr.RecordReader(path, on_error=value)
     with pytest.raises(FileNotFoundError, match="gone"):

@@ -18,7 +18,11 @@ _MASK_DELTA = 0xA282EAD8  # tensorflow/core/lib/hash/crc32c.h
 
 def masked_crc32c(data: Any) -> int:
     """Compute the CRC32C of a buffer, masked as TFRecord stores it."""
-    crc = crc32c.crc32c(data)
+    return mask_crc(crc32c.crc32c(data))
+
+
+def mask_crc(crc: int) -> int:
+    """Mask a CRC32C as TFRecord stores it."""
     return (((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 HEAD_BYTES = 512  # the number of bytes that `looks_like` uses
+ZEROS = "a file of zeros: a sparse file or an incomplete download"
 
 Predicate = Callable[[bytes], bool]
 
@@ -104,5 +105,5 @@ FORMATS: tuple[tuple[str, Predicate], ...] = (
     ),
     ("plain text", _is_text),
     ("UTF-16 text", lambda h: h[:2] in (b"\xff\xfe", b"\xfe\xff") and len(h) >= 4),
-    ("a file of zeros: a sparse file or an incomplete download", lambda h: len(h) >= 12 and not any(h)),
+    (ZEROS, lambda h: len(h) >= 12 and not any(h)),
 )

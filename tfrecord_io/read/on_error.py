@@ -1,7 +1,8 @@
 """The one policy for errors that end a read: `on_error`.
 
-"raise" raises the error after the records before it; "stop" ends the read there with a warning. A fault in the frames
-goes through `tfrecord_io.read.chunks.block_walker.BlockWalker.fail` first, where a read could resume after the damage.
+"raise" raises the error after the records before it; "stop" ends the read there with a warning. With "skip" or a
+callable, `tfrecord_io.read.chunks.recovery` goes on behind damage; what comes here then is not about damage, or was not
+accepted.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from tfrecord_io.errors import StoppedEarlyWarning, warn
 
 def end_read(error: Exception, on_error: object, cause: BaseException | None = None) -> str:
     """End a read at `error`: raise it, or warn and return its text."""
-    if on_error == "raise":
+    if on_error != "stop":
         if cause is not None:
             raise error from cause
         raise error

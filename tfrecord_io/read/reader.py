@@ -27,6 +27,7 @@ from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevis
 from tfrecord_io.read.inference import name_contradicted_record
 from tfrecord_io.read.on_error import end_read
 from tfrecord_io.read.partition_columns import PartitionColumns
+from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.row_origins import RowOrigins
 from tfrecord_io.read.sidecar_schema import SidecarSchema
 from tfrecord_io.schema.observation import Observation
@@ -38,29 +39,6 @@ if TYPE_CHECKING:
 
 _VERDICT_BYTES = 64 * MIB
 _MOST_COPIED = 16 * MIB  # of a batch that is joined with what precedes it
-
-
-@dataclass
-class ReadReport:
-    """What a reader has read so far.
-
-    Attributes
-    ----------
-    records, bytes : int
-        Rows delivered, and uncompressed bytes of the records read.
-    files : int
-        Files opened.
-    schema_source : str
-        "schema=", "embedded", "features.json", "companions" (companion features make bytes tensors) or "inferred".
-    stopped : str or None
-        Why reading ended early, with ``on_error="stop"``.
-    """
-
-    records: int = 0
-    bytes: int = 0
-    files: int = 0
-    schema_source: str = "inferred"
-    stopped: str | None = None
 
 
 def check_record_type(counts: RecordCounts, sources: Sequence[Source], options: ReadOptions) -> None:

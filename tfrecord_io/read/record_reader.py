@@ -13,7 +13,9 @@ from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions, check_on_error
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.on_error import end_read
+from tfrecord_io.read.report import ReadReport
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.typing import Compression, InputPath, OnError
@@ -30,12 +32,19 @@ class RecordReader(ConsumedOnce[bytes]):
         "infer" detects it from the content.
     check_crc : bool
         Check the payloads' CRCs; those of the lengths are always checked.
-    on_error : {"raise", "stop"}
-        "stop" ends at the first damage with a StoppedEarlyWarning.
+    on_error : {"raise", "stop", "skip"} or callable
+        "stop" ends at the first damage with a StoppedEarlyWarning. "skip" goes on behind it: see ``report`` for what
+        was left out, of which a DamagedDataWarning tells at the end. A callable gets each error, with its ``region``,
+        and returns True to go on behind it, or False to raise it.
     max_record_bytes : int
         Longer records are an error.
     storage_options, filesystem
         For fsspec.
+
+    Attributes
+    ----------
+    report : ReadReport
+        The numbers of records, bytes and files so far, and the regions that were ``skipped``.
 
     Yields
     ------
@@ -44,7 +53,7 @@ class RecordReader(ConsumedOnce[bytes]):
 
     Raises
     ------
-    CorruptRecordError, TruncatedRecordError
+    CorruptRecordError, TruncatedRecordError, CompressionError
         After all records before the damage were delivered.
     FileNotFoundError
         Nothing matches `path`.
@@ -82,10 +91,17 @@ class RecordReader(ConsumedOnce[bytes]):
         storage = StorageOptions(storage_options, filesystem)
         sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
         self._on_error = on_error
+        recovery = recovery_of(on_error)
+        self.report = ReadReport(schema_source='record_type="bytes"')
+        if recovery is not None:
+            self.report.skipped = recovery.skipped
         self._sources = sources
         self._prefetcher = SourcePrefetcher(sources)
         self._walker = BlockWalker(
-            self._prefetcher, lambda source: RecordFile(source, compression), max_record_bytes=max_record_bytes
+            self._prefetcher,
+            lambda source: RecordFile(source, compression),
+            max_record_bytes=max_record_bytes,
+            recover=recovery,
         )
         self._ready: deque[bytes] = deque()  # threads take from it without the lock, which costs more than the rest
         self._blocks = self._walk(check_crc)
@@ -94,23 +110,26 @@ class RecordReader(ConsumedOnce[bytes]):
 
     def _walk(self, check_crc: bool) -> Iterator[list[bytes]]:
         """The payloads of each block."""
-        engine, walker = get_engine(), self._walker
+        engine, walker, report = get_engine(), self._walker, self.report
         while walker.load():
-            if walker.error is not None:
-                end_read(walker.fail(walker.error), self._on_error)
+            error = walker.error
+            if error is None:
+                frames, fault = walker.frames(engine, check_crc=check_crc)
+                if fault is not None:
+                    error = walker.fault_error(fault).in_piece(self._sources[walker.number].begin)
+                report.records += len(frames.starts)
+                report.bytes, report.files = walker.bytes + frames.consumed, walker.number + 1
+                view = memoryview(walker.data.data)
+                places = zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True)
+                yield [bytes(view[start : start + length]) for start, length in places]
+                walker.advance(len(frames.starts), frames.consumed)
+            if error is None:
+                walker.read_on()
+            elif not walker.recover(error):
+                report.stopped = end_read(walker.fail(error), self._on_error)
                 return
-            frames, fault = walker.frames(engine, check_crc=check_crc)
-            error = None
-            if fault is not None:
-                error = walker.fault_error(fault).in_piece(self._sources[walker.number].begin)
-            view = memoryview(walker.data.data)
-            places = zip(frames.starts.tolist(), frames.lengths.tolist(), strict=True)
-            yield [bytes(view[start : start + length]) for start, length in places]
-            if error is not None:
-                end_read(walker.fail(error), self._on_error)
-                return
-            walker.advance(len(frames.starts), frames.consumed)
-            walker.read_on()
+        report.files = walker.number + 1
+        report.skipped.warn()
 
     def __next__(self) -> bytes:
         try:

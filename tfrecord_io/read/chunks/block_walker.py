@@ -16,7 +16,7 @@ from tfrecord_io.index import scan_sizes
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.progress import Progress
 from tfrecord_io.read.chunks.record_file import RecordFile
-from tfrecord_io.storage.read.block_reader import Block, Bytes
+from tfrecord_io.storage.read.block_reader import SPARE, Block, Bytes
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.random_access import codec_of, open_random_access
 from tfrecord_io.storage.read.source import Source
@@ -26,6 +26,9 @@ Step = Callable[[Any, bool], tuple[int, int, Fault | None]]
 """Takes (data, whether the file ends with it); returns (number of records, their bytes, fault of the next record).
 
 A step may take fewer records than `data` has; one that takes none asks for more data."""
+
+Recover = Callable[["BlockWalker", Exception], bool]
+"""Moves a walker behind the damage that an exception is about; False if the walk is to end there."""
 
 _LARGE_BYTES = 8 << 20  # reading only headers pays for larger remote files
 _NO_BYTES = np.empty(0, np.uint8)
@@ -42,6 +45,8 @@ class BlockWalker:
     max_record_bytes : int
     progress : Progress, optional
         Advanced by the bytes consumed.
+    recover : callable, optional
+        Passes damage, where `on_error` allows it; see `tfrecord_io.read.chunks.recovery`.
 
     Attributes
     ----------
@@ -59,6 +64,8 @@ class BlockWalker:
         Uncompressed bytes consumed, of all files.
     error : Exception or None
         What ended the walk, to be raised after the records before it.
+    unread : int
+        If reading failed: offset of the first byte that was not consumed.
     """
 
     def __init__(
@@ -68,16 +75,19 @@ class BlockWalker:
         *,
         max_record_bytes: int = MAX_RECORD_BYTES,
         progress: Progress | None = None,
+        recover: Recover | None = None,
     ) -> None:
+        self.max_record_bytes = max_record_bytes
         self.file: RecordFile | None = None
         self.number = -1
         self.record = 0
         self.bytes = 0
         self.error: Exception | None = None
+        self.unread = 0
         self._sources = sources
         self._open_file = open_file
-        self._max_record_bytes = max_record_bytes
         self._progress = progress
+        self._recover = recover
         self.block: Block | None = None
         self._begin = 0  # of the rest of the block
         self._closed = False
@@ -115,7 +125,7 @@ class BlockWalker:
                 self.open_ahead()
             if self._upcoming:
                 self.number += 1
-                self.record = 0
+                self.record = self.unread = 0
                 upcoming = self._upcoming.popleft()
                 if isinstance(upcoming, Exception):
                     raise upcoming
@@ -154,6 +164,7 @@ class BlockWalker:
         assert self.file is not None
         blocks = self.file.blocks
         if self.block is not None:
+            self.unread = self.offset
             blocks.consume(self._begin)
         self._begin = 0
         try:
@@ -166,6 +177,33 @@ class BlockWalker:
             return
         if self.block is None:
             self.end_file()
+
+    def extend(self) -> bool:
+        """Read bytes behind ``data``, all of which stays; False if there are no more, or they cannot be read.
+
+        What keeps them from being read is found again when the bytes before it are consumed.
+        """
+        assert self.file is not None
+        assert self.block is not None
+        if self.block.final:
+            return False
+        offset, held = self.offset, np.empty(len(self.data) + SPARE, np.uint8)
+        held[:-SPARE] = self.data
+        self.file.blocks.consume(self._begin)
+        self._begin = 0
+        try:
+            block = self.file.blocks.next_block()
+        except (TFRecordError, OSError):
+            self.block = Block(held[:-SPARE], offset, False)
+            return False
+        self.block = block or Block(held[:-SPARE], offset, True)
+        return True
+
+    def discard(self, count: int) -> None:
+        """Leave out bytes at the start of ``data``."""
+        self._begin += count
+        if self._progress is not None:
+            self._progress.advance(count)
 
     def advance(self, records: int, consumed: int) -> None:
         """Consume the next records, which have `consumed` bytes."""
@@ -181,7 +219,7 @@ class BlockWalker:
 
     def frames(self, engine: Engine, max_records: int = -1, *, check_crc: bool = False) -> tuple[Frames, Fault | None]:
         """The complete records at the start of ``data``."""
-        limit = self._max_record_bytes
+        limit = self.max_record_bytes
         return engine.scan(
             self.data, max_records=max_records, check_crc=check_crc, max_record_bytes=limit, final=self.final
         )
@@ -195,7 +233,8 @@ class BlockWalker:
             error = None if fault is None else self.fault_error(fault)
             self.advance(len(frames.starts), frames.consumed)
             if error is not None:
-                self.error = error
+                if not self.recover(error):
+                    self.error = error
             elif records:
                 self.read_on()
 
@@ -205,13 +244,19 @@ class BlockWalker:
         return self.file.error(fault, record=self.record, offset=self.offset, data=self.data, **context)
 
     def fail(self, error: Exception) -> Exception:
-        """End the walk at `error`, and return it.
-
-        Recovery belongs here: at damage, a walk could resume at the next record boundary (`tfrecord_io.read.resync`)
-        instead, and report the bytes in between.
-        """
+        """End the walk at `error`, and return it; see `recover` for going on instead."""
         self.close()
         return error
+
+    def recover(self, error: Exception) -> bool:
+        """Go on after the record at ``data[0]``, or the end of what can be read, that `error` is about.
+
+        False if `on_error` does not allow that, or the error is not about damage: the walk is to `fail` then.
+        """
+        if self._recover is None or not self._recover(self, error):
+            return False
+        self.error = None
+        return True
 
     def next_length(self) -> int:
         """Payload bytes of the next record by its header; −1 if the header is incomplete."""
@@ -238,31 +283,41 @@ class BlockWalker:
 
 
 def walk_file(
-    source: Source, step: Step, compression: str | None = "infer", progress: Progress | None = None
+    source: Source,
+    step: Step,
+    compression: str | None = "infer",
+    progress: Progress | None = None,
+    recover: Recover | None = None,
 ) -> tuple[int, int]:
-    """Pass all bytes of a file to `step`, block by block; returns (number of records, uncompressed bytes).
+    """Pass all bytes of a file to `step`, block by block; returns (number of records, end of the last one).
 
     Raises
     ------
     TFRecordError
-        At the first fault; ``records_intact`` and ``offset`` show how far the walk got.
+        At the first fault that `recover` does not pass; ``records_intact`` and ``offset`` show how far the walk got.
     """
-    walker = BlockWalker(iter([source]), lambda source: RecordFile(source, compression), progress=progress)
-    end = 0
+    walker = BlockWalker(
+        iter([source]), lambda source: RecordFile(source, compression), progress=progress, recover=recover
+    )
+    total = end = 0
     try:
         while walker.load():
             if walker.error is not None:
-                raise walker.fail(walker.error)
+                if not walker.recover(walker.error):
+                    raise walker.fail(walker.error)
+                continue
             records, consumed, fault = step(walker.data, walker.final)
-            if fault is not None:
-                raise walker.fail(walker.fault_error(fault))
+            error = None if fault is None else walker.fault_error(fault)
             walker.advance(records, consumed)
-            end = walker.offset
-            if not consumed:
+            total, end = total + records, walker.offset
+            if error is not None:
+                if not walker.recover(error):
+                    raise walker.fail(error)
+            elif not consumed:
                 walker.read_on()
     finally:
         walker.close()
-    return walker.record, end
+    return total, end
 
 
 def frame_step(engine: Engine, *, check_crc: bool, max_record_bytes: int) -> Step:

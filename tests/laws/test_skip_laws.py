@@ -1,0 +1,198 @@
+"""With on_error="skip", whatever was damaged: intact records only, in order, each once, and none of a nested file."""
+
+from __future__ import annotations
+
+import gzip
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from reading_modes import engine_of
+from records import blobs, example, framed, int64s
+from rounds import rounds
+from tfrecord_io.read import record_reader
+from tfrecord_io.read.chunks.record_file import RecordFile
+
+pytestmark = [pytest.mark.fault(18), pytest.mark.fault(21)]
+SIZES = [1, 7, 100, 4 << 20]
+Draw = Callable[..., Any]
+CONFIRMED = 64  # records that confirm a boundary
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A damaged file, and which of its records were not touched.
+
+    Attributes
+    ----------
+    content : bytes
+    before, behind : int
+        The records before this one, and from this one on, are intact and can be found.
+    doubled : bool
+        Bytes of the file were inserted a second time, maybe with whole records.
+    """
+
+    content: bytes
+    before: int
+    behind: int
+    doubled: bool = False
+
+
+def ends_of(payloads: list[bytes]) -> list[int]:
+    """The boundaries between the records, from 0 on."""
+    ends = [0]
+    for payload in payloads:
+        ends.append(ends[-1] + len(payload) + 16)
+    return ends
+
+
+@st.composite
+def payload_lists(draw: Draw, examples: bool = False) -> list[bytes]:
+    """Payloads, all different, some of which are or hold whole TFRecord files."""
+    payloads = []
+    for number in range(draw(st.integers(1, 12))):
+        mark = b"outer record %d;" % number  # not 8 bytes: they and their checksum would look like a header
+        records = [mark, *[b"inner %d.%d" % (number, i) for i in range(draw(st.sampled_from([0, 1, 3, 70])))]]
+        inner = framed(*records)
+        kind = draw(st.sampled_from(["plain", "plain", "file", "cut", "before", "behind", "field"]))
+        if kind == "cut":
+            inner = framed(*records[:CONFIRMED])[: -draw(st.integers(1, 20))]
+        elif kind == "before":
+            inner = draw(st.binary(max_size=20)) + inner
+        elif kind == "behind":
+            inner = framed(*records[: CONFIRMED - 1]) + draw(st.binary(max_size=20))
+        if kind == "plain":
+            inner = mark + draw(st.binary(max_size=60) | st.integers(0, 300).map(bytes))
+        if kind == "field" or examples:
+            inner = example(n=int64s(number), a=blobs(inner), z=blobs(mark))
+        payloads.append(inner)
+    return payloads
+
+
+@st.composite
+def damages(draw: Draw, payloads: list[bytes]) -> Damage:
+    """One damaged range of the file of these records."""
+    content, ends = framed(*payloads), ends_of(payloads)
+    begin = draw(st.integers(0, len(content) - 1))
+    end = min(len(content), begin + draw(st.integers(1, 40) | st.integers(1, 3000)))
+    how = draw(st.sampled_from(["flip", "zero", "random", "insert", "double", "remove", "cut"]))
+    first = max(i for i in range(len(payloads)) if ends[i] <= begin)
+    behind = min((i for i in range(len(ends)) if ends[i] >= end), default=len(payloads))
+    if how == "flip":
+        damaged = bytearray(content)
+        damaged[begin] ^= 1 << draw(st.integers(0, 7))
+        return Damage(bytes(damaged), first, first + 1)
+    if how == "zero":
+        return Damage(content[:begin] + bytes(end - begin) + content[end:], first, behind)
+    if how == "random":
+        noise = (
+            draw(st.binary(min_size=end - begin, max_size=end - begin))
+            if end - begin < 100
+            else b"\xa5" * (end - begin)
+        )
+        return Damage(content[:begin] + noise + content[end:], first, behind)
+    if how == "insert":
+        noise = draw(st.binary(min_size=1, max_size=40))
+        return Damage(content[:begin] + noise + content[begin:], first, first + (begin > ends[first]))
+    if how == "double":
+        return Damage(content[:end] + content[begin:end] + content[end:], first, behind, doubled=True)
+    if how == "cut":
+        return Damage(content[:begin], first, len(payloads))
+    # The record in which the bytes are missing hides those that begin before the end that its header states.
+    stated = ends[first] if begin < ends[first] + 12 else ends[first + 1]
+    hidden = next((i for i in range(behind, len(ends)) if ends[i] - (end - begin) >= stated), len(payloads))
+    if begin >= ends[first] + 12 and ends[-1] - (end - begin) < stated:
+        hidden = len(payloads)  # the file seems to end inside the record
+    return Damage(content[:begin] + content[end:], first, hidden)
+
+
+@contextmanager
+def file_of(content: bytes) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.tfrecord"
+        path.write_bytes(content)
+        yield path
+
+
+def read(path: Path, size: int = 4 << 20) -> tuple[list[bytes], list[tfr.SkippedRegion]]:
+    """The payloads, and the regions left out."""
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore", tfr.DamagedDataWarning)
+        patch.setattr(record_reader, "RecordFile", partial(RecordFile, block_bytes=size))
+        reader = tfr.RecordReader(path, on_error="skip")
+        return list(reader), list(reader.report.skipped)
+
+
+def check(payloads: list[bytes], damage: Damage, got: list[bytes], regions: list[tfr.SkippedRegion]) -> None:
+    numbers = {payload: number for number, payload in enumerate(payloads)}
+    assert all(payload in numbers for payload in got), "a record that was not written"
+    order = [numbers[payload] for payload in got]
+    assert order[: damage.before] == list(range(damage.before))
+    missing = {*range(damage.before), *range(damage.behind, len(payloads))} - {*order}
+    assert not missing, f"intact records {missing} were left out"
+    if not damage.doubled:
+        assert order == sorted(set(order))
+    # Regions and records make up the file.
+    begin, at = 0, 0
+    for region in regions:
+        assert region.begin is not None
+        assert region.end is not None
+        size = region.begin - begin
+        while size > 0:
+            size -= len(got[at]) + 16
+            at += 1
+        assert size == 0
+        assert region.end > region.begin
+        begin = region.end
+    assert begin + len(framed(*got[at:])) == len(damage.content)
+
+
+@settings(max_examples=rounds(300))
+@given(data=st.data(), payloads=payload_lists(), size=st.sampled_from(SIZES))
+def test_only_and_all_intact_records_come_back(
+    native_engine: None, data: Any, payloads: list[bytes], size: int
+) -> None:
+    damage = data.draw(damages(payloads))
+    with file_of(damage.content) as path:
+        check(payloads, damage, *read(path, size))
+
+
+@settings(max_examples=rounds(60))
+@given(data=st.data(), payloads=payload_lists(), size=st.sampled_from(SIZES))
+def test_engines_blocks_and_compression_do_not_matter(
+    native_engine: None, data: Any, payloads: list[bytes], size: int
+) -> None:
+    damage = data.draw(damages(payloads))
+    with file_of(damage.content) as path:
+        got, regions = read(path)
+        with engine_of("reference"):
+            assert read(path, size) == (got, regions)
+        path.write_bytes(gzip.compress(damage.content, 1))
+        assert read(path, size) == (got, regions)
+
+
+@settings(max_examples=rounds(100))
+@given(data=st.data(), payloads=payload_lists(), size=st.sampled_from(SIZES))
+def test_no_record_is_invented_where_much_is_damaged(
+    native_engine: None, data: Any, payloads: list[bytes], size: int
+) -> None:
+    content = data.draw(damages(payloads)).content
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, max(0, len(content) - 1)))
+        length = data.draw(st.integers(1, 60))
+        content = (
+            content[:at] + data.draw(st.sampled_from([b"", bytes(length), b"\xff" * length])) + content[at + length :]
+        )
+    with file_of(content) as path:
+        got, regions = read(path, size)
+    check(payloads, Damage(content, 0, len(payloads), doubled=True), got, regions)

@@ -1,0 +1,184 @@
+"""Go on behind damage, for ``on_error="skip"`` or a callable, and keep account of what is left out.
+
+Nothing here runs before a fault. `Recovery` is what a `BlockWalker` calls as its `recover`.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeGuard, overload
+
+from tfrecord_io.display import byte_size, counted
+from tfrecord_io.engine.contract import Engine
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import (
+    CompressionError,
+    CorruptRecordError,
+    DamagedDataWarning,
+    DecodeError,
+    FeatureNotFoundError,
+    SkippedRegion,
+    TFRecordError,
+    printable,
+    warn,
+)
+from tfrecord_io.format.framing import HEADER_BYTES, frame_size
+from tfrecord_io.format.magic import ZEROS
+from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.boundary_search import BoundarySearch
+
+MOST_REGIONS = 1000  # that are kept
+_NAMED_FILES = 3  # in a warning
+
+
+class SkippedRegions(Sequence[SkippedRegion]):
+    """The regions that were left out, in the order of the files: the first 1,000 of them, and sums over all.
+
+    Attributes
+    ----------
+    total : int
+        Number of all regions.
+    bytes : int
+        The sum of their sizes, as far as they are known.
+    files : Counter of str
+        Number of regions by path.
+    """
+
+    def __init__(self) -> None:
+        self.total = self.bytes = 0
+        self.files: Counter[str] = Counter()
+        self._kept: list[tuple[int, int, int, SkippedRegion]] = []
+        self._numbers: set[int] = set()
+
+    def add(self, region: SkippedRegion, file: int = 0) -> None:
+        """Add a region of the file with a number in the order of reading."""
+        insort(self._kept, (file, region.records_before, self.total, region))
+        del self._kept[MOST_REGIONS:]
+        self.total += 1
+        self.bytes += region.bytes or 0
+        self.files[region.path] += 1
+        self._numbers.add(file)
+
+    def has_file(self, file: int) -> bool:
+        """Whether a region of the file with this number was left out."""
+        return file in self._numbers
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @overload
+    def __getitem__(self, index: int) -> SkippedRegion: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[SkippedRegion]: ...
+    def __getitem__(self, index: int | slice) -> SkippedRegion | Sequence[SkippedRegion]:
+        if isinstance(index, slice):
+            return [item[-1] for item in self._kept[index]]
+        return self._kept[index][-1]
+
+    def __iter__(self) -> Iterator[SkippedRegion]:
+        return (item[-1] for item in self._kept)
+
+    def __repr__(self) -> str:
+        return f"<{self.summary()}>"
+
+    def summary(self) -> str:
+        """The sums, the files and the first reason, in a sentence."""
+        if not self.total:
+            return "nothing was left out"
+        names = [f"{printable(path)} ({count:,})" for path, count in self.files.most_common(_NAMED_FILES)]
+        if len(self.files) > _NAMED_FILES:
+            names.append(counted(len(self.files) - _NAMED_FILES, "more file"))
+        first = self[0]
+        where = "" if first.begin is None else f" at byte {first.begin}"
+        what = f"{counted(self.total, 'damaged region')} of {byte_size(self.bytes)} left out in {', '.join(names)}"
+        return f"{what}; the first is record {first.records_before}{where}: {printable(first.reason, 300)}"
+
+    def warn(self, issue: Callable[[str], object] | None = None) -> None:
+        """Warn of the sums, if there are any."""
+        if self.total:
+            text = f"{self.summary()}; see report.skipped"
+            if issue is None:
+                warn(text, DamagedDataWarning)
+            else:
+                issue(text)
+
+
+class Recovery:
+    """Decides at each fault whether reading goes on, moves the walker there, and keeps account.
+
+    Parameters
+    ----------
+    on_error : "skip" or callable
+        A callable gets the error, with its ``region``, and returns True to go on.
+
+    Attributes
+    ----------
+    skipped : SkippedRegions
+    """
+
+    def __init__(self, on_error: object, answers: dict[tuple[int, int, str], bool] | None = None) -> None:
+        self.skipped = SkippedRegions()
+        self._on_error = on_error
+        self._answers = {} if answers is None else answers  # of a callable, by region: it is asked once about each
+
+    def restarted(self) -> Recovery:
+        """The recovery of a read that starts again."""
+        return Recovery(self._on_error, self._answers)
+
+    def __call__(self, walker: BlockWalker, error: Exception) -> bool:
+        """See `BlockWalker.recover`."""
+        if not is_damage(error) or walker.file is None:
+            return False
+        path, number, record = walker.file.path, walker.number, walker.record
+        begin, end = _pass_damage(walker, error, get_engine())
+        region = SkippedRegion(path, begin, end, error.reason, record, type(error).__name__)
+        return self.accept(region, number, error)
+
+    def accept(self, region: SkippedRegion, file: int, error: TFRecordError) -> bool:
+        """Whether a region may be left out; it then counts as skipped."""
+        error.region = region
+        if self._on_error != "skip" and not self._asked(region, file, error):
+            return False
+        self.skipped.add(region, file)
+        return True
+
+    def _asked(self, region: SkippedRegion, file: int, error: TFRecordError) -> bool:
+        assert callable(self._on_error)
+        key = (file, region.records_before, region.error)
+        if key not in self._answers:
+            self._answers[key] = bool(self._on_error(error))
+        return self._answers[key]
+
+
+def recovery_of(on_error: object) -> Recovery | None:
+    """The recovery for an `on_error`; None if reading ends at the first fault."""
+    return None if on_error in ("raise", "stop") else Recovery(on_error)
+
+
+def is_damage(error: Exception) -> TypeGuard[TFRecordError]:
+    """Whether an error is about a damaged part of a file, after which there may be good ones.
+
+    Not: an error of the storage, a contradiction between schemas, or a file that is no TFRecord file at all.
+    """
+    if isinstance(error, CorruptRecordError):
+        return error.expected != "TFRecord" or error.got == ZEROS  # a hole at the start of a file is damage
+    return isinstance(error, CompressionError | DecodeError | FeatureNotFoundError)
+
+
+def _pass_damage(walker: BlockWalker, error: Exception, engine: Engine) -> tuple[int, int | None]:
+    """Move the walker behind the damage; returns its begin and end in the uncompressed file."""
+    if isinstance(error, CompressionError):
+        begin = walker.unread
+        walker.end_file()
+        return begin, None
+    begin = walker.offset
+    if isinstance(error, CorruptRecordError):
+        end = BoundarySearch(walker, engine).pass_damage()
+    else:
+        size = frame_size(walker.data[:HEADER_BYTES])
+        walker.discard(size)
+        end = begin + size
+    walker.record += 1
+    return begin, end
