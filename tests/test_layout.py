@@ -27,10 +27,11 @@ FLOORS = {
             "arrow",
             "index",
             "read write",
-            "api arrays tf_compat file_formats datasets",
+            "api arrays tf_compat file_formats",
             "training tools",
             "adapters",
-            "__init__ __main__ cli versions",
+            "datasets",
+            "__init__ __main__ cli",
         ]
     )
     for unit in units.split()
@@ -206,7 +207,7 @@ def test_command_line_starts_without_rich_and_pandas() -> None:
 
 CALLS = """
     read_tfrecord read_table read_arrays iter_arrays open_reader read_metadata write_tfrecord open_writer infer_schema
-    RecordReader RecordWriter
+    dataset RecordReader RecordWriter
     encode_example decode_example bytes_feature float_feature int64_feature count_records verify describe convert
     from_npy from_npz from_idx to_npy to_npz
     register_pandas show_versions parse_example serialize_tensor parse_tensor decode_raw open_random
@@ -223,11 +224,12 @@ SCHEMAS = """
     Schema InferredSchema Field FixedLenFeature VarLenFeature FixedLenSequenceFeature RaggedFeature SparseFeature
     SparseTensor RaggedTensor
 """.split()
-RESULTS = (
-    "ArrayIterator ArrayStream RandomAccess Reader Writer WriteReport ReadReport SkippedRegion Metadata".split()
-)  # what calls give
+RESULTS = """
+    ArrayIterator ArrayStream Dataset DatasetPiece RandomAccess Reader Writer WriteReport ReadReport SkippedRegion
+    Metadata
+""".split()  # what calls give
 LATER = """
-    dataset salvage split merge shuffle
+    salvage split merge shuffle
 """.split()
 
 

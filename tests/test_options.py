@@ -167,7 +167,7 @@ def test_keywords_of_streams_are_refused_where_all_records_are_read(
     path: Path, call: Callable[..., Any], name: str
 ) -> None:
     with pytest.raises(
-        TypeError, match=rf"{call.__name__}\(\) got an .* '{name}': .*tfr\.open_reader.*; valid names: "
+        TypeError, match=rf"{call.__name__}\(\) got an .* '{name}': .*tfr\.(open_reader|dataset).*; valid names: "
     ):
         call(path, **{name: 1})
 
@@ -186,7 +186,7 @@ def test_what_is_not_there_is_not_mentioned(path: Path) -> None:
     for value in ("ignore", "skip"):
         with pytest.raises(ValueError, match=r"expected one of 'raise', 'stop'$"):
             tfr.read_table(path, on_error=value)
-    with pytest.raises(TypeError, match=r"open_random\(\) got an unexpected keyword argument 'filters': filter the"):
+    with pytest.raises(TypeError, match=r"open_random\(\) got an unexpected keyword argument 'filters': tfr.dataset"):
         tfr.open_random(path, filters=[])
 
 

@@ -36,6 +36,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "adapters.pandas": "register_pandas",
     "api": "infer_schema open_reader open_writer read_table read_tfrecord write_tfrecord",
+    "datasets": "Dataset DatasetPiece dataset",
     "training.iterator": "ArrayIterator iter_arrays",
     "arrays.read_arrays": "read_arrays",
     "engine.reference.messages": "BytesList Example Feature FeatureList FeatureLists Features FloatList "
@@ -65,7 +66,7 @@ _HOMES = {
     "tools.count": "count_records",
     "tools.describe": "describe",
     "tools.verify": "verify",
-    "versions": "show_versions",
+    "tools.versions": "show_versions",
     "write.writer": "WriteReport Writer",
 }
 _MODULES = {name: module for module, names in _HOMES.items() for name in names.split()}
@@ -73,8 +74,8 @@ _MODULES = {name: module for module, names in _HOMES.items() for name in names.s
 # fmt: off
 __all__ = [
     # read
-    "read_tfrecord", "read_table", "read_arrays", "iter_arrays", "open_reader", "open_random", "RecordReader",
-    "infer_schema",
+    "read_tfrecord", "read_table", "read_arrays", "iter_arrays", "open_reader", "dataset", "open_random",
+    "RecordReader", "infer_schema",
     # write
     "write_tfrecord", "open_writer", "RecordWriter",
     # convert
@@ -84,8 +85,8 @@ __all__ = [
     # schema
     "Schema", "InferredSchema", "Field", "scalar", "list_", "text", "bytes_", "tensor", "sequence", "image",
     # results
-    "Reader", "Writer", "WriteReport", "ArrayIterator", "ArrayStream", "RandomAccess", "ReadReport",
-    "SkippedRegion",
+    "Reader", "Writer", "WriteReport", "Dataset", "DatasetPiece", "ArrayIterator", "ArrayStream", "RandomAccess",
+    "ReadReport", "SkippedRegion",
     # as in TensorFlow
     "parse_example", "encode_example", "decode_example", "decode_json_example", "bytes_feature", "float_feature",
     "int64_feature", "serialize_tensor", "parse_tensor", "decode_raw", "Example", "SequenceExample", "Features",

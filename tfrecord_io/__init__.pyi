@@ -23,6 +23,10 @@ from pandas import DataFrame
 from pyarrow import Table
 
 from tfrecord_io.adapters.pandas import register_pandas as register_pandas
+from tfrecord_io.datasets import (
+    Dataset as Dataset,
+    DatasetPiece as DatasetPiece,
+)
 from tfrecord_io.engine.reference.messages import (
     BytesList as BytesList,
     Example as Example,
@@ -102,6 +106,7 @@ from tfrecord_io.tools.count import count_records as count_records
 from tfrecord_io.tools.describe import Description
 from tfrecord_io.tools.metadata import read_metadata as read_metadata
 from tfrecord_io.tools.verify import verify as verify
+from tfrecord_io.tools.versions import show_versions as show_versions
 from tfrecord_io.training.iterator import ArrayIterator as ArrayIterator
 from tfrecord_io.typing import (
     InputPath,
@@ -111,7 +116,6 @@ from tfrecord_io.typing import (
     SchemaLike,
     TableLike,
 )
-from tfrecord_io.versions import show_versions as show_versions
 from tfrecord_io.write.record_writer import RecordWriter as RecordWriter
 from tfrecord_io.write.writer import (
     WriteReport as WriteReport,
@@ -125,6 +129,7 @@ __all__ = [
     "read_arrays",
     "iter_arrays",
     "open_reader",
+    "dataset",
     "open_random",
     "RecordReader",
     "infer_schema",
@@ -156,6 +161,8 @@ __all__ = [
     "Reader",
     "Writer",
     "WriteReport",
+    "Dataset",
+    "DatasetPiece",
     "ArrayIterator",
     "ArrayStream",
     "RandomAccess",
@@ -856,6 +863,131 @@ def open_reader(
     >>> with tfr.open_reader("five.tfrecord", batch_size=2) as reader:
     ...     [batch.num_rows for batch in reader]
     [2, 2, 1]
+    """
+
+def dataset(
+    path: Path | Iterable[Path],
+    *,
+    columns: Sequence[str] | str | None = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    stable_types: bool = False,
+    infer_text: bool = True,
+    sample: int | Literal["all"] = 10000,
+    on_new: Literal["raise", "ignore"] = "raise",
+    record_type: Literal["example", "sequence_example", "bytes"] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    offset: int = 0,
+    limit: int | None = None,
+    include_file_paths: str | None = None,
+    allow_missing_shards: bool = False,
+    check_crc: bool = True,
+    on_error: OnError = "raise",
+    max_record_bytes: int = 2147483647,
+    max_features: int = 100000,
+    max_expansion: int = 268435456,
+    large_offsets: bool = False,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: bool = False,
+    batch_size: int = 65536,
+    batch_bytes: int = 67108864,
+) -> Dataset:
+    """Describe TFRecord files as a dataset with one schema, which is read later, in whole, in part or in pieces.
+
+    The schema is fixed when this call returns: from `schema`, from the first file, or from a `sample` of the first
+    records. A record that contradicts it raises an error when it is read.
+
+    Parameters
+    ----------
+    path : str, PathLike, list of those, or binary file object
+        A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
+        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+    columns : sequence of str, optional
+        Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
+        parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    schema : Schema, pyarrow.Schema, dict or "infer", optional
+        Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
+        Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
+        (``label=cat/``) holds their values, cast to its type. By default, the schema embedded in the file is used; a file
+        without one has its types inferred from the values, and bytes with companion features ``x/shape`` and ``x/dtype``
+        become tensors. "infer" ignores embedded schemas and companion features.
+    schema_overrides : dict, optional
+        Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``).
+    stable_types : bool, default False
+        Always infer lists and binary, so that a column's type depends only on its feature type.
+    infer_text : bool, default True
+        Infer string for bytes features whose values are all text: UTF-8 without control characters except tabs and line
+        ends.
+    sample : int or "all", default 10,000
+        Number of records from which the schema of a stream is inferred. Calls that return all records use all of them.
+    on_new : {"raise", "ignore"}
+        What a stream does with a feature that was not in the sample.
+    record_type : {None, "example", "sequence_example", "bytes"}
+        None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" detects it from the content; the suffix is ignored. None: not compressed.
+    offset : int, default 0
+        Number of records to skip at the start.
+    limit : int, optional
+        Maximum number of rows to read. Types are inferred from exactly these rows.
+    include_file_paths : str, optional
+        Name of a column to add, with the path of each row's file.
+    allow_missing_shards : bool, default False
+        Accept shard names with missing or duplicate indices.
+    check_crc : bool, default True
+        Check the CRCs of payloads. The CRCs of lengths are always checked.
+    on_error : {"raise", "stop"}
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning.
+    max_record_bytes : int, default 2**31 - 1
+        A longer record is an error.
+    max_features : int, default 100,000
+        More distinct feature names are an error.
+    max_expansion : int, default 256 MiB
+        Bytes of memory that data may take beyond 512 times the bytes it is read from: the rows of a batch, or all rows if
+        they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
+        wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
+        padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    large_offsets : bool, default False
+        Infer large_string, large_binary and large_list, which have 64-bit offsets.
+    threads : int, optional
+        Number of decoding threads, at most one for each core; by default the number of CPU cores. Nothing that is returned
+        or raised depends on it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool, default False
+        Show a progress bar.
+    batch_size : int, default 65,536
+        Maximum number of rows in a batch.
+    batch_bytes : int, default 64 MiB
+        Payload bytes after which a batch ends, if it has fewer rows.
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    TypeError
+        `path` is a file object or a pipe, which can be read only once.
+    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
+        As in `read_tfrecord`.
+
+    Examples
+    --------
+    >>> import pyarrow.compute as pc, tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
+    >>> letters = tfr.dataset("letters.tfrecord")
+    >>> letters
+    <Dataset of letters.tfrecord: 2 columns>
+    >>> letters.filter(pc.field("label") == 3).select(["name"]).to_table()["name"].to_pylist()
+    ['a', 'c']
+    >>> [piece.read().num_rows for piece in letters.pieces(2)]
+    [1, 2]
     """
 
 def open_random(

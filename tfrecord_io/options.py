@@ -74,7 +74,7 @@ _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one th
 _ELSEWHERE = {  # by keyword of a stream: how calls that return all records do without it
     "batch_size": _IN_BATCHES,
     "batch_bytes": _IN_BATCHES,
-    "filters": "filter the result, as in tfr.read_table(path).filter(…), or each batch of tfr.open_reader",
+    "filters": "tfr.dataset(path).filter(…) reads the rows that fulfil a condition",
 }
 
 

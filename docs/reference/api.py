@@ -27,13 +27,14 @@ SAME = {"open_writer": "write_tfrecord"}  # functions whose keywords are describ
 COMMON = "These have the same meaning in every function whose signature contains them."
 
 GROUPS = {
-    "Read": "read_tfrecord read_table read_arrays iter_arrays open_reader open_random infer_schema",
+    "Read": "read_tfrecord read_table read_arrays iter_arrays open_reader dataset open_random infer_schema",
     "Write": "write_tfrecord open_writer",
     "Convert": "convert from_npy from_npz from_idx to_npy to_npz",
     "Inspect": "count_records verify describe read_metadata show_versions",
     "Records of any content": "RecordReader RecordWriter",
     "Schemas": "Schema InferredSchema Field scalar list_ text bytes_ tensor sequence image",
-    "Results": "Reader ReadReport SkippedRegion Writer WriteReport ArrayIterator ArrayStream RandomAccess",
+    "Results": "Reader ReadReport SkippedRegion Writer WriteReport Dataset DatasetPiece ArrayIterator ArrayStream "
+    "RandomAccess",
     "pandas": "register_pandas",
     "Single records and values, as in TensorFlow": "encode_example decode_example decode_json_example bytes_feature "
     "float_feature int64_feature serialize_tensor parse_tensor decode_raw",
@@ -54,6 +55,9 @@ METHODS = {
     "InferredSchema": "strict",
     "Reader": "schema read_all read_next_batch read_pandas close",
     "Writer": "write close",
+    "Dataset": "schema schema_source files bytes rows count_rows head select filter pieces to_table to_batches "
+    "to_pandas to_arrays",
+    "DatasetPiece": "schema files bytes read to_batches count_rows select filter",
     "ArrayIterator": "state restore close",
     "ArrayStream": "read_all read_next_batch close",
     "RandomAccess": "close",

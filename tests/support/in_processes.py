@@ -61,3 +61,10 @@ def read_and_write(path: str, target: str, batches: Any, records: Any) -> tuple[
         report = tfr.write_tfrecord(reader, target, threads=2)
     iterated = sum(len(batch["label"]) for batch in tfr.iter_arrays(path, batch_size=99, shuffle_buffer=500, threads=2))
     return report.records, iterated, sum(len(batch["label"]) for batch in batches), records[:].num_rows
+
+
+def rows_of_piece(pickled: bytes) -> list[dict[str, Any]]:
+    """The rows that a pickled piece of a dataset reads."""
+    _without_planning()
+    rows: list[dict[str, Any]] = pickle.loads(pickled).read().to_pylist()
+    return rows

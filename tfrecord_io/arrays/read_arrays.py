@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,10 @@ from tfrecord_io.arrays.out_arrays import fill_arrays
 from tfrecord_io.arrays.representation import TableRepresentation, reader_options, slice_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import MIB, ArrayOptions
+from tfrecord_io.options import MIB, ArrayOptions, ReadOptions, RepresentationOptions
 from tfrecord_io.read.on_error import end_read
+from tfrecord_io.read.query import FilteredReader, Query
+from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.typing import InputPath
 
@@ -66,23 +68,37 @@ def read_arrays(path: InputPath, **keywords: Any) -> dict[str, npt.NDArray[Any]]
         return fill_arrays(path, options, options.out)
     plain = replace(reader_options(options), batch_bytes=_BATCH_BYTES)
     with open_scan(path, plain, whole=True) as reader:
-        table = reader.read_all()
-        representation = TableRepresentation(reader.schema, options, complete=True)
-        row_bytes = reader.payload_bytes / max(table.num_rows, 1)
-        failure: RowFault | None = None
-        while True:
-            try:
-                arrays = _arrays(representation, table, row_bytes, options.max_expansion)
+        return arrays_of(reader, options)
+
+
+def query_arrays(query: Query, **representation: Any) -> dict[str, npt.NDArray[Any]]:
+    """All rows of a query; `representation` are `ragged`, `pad_value` and `missing`, see `read_arrays`."""
+    scan = query.scan.over(batch_bytes=_BATCH_BYTES)
+    kept = {f.name: getattr(scan.options, f.name) for f in fields(ReadOptions)}
+    options = RepresentationOptions(**kept, **representation)
+    with replace(query, scan=scan).open(whole=True, warns=True) as reader:
+        return arrays_of(reader, options)
+
+
+def arrays_of(reader: Reader | FilteredReader, options: RepresentationOptions) -> dict[str, npt.NDArray[Any]]:
+    """All rows of a reader that was opened for a whole read; see `read_arrays`."""
+    table = reader.read_all()
+    representation = TableRepresentation(reader.schema, options, complete=True)
+    row_bytes = reader.payload_bytes / max(table.num_rows, 1)
+    failure: RowFault | None = None
+    while True:
+        try:
+            arrays = _arrays(representation, table, row_bytes, options.max_expansion)
+            break
+        except RowFault as fault:
+            failure, table = fault, table.slice(0, fault.row)
+            if options.on_error == "raise":
                 break
-            except RowFault as fault:
-                failure, table = fault, table.slice(0, fault.row)
-                if options.on_error == "raise":
-                    break
-        if failure is not None:
-            error = failure.to_error(*reader.origins.of(failure.row))
-            error.records_intact = failure.row
-            end_read(error, options.on_error, failure.__cause__)
-        return arrays
+    if failure is not None:
+        error = failure.to_error(*reader.origins.of(failure.row))
+        error.records_intact = failure.row
+        end_read(error, options.on_error, failure.__cause__)
+    return arrays
 
 
 def _arrays(representation: TableRepresentation, table: pa.Table, row_bytes: float, limit: int) -> dict[str, Any]:

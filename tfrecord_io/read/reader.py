@@ -313,7 +313,7 @@ class Reader(BatchStream):
     def _read_all(self) -> pa.Table:
         self._refuse_used()
         if self._started:
-            return self._with_common_index(to_table(list(self), self.schema))
+            return self.with_common_index(to_table(list(self), self.schema))
         self._may_unite = self._scan.replan is not None
         try:
             while True:
@@ -323,7 +323,7 @@ class Reader(BatchStream):
                     break
                 batches.clear()
                 self._begin(self._scan.replan(self._revision))
-            table = self._with_common_index(to_table(batches, self.schema))
+            table = self.with_common_index(to_table(batches, self.schema))
             self._started = self._ended = True
             return table
         except Exception as error:
@@ -333,7 +333,7 @@ class Reader(BatchStream):
             self._interrupted(interrupt)
             raise
 
-    def _with_common_index(self, table: pa.Table) -> pa.Table:
+    def with_common_index(self, table: pa.Table) -> pa.Table:
         """The table; its metadata states an index only if all files that were read have it."""
         if self.report.schema_source != "embedded" or self._scan.reader.check.index_is_in(self._begun):
             return table

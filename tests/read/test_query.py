@@ -1,0 +1,155 @@
+"""Columns and rows of a scan: chosen by any name, counted without reading, split, and traced back to their records."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import tfrecord_io as tfr
+from in_processes import in_spawned_process, rows_of_piece
+from records import blobs, example, int64s, written
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.query import Query, open_query
+
+f = pc.field
+
+
+def query(path: Any, **keywords: Any) -> Query:
+    return open_query(path, ReadOptions.of(keywords))
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> Path:
+    """Six records whose features have names that are globs or begin with "!"."""
+    records = [
+        example(**{"n": int64s(n), "a*": int64s(2 * n), "ab": int64s(3 * n), "!x": int64s(-n)}) for n in range(6)
+    ]
+    return written(tmp_path / "a.tfrecord", records)
+
+
+@pytest.mark.parametrize("names", [["a[*]"], ["n", "ab"], ["ab", "n"], ["?x"], ["n", "*x"], [], ["!ab"]])
+@pytest.mark.parametrize("condition", [None, f("n") > 2, f("a*") > 4, f("!x") < -2])
+def test_selected_columns_come_in_their_order(numbers: Path, names: list[str], condition: Any) -> None:
+    table = tfr.read_table(numbers)
+    whole = query(numbers)
+    narrowed = whole.select(names) if condition is None else whole.filter(condition).select(names)
+    expected = table if condition is None else table.filter(condition)
+    assert narrowed.read() == expected.select(narrowed.schema.names)
+    assert narrowed.read().num_rows == expected.num_rows
+
+
+def test_a_second_selection_chooses_among_the_first(numbers: Path) -> None:
+    first = query(numbers).select(["n", "ab"])
+    assert first.select(["*", "!n"]).schema.names == ["ab"]
+    with pytest.raises(tfr.FeatureNotFoundError, match="'a\\*'"):
+        first.select(["n", "a*"]).select(["n"]).select(["a*"])
+
+
+def test_a_filter_may_name_what_is_not_selected(numbers: Path) -> None:
+    assert query(numbers).select(["ab"]).filter(f("n") == 2).read().to_pydict() == {"ab": [6]}
+    with pytest.raises(tfr.SchemaError, match="not there"):
+        query(numbers, columns=["ab"]).filter(f("n") == 2)
+
+
+def test_only_needed_columns_are_decoded(numbers: Path) -> None:
+    narrowed = query(numbers).filter(f("n") > 1).select(["ab"])
+    assert narrowed.decoded().schema.names == ["n", "ab"] or narrowed.decoded().schema.names == ["ab", "n"]
+    assert query(numbers, include_file_paths="path").select(["ab"]).decoded().schema.names == ["ab"]
+
+
+def test_the_column_of_paths_is_one_of_them(numbers: Path) -> None:
+    whole = query(numbers, include_file_paths="path")
+    assert whole.select(["path"]).limited(1).read().to_pydict() == {"path": [str(numbers)]}
+    assert whole.filter(f("path") == str(numbers)).select(["n"]).read().num_rows == 6
+    assert whole.filter(f("path") == "other").read().num_rows == 0
+
+
+@pytest.mark.parametrize("keywords", [{}, {"offset": 2}, {"limit": 3}, {"offset": 4, "limit": 9}, {"offset": 99}])
+@pytest.mark.parametrize("name", ["a.tfrecord", "a.tfrecord.gz", "a@3"])
+def test_rows_are_counted_as_they_are_read(tmp_path: Path, keywords: dict[str, Any], name: str) -> None:
+    tfr.write_tfrecord({"n": list(range(10))}, tmp_path / name)
+    whole = query(tmp_path / name, **keywords)
+    rows = whole.read().num_rows
+    assert whole.count_rows() == rows
+    assert whole.rows == (rows if "@" in name else None)
+    assert whole.limited(2).count_rows() == min(2, rows)
+    above = whole.filter(f("n") > 5)
+    assert (above.count_rows(), above.rows) == (above.read().num_rows, None)
+
+
+def test_a_limit_counts_the_rows_after_the_filter(numbers: Path) -> None:
+    limited = query(numbers, limit=2, batch_size=1).filter(f("n") > 1)
+    assert limited.read()["n"].to_pylist() == [2, 3]
+    with limited.open() as reader:
+        assert [batch["n"].to_pylist() for batch in reader] == [[2], [3]]
+    assert limited.limited(1).count_rows() == 1
+    assert limited.limited(0).read().num_rows == 0
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_pieces_are_the_whole_in_order(tmp_path: Path, suffix: str) -> None:
+    for at in range(4):
+        tfr.write_tfrecord({"n": list(range(100 * at, 100 * at + 100))}, tmp_path / f"{at}.tfrecord{suffix}")
+    whole = query(tmp_path).filter(f("n") >= 0)
+    size = whole.bytes or 0
+    for n, max_bytes in ((1, 1), (2, 1), (7, 1), (None, size), (None, size // 3), (None, 10**9)):
+        parts = whole.split(n, max_bytes)
+        assert pa.concat_tables([part.read() for part in parts]) == whole.read()
+        assert sum(part.count_rows() for part in parts) == 400
+        assert len(parts) <= (n or -(-size // max_bytes))
+    assert len(whole.split(None, size // 3)) >= 3
+
+
+def test_a_piece_is_read_in_a_spawned_process(numbers: Path) -> None:
+    parts = query(numbers).filter(f("n") > 0).select(["n"]).split(2, 1)
+    rows = [row for part in parts for row in in_spawned_process(rows_of_piece, pickle.dumps(part))]
+    assert rows == [{"n": n} for n in range(1, 6)]
+
+
+def test_pieces_of_many_files_pickle_small(tmp_path: Path) -> None:
+    for number in range(1000):
+        written(
+            tmp_path / f"train-{number:05d}-of-01000.tfrecord", [example(n=int64s(1, 2), name=blobs(b"x" * number))]
+        )
+    whole = query(tmp_path).filter(f("n").is_valid()).select(["name"])
+    assert len(pickle.dumps(whole)) < 8000
+    assert all(len(pickle.dumps(part)) < 8000 for part in whole.split(10, 1))
+
+
+def test_an_error_names_the_record_and_its_offset(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(n=int64s(n)) for n in range(100)])
+    whole = query(path, batch_size=10).filter(f("n") > 20)
+    content = bytearray(path.read_bytes())
+    content[-6] ^= 1
+    path.write_bytes(content)
+    batches = []
+    with pytest.raises(tfr.CorruptRecordError, match="record 99 at byte") as caught, whole.open() as reader:
+        batches.extend(reader)
+    assert (sum(map(len, batches)), caught.value.records_intact) == (78, 99)
+
+
+def test_rows_after_a_filter_have_their_origin(numbers: Path) -> None:
+    with query([numbers, numbers]).filter(f("n") >= 4).open(whole=True) as reader:
+        assert reader.read_all().num_rows == 4
+        assert [reader.origins.of(row)[1] for row in range(4)] == [4, 5, 4, 5]
+        with pytest.raises(IndexError):
+            reader.origins.of(4)
+
+
+def test_a_reader_is_consumed_once(numbers: Path) -> None:
+    with query(numbers).filter(f("n") > 3).open() as reader:
+        assert pa.table(reader)["n"].to_pylist() == [4, 5]
+        with pytest.raises(ValueError, match="has been consumed"):
+            list(reader)
+    with pytest.raises(ValueError, match="is closed"):
+        next(reader)
+
+
+def test_a_file_object_is_refused(numbers: Path) -> None:
+    with numbers.open("rb") as file, pytest.raises(TypeError, match="takes paths of files"):
+        query(file)

@@ -1,0 +1,245 @@
+"""Rows that a filter keeps: those that filtering after reading keeps, in whole reads, streams, pieces and counts."""
+
+from __future__ import annotations
+
+import datetime
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from rounds import rounds
+from tfrecord_io.read.row_filter import RowFilter
+
+UTC = datetime.UTC
+ROWS = 60
+VALUES: dict[str, tuple[pa.DataType, list[Any]]] = {
+    "n": (pa.int64(), [None, 0, 1, 2, -5, 2**62]),
+    "small": (pa.int8(), [None, 1, 2, 127]),
+    "x": (pa.float32(), [None, float("nan"), 0.0, -1.5, float("inf")]),
+    "text": (pa.string(), [None, "", "a", "b", "é"]),
+    "raw": (pa.binary(), [None, b"", b"\xff", b"a"]),
+    "flag": (pa.bool_(), [None, True, False]),
+    "list": (pa.list_(pa.int64()), [None, [], [1], [1, 2]]),
+    "time": (pa.timestamp("ms", "UTC"), [None, *(datetime.datetime(2020, 1, day, tzinfo=UTC) for day in (1, 2))]),
+    "team": (pa.dictionary(pa.int8(), pa.string()), [None, "red", "blue"]),
+}
+f = pc.field
+
+
+def compared(name: str) -> st.SearchStrategy[pc.Expression]:
+    """Comparisons of a column with one of its values."""
+    values = st.sampled_from([value for value in VALUES[name][1] if value is not None])
+    operators = ["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"]
+    if name in ("flag", "team"):
+        operators = operators[:2]
+    return st.builds(lambda operator, value: getattr(f(name), operator)(value), st.sampled_from(operators), values)
+
+
+TERMS = st.one_of(
+    *(compared(name) for name in VALUES if name != "list"),
+    st.sampled_from([f(name).is_null(nan_is_null=nan) for name in VALUES for nan in (False, name == "x")]),
+    st.sampled_from([f(name).is_valid() for name in VALUES]),
+    st.sampled_from([f("n").isin([1, 2]), f("n").isin([0, None]), f("text").isin(["a", "é"]), f("raw").isin([b"a"])]),
+    st.sampled_from([f("x").is_nan(), ~f("flag"), f("flag"), pc.scalar(True), pc.scalar(None).cast(pa.bool_())]),
+    st.sampled_from(
+        [f("small").cast("float64") > 1.5, f("n").cast("string") == "1", f("small").cast("int32") + 1 == f("n")]
+    ),
+    st.sampled_from([pc.list_value_length(f("list")) > 0, pc.utf8_length(f("text")) == 1, f("n") > 0.5]),
+)
+CONDITIONS = st.recursive(
+    TERMS,
+    lambda inner: st.one_of(
+        st.builds(lambda a, b: a & b, inner, inner),
+        st.builds(lambda a, b: a | b, inner, inner),
+        inner.map(lambda a: ~a),
+    ),
+    max_leaves=4,
+)
+TUPLES = st.lists(
+    st.one_of(
+        st.tuples(st.just("n"), st.sampled_from(["=", "==", "!=", "<", ">", "<=", ">="]), st.sampled_from([0, 1, 2])),
+        st.tuples(st.just("text"), st.sampled_from(["in", "not in"]), st.sampled_from([["a"], {"a", "b"}, ("é",)])),
+        st.tuples(st.just("x"), st.sampled_from(["<", ">="]), st.just(0.0)),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("rows")
+    columns = {name: pa.array([values[(7 * row + row // 5 + at) % len(values)] for row in range(ROWS)], type_)
+               for at, (name, (type_, values)) in enumerate(VALUES.items())}  # fmt: skip
+    table = pa.table(columns)
+    paths = [folder / "a.tfrecord", folder / "b.tfrecord.gz", folder / "c.tfrecord"]
+    for at, path in enumerate(paths):
+        tfr.write_tfrecord(table.slice(20 * at, 20), path)
+    return paths
+
+
+@pytest.fixture(scope="module")
+def datasets(files: list[Path]) -> list[tuple[tfr.Dataset, pa.Table]]:
+    """The same files under their embedded schema, an inferred and a declared one, with their tables."""
+    declared = {"n": "int64", "text": "string", "x": "double", "small": "int64", "flag": "bool", "raw": "binary",
+                "list": pa.list_(pa.int64()), "time": pa.timestamp("ms", "UTC"), "team": "string"}  # fmt: skip
+    forms: list[dict[str, Any]] = [{}, {"batch_size": 7}, {"schema": declared}]
+    found = []
+    for keywords in forms:
+        whole = {key: value for key, value in keywords.items() if key != "batch_size"}
+        found.append((tfr.dataset(files, **keywords), tfr.read_table(files, **whole)))
+    return found
+
+
+def assert_equal(got: pa.Table, expected: pa.Table) -> None:
+    assert got.schema.equals(expected.schema, check_metadata=True)
+    assert repr(got.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself
+
+
+@settings(max_examples=rounds(100))
+@given(
+    CONDITIONS,
+    st.integers(0, 2),
+    st.lists(st.sampled_from(list(VALUES)), unique=True),
+    st.integers(0, ROWS),
+    st.integers(1, 5),
+)
+def test_filtering_is_as_after_reading(
+    datasets: list[tuple[tfr.Dataset, pa.Table]],
+    condition: pc.Expression,
+    form: int,
+    names: list[str],
+    n: int,
+    cuts: int,
+) -> None:
+    dataset, table = datasets[form]
+    kept = table.filter(condition)
+    filtered = dataset.filter(condition)
+    assert_equal(filtered.to_table(), kept)
+    assert_equal(pickle.loads(pickle.dumps(filtered)).select(names).to_table(), kept.select(names))
+    assert_equal(filtered.head(n), kept.slice(0, n))
+    assert filtered.count_rows() == kept.num_rows
+    pieces = filtered.pieces(cuts)
+    assert_equal(pa.concat_tables([piece.read() for piece in pieces]).unify_dictionaries(), kept)
+    with filtered.select(names).to_batches() as batches:
+        assert sum(batch.num_rows for batch in batches) == kept.num_rows
+
+
+@given(TUPLES, TUPLES)
+def test_tuples_are_those_of_pyarrow(datasets: list[tuple[tfr.Dataset, pa.Table]], first: Any, second: Any) -> None:
+    from pyarrow.parquet import filters_to_expression
+
+    dataset, table = datasets[0]
+    for filters in (first, [first, second]):
+        assert_equal(dataset.filter(filters).to_table(), table.filter(filters_to_expression(filters)))
+
+
+def test_conditions_hold_together(datasets: list[tuple[tfr.Dataset, pa.Table]]) -> None:
+    dataset, table = datasets[0]
+    twice = dataset.filter(f("n") > 0).filter([("text", "==", "a")])
+    assert_equal(twice.to_table(), table.filter((f("n") > 0) & (f("text") == "a")))
+
+
+SCHEMA = pa.schema({name: type_ for name, (type_, _) in VALUES.items()} | {"s": pa.struct({"x": pa.int32()})})
+
+
+@pytest.mark.parametrize(
+    ("condition", "columns"),
+    [
+        (f("n") > 1, ["n"]),
+        ((f("text") == "a") & (f("n") > f("small")), ["n", "small", "text"]),
+        (f("s", "x") == 1, ["s"]),
+        (pc.scalar(True), []),
+        ([[("x", ">", 1)], [("team", "in", ["red"])]], ["x", "team"]),
+    ],
+)
+def test_only_the_columns_of_the_condition_are_needed(condition: Any, columns: list[str]) -> None:
+    assert list(RowFilter.of(condition, SCHEMA).columns) == columns
+
+
+@pytest.mark.parametrize("name", ["a) in b", "FieldRef.Name(n", "a", "a b", "日本", "{n}", "a)"])
+def test_columns_of_any_name_are_found(name: str) -> None:
+    schema = pa.schema({"a": pa.int64(), "n": pa.int64(), "a)": pa.int64(), name: pa.int64()})
+    assert RowFilter.of(f(name) > 1, schema).columns == (name,)
+
+
+@pytest.mark.parametrize(
+    ("condition", "error", "text"),
+    [
+        (f("absent") > 1, tfr.FeatureNotFoundError, "feature 'absent': the filter names a column that is not there"),
+        ([("absent", "==", 1)], tfr.SchemaError, "valid names: flag"),
+        (f("s", "y") == 1, tfr.SchemaError, "cannot be applied"),
+        (f("text") > 1, tfr.SchemaError, "cannot be applied: .*string"),
+        (f("n"), tfr.SchemaError, "its values are int64, not bool"),
+        (f("time") > datetime.datetime(2020, 1, 1), tfr.SchemaError, "cast the column or the value"),
+        (pc.field(0) > 1, ValueError, "by position: name them"),
+        ([], ValueError, "Malformed filters"),
+        ([("n", "~", 1)], ValueError, "valid operator"),
+        ([("n", 1)], ValueError, "expected tuples"),
+        (("n", "==", 1), TypeError, "a list of tuples"),
+        ("n > 1", TypeError, "expected a pyarrow expression"),
+    ],
+)
+def test_what_is_no_condition_is_refused(condition: Any, error: type[Exception], text: str) -> None:
+    with pytest.raises(error, match=text):
+        RowFilter.of(condition, SCHEMA)
+
+
+def test_a_value_that_cannot_be_cast_is_an_error(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"text": ["1", "x"]}, tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.SchemaError, match="Failed to parse string: 'x'"):
+        tfr.dataset(tmp_path / "a.tfrecord").filter(f("text").cast("int64") == 1).to_table()
+
+
+# ---- files that cannot have such rows
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Path:
+    for label, rows in ((1, [1, 2]), (2, [3]), (3, [4, 5, 6])):
+        (tmp_path / f"label={label}").mkdir()
+        tfr.write_tfrecord({"n": rows}, tmp_path / f"label={label}" / "a.tfrecord")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("condition", "read"),
+    [
+        (f("label") == 2, [2]),
+        (f("label") > 1, [2, 3]),
+        (f("label").isin([1, 3]), [1, 3]),
+        ((f("label") == 1) & (f("n") > 1), [1]),
+        ((f("label") == 1) | (f("n") > 3), [1, 2, 3]),
+        (f("label").cast("string") == "3", [3]),
+        (f("label").is_null(), []),
+        (f("label") == 9, []),
+        ([("label", "in", [1])], [1]),
+    ],
+)
+def test_folder_columns_leave_out_files(folders: Path, condition: Any, read: list[int]) -> None:
+    dataset, table = tfr.dataset(folders), tfr.read_table(folders)
+    for label in {1, 2, 3} - set(read):  # they are not opened
+        (folders / f"label={label}" / "a.tfrecord").write_bytes(b"damaged")
+    filtered = dataset.filter(condition)
+    expected = table.filter(RowFilter.of(condition, table.schema).expression)
+    assert filtered.to_table() == expected
+    assert filtered.count_rows() == expected.num_rows
+    assert pa.concat_tables([piece.read() for piece in filtered.pieces(2)]) == expected
+
+
+def test_an_offset_counts_the_records_of_all_files(folders: Path) -> None:
+    dataset = tfr.dataset(folders, offset=2, limit=2).filter(f("label") > 2)
+    assert dataset.to_table()["n"].to_pylist() == [4, 5]
+
+
+def test_files_outside_of_such_folders_have_null(folders: Path) -> None:
+    tfr.write_tfrecord({"n": [7]}, folders / "b.tfrecord")
+    assert tfr.dataset(folders).filter(f("label").is_null()).to_table()["n"].to_pylist() == [7]
+    assert tfr.dataset(folders).filter(f("label") == 2).to_table()["n"].to_pylist() == [3]

@@ -1,0 +1,159 @@
+"""`tfr.dataset`: one schema, many forms, in whole, in part, in pieces."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import tfrecord_io as tfr
+from records import blobs, example, int64s, written
+
+f = pc.field
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Three shards of a DataFrame with an index, and tensors."""
+    frame = pd.DataFrame(
+        {"label": [0, 1, 2, 0, 1, 2], "name": ["a", None, "c", "d", "e", "f"]},
+        index=pd.Index([10, 11, 12, 13, 14, 15], name="id"),
+    )
+    frame["image"] = list(np.arange(24, dtype="uint8").reshape(6, 2, 2))
+    tfr.write_tfrecord(frame, tmp_path / "train@3")
+    return tmp_path / "train@3"
+
+
+def test_it_knows_files_sizes_rows_and_schema(path: Path) -> None:
+    dataset = tfr.dataset(path)
+    assert dataset.schema.equals(tfr.open_reader(path).schema, check_metadata=True)
+    assert dataset.schema_source == "embedded"
+    assert [Path(file).name for file in dataset.files] == [f"train-{i:05d}-of-00003" for i in range(3)]
+    assert dataset.bytes == sum(Path(file).stat().st_size for file in dataset.files)
+    assert dataset.rows == dataset.count_rows() == 6
+
+
+def test_nothing_is_read_before_it_is_used(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(n=int64s(n)) for n in range(5)])
+    dataset = tfr.dataset(path, schema={"n": "int64"})
+    narrowed = dataset.select(["n"]).filter(f("n") > 1)
+    path.write_bytes(b"damaged, and too long for the header of a record")
+    with pytest.raises(tfr.CorruptRecordError):
+        narrowed.to_table()
+
+
+@pytest.mark.parametrize(
+    ("keywords", "source"),
+    [
+        ({}, "inferred"),
+        ({"schema": {"n": "int32"}}, "schema="),
+        ({"sample": 2}, "inferred"),
+        ({"columns": "n"}, "inferred"),
+    ],
+)
+def test_the_schema_is_fixed_when_it_is_made(tmp_path: Path, keywords: dict[str, Any], source: str) -> None:
+    values = [example(n=int64s(n), text=blobs(b"x")) for n in range(5)]
+    path = written(tmp_path / "a.tfrecord", [*values, example(n=int64s(1, 2))])
+    dataset = (
+        tfr.dataset(path, **keywords) if source == "schema=" or "sample" in keywords else tfr.dataset(path, limit=5)
+    )
+    assert dataset.schema_source == source
+    assert dataset.schema.field("n").type in (pa.int64(), pa.int32())
+    if "sample" in keywords:
+        with pytest.raises(tfr.SchemaError, match="record 5"):
+            dataset.to_table()
+        with pytest.raises(tfr.SchemaError, match="record 2 after byte 135"):
+            list(dataset.pieces(2)[-1].to_batches())
+
+
+def test_every_form_has_the_same_rows(path: Path) -> None:
+    dataset = tfr.dataset(path)
+    table = tfr.read_table(path)
+    assert dataset.to_table() == table == pa.table(dataset)
+    with dataset.to_batches() as batches:
+        assert batches.schema == dataset.schema
+        assert pa.Table.from_batches(batches) == table
+    pd.testing.assert_frame_equal(dataset.to_pandas(), tfr.read_tfrecord(path))
+    arrays, expected = dataset.to_arrays(), tfr.read_arrays(path)
+    assert list(arrays) == list(expected)
+    assert all((arrays[name] == expected[name]).all() for name in arrays)
+    assert tfr.write_tfrecord(dataset, path.parent / "copy.tfrecord").records == 6
+    assert tfr.read_table(path.parent / "copy.tfrecord") == table
+
+
+def test_a_part_of_it_has_the_index_and_the_shapes(path: Path) -> None:
+    part = tfr.dataset(path).filter(f("label") == 2).select(["image"])
+    frame = part.to_pandas()
+    assert frame.index.tolist() == [12, 15]
+    assert frame.index.name == "id"
+    assert frame["image"].iloc[1].tolist() == [[20, 21], [22, 23]]
+    assert part.to_arrays()["image"].shape == (2, 2, 2)
+    assert part.to_pandas("pyarrow").columns.tolist() == ["image"]
+    assert tfr.dataset(path).select(["label"]).to_pandas().index.name == "id"
+
+
+@pytest.mark.filterwarnings("ignore::tfrecord_io.SchemaWarning")
+def test_an_array_that_cannot_be_made_names_its_record(path: Path) -> None:
+    with pytest.raises(tfr.FeatureNotFoundError) as caught:
+        tfr.dataset(path, schema={"label": "int64", "x": pa.int64()}).filter(f("label") == 1).to_arrays()
+    assert caught.value.path is not None
+    assert caught.value.path.endswith("train-00000-of-00003")
+    assert caught.value.record == 1
+
+
+def test_a_range_index_is_that_of_the_whole_file_alone(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"n": [1, 2, 3]}, index=pd.RangeIndex(5, 11, 2))
+    tfr.write_tfrecord(frame, tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord")
+    pd.testing.assert_frame_equal(dataset.to_pandas(), frame)
+    assert dataset.filter(f("n") > 0).to_pandas().index.tolist() == [0, 1, 2]
+
+
+def test_the_first_rows(path: Path) -> None:
+    assert tfr.dataset(path).head(2) == tfr.read_table(path, limit=2)
+    assert tfr.dataset(path).head().num_rows == 5
+    assert tfr.dataset(path).filter(f("label") == 2).head(1)["label"].to_pylist() == [2]
+    with pytest.raises(ValueError, match="limit=-1"):
+        tfr.dataset(path).head(-1)
+
+
+def test_pieces_belong_to_other_processes(path: Path) -> None:
+    dataset = tfr.dataset(path).select(["label"])
+    pieces = [pickle.loads(pickle.dumps(piece)) for piece in dataset.pieces(3)]
+    assert [piece.read()["label"].to_pylist() for piece in pieces] == [[0, 1], [2, 0], [1, 2]]
+    assert all(piece.schema == dataset.schema for piece in pieces)
+    assert sum(piece.bytes or 0 for piece in pieces) == dataset.bytes
+    assert len(dataset.pieces()) == 1
+    assert len(dataset.pieces(max_bytes=1)) >= 3
+    for keywords, text in (({"n": 0}, "at least 1"), ({"max_bytes": 0}, "max_bytes=0")):
+        with pytest.raises(ValueError, match=text):
+            dataset.pieces(**keywords)
+    with pytest.raises(ValueError, match="cannot be split"):
+        tfr.dataset(path, limit=3).pieces(2)
+
+
+def test_it_is_shown_in_a_line_and_as_a_table(path: Path) -> None:
+    dataset = tfr.dataset(path).filter(f("label") == 2)
+    assert repr(dataset).startswith("<Dataset of ")
+    assert repr(dataset).endswith("and 2 more files: 4 columns, rows where (label == 2)>")
+    assert "6 rows, schema embedded" in str(tfr.dataset(path))
+    assert "label   int64" in str(dataset)
+    assert dataset._repr_html_().count("<tr>") == 5
+    assert "rows where (label == 2)" in dataset._repr_html_()
+    assert repr(dataset.pieces(1)[0]).startswith("<DatasetPiece of ")
+
+
+def test_no_files_but_a_directory_of_none(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        tfr.dataset(tmp_path)
+    tfr.write_tfrecord(pa.table({"n": pa.array([], pa.int64())}), f"{tmp_path}/none@2")
+    dataset = tfr.dataset(tmp_path / "none@2")
+    assert (dataset.rows, dataset.count_rows(), dataset.to_table().num_rows) == (0, 0, 0)
+    assert dataset.filter(f("n") > 1).to_table().schema == dataset.schema
+    assert [piece.read().num_rows for piece in dataset.pieces(4)] == [0, 0]

@@ -1,0 +1,182 @@
+"""A dataset as a value that is opened when it is read, and the forms it is read as."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+import pyarrow as pa
+
+from tfrecord_io.arrays.read_arrays import query_arrays
+from tfrecord_io.arrow.stream import BatchStream
+from tfrecord_io.display import Report, Summary, byte_size, counted
+from tfrecord_io.errors import printable
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.query import PIECE_BYTES, Query, open_query
+from tfrecord_io.schema.type_names import logical_name
+from tfrecord_io.typing import ArrayLayout, DtypeBackend, Missing, Path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pandas as pd
+
+
+class _Shown(Query, Report):
+    """Shows files, sizes and columns."""
+
+    __slots__ = ()
+
+    def _summary(self) -> Summary:
+        amounts = [counted(len(self.files), "file")]
+        amounts += [] if self.bytes is None else [byte_size(self.bytes)]
+        amounts += [] if self.rows is None else [counted(self.rows, "row")]
+        title = f"{_noun(self)} of {', '.join(amounts)}, schema {self.schema_source}"
+        where = [] if self.row_filter is None else [f"rows where {printable(self.row_filter.expression)}"]
+        rows = [(printable(f.name), printable(logical_name(f.type, f.metadata))) for f in self.schema]
+        return Summary(title, ("column", "type"), rows, where)
+
+    def __repr__(self) -> str:
+        return f"<{_noun(self)} of {self.describe()}>"
+
+
+class DatasetPiece(_Shown):
+    """A part of a dataset, of whole records; made by `Dataset.pieces`.
+
+    It can be pickled: a few kilobytes, however many files the dataset has. Another process or machine reads it under
+    the schema of the dataset, and infers nothing.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        That of the dataset.
+    files : list of str
+        The files that it has records of.
+    bytes : int or None
+        What it reads of them.
+    """
+
+    __slots__ = ()
+
+    def to_batches(self) -> BatchStream:
+        """The record batches of this piece; see `Dataset.to_batches`."""
+        return self.open()
+
+
+class Dataset(_Shown):
+    """TFRecord files under one schema, which are opened when they are read; made by `tfrecord_io.dataset`.
+
+    It is immutable, can be pickled, and can be read any number of times. `select`, `filter` and `head` are lazy but for
+    `head`, which reads. Anything that accepts ``__arrow_c_stream__`` can read it: polars, DuckDB, `write_tfrecord`.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+        Of the selected columns.
+    schema_source : str
+        "schema=", "embedded", "features.json", "companions" (companion features make bytes tensors) or "inferred".
+    files : list of str
+        In the order of reading.
+    bytes : int or None
+        Of all files together, compressed if they are; None if a size is unknown.
+    rows : int or None
+        If a manifest states it; `count_rows` finds it otherwise.
+    """
+
+    __slots__ = ()
+
+    def head(self, n: int = 5) -> pa.Table:
+        """The first `n` rows as a table."""
+        return self.limited(n).to_table()
+
+    def pieces(self, n: int | None = None, *, max_bytes: int = PIECE_BYTES) -> list[DatasetPiece]:
+        """Split into parts of whole records, for several processes; their rows, in order, are those of the dataset.
+
+        Large plain files are split at record boundaries, which are taken from their index or found in the data;
+        compressed files stay whole; small files are joined.
+
+        Parameters
+        ----------
+        n : int, optional
+            At most so many, of about the same number of bytes. There is at least one.
+        max_bytes : int
+            Without `n`: of about this size.
+
+        Raises
+        ------
+        ValueError
+            `n` or `max_bytes` is less than 1, or the dataset has an `offset` or a `limit`.
+        """
+        if max_bytes < 1:
+            raise ValueError(f"max_bytes={max_bytes}: expected at least 1")
+        return [DatasetPiece(query.scan, query.columns, query.row_filter) for query in self.split(n, max_bytes)]
+
+    # As a table, batches, a DataFrame, arrays -----------------------------------------------------------------------
+
+    def to_table(self) -> pa.Table:
+        """All rows as a table; see `tfrecord_io.read_table`."""
+        return self.read(warns=True)
+
+    def to_batches(self) -> BatchStream:
+        """A stream of record batches in bounded memory: an iterator and a context manager, as from `open_reader`."""
+        return self.open(warns=True)
+
+    def to_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
+        """All rows as a DataFrame; see `tfrecord_io.read_tfrecord`."""
+        return self.read_pandas(dtype_backend)
+
+    def to_arrays(
+        self, *, ragged: ArrayLayout | None = None, pad_value: Any = 0, missing: Missing = "error"
+    ) -> dict[str, npt.NDArray[Any]]:
+        """All rows as NumPy arrays, by column; see `tfrecord_io.read_arrays`."""
+        return query_arrays(self, ragged=ragged, pad_value=pad_value, missing=missing)
+
+    def __arrow_c_schema__(self) -> object:
+        return self.schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_batches().__arrow_c_stream__(requested_schema)
+
+
+def _noun(item: Query) -> str:
+    return type(item).__name__
+
+
+@document_keywords(ReadOptions)
+def dataset(path: Path | Iterable[Path], **keywords: Any) -> Dataset:
+    """Describe TFRecord files as a dataset with one schema, which is read later, in whole, in part or in pieces.
+
+    The schema is fixed when this call returns: from `schema`, from the first file, or from a `sample` of the first
+    records. A record that contradicts it raises an error when it is read.
+
+    Parameters
+    ----------
+    {path}
+    {keywords}
+
+    Returns
+    -------
+    Dataset
+
+    Raises
+    ------
+    TypeError
+        `path` is a file object or a pipe, which can be read only once.
+    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
+        As in `read_tfrecord`.
+
+    Examples
+    --------
+    >>> import pyarrow.compute as pc, tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
+    >>> letters = tfr.dataset("letters.tfrecord")
+    >>> letters
+    <Dataset of letters.tfrecord: 2 columns>
+    >>> letters.filter(pc.field("label") == 3).select(["name"]).to_table()["name"].to_pylist()
+    ['a', 'c']
+    >>> [piece.read().num_rows for piece in letters.pieces(2)]
+    [1, 2]
+    """
+    query = open_query(path, ReadOptions.of(keywords, dataset))
+    return Dataset(query.scan)

@@ -1,0 +1,327 @@
+"""Some columns and rows of a scan, as a value: it can be pickled, narrowed, split, and opened any number of times."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.decode.batch_builder import to_table
+from tfrecord_io.arrow.output.pandas_metadata import stored_index
+from tfrecord_io.arrow.output.to_pandas import to_pandas
+from tfrecord_io.arrow.stream import BatchStream
+from tfrecord_io.display import counted
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import printable
+from tfrecord_io.index.known_counts import KnownCounts
+from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.read.chunks.block_walker import count_each
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_schema import plan_scan
+from tfrecord_io.read.row_filter import RowFilter
+from tfrecord_io.read.row_origins import RowOrigins
+from tfrecord_io.read.scan import Scan
+from tfrecord_io.schema.column_selection import Projection
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tfrecord_io.typing import DtypeBackend
+
+PIECE_BYTES = 128 * MIB
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Query:
+    """Columns and rows of a scan; the base of `Dataset` and `DatasetPiece`.
+
+    Attributes
+    ----------
+    scan : Scan
+        All columns that can be selected and filtered by.
+    columns : tuple of str or None
+        Those that are selected, in order; None: all.
+    row_filter : RowFilter or None
+        It may need other columns, too. ``scan.options.limit`` counts the rows after it.
+    """
+
+    scan: Scan
+    columns: tuple[str, ...] | None = None
+    row_filter: RowFilter | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of the batches: the selected columns, in order."""
+        schema = self.scan.schema
+        if self.columns is None:
+            return schema
+        return pa.schema([schema.field(name) for name in self.columns], metadata=schema.metadata)
+
+    @property
+    def schema_source(self) -> str:
+        """Where the schema comes from: "schema=", "embedded", "features.json", "companions" or "inferred"."""
+        return self.scan.resolved.source
+
+    @property
+    def files(self) -> list[str]:
+        """The paths of the files, in the order of reading."""
+        return list(dict.fromkeys(source.path for source in self.scan.sources))
+
+    @property
+    def bytes(self) -> int | None:
+        """The size of the files, compressed if they are, or of the parts that are read; None if unknown."""
+        sizes = [source.size for source in self.scan.sources]
+        return None if None in sizes else sum(filter(None, sizes))
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows, where a manifest states it; else None, and `count_rows` finds it."""
+        sources = self.scan.sources
+        if self.row_filter is not None:
+            return None
+        if all(source.shard is not None and source.span is None for source in sources):
+            return self._within_limit(sum(source.shard.records for source in sources if source.shard is not None))
+        return 0 if self.bytes == 0 else None
+
+    def _within_limit(self, records: int) -> int:
+        options = self.scan.options
+        records = max(0, records - options.offset)
+        return records if options.limit is None else min(records, options.limit)
+
+    # Narrowing ----------------------------------------------------------------------------------------------------
+
+    def select(self, columns: Sequence[str] | str) -> Self:
+        """Only some of the columns.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            Names, globs and ``!name``, as in `tfrecord_io.read_table`; names only: in this order. They choose among the
+            columns selected so far.
+
+        Raises
+        ------
+        FeatureNotFoundError
+            An entry matches nothing.
+        """
+        names = self.schema.names
+        projection = Projection(columns)
+        projection.check(names)
+        return replace(self, columns=tuple(projection.order(names)))
+
+    def filter(self, filters: Any) -> Self:
+        """Only the rows that fulfil a condition, and all earlier ones; a condition that is null is not fulfilled.
+
+        Parameters
+        ----------
+        filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
+            ``pc.field("label") == 3``, or as in pandas: ``[("label", "==", 3), ("score", ">", 0.5)]`` are fulfilled
+            together, of several such lists one is. The operators are ``==``, ``!=``, ``<``, ``>``, ``<=``, ``>=``,
+            ``in`` and ``not in``. Columns that are not selected can be named, too. Files in directories such as
+            ``label=3/`` are not opened if no row of them can fulfil it.
+
+        Raises
+        ------
+        FeatureNotFoundError
+            There is no column of that name.
+        SchemaError
+            The condition does not apply to the type of a column.
+        """
+        added = RowFilter.of(filters, self.scan.schema)
+        return replace(self, row_filter=added if self.row_filter is None else self.row_filter & added)
+
+    def limited(self, rows: int) -> Self:
+        """At most the first rows."""
+        limit = self.scan.options.limit
+        return replace(self, scan=self.scan.over(limit=rows if limit is None else min(rows, limit)))
+
+    def split(self, n: int | None, max_bytes: int) -> list[Self]:
+        """See `tfrecord_io.Dataset.pieces`."""
+        query = self._pruned()
+        if n is None:
+            n = max(1, -(-(query.bytes or 0) // max_bytes)) if query.bytes is not None else max(1, len(query.files))
+        return [replace(query, scan=scan) for scan in query.scan.pieces(n)] or [query]
+
+    def _pruned(self) -> Self:
+        """Without the files that can have no row of the result."""
+        if self.row_filter is None or self.scan.options.offset:  # an offset counts the records of all files
+            return self
+        sources = self.row_filter.possible(self.scan.sources, self.scan.partitions)
+        return self if len(sources) == len(self.scan.sources) else replace(self, scan=self.scan.over(sources))
+
+    def with_index(self) -> Self:
+        """With the columns that are the index of the DataFrame that was written."""
+        scan = replace(self.scan, with_index=True)
+        if self.columns is None:
+            return replace(self, scan=scan)
+        index = [name for name in stored_index(scan.schema) if name not in self.columns]
+        return replace(self, scan=scan, columns=(*self.columns, *index))
+
+    # Reading ------------------------------------------------------------------------------------------------------
+
+    def decoded(self) -> Scan:
+        """The scan of the columns that are needed: the selected ones and those of the filter."""
+        scan = self.scan if self.row_filter is None else self.scan.over(limit=None)
+        if self.columns is None:
+            return scan
+        names = dict.fromkeys([*self.columns, *(self.row_filter.columns if self.row_filter else ())])
+        path_column = scan.options.include_file_paths
+        changes: dict[str, Any] = {} if path_column in names else {"include_file_paths": None}
+        if not any(name.startswith("!") for name in names):  # which could not be selected by its name
+            changes["columns"] = tuple(name for name in names if name != path_column)
+        return scan.over(**changes)
+
+    def open(self, *, whole: bool = False, warns: bool = False) -> Reader | FilteredReader:
+        """Open the files; `warns`: of declared columns that no record has.
+
+        A `whole` read is decoded on all threads, in batches as large as possible.
+        """
+        query = self._pruned()
+        scan = replace(query.decoded(), whole=whole)
+        absent = scan.absent_columns() if warns and len(query.scan.sources) == len(self.scan.sources) else None
+        if query.row_filter is None and scan.schema.names == query.schema.names:
+            return scan.open(absent)
+        return FilteredReader(scan.open(absent), query, keep_origins=whole)
+
+    def read(self, *, warns: bool = False) -> pa.Table:
+        """All rows as a table; `warns`: as `open`."""
+        with self.open(whole=True, warns=warns) as reader:
+            return reader.read_all()
+
+    def read_pandas(self, dtype_backend: DtypeBackend | None = None) -> pd.DataFrame:
+        """All rows as a DataFrame."""
+        query = self.with_index()
+        with query.open(whole=True, warns=True) as reader:
+            table = reader.read_all()
+            if not stored_index(table.schema):  # some files lack it
+                table = table.select([name for name in table.column_names if name in self.schema.names])
+            return to_pandas(table, dtype_backend, whole_file=reader.is_one_whole_file)
+
+    def count_rows(self) -> int:
+        """The number of rows: from manifests, index files or record headers, or by reading the columns of the filter.
+
+        Raises
+        ------
+        CorruptRecordError, TruncatedRecordError, CompressionError
+            A file is damaged.
+        """
+        if self.row_filter is not None:
+            with self.select([]).open() as reader:
+                return sum(batch.num_rows for batch in reader)
+        scan = self.scan
+        known = KnownCounts(scan.options.compression, scan.options.max_record_bytes)
+        whole = [source for source in scan.sources if source.span is None]
+        counts = count_each(whole, known.indexes(whole), known)
+        parts = [source for source in scan.sources if source.span is not None]
+        if parts:
+            with scan.over(parts, columns=(), include_file_paths=None, limit=None, offset=0).open() as reader:
+                counts.append(sum(batch.num_rows for batch in reader))
+        return self._within_limit(sum(counts))
+
+    def describe(self) -> str:
+        """Files, columns and the filter in a line, for display."""
+        files = self.files
+        more = f" and {counted(len(files) - 1, 'more file')}" if len(files) > 1 else ""
+        where = f", rows where {printable(self.row_filter.expression)}" if self.row_filter is not None else ""
+        return f"{printable(files[0]) if files else 'no files'}{more}: {counted(len(self.schema), 'column')}{where}"
+
+
+def open_query(path: Any, options: ReadOptions) -> Query:
+    """The query for all columns and rows of files, under one schema; see `tfrecord_io.dataset`."""
+    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    for source in sources:
+        if source.is_file_object or source.pipe is not None:
+            reason = "a dataset is read any number of times: it takes paths of files, no file objects and no pipes"
+            raise TypeError(f"{source.path}: {reason}")
+    return Query(plan_scan(sources, options).close())
+
+
+@dataclass(slots=True)
+class FilteredOrigins:
+    """The records that the rows after a filter come from: `kept` has the numbers of the rows before it."""
+
+    rows: RowOrigins
+    kept: list[Array] = field(default_factory=list)
+
+    def of(self, row: int) -> tuple[str, int]:
+        """Path and record index of a row."""
+        for kept in self.kept:
+            if row < len(kept):
+                return self.rows.of(int(kept[row]))
+            row -= len(kept)
+        raise IndexError("no such row was read")
+
+
+class FilteredReader(BatchStream):
+    """The selected columns of the rows that fulfil the filter of a query."""
+
+    _word = "reader"
+
+    def __init__(self, reader: Reader, query: Query, *, keep_origins: bool) -> None:
+        super().__init__()
+        self._reader, self._query, self._keeps_origins = reader, query, keep_origins
+        self._batches: Generator[pa.RecordBatch] = self._filtered()
+        self.origins = FilteredOrigins(reader.origins)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of every batch."""
+        return self._query.schema
+
+    @property
+    def payload_bytes(self) -> int:
+        """The size of the records read so far."""
+        return self._reader.payload_bytes
+
+    @property
+    def is_one_whole_file(self) -> bool:
+        """Whether all rows of one file are read: only then does its stored RangeIndex apply."""
+        return self._query.row_filter is None and self._reader.is_one_whole_file
+
+    def _filtered(self) -> Generator[pa.RecordBatch]:
+        remaining = self._query.scan.options.limit if self._query.row_filter is not None else None
+        begin = 0
+        if not self._query.scan.sources:  # no file can have a row of the result
+            return
+        while remaining is None or remaining > 0:
+            try:
+                batch = self._reader.read_next_batch()
+            except StopIteration:
+                return
+            rows = len(batch)
+            batch, kept = self._chosen(batch, remaining)
+            if self._keeps_origins:
+                self.origins.kept.append(kept + begin)
+            begin += rows
+            if remaining is not None:
+                remaining -= len(batch)
+            if len(batch):
+                yield batch
+            del batch
+
+    def _chosen(self, batch: pa.RecordBatch, most: int | None) -> tuple[pa.RecordBatch, Array]:
+        """The rows of the result in a batch, at most so many, and their numbers."""
+        names, row_filter = self.schema.names, self._query.row_filter
+        if row_filter is None:
+            return batch.select(names), np.arange(len(batch))
+        mask = row_filter.mask(batch)
+        kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False))[:most]
+        batch = batch.select(names)
+        if len(kept) == len(batch):
+            return batch, kept
+        if not names:  # a batch without columns has no rows after filtering
+            return pa.RecordBatch.from_arrays([pa.nulls(len(kept))], ["x"]).select([]), kept
+        last = int(kept[-1]) + 1 if len(kept) else 0
+        return batch.slice(0, last).filter(mask.slice(0, last)), kept
+
+    def read_all(self) -> pa.Table:
+        """All remaining rows as one table."""
+        return self._reader.with_common_index(to_table(list(self), self.schema))
+
+    def _close(self) -> None:
+        self._batches.close()
+        self._reader.close()
