@@ -38,6 +38,10 @@ def arrays(path):
     for batch in tfr.iter_arrays(path, batch_size=8, ragged="object", threads={threads}):
         del batch
 
+def kept(path):
+    with tfr.open_reader(path, threads={threads}, batch_size=8) as reader:
+        return [batch for batch in reader][-1]
+
 def work(path):
     return {work}
 
@@ -83,6 +87,27 @@ def test_a_whole_read_takes_a_quarter_more_than_its_table(table: pa.Table, threa
     used, size = peak(f"tfr.read_table(path, threads={threads})", path, threads)
     assert size > 40 * MIB
     assert used <= 1.25 * size + BLOCKS + 8 * MIB
+
+
+@pytest.mark.parametrize("threads", [2, 8])
+@pytest.mark.parametrize("work", ["stream(path)", "arrays(path)"])
+def test_a_stream_that_is_decoded_on_all_threads_takes_no_more(work: str, threads: int, tmp_path: Path) -> None:
+    """Batches have up to 64 MiB of records, and as much decoded."""
+    offsets = np.arange(0, 12_000 * 1000 + 1, 1000, dtype=np.int32)
+    values = pa.array(np.random.default_rng(0).integers(2**55, 2**60, int(offsets[-1])))
+    table = pa.table({"x": pa.ListArray.from_arrays(offsets, values)})
+    used, _ = peak(work, written(tmp_path, table), threads)
+    assert used <= 1.25 * (64 * MIB + BLOCKS)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_small_batches_take_as_much_as_their_rows(threads: int, tmp_path: Path) -> None:
+    """Those of the sample and those that the caller keeps."""
+    offsets = np.arange(0, 2000 * 1000 + 1, 1000, dtype=np.int32)
+    values = pa.array(np.random.default_rng(0).integers(2**55, 2**60, int(offsets[-1])))
+    table = pa.table({"x": pa.ListArray.from_arrays(offsets, values)})
+    used, _ = peak("kept(path)", written(tmp_path, table), threads)
+    assert used <= 1.25 * table.nbytes + BLOCKS + 8 * MIB
 
 
 @pytest.mark.parametrize("threads", [1, 2])

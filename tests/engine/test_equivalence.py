@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -10,10 +11,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from engine_comparison import NATIVE, compare, essence, same_columns
+from records import blobs, floats
 from strategies import damaged, datasets, example, field, int64s, plans, tag
-from tfrecord_io.engine.contract import Engine, Plan, PlanColumn, RecordCounts
+from tfrecord_io.engine.contract import Decoder, Engine, Plan, PlanColumn, RecordCounts
 from tfrecord_io.engine.reference import ENGINE as REFERENCE
-from tfrecord_io.format.kinds import Kind, Layout, RecordType
+from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
 
 needs_native = pytest.mark.skipif(
     NATIVE is None, reason="the native engine is not built: nothing to compare with the reference"
@@ -102,6 +104,67 @@ def test_engines_encode_to_the_same_bytes(
 
 
 # Laws that hold for each engine by itself.
+
+
+@given(payloads=datasets(damage=False), plan=plans(), data=st.data())
+def test_parts_that_are_appended_are_as_if_they_were_fed(
+    engine: Engine, payloads: list[bytes], plan: Plan, data: st.DataObject
+) -> None:
+    plan = replace(plan, stop_at_embedded=False)
+    whole, joined = engine.decoder(plan), engine.decoder(plan)
+    assume(whole.feed(engine.frame(payloads)).fault is None)
+    used: Decoder | None = None
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(payloads)), max_size=4)))
+    for begin, end in pairwise([0, *cuts, len(payloads)]):
+        part = engine.decoder(plan) if used is None else used
+        records = payloads[begin:end]
+        if part.feed(engine.frame(records)).fault is not None:
+            joined.feed(engine.frame(records))
+            used = None
+            continue
+        part.complete()
+        middle = data.draw(st.integers(0, len(records)))
+        for first, last in ((0, middle), (middle, len(records))):
+            if not joined.append(part, first, last, sum(map(len, records[first:last]))):
+                assert joined.feed(engine.frame(records[first:last])).fault is None
+        is_fresh = not part.new_names and part.sequence == (plan.record_type is RecordType.SEQUENCE_EXAMPLE)
+        used = part if is_fresh else None
+        if used is not None:
+            used.clear()
+    assert (joined.rows, joined.value_bytes, joined.sequence) == (whole.rows, whole.value_bytes, whole.sequence)
+    assert (joined.counts, joined.new_names) == (whole.counts, whole.new_names)
+    same_columns(list(joined.take()), list(whole.take()))
+
+
+def test_rows_of_every_column_are_appended(engine: Engine) -> None:
+    names = ("numbers", "list", "text", "texts", "float", "mostly absent")
+    kinds = (Kind.INT64, Kind.INT64, Kind.BYTES, Kind.BYTES, Kind.FLOAT, Kind.INT64)
+    lists = (False, True, False, True, False, False)
+    columns = tuple(
+        PlanColumn(name, kind, Layout.LIST if is_list else Layout.SCALAR, Text.NO)
+        for name, kind, is_list in zip(names, kinds, lists, strict=True)
+    )
+    plan = Plan(columns, unknown="fault", record_type=RecordType.EXAMPLE)
+    payloads = []
+    for i in range(700):
+        features = {"numbers": int64s(i), "list": int64s(*range(i % 4)), "text": blobs(b"x" * (i % 50))}
+        features |= {"texts": blobs(*[b"y"] * (i % 3)), "float": floats(i / 2)}
+        if i % 97 == 0:
+            features["mostly absent"] = int64s(i)
+        if i % 5 == 0:
+            del features["text"], features["list"]
+        payloads.append(example(**features))
+    whole, joined, part = engine.decoder(plan), engine.decoder(plan), engine.decoder(plan)
+    assert whole.feed(engine.frame(payloads)).fault is None
+    for begin, end in pairwise([0, 0, 1, 9, 100, 130, 131, 512, 700]):
+        assert part.feed(engine.frame(payloads[begin:end])).fault is None
+        part.complete()
+        for first, last in pairwise([0, (end - begin) // 3, end - begin]):
+            size = sum(map(len, payloads[begin + first : begin + last]))
+            assert joined.append(part, first, last, size)
+        part.clear()
+    assert joined.counts == whole.counts
+    same_columns(list(joined.take()), list(whole.take()))
 
 
 @given(payloads=datasets(), plan=plans(), data=st.data())

@@ -45,6 +45,11 @@ HELD_READER = """
 reader = tfr.open_reader(path, batch_size=100, threads={threads})
 reader.read_next_batch()
 """
+HELD_STREAM = """
+tfr.write_tfrecord(dict.fromkeys("abcdefgh", range(99_999)), path + ".numbers")
+reader = tfr.open_reader(path + ".numbers", batch_size=100, threads={threads})
+reader.read_next_batch()
+"""
 HELD_RECORD_READER = """
 records = tfr.RecordReader(path)
 next(records)
@@ -53,6 +58,7 @@ UNTIL_INTERRUPTED = {
     "read_table": "tfr.read_table(path, threads={threads})",
     "iter_arrays": "for _ in tfr.iter_arrays(path, batch_size=99, shuffle_buffer=500, threads={threads}): pass",
     "open_reader": "for _ in tfr.open_reader(path, batch_size=99, threads={threads}): pass",
+    "numbers": "for _ in tfr.open_reader(path, columns='tokens', batch_size=99, threads={threads}): pass",
     "RecordReader": "for _ in tfr.RecordReader(path): pass",
     "open_random": "with tfr.open_random(path) as records: [records[i] for i in range(0, len(records), 100)]",
     "write gzip": "tfr.write_tfrecord(table, out + '/x.tfrecord.gz', threads={threads}, overwrite=True)",
@@ -66,6 +72,7 @@ def rows(threads):
     return sum(len(b["label"]) for b in tfr.iter_arrays(path, batch_size=99, shuffle_buffer=500, threads=threads))
 held = [tfr.iter_arrays(path, batch_size=99, shuffle_buffer=500, epochs=None, threads=n) for n in (2, 4)]
 held.append(tfr.open_reader(path, batch_size=99, threads=2))
+held.append(tfr.open_reader(path, columns="tokens", batch_size=99, threads=4))
 children = []
 for i in range(8):
     for each in held:
@@ -82,7 +89,7 @@ for i in range(8):
     children.append(pid)
 statuses = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
 assert statuses == [7] * 8, statuses
-assert sum(len(batch) for batch in held[2]) > 0
+assert sum(len(batch) for batch in held[2]) == sum(len(batch) for batch in held[3]) > 0
 for each in held[:2]:
     next(each)
 """
@@ -96,13 +103,22 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records of many small values, which a stream decodes on all threads."""
+    path = tmp_path_factory.mktemp("exit") / "numbers.tfrecord"
+    tfr.write_tfrecord({f"column {i}": np.arange(20_000) for i in range(20)}, path)
+    return path
+
+
 ROWS = 3000
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("small") / "images.tfrecord"
-    tfr.write_tfrecord({"image": np.zeros((ROWS, 28, 28), "uint8"), "label": np.arange(ROWS) % 10}, path)
+    images, tokens = np.zeros((ROWS, 28, 28), "uint8"), np.arange(ROWS * 100).reshape(ROWS, 100)
+    tfr.write_tfrecord({"image": images, "label": np.arange(ROWS) % 10, "tokens": tokens}, path)
     return path
 
 
@@ -117,6 +133,7 @@ def run(code: str, path: Path) -> subprocess.CompletedProcess[str]:
         *((RAISED_IN_A_STEP, 1, threads) for threads in (1, 2, 4)),
         *((HELD_BY_A_CYCLE, 0, threads) for threads in (1, 2, 4)),
         *((HELD_READER, 0, threads) for threads in (1, 2, 4)),
+        (HELD_STREAM, 0, 4),
         (HELD_RECORD_READER, 0, 1),
     ],
 )
@@ -138,7 +155,11 @@ def test_exit_with_threads_running(path: Path, code: str, status: int, threads: 
     ],
     ids=["iter_arrays", "read ahead", "decoding threads", "RecordReader"],
 )
-def test_abandoned_readers_leave_no_threads_and_descriptors(path: Path, abandon: Callable[[Path], Any]) -> None:
+@pytest.mark.parametrize("content", ["path", "numbers"])
+def test_abandoned_readers_leave_no_threads_and_descriptors(
+    abandon: Callable[[Path], Any], content: str, request: pytest.FixtureRequest
+) -> None:
+    path = request.getfixturevalue(content)
     abandon(path)  # what is imported and opened once
     gc.collect()
     descriptors = len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0

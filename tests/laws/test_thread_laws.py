@@ -97,6 +97,12 @@ def stream(paths: list[str], **keywords: Any) -> Iterator[Any]:
             yield len(batch), repr(batch.to_pylist())
 
 
+def stream_by_bytes(paths: list[str], **keywords: Any) -> Iterator[Any]:
+    with tfr.open_reader(paths, batch_bytes=150, sample=5, **keywords) as reader:
+        for batch in reader:
+            yield len(batch), repr(batch.to_pylist()), reader.report.bytes, reader.payload_bytes
+
+
 def arrays(paths: list[str], **keywords: Any) -> Iterator[Any]:
     with tfr.iter_arrays(paths, batch_size=4, columns=["a"], ragged="pad", **keywords) as batches:
         for batch in batches:
@@ -130,12 +136,20 @@ OPTIONS = st.fixed_dictionaries(
 )
 
 
-@pytest.mark.parametrize("read", [table, stream, arrays])
+def shuffled_arrays(paths: list[str], **keywords: Any) -> Iterator[Any]:
+    with tfr.iter_arrays(
+        paths, batch_size=2, schema={"a": "int64"}, missing="mask", shuffle_buffer=5, seed=1, epochs=2, **keywords
+    ) as batches:
+        for batch in batches:
+            yield batch["a"].tolist()
+
+
+@pytest.mark.parametrize("read", [table, stream, stream_by_bytes, arrays, shuffled_arrays])
 @given(contents=files(), options=OPTIONS, size=st.sampled_from([32, 64, 300]))
 def test_the_number_of_threads_changes_nothing(
     native_engine: None, read: Any, contents: list[bytes], options: dict[str, Any], size: int
 ) -> None:
-    if options.get("record_type") == "bytes":
+    if options.get("record_type") == "bytes" or read is shuffled_arrays:
         options.pop("schema", None)
     with on_disk(contents) as paths, blocks_of(size):
         expected = outcome(read, paths, threads=1, **options)
@@ -143,12 +157,15 @@ def test_the_number_of_threads_changes_nothing(
             assert outcome(read, paths, threads=threads, **options) == expected
 
 
+@pytest.mark.parametrize("read", [table, stream])
 @given(contents=files(), options=OPTIONS, threads=st.sampled_from(THREADS[1:]))
 def test_the_reference_engine_does_not_depend_on_threads(
-    native_engine: None, contents: list[bytes], options: dict[str, Any], threads: int
+    native_engine: None, read: Any, contents: list[bytes], options: dict[str, Any], threads: int
 ) -> None:
+    if options.get("record_type") == "bytes":
+        options.pop("schema", None)
     with on_disk(contents) as paths, blocks_of(100), engine_of("reference"):
-        assert outcome(table, paths, threads=threads, **options) == outcome(table, paths, threads=1, **options)
+        assert outcome(read, paths, threads=threads, **options) == outcome(read, paths, threads=1, **options)
 
 
 @given(payloads=st.lists(plain, min_size=1, max_size=9), depth=st.integers(1, 3), size=st.sampled_from([16, 64, 200]))

@@ -349,6 +349,9 @@ NB_MODULE(_kernel, m) {
            nb::arg("max_record_bytes"), nb::arg("max_features"), nb::arg("max_expansion"), nb::arg("names_in_both"))
       .def("feed", &feed, nb::arg("data"), nb::arg("begin"), nb::arg("max_records"), nb::arg("max_bytes"), nb::arg("final"))
       .def("take", &take)
+      .def("complete", &Decoder::complete, nb::call_guard<nb::gil_scoped_release>())
+      .def("append", &Decoder::append, nb::arg("part"), nb::arg("begin"), nb::arg("end"), nb::arg("payload_bytes"), nb::call_guard<nb::gil_scoped_release>())
+      .def("clear", &Decoder::clear)
       .def("names",
            [](const Decoder& decoder) {
              nb::list names;

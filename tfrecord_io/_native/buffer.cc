@@ -19,6 +19,7 @@ constexpr size_t kChunk = size_t{16} << 20;
 constexpr size_t kShareMinimum = size_t{64} << 10;   // smaller buffers come from the heap, as they may grow several times,
 constexpr size_t kForecastShareMinimum = 4096;       // unless their final size is known
 constexpr size_t kMapMinimum = size_t{4} << 20;      // larger buffers get huge pages of their own
+constexpr int64_t kSharedMinimum = int64_t{512} << 10;  // batches of fewer payload bytes would waste most of a huge page
 constexpr int64_t kForecastMinimum = int64_t{1} << 18;  // no forecast before this many payload bytes
 
 size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -60,6 +61,7 @@ void Arena::close() {
 
 uint8_t* Arena::allocate([[maybe_unused]] size_t bytes, [[maybe_unused]] Chunk** chunk) {
 #ifdef __linux__
+  if (expected > 0 && expected < kSharedMinimum) return nullptr;
   bytes = round_up(bytes, kAlignment);
   if (chunk_ == nullptr || chunk_->size - begin_ < bytes) {
     close();

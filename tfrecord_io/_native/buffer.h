@@ -28,7 +28,7 @@ class Arena {
 
   // Ends the batch: later buffers use new chunks.
   void close();
-  // Takes `bytes` of a chunk and counts the caller as its user; nullptr if the platform has no huge pages.
+  // Takes `bytes` of a chunk and counts the caller as its user; nullptr for a small batch, and without huge pages.
   uint8_t* allocate(size_t bytes, Chunk** chunk);
   // Final size of a buffer that has `used` bytes now, by the share of the input that is done; 0 if unknown.
   size_t forecast(size_t used) const;

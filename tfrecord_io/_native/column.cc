@@ -34,18 +34,23 @@ Column::Column(const ColumnPlan& plan, Arena* arena)
 }
 
 void Column::reset() {
+  validity = Buffer(arena_);
+  offsets = Buffer(arena_);
+  value_offsets = Buffer(arena_);
+  values = Buffer(arena_);
+  if (steps) steps->reset();
+  clear();
+}
+
+void Column::clear() {
   kind = Kind::kNone;
   has_validity = false;
   rows = null_count = value_count = data_bytes = data_before_ = 0;
   first_row = list_row = binary_row = -1;
   layout = steps ? Layout::kList : plan_layout == Layout::kList ? Layout::kList : Layout::kScalar;
-  validity = Buffer(arena_);
-  offsets = Buffer(arena_);
-  value_offsets = Buffer(arena_);
-  values = Buffer(arena_);
   room_ = 0;
   update_scalar_kind();
-  if (steps) steps->reset();
+  if (steps) steps->clear();
   if (layout == Layout::kList) {
     offsets.reserve(4, 0);
     offsets.as<int32_t>()[0] = 0;
@@ -245,10 +250,10 @@ void Column::truncate(int64_t row) {
   rows = row;
 }
 
-void Column::finish(int64_t total_rows) {
+void Column::complete(int64_t total_rows) {
   fill_nulls(total_rows);
   if (steps) {
-    steps->finish(steps->rows);
+    steps->complete(steps->rows);
     kind = steps->kind;
   } else if (kind == Kind::kNone) {
     if (plan_layout == Layout::kAny || plan_layout == Layout::kNull) {
@@ -263,6 +268,15 @@ void Column::finish(int64_t total_rows) {
   complete_ends();
   null_count = has_validity ? rows - count_bits(validity.as<u8>(), rows) : 0;
   if (layout == Layout::kScalar) value_count = rows;
+}
+
+void Column::finish(int64_t total_rows) {
+  complete(total_rows);
+  trim();
+}
+
+void Column::trim() {
+  if (steps) steps->trim();
   size_t value_bytes = kind == Kind::kBytes ? static_cast<size_t>(data_bytes) : static_cast<size_t>(value_count) * width();
   offsets.trim(layout == Layout::kList ? static_cast<size_t>(rows + 1) * 4 : 0);
   value_offsets.trim(kind == Kind::kBytes ? static_cast<size_t>(value_count + 1) * 4 : 0);

@@ -98,10 +98,19 @@ class Column {
   void become_list();
   // Removes the rows from `row` on, and what was learned from them.
   void truncate(int64_t row);
-  // Fills up with nulls, applies the planned (or observed) layout and trims the buffers.
+  // Fills up with nulls and applies the planned (or observed) layout.
+  void complete(int64_t total_rows);
+  // The same, and trims the buffers, which may outlive the column.
   void finish(int64_t total_rows);
   // Empties the column.
   void reset();
+  // Empties the column, whose memory is used again.
+  void clear();
+
+  // Whether rows of a completed column with the same plan can be appended without changes to the rows so far.
+  bool can_append(const Column& part) const;
+  // Appends the rows [begin, end) of such a column as `row` and those after it. Nulls may be left to fill_nulls().
+  void append(const Column& part, int64_t begin, int64_t end, int64_t row);
 
   // The plan.
   Kind plan_kind;
@@ -144,6 +153,9 @@ class Column {
     begin_scalar(row);
     value_offsets.as<int32_t>()[row + 1] = static_cast<int32_t>(data_bytes);
   }
+  void append_scalars(const Column& part, int64_t begin, int64_t end, int64_t row);
+  void append_lists(const Column& part, int64_t begin, int64_t end, int64_t row);
+  void append_data(const Column& part, int64_t begin, int64_t have, int64_t count);
   void open_scalar(int64_t row);
   void grow_scalar(int64_t row);
   void complete_ends();
@@ -161,6 +173,7 @@ class Column {
   void truncate_scalars(int64_t row);
   void drop_kind();
   void become_scalar();
+  void trim();
   size_t width() const { return kind == Kind::kInt64 ? 8 : kind == Kind::kFloat ? 4 : 1; }
 
   Arena* arena_;

@@ -270,6 +270,31 @@ void Decoder::finish() {
   for (Slot& slot : slots) slot.column.finish(rows);
 }
 
+void Decoder::complete() {
+  for (Slot& slot : slots) slot.column.complete(rows);
+}
+
+bool Decoder::append(const Decoder& part, int64_t begin, int64_t end, int64_t payload_bytes) {
+  bool whole = begin == 0 && end == part.rows, alike = part.foreign == 0 && (part.seen == 0 || part.seen == part.rows);
+  if (slots.size() != part.slots.size() || record_type != part.record_type || (!whole && !alike)) return false;
+  if (rows + end - begin > row_limit(slots.size())) return false;
+  for (size_t i = 0; i < slots.size(); ++i)
+    if (!slots[i].column.can_append(part.slots[i].column)) return false;
+  for (size_t i = 0; i < slots.size(); ++i) slots[i].column.append(part.slots[i].column, begin, end, rows);
+  rows += end - begin;
+  value_bytes += payload_bytes;
+  arena.done = value_bytes;
+  seen += whole ? part.seen : std::min(part.seen, end - begin);
+  foreign += part.foreign;
+  nested += part.nested;
+  return true;
+}
+
+void Decoder::clear() {
+  for (Slot& slot : slots) slot.column.clear();
+  rows = value_bytes = seen = foreign = nested = 0;
+}
+
 void Decoder::reset() {
   arena.close();
   arena.done = 0;

@@ -61,6 +61,13 @@ class Decoder {
   void finish();
   void reset();
 
+  // For a batch that is decoded in parts: complete() completes the columns of a part, append() appends its rows
+  // [begin, end), whose payloads have `payload_bytes`, and clear() empties it and keeps its memory. append() returns false,
+  // and does nothing, where feed() might have done otherwise.
+  void complete();
+  bool append(const Decoder& part, int64_t begin, int64_t end, int64_t payload_bytes);
+  void clear();
+
   struct Slot {
     std::string name;
     bool steps;

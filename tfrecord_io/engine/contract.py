@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from tfrecord_io.format.dtypes import Array as Array
 from tfrecord_io.format.kinds import EMBEDDED_FIELD as EMBEDDED_FIELD
@@ -234,6 +234,21 @@ class Decoder(Protocol):
 
         The columns may be made only when they are asked for: `tfrecord_io.engine.decoded_columns.LazyColumns`.
         """
+
+    # A batch that several threads decode parts of: each part has a decoder with the same plan.
+
+    def complete(self) -> None:
+        """End a part; its rows are appended next."""
+
+    def append(self, part: Self, begin: int, end: int, payload_bytes: int) -> bool:
+        """Append the rows [begin, end) of a completed part, whose payloads have `payload_bytes`, as if they were fed.
+
+        Returns False, and appends nothing, if that might not be exact, such as near `max_expansion`, or where the parts
+        found different layouts: the records are fed then.
+        """
+
+    def clear(self) -> None:
+        """Empty a part, whose memory is used for the next one."""
 
 
 class PlainValue(IntEnum):

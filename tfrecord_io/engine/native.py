@@ -177,6 +177,19 @@ class NativeDecoder:
             self._names = ColumnNames([name.decode() for name, _ in names], [steps for _, steps in names])
         return NativeColumns(self._names, columns)
 
+    def complete(self) -> None:
+        self._kernel.complete()
+
+    def append(self, part: NativeDecoder, begin: int, end: int, payload_bytes: int) -> bool:
+        if part.new_names or not self._kernel.append(part._kernel, begin, end, payload_bytes):
+            return False
+        self.rows += end - begin
+        return True
+
+    def clear(self) -> None:
+        self._kernel.clear()
+        self.rows = 0
+
 
 def _wide(offsets: Any) -> Any:
     return None if offsets is None else np.ascontiguousarray(offsets, np.int64)

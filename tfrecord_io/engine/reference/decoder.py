@@ -22,7 +22,7 @@ from tfrecord_io.engine.reference.columns import Column
 from tfrecord_io.engine.reference.framing import byte_view, check_payload, check_whole, is_truncated, read_header
 from tfrecord_io.engine.reference.record_parser import Record, read_embedded, read_record
 from tfrecord_io.format.expansion import BYTES_PER_CELL, RATIO
-from tfrecord_io.format.kinds import RecordType
+from tfrecord_io.format.kinds import Kind, RecordType
 
 _OFFSET_LIMIT = 2**31 - 1  # a column has fewer values than its records have bytes, so its int32 offsets fit below this
 
@@ -103,6 +103,38 @@ class ReferenceDecoder:
         self.rows = 0
         self.value_bytes = 0
         return taken
+
+    def complete(self) -> None:
+        """See `contract.Decoder.complete`."""
+
+    def append(self, part: ReferenceDecoder, begin: int, end: int, payload_bytes: int) -> bool:
+        """See `contract.Decoder.append`."""
+        is_whole = (begin, end) == (0, part.rows)
+        all_alike = not part.counts.foreign and part.counts.seen in (0, part.rows)
+        if part.new_names or self._columns.keys() != part._columns.keys() or self.sequence != part.sequence:
+            return False
+        if not (is_whole or all_alike):
+            return False
+        limit = self._plan.max_expansion
+        cells = (self.rows + end - begin) * len(self._columns)
+        if limit is not None and cells * BYTES_PER_CELL > limit + RATIO * self.value_bytes:
+            return False
+        pairs = [(column, part._columns[key]) for key, column in self._columns.items()]
+        if not all(column.kind in (Kind.NONE, other.kind) or other.kind is Kind.NONE for column, other in pairs):
+            return False
+        for column, other in pairs:
+            column.rows += [None] * (self.rows - len(column.rows))
+            for row in other.rows[begin:end]:
+                column.append(row)
+        self.rows += end - begin
+        self.value_bytes += payload_bytes
+        self.counts += part.counts if is_whole else RecordCounts(min(end - begin, part.counts.seen))
+        return True
+
+    def clear(self) -> None:
+        """See `contract.Decoder.clear`."""
+        self.take()
+        self.counts = RecordCounts()
 
     def _add(self, payload: bytes, index: int, offset: int) -> tuple[Fault | None, tuple[bytes, ...], bool]:
         """Decode one record, of which nothing is kept if it is faulty, has embedded schemas to stop at, or is too much.

@@ -12,7 +12,8 @@ from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, DecodedChunk, DecodeSettings, FeedResult, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.read.chunks.record_file import RecordFile
-from tfrecord_io.read.chunks.segment_reader import KnownRecords, Position, SegmentReader, Workers
+from tfrecord_io.read.chunks.segment_feed import SegmentFeed
+from tfrecord_io.read.chunks.segment_reader import MOST_PARTS, KnownRecords, Position, SegmentReader, Workers
 from tfrecord_io.read.chunks.segmented_files import SegmentedFiles
 from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
@@ -119,6 +120,8 @@ class ChunkReader:
             self._prefetcher, self._open, max_record_bytes=options.max_record_bytes, progress=self._progress
         )
         self._to_skip = options.offset
+        self._segmented: SegmentedFiles | None = None  # of the batches being read
+        self._feed: SegmentFeed | None = None  # of the current file
         self._last_bytes = 0  # payload bytes of the last chunk, if a limit ended it
 
     @property
@@ -158,7 +161,7 @@ class ChunkReader:
         walker, decoder = self._walker, ChunkDecoder(first_record_settings(self._options), self.check)
         revision = None
         while walker.load() and walker.error is None and walker.number == 0:
-            result = self._feed(decoder, max_records=1)
+            result = self._feed_block(decoder, max_records=1)
             if result.error is not None:
                 raise result.error
             revision = result.revision
@@ -183,7 +186,7 @@ class ChunkReader:
         ends it.
         """
         walker = self._walker
-        if not max_rows or not self._load():
+        if not max_rows or not (self._begin_segments() or self._load()):
             return None
         chunk = self._new_chunk()
         engine_decoder = decoder.engine_decoder
@@ -192,11 +195,17 @@ class ChunkReader:
             if walker.error is not None:
                 chunk.error = walker.error
                 break
+            if self._feed is not None:
+                chunk.ends_batch = self._feed.fill(engine_decoder, max_rows, max_bytes, begun=begun)
+                if chunk.ends_batch:
+                    break
+                self._feed = None
+                continue
             if walker.block is not None:
                 if begun and not engine_decoder.rows and walker.next_length() > max_bytes:
                     chunk.ends_batch = True
                     break
-                result = self._feed(decoder, max_records=max_rows - engine_decoder.rows, max_bytes=max_bytes)
+                result = self._feed_block(decoder, max_records=max_rows - engine_decoder.rows, max_bytes=max_bytes)
                 chunk.error, chunk.revision = result.error, result.revision
                 if result.fault is not None:
                     chunk.error = walker.fault_error(result.fault, **self.settings.fault_context)
@@ -219,27 +228,41 @@ class ChunkReader:
             yield from self._whole_chunks(budget)
             return
         decoder = self.decoder()
-        while chunk := self.read(decoder, budget.max_rows, budget.max_bytes, begun=budget.begun):
-            budget.take(chunk)
-            ends_read = chunk.ends_read  # the caller may give it another error
-            yield chunk
-            if ends_read:
-                return
-            del chunk  # only the consumer keeps it while the next one is decoded
+        with (
+            Workers(self._part_threads(budget), MOST_PARTS) as workers,
+            self._files(workers, budget, KnownRecords()) as files,
+        ):
+            self._segmented = files if workers.count else None
+            while chunk := self.read(decoder, budget.max_rows, budget.max_bytes, begun=budget.begun):
+                budget.take(chunk)
+                ends_read = chunk.ends_read  # the caller may give it another error
+                yield chunk
+                if ends_read:
+                    return
+                del chunk  # only the consumer keeps it while the next one is decoded
         if budget.is_spent:
             self.close()
+
+    def _part_threads(self, budget: RowBudget) -> int:
+        """The number of threads that decode parts of batches; their columns are known."""
+        is_small = budget.remaining is not None and budget.remaining <= _FEW_ROWS
+        return 1 if is_small or self.settings.plan.unknown == "discover" else self._options.thread_count
+
+    def _files(self, workers: Workers, budget: RowBudget, known: KnownRecords) -> SegmentedFiles:
+        """The segments of the files: chunks of a whole read, else parts of batches."""
+        in_parts = not budget.is_whole
+        max_bytes = _MAX_BATCH_BYTES if in_parts else budget.batch_bytes
+
+        def reader(file: OpenPlainFile, position: Position) -> SegmentReader:
+            settings, check = self.settings, self.check
+            return SegmentReader(file, settings, check, known, workers, position, max_bytes, in_parts=in_parts)
+
+        return SegmentedFiles(self._walker, self._sources, workers, reader, decompress_ahead=not in_parts)
 
     def _whole_chunks(self, budget: RowBudget) -> Generator[DecodedChunk, None, None]:
         """All further chunks of a whole read: those of plain files in segments, the others in order."""
         known, decoder = KnownRecords(), None
-
-        def segments_of(file: OpenPlainFile, position: Position) -> SegmentReader:
-            return SegmentReader(file, self.settings, self.check, known, workers, position, budget.batch_bytes)
-
-        with (
-            Workers(self._options.thread_count) as workers,
-            SegmentedFiles(self._walker, self._sources, workers, segments_of) as segmented,
-        ):
+        with Workers(self._options.thread_count) as workers, self._files(workers, budget, known) as segmented:
             while self._open_next():
                 for chunk in segmented.chunks():
                     decoder = None  # it does not know the names of this chunk
@@ -260,6 +283,16 @@ class ChunkReader:
                     return
         self.close()
 
+    def _begin_segments(self) -> bool:
+        """Whether the next rows are those of segments; opens the next file if none is open."""
+        if self._feed is None and self._segmented is not None and self._open_next():
+            reader = self._segmented.begin()
+            if reader is not None:
+                self._feed = SegmentFeed(reader, self._segmented, self._walker)
+                if self._walker.block is not None:  # its memory is not needed
+                    self._walker.seek(reader.position.record, reader.position.offset)
+        return self._feed is not None
+
     def _open_next(self) -> bool:
         """Open the next file, unless one is open; False at the end."""
         if self._to_skip:
@@ -275,7 +308,7 @@ class ChunkReader:
         self.close()
         return False
 
-    def _feed(self, decoder: ChunkDecoder, *, max_records: int, max_bytes: int = -1) -> FeedResult:
+    def _feed_block(self, decoder: ChunkDecoder, *, max_records: int, max_bytes: int = -1) -> FeedResult:
         walker = self._walker
         assert walker.file is not None
         return decoder.feed(
@@ -300,7 +333,10 @@ class ChunkReader:
         source = self._sources[walker.number]
         if source.size is None or walker.file.compression is not None:
             return self._last_bytes
-        remaining = source.size - (0 if walker.block is None else walker.offset - source.begin)
+        if self._feed is not None:
+            remaining = source.size - self._feed.position.offset
+        else:
+            remaining = source.size - (0 if walker.block is None else walker.offset - source.begin)
         return min(remaining, self._last_bytes * 5 // 4) if self._last_bytes else remaining
 
     def _open(self, source: Source) -> RecordFile:

@@ -71,6 +71,21 @@ class PayloadDecoder:
     def accept_embedded(self) -> None:
         """Payloads are not parsed."""
 
+    def complete(self) -> None:
+        """Nothing is left to do."""
+
+    def append(self, part: PayloadDecoder, begin: int, end: int, payload_bytes: int) -> bool:
+        lengths = np.concatenate(part._lengths)
+        first = int(lengths[:begin].sum())
+        self._values.append(np.concatenate(part._values)[first : first + payload_bytes])
+        self._lengths.append(lengths[begin:end])
+        self.rows += end - begin
+        self.value_bytes += payload_bytes
+        return True
+
+    def clear(self) -> None:
+        self._start()
+
     def take(self) -> list[ColumnBuffers]:
         offsets = np.zeros(self.rows + 1, np.int32)
         np.cumsum(np.concatenate([np.empty(0, np.int64), *self._lengths]), out=offsets[1:], dtype=np.int32)

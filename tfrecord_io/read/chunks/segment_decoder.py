@@ -6,19 +6,22 @@ import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
-from tfrecord_io.engine.contract import ColumnBuffers, Decoder, FeatureName, RecordCounts
+from tfrecord_io.engine.contract import Array, ColumnBuffers, Decoder, FeatureName, RecordCounts
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
+from tfrecord_io.format.kinds import Kind, RecordType
 from tfrecord_io.options import MIB
 from tfrecord_io.read.chunks.chunk import DecodeSettings
 from tfrecord_io.storage.read.block_reader import SPARE, Bytes
 from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 
 _BLOCK_BYTES = 2 * MIB  # stays in the processor's cache; smaller ones would make threads wait for the GIL more often
+_LONG_VALUE = 128  # bytes
 _SEARCH_BYTES = 64 << 10  # searched for a header at a time
 
 
@@ -36,6 +39,8 @@ class DecodedSegment:
         Whether `end` is the end of the segment, or of the room in a chunk; else there is a fault, or reading failed.
     is_full : bool
         The rows take as much memory as `max_expansion` allows.
+    decoder : Decoder or None
+        Holds the rows, in place of `columns`, if they are to be appended to a batch.
     embedded : list of (int, int, bytes)
         The embedded schemas: number of the record in the segment, its offset, and the content.
     """
@@ -48,10 +53,28 @@ class DecodedSegment:
     rows: int = 0
     payload_bytes: int = 0
     columns: Mapping[str, ColumnBuffers] = field(default_factory=dict)
+    decoder: Decoder | None = None
     counts: RecordCounts = field(default_factory=RecordCounts)
     sequence: bool = False
     new_names: Sequence[FeatureName] = ()
     embedded: list[tuple[int, int, bytes]] = field(default_factory=list)
+
+
+class Measured(NamedTuple):
+    """What one record shows; 0 if unknown.
+
+    Attributes
+    ----------
+    record_bytes : int
+    columns : int
+        Those of the plan and the record.
+    copied_bytes : int
+        Of long values that are the same in the record and in a column.
+    """
+
+    record_bytes: int
+    columns: int
+    copied_bytes: int
 
 
 class SegmentDecoder:
@@ -62,32 +85,43 @@ class SegmentDecoder:
     file : OpenPlainFile
     max_bytes : int
         Of the payloads of a segment.
+    keeps_rows : bool
+        Segments have their rows in a decoder.
     """
 
-    def __init__(self, file: OpenPlainFile, max_bytes: int) -> None:
+    def __init__(self, file: OpenPlainFile, max_bytes: int, *, keeps_rows: bool = False) -> None:
         self._file = file
         self._max_bytes = max_bytes
+        self._keeps_rows = keeps_rows
         self._buffers: deque[Bytes] = deque()
+        self._decoders: deque[tuple[DecodeSettings, Decoder]] = deque()  # empty, with memory to use again
         self._stop = threading.Event()
 
     def stop(self) -> None:
         """Make every `decode` return soon."""
         self._stop.set()
 
-    def measure(self, settings: DecodeSettings, begin: int) -> tuple[int, int]:
-        """The bytes of the record at `begin`, and the number of columns that it and the plan have; 0 if unknown."""
+    def measure(self, settings: DecodeSettings, begin: int) -> Measured:
+        """Decode the record at `begin` to tell how the file is best split."""
         decoder = settings.decoder()
         buffer = self._take_buffer()
         try:
             data, _ = self._window(buffer, begin, self._file.size, settings.plan.max_record_bytes)
         except OSError:
-            return 0, 0
+            return Measured(0, 0, 0)
         progress = decoder.feed(data, max_records=1, final=False)
         self._buffers.append(buffer)
-        return progress.consumed, len(settings.plan.columns) + len(decoder.new_names)
+        columns = len(settings.plan.columns) + len(decoder.new_names)
+        copied = 0
+        if progress.consumed >= _LONG_VALUE * columns:
+            taken = [column.steps or column for column in decoder.take()]
+            copied = sum(c.values.nbytes for c in taken if c.kind in (Kind.BYTES, Kind.FLOAT) and c.values is not None)
+        return Measured(progress.consumed, columns, copied)
 
-    def decode(self, settings: DecodeSettings, begin: int, end: int, *, is_boundary: bool) -> DecodedSegment:
-        """Decode the records that begin in [begin, end).
+    def decode(
+        self, settings: DecodeSettings, begin: int, end: int, *, is_boundary: bool, most_record_bytes: int | None = None
+    ) -> DecodedSegment:
+        """Decode the records that begin in [begin, end), as far as none has more than `most_record_bytes`.
 
         A record begins at `begin` if that `is_boundary`; else the segment begins with the first header in it, which may
         be one inside the payload of a record.
@@ -97,26 +131,61 @@ class SegmentDecoder:
             first = begin if is_boundary else self._find_header(buffer, begin, end, settings.plan.max_record_bytes)
             if first is None:
                 return DecodedSegment(None, end, settings)
-            return self._decode(settings, buffer, first, end)
+            return self._decode(settings, buffer, first, end, most_record_bytes)
         except OSError:
             return DecodedSegment(begin, begin, settings, is_sound=False)
         finally:
             self._buffers.append(buffer)
 
-    def _decode(self, settings: DecodeSettings, buffer: Bytes, begin: int, end: int) -> DecodedSegment:
+    def _decode(
+        self, settings: DecodeSettings, buffer: Bytes, begin: int, end: int, most_record_bytes: int | None
+    ) -> DecodedSegment:
         segment = DecodedSegment(begin, begin, settings, is_sound=False)
-        decoder = settings.decoder()
+        decoder = self._take_decoder(settings)
         decoder.expect(min(end - begin, self._max_bytes))
+        most = settings.plan.max_record_bytes
         while segment.end < end and not self._stop.is_set():
-            data, final = self._window(buffer, segment.end, end, settings.plan.max_record_bytes)
+            data, final = self._window(buffer, segment.end, end, most, most_record_bytes)
+            if not len(data):  # the next record is too large
+                segment.begin, segment.is_sound = begin if decoder.rows else None, decoder.rows > 0
+                break
             if not self._feed(decoder, segment, data, final):
                 break
         segment.is_sound |= segment.end >= end
         segment.rows, segment.payload_bytes = decoder.rows, decoder.value_bytes
         segment.counts, segment.sequence, segment.new_names = decoder.counts, decoder.sequence, decoder.new_names
-        if segment.is_sound:
+        if segment.is_sound and self._keeps_rows:
+            decoder.complete()
+            segment.decoder = decoder
+        elif segment.is_sound:
             segment.columns = by_feature(decoder.take())
         return segment
+
+    def use_again(self, segment: DecodedSegment, most_bytes: int) -> None:
+        """Use the memory of a segment's rows again, unless it has more than `most_bytes` of payloads."""
+        decoder, segment.decoder = segment.decoder, None
+        is_sequence = segment.settings.plan.record_type is RecordType.SEQUENCE_EXAMPLE
+        if (
+            decoder is None
+            or decoder.new_names
+            or decoder.sequence != is_sequence
+            or segment.payload_bytes > most_bytes
+        ):
+            return
+        decoder.clear()
+        self._decoders.append((segment.settings, decoder))
+
+    def lengths(self, segment: DecodedSegment, begin: int, end: int) -> Array:
+        """The payload bytes of the last records of a segment, from the one at `begin` on, which begin before `end`."""
+        last = min(segment.end, max(begin, end) + HEADER_BYTES)
+        limit = segment.settings.plan.max_record_bytes
+        buffer = self._take_buffer()
+        data = self._read(buffer, begin, last)
+        frames, _ = get_engine().scan(data, check_crc=False, max_record_bytes=limit, final=False)
+        self._buffers.append(buffer)
+        if begin + frames.consumed == segment.end:
+            return frames.lengths
+        return np.append(frames.lengths, segment.end - begin - frames.consumed - FRAME_BYTES)
 
     def _feed(self, decoder: Decoder, segment: DecodedSegment, data: Bytes, final: bool) -> bool:
         """Decode the records of a window; whether more may follow."""
@@ -134,13 +203,20 @@ class SegmentDecoder:
         segment.is_sound = no_room
         return at > 0 and progress.fault is None and not no_room
 
-    def _window(self, buffer: Bytes, begin: int, end: int, max_record_bytes: int) -> tuple[Bytes, bool]:
-        """Bytes from `begin` on, up to `end` or with one whole record, and whether the file ends with them."""
+    def _window(
+        self, buffer: Bytes, begin: int, end: int, max_record_bytes: int, most_record_bytes: int | None = None
+    ) -> tuple[Bytes, bool]:
+        """Bytes from `begin` on, up to `end` or with one whole record, and whether the file ends with them.
+
+        There are none if that record has more than `most_record_bytes`.
+        """
         size = self._file.size
         data = self._read(buffer, begin, max(min(begin + _BLOCK_BYTES, end), min(begin + HEADER_BYTES, size)))
         if len(data) >= HEADER_BYTES and len(data) < frame_size(data[:HEADER_BYTES]) <= max_record_bytes + FRAME_BYTES:
             header, length = data[:HEADER_BYTES], frame_size(data[:HEADER_BYTES])
             _, fault = get_engine().scan(header, max_record_bytes=max_record_bytes, final=False)
+            if fault is None and most_record_bytes is not None and length > most_record_bytes:
+                return data[:0], False
             if fault is None:
                 data = self._read(buffer, begin, min(begin + length, size))
         return data, begin + len(data) == size
@@ -165,6 +241,16 @@ class SegmentDecoder:
                 return begin + at
             begin = stop - HEADER_BYTES + 1
         return None
+
+    def _take_decoder(self, settings: DecodeSettings) -> Decoder:
+        while self._decoders:
+            try:
+                known, decoder = self._decoders.pop()
+            except IndexError:
+                break
+            if known is settings:
+                return decoder
+        return settings.decoder()
 
     def _take_buffer(self) -> Bytes:
         try:

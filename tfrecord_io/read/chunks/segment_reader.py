@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tfrecord_io.closing import Closing
-from tfrecord_io.engine.contract import FeatureName
+from tfrecord_io.engine.contract import Array, FeatureName
 from tfrecord_io.format.kinds import RecordType
 from tfrecord_io.options import MIB, cpu_count
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings
@@ -22,6 +23,10 @@ _LEAST_BYTES, _LARGE_BYTES, _MOST_BYTES = 2 * MIB, 8 * MIB, 64 * MIB
 _TINY_BYTES = MIB // 4  # a file with fewer is not worth a task
 _LEAST_RECORDS = 4  # of a segment
 _BYTES_PER_COLUMN = 16 << 10  # of a segment
+_PART_BYTES = MIB  # of a segment whose rows become a part of a batch
+MOST_PARTS = 8  # that are decoded, or wait for their turn
+_RECORDS_PER_PART = 4  # at least
+_MOST_COPIED = 0.5  # of the bytes of a record: appending them to a batch takes as long as decoding them
 
 
 def segment_bounds(begin: int, end: int, record_bytes: int, columns: int) -> list[int]:
@@ -85,21 +90,23 @@ class KnownRecords:
 class Workers(Closing):
     """The threads that decode segments, started with the first task; none for one thread.
 
+    Parameters
+    ----------
+    threads : int
+    most_tasks : int, optional
+        Number of segments that are decoded, or wait for their turn; by default two more than there are threads.
+
     Attributes
     ----------
     count : int
         Number of threads: at most one for each core, as more would only cost memory.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, most_tasks: int | None = None) -> None:
         self.count = min(threads, cpu_count()) if threads > 1 else 0
+        self.most_tasks = min(self.count + 2, most_tasks or self.count + 2)
         self._pool: ThreadPoolExecutor | None = None
         self._tasks = 0  # whose results were not taken
-
-    @property
-    def most_tasks(self) -> int:
-        """Number of segments that are decoded, or wait for their turn."""
-        return self.count + 2
 
     @property
     def have_room(self) -> bool:
@@ -144,6 +151,8 @@ class SegmentReader:
         Advanced behind each chunk.
     max_bytes : int
         Payload bytes of a chunk.
+    in_parts : bool
+        Small segments, whose rows are appended to batches: see `segments`.
     """
 
     def __init__(
@@ -155,26 +164,42 @@ class SegmentReader:
         workers: Workers,
         position: Position,
         max_bytes: int,
+        *,
+        in_parts: bool = False,
     ) -> None:
         self.position = position
+        self._in_parts = in_parts
         self._settings, self._check, self._known, self._workers = settings, check, known, workers
         self._size = file.size
-        self._decoder = SegmentDecoder(file, max_bytes)
+        self._decoder = SegmentDecoder(file, max_bytes, keeps_rows=in_parts)
+        self._limited: tuple[DecodeSettings, DecodeSettings] | None = None
         self._bounds = self._split()
         self._pending: deque[Future[DecodedSegment]] = deque()  # of the segments before `_submitted`
         self._submitted = len(self._bounds) - 1 if self._size - position.offset < _TINY_BYTES else 0
 
     def _split(self) -> list[int]:
         begin = self.position.offset
+        if self._in_parts and self._size - begin < _TINY_BYTES:
+            return [begin]
         if self._size - begin <= _LEAST_BYTES:
             return [begin, self._size]
-        record_bytes, columns = self._decoder.measure(self._known.applied_to(self._settings), begin)
-        return segment_bounds(begin, self._size, record_bytes, columns)
+        first = self._decoder.measure(self._known.applied_to(self._settings), begin)
+        if not self._in_parts:
+            return segment_bounds(begin, self._size, first.record_bytes, first.columns)
+        is_large = first.record_bytes * _RECORDS_PER_PART > _PART_BYTES
+        if is_large or first.copied_bytes > _MOST_COPIED * first.record_bytes:
+            return [begin]
+        return [*range(begin, self._size, _PART_BYTES), self._size]
 
     @property
     def is_at_end(self) -> bool:
         """Whether the position is the end of the file."""
         return self.position.offset >= self._size
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether there are any: records that are too large, and little data, are no parts of batches."""
+        return len(self._bounds) > 1
 
     @property
     def is_submitted(self) -> bool:
@@ -184,17 +209,31 @@ class SegmentReader:
     def decode_ahead(self) -> None:
         """Let the workers decode further segments, if they have room."""
         while self._workers.have_room and not self.is_submitted:
-            settings = self._known.applied_to(self._settings)
-            limit = settings.plan.max_expansion
-            if limit is not None:  # a segment that needs more is decoded again when its turn comes, when it is alone
-                settings = settings.with_plan(max_expansion=limit // self._workers.most_tasks)
+            settings = self._settings_ahead()
             begin, end = self._bounds[self._submitted : self._submitted + 2]
-            task = partial(self._decoder.decode, settings, begin, end, is_boundary=self._submitted == 0)
+            most = _PART_BYTES if self._in_parts else None
+            decode, is_boundary = self._decoder.decode, self._submitted == 0
+            task = partial(decode, settings, begin, end, is_boundary=is_boundary, most_record_bytes=most)
             self._pending.append(self._workers.submit(task))
             self._submitted += 1
 
+    def _settings_ahead(self) -> DecodeSettings:
+        """The settings for segments ahead; one that needs more memory is decoded again when its turn comes, alone."""
+        settings = self._known.applied_to(self._settings)
+        if self._limited is None or self._limited[0] is not settings:
+            limit, limited = settings.plan.max_expansion, settings
+            if limit is not None:
+                limited = settings.with_plan(max_expansion=limit // self._workers.most_tasks)
+            self._limited = settings, limited
+        return self._limited[1]
+
     def chunks(self) -> Iterator[DecodedChunk]:
         """Decode the file."""
+        for segment in self.segments():
+            yield self._accept(segment)
+
+    def segments(self) -> Iterator[DecodedSegment]:
+        """Decode the file: the segments as they are in it, each of which the caller advances the position behind."""
         for end in self._bounds[1:]:
             self.decode_ahead()
             ahead = self._workers.take(self._pending.popleft()) if self._pending else None
@@ -205,8 +244,18 @@ class SegmentReader:
                     ahead = self._decoder.decode(settings, self.position.offset, end, is_boundary=True)
                 if not (ahead.is_sound and self._known.allow(ahead) and self._schemas_agree(ahead)):
                     return
-                chunk, ahead = self._accept(ahead), None
-                yield chunk
+                segment, ahead = ahead, None
+                self._known.add(segment)
+                yield segment
+
+    def use_again(self, segment: DecodedSegment) -> None:
+        """Use the memory of a segment again, whose rows were appended."""
+        self._decoder.use_again(segment, 2 * _PART_BYTES)
+
+    def lengths(self, segment: DecodedSegment) -> Array:
+        """The payload bytes of the records of a segment that the position is not behind."""
+        bound = self._bounds[bisect_right(self._bounds, self.position.offset)]
+        return self._decoder.lengths(segment, self.position.offset, bound)
 
     def close(self) -> None:
         """Give up what is decoded in advance."""
@@ -242,6 +291,5 @@ class SegmentReader:
             sequence=segment.sequence,
             new_names=segment.new_names,
         )
-        self._known.add(segment)
         position.offset, position.record = segment.end, position.record + segment.rows
         return chunk

@@ -27,6 +27,8 @@ class SegmentedFiles(Closing):
     workers : Workers
     make : callable
         Makes the reader of a file from a position on.
+    decompress_ahead : bool
+        Compressed files are decompressed in advance, at the cost of memory.
     """
 
     def __init__(
@@ -35,36 +37,49 @@ class SegmentedFiles(Closing):
         sources: Sequence[Source],
         workers: Workers,
         make: Callable[[OpenPlainFile, Position], SegmentReader],
+        *,
+        decompress_ahead: bool,
     ) -> None:
+        self._decompress_ahead = decompress_ahead
         self._walker, self._sources, self._workers, self._make = walker, sources, workers, make
         self._current: SegmentReader | None = None
         self._next: deque[SegmentReader | None] = deque()  # of the files that were opened in advance
         self._number = -1  # of the last file that was begun
 
-    def chunks(self) -> Iterator[DecodedChunk]:
-        """The chunks of the file that the walker has opened, which count as read; the walk goes on behind them.
+    def begin(self) -> SegmentReader | None:
+        """The reader of the file that the walker has opened; None if it cannot be read in segments, or was already.
 
-        There are none if the file cannot be read in segments, or was already.
+        What it reads counts as read; the walk goes on behind it, after `end`.
         """
         walker = self._walker
         if walker.number == self._number:
-            return
+            return None
         self._number = walker.number
         self._current = self._next.popleft() if self._next else self._reader()
-        if self._current is None:
+        return self._current
+
+    def end(self) -> None:
+        """Let the walk go on at the position of the reader."""
+        assert self._current is not None
+        current, self._current = self._current, None
+        current.close()
+        if current.is_at_end:
+            self._walker.end_file()
+        else:
+            self._walker.seek(current.position.record, current.position.offset)
+
+    def chunks(self) -> Iterator[DecodedChunk]:
+        """The chunks of the file that the walker has opened."""
+        reader = self.begin()
+        if reader is None:
             return
-        position, begin = self._current.position, self._current.position.offset
-        for chunk in self._current.chunks():
-            walker.count(position.offset - begin)
-            begin = position.offset
+        begin = reader.position.offset
+        for chunk in reader.chunks():
+            self._walker.count(reader.position.offset - begin)
+            begin = reader.position.offset
             self.look_ahead()
             yield chunk
-        self._current.close()
-        if self._current.is_at_end:
-            walker.end_file()
-        else:
-            walker.seek(position.record, begin)
-        self._current = None
+        self.end()
 
     def close(self) -> None:
         """Give up what is decoded in advance."""
@@ -81,7 +96,8 @@ class SegmentedFiles(Closing):
 
     def _reader_of(self, file: RecordFile, number: int, record: int, offset: int) -> SegmentReader | None:
         plain = file.plain_file()
-        return None if plain is None else self._make(plain, Position(file.path, number, record, offset))
+        reader = None if plain is None else self._make(plain, Position(file.path, number, record, offset))
+        return reader if reader is not None and reader.has_segments else None
 
     def look_ahead(self) -> None:
         """Open the next files, and let the workers decode them, as long as they have room after the current one."""
@@ -104,11 +120,11 @@ class SegmentedFiles(Closing):
                 return
             reader = self._reader_of(file, number, 0, 0)
             self._next.append(reader)
-            if reader is None:
-                file.decompress_ahead()
-            else:
+            if reader is not None:
                 reader.decode_ahead()
                 last = reader
+            elif self._decompress_ahead:
+                file.decompress_ahead()
 
 
 def _may_be_ahead(source: Source) -> bool:
