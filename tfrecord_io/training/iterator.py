@@ -310,7 +310,7 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
     if "batch_bytes" in keywords:
         raise TypeError("unexpected keyword argument 'batch_bytes': batches for training have batch_size rows each")
     options = IterOptions.of({**keywords, "batch_size": batch_size}, iter_arrays)
-    chunks = {"batch_size": _CHUNK_ROWS, "batch_bytes": _CHUNK_BYTES}
+    chunks: dict[str, Any] = {"batch_size": _CHUNK_ROWS, "batch_bytes": _CHUNK_BYTES}
     planned = plan_scan(path, replace(reader_options(options), threads=options.thread_count, **chunks))
     scan = planned.close()
     if any(source.is_file_object for source in scan.sources):
