@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from records import entry, example, field, framed, int64s
+from records import blobs, entry, example, field, framed, int64s
 from strategies import sequence_example
 from tfrecord_io.engine.contract import Engine, Plan
-from tfrecord_io.engine.decoded_columns import LIST_MARK, by_feature, outlines
+from tfrecord_io.engine.decoded_columns import LIST_MARK, Fact, by_feature, facts_of
 from tfrecord_io.format.kinds import RecordType
 
 
@@ -24,19 +24,17 @@ def test_a_name_in_both_parts_is_the_context_feature(engine: Engine) -> None:
     assert columns.get("w") is None
 
 
-def test_an_outline_has_all_but_the_arrays(engine: Engine) -> None:
-    record = sequence_example({"x": int64s(1)}, {"z": [int64s(4)]})
-    decoder = engine.decoder(Plan(record_type=RecordType.SEQUENCE_EXAMPLE))
+def test_facts_are_the_fields_of_the_columns(engine: Engine) -> None:
+    record = sequence_example({"x": int64s(1), "y": blobs(b"\xff")}, {"x": [int64s(3)], "z": [int64s(4)]})
+    decoder = engine.decoder(Plan(record_type=RecordType.SEQUENCE_EXAMPLE, names_in_both=True))
     decoder.feed(framed(record, example(), record))
     columns = by_feature(decoder.take())
-    shown = outlines(columns)
-    assert shown.keys() == columns.keys()
-    for name, column in columns.items():
-        other = shown[name]
-        for fact in ("kind", "layout", "rows", "null_count", "text", "first_row", "list_row", "binary_row"):
-            assert getattr(other, fact) == getattr(column, fact)
-    assert shown["z"].steps is not None
-    assert shown["z"].offsets is not None
+    facts = facts_of(columns)
+    for column, own in zip(columns.values(), facts.tolist(), strict=True):
+        for fact in Fact:
+            expected = column.steps is not None if fact is Fact.STEPS else getattr(column, fact.name.lower())
+            assert own[fact] == expected
+    assert facts_of({}).shape == (0, len(Fact))
 
 
 def test_columns_found_later_and_those_of_faulty_records(engine: Engine) -> None:

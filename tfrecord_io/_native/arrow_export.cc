@@ -27,6 +27,21 @@ void release_array(ArrowArray* array) {
   array->release = nullptr;
 }
 
+// What a struct array owns.
+struct OwnedStruct {
+  const void* buffers[1] = {};
+  std::vector<ArrowArray> children;
+  std::vector<ArrowArray*> addresses;
+};
+
+void release_struct(ArrowArray* array) {
+  auto* owned = static_cast<OwnedStruct*>(array->private_data);
+  for (ArrowArray& child : owned->children)
+    if (child.release != nullptr) child.release(&child);
+  delete owned;
+  array->release = nullptr;
+}
+
 // Values of one feature type; `offsets` of kBytes.
 struct Values {
   Kind kind;
@@ -204,6 +219,27 @@ bool export_column(const TakenColumn& column, const Form& form, ArrowArray& out)
   if (column.layout != layout) return false;
   if (layout == Layout::kList) return export_list(column, form, out);
   return export_values({column.kind, column.rows, column.null_count, column.validity, column.value_offsets, column.values}, form, out);
+}
+
+ArrowArray& ArrowArrays::join(int64_t rows) {
+  auto owned = std::make_unique<OwnedStruct>();
+  owned->children.swap(arrays_);
+  for (ArrowArray& child : owned->children) owned->addresses.push_back(&child);
+  batch_.length = rows;
+  batch_.n_buffers = 1;
+  batch_.buffers = owned->buffers;
+  batch_.n_children = static_cast<int64_t>(owned->children.size());
+  batch_.children = owned->addresses.data();
+  batch_.release = release_struct;
+  batch_.private_data = owned.release();
+  return batch_;
+}
+
+size_t memory_of(const TakenColumn& column) {
+  size_t bytes = 0;
+  for (const SharedBuffer* buffer : {&column.validity, &column.offsets, &column.value_offsets, &column.values})
+    if (*buffer != nullptr) bytes += (*buffer)->capacity();
+  return bytes;
 }
 
 }  // namespace tfr

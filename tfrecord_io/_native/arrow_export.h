@@ -41,7 +41,7 @@ struct Form {
   int64_t takes_nulls;  // 0: a column with nulls is left to the caller
 };
 
-// Arrays to be imported; those that were not are released with it.
+// Arrays to be imported, one by one or as one; those that were not are released with it.
 class ArrowArrays {
  public:
   explicit ArrowArrays(size_t count) : arrays_(count) {}
@@ -50,17 +50,25 @@ class ArrowArrays {
   ~ArrowArrays() {
     for (ArrowArray& array : arrays_)
       if (array.release != nullptr) array.release(&array);
+    if (batch_.release != nullptr) batch_.release(&batch_);
   }
 
   size_t size() const { return arrays_.size(); }
   ArrowArray& operator[](size_t i) { return arrays_[i]; }
 
+  // Moves all arrays, none of which is missing, into a struct array of `rows` rows.
+  ArrowArray& join(int64_t rows);
+
  private:
   std::vector<ArrowArray> arrays_;
+  ArrowArray batch_ = {};
 };
 
 // Makes the array of a column; false, with `out` as it was, if its rows are not plainly of this form: nulls where none
 // may be, a value out of range, another feature type or layout. Throws std::bad_alloc.
 bool export_column(const TakenColumn& column, const Form& form, ArrowArray& out);
+
+// The bytes of memory that the buffers of a column take.
+size_t memory_of(const TakenColumn& column);
 
 }  // namespace tfr

@@ -63,19 +63,14 @@ nb::object values_array(const TakenColumn& column) {
   return shared_array<u8>(column.values, static_cast<size_t>(column.data_bytes));
 }
 
-// The fields of ColumnBuffers (engine/contract.py) after the name, in the same order; `outline`: without its arrays.
-nb::tuple column_tuple(const TakenColumn& column, bool outline) {
-  nb::object validity = nb::none(), offsets = nb::none(), value_offsets = nb::none(), values = nb::none(), steps = nb::none();
+// The fields of ColumnBuffers (engine/contract.py) after the name, in the same order.
+nb::tuple column_tuple(const TakenColumn& column) {
   size_t rows = static_cast<size_t>(column.rows);
-  if (!outline) {
-    validity = shared_array<u8>(column.validity, (rows + 7) / 8);
-    offsets = shared_array<int32_t>(column.offsets, rows + 1);
-    value_offsets = shared_array<int32_t>(column.value_offsets, static_cast<size_t>(column.value_count) + 1);
-    values = values_array(column);
-    if (column.steps != nullptr) steps = column_tuple(*column.steps, false);
-  }
-  return nb::make_tuple(static_cast<int>(column.kind), static_cast<int>(column.layout), column.rows, column.null_count, validity, offsets, value_offsets,
-                        values, column.text, column.first_row, column.list_row, column.binary_row, steps);
+  nb::object steps = column.steps == nullptr ? nb::object(nb::none()) : nb::object(column_tuple(*column.steps));
+  return nb::make_tuple(static_cast<int>(column.kind), static_cast<int>(column.layout), column.rows, column.null_count,
+                        shared_array<u8>(column.validity, (rows + 7) / 8), shared_array<int32_t>(column.offsets, rows + 1),
+                        shared_array<int32_t>(column.value_offsets, static_cast<size_t>(column.value_count) + 1), values_array(column), column.text,
+                        column.first_row, column.list_row, column.binary_row, steps);
 }
 
 TakenColumns take(Decoder& decoder) {
@@ -83,36 +78,67 @@ TakenColumns take(Decoder& decoder) {
   return take_columns(decoder);
 }
 
-nb::tuple column_at(const TakenColumns& taken, size_t index) { return column_tuple(taken.columns.at(index), false); }
+nb::tuple column_at(const TakenColumns& taken, size_t index) { return column_tuple(taken.columns.at(index)); }
 
-// Of all columns; None for a feature list.
-nb::list outlines(const TakenColumns& taken) {
-  nb::list all;
+// The numbers of `Fact` (engine/decoded_columns.py) of each column, one column after the other.
+nb::object facts(const TakenColumns& taken) {
+  std::vector<int64_t> all;
   for (const TakenColumn& column : taken.columns)
-    all.append(column.steps != nullptr ? nb::object(nb::none()) : nb::object(column_tuple(column, true)));
-  return all;
+    for (int64_t fact : {static_cast<int64_t>(column.kind), static_cast<int64_t>(column.layout), int64_t{column.text}, column.rows, column.null_count,
+                         column.first_row, column.list_row, column.binary_row, int64_t{column.steps != nullptr}})
+      all.push_back(fact);
+  return vector_to_array(std::move(all));
 }
 
 using FormRows = nb::ndarray<const int64_t, nb::shape<-1, sizeof(Form) / sizeof(int64_t)>, nb::c_contig, nb::device::cpu>;
+constexpr size_t kMostJoined = 128 << 10;  // memory of a column in a batch that is imported, and freed, as a whole
 
-// Arrays of the columns at `indices` (−1: absent), and their addresses; 0 for what is left to the caller.
-nb::tuple export_arrays(const TakenColumns& taken, const FormRows& rows, const Numbers& indices) {
-  size_t count = std::min(rows.shape(0), indices.size());
-  const Form* forms = reinterpret_cast<const Form*>(rows.data());
+// Arrays of the columns at `indices` (−1: absent), each in the row of `forms` with the number in `form_of`.
+// Returns their owner, the address of a struct array of all of them or, if that is 0, of each array: 0 if it was not made.
+nb::tuple export_arrays(const TakenColumns& taken, const FormRows& forms, const Numbers& form_of, const Numbers& indices) {
+  size_t count = std::min(form_of.size(), indices.size());
   auto arrays = std::make_unique<ArrowArrays>(count);
+  uintptr_t batch = 0;
   {
     nb::gil_scoped_release release;
+    const Form* all = reinterpret_cast<const Form*>(forms.data());
+    bool joins = count > 0;
     for (size_t i = 0; i < count; ++i) {
       int64_t index = indices.data()[i];
-      if (index >= 0) export_column(taken.columns.at(static_cast<size_t>(index)), forms[i], (*arrays)[i]);
+      joins = joins && index >= 0;
+      if (index < 0) continue;
+      const TakenColumn& column = taken.columns.at(static_cast<size_t>(index));
+      joins = export_column(column, all[form_of.data()[i]], (*arrays)[i]) && joins && memory_of(column) <= kMostJoined;
     }
+    if (joins) batch = reinterpret_cast<uintptr_t>(&arrays->join((*arrays)[0].length));
   }
   nb::list addresses;
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < arrays->size(); ++i) {
     ArrowArray& array = (*arrays)[i];
     addresses.append(array.release == nullptr ? 0 : reinterpret_cast<uintptr_t>(&array));
   }
-  return nb::make_tuple(nb::cast(std::move(arrays)), addresses);
+  return nb::make_tuple(nb::cast(std::move(arrays)), batch, addresses);
+}
+
+// (name, whether it is a feature list) of each.
+template <class Items>
+nb::list name_tuples(const Items& items, std::string Items::value_type::*text) {
+  nb::list names;
+  for (const auto& item : items) names.append(nb::make_tuple(nb::str((item.*text).data(), (item.*text).size()), item.steps));
+  return names;
+}
+
+// Adds the first of the `names`, as many as `wanted` has; all, as wanted, if that is None.
+void add_names(Decoder& decoder, const nb::list& names, nb::handle wanted) {
+  size_t count = wanted.is_none() ? names.size() : nb::len(wanted);
+  for (size_t i = 0; i < count; ++i) {
+    nb::handle name = names[i];
+    Py_ssize_t size;
+    const char* text = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(name.ptr(), 0), &size);
+    if (text == nullptr) throw nb::python_error();
+    bool steps = PyTuple_GetItem(name.ptr(), 1) == Py_True;
+    decoder.add_name(std::string(text, static_cast<size_t>(size)), steps, wanted.is_none() || nb::cast<bool>(wanted[i]), true);
+  }
 }
 
 nb::tuple feed(Decoder& decoder, const Input& data, size_t begin, int64_t max_records, int64_t max_bytes, bool last) {
@@ -330,8 +356,8 @@ NB_MODULE(_kernel, m) {
   nb::class_<TakenColumns>(m, "TakenColumns")
       .def("__len__", [](const TakenColumns& taken) { return taken.columns.size(); })
       .def("column", &column_at, nb::arg("index"))
-      .def("outlines", &outlines)
-      .def("arrays", &export_arrays, nb::arg("forms"), nb::arg("indices"));
+      .def("facts", &facts)
+      .def("arrays", &export_arrays, nb::arg("forms"), nb::arg("form_of"), nb::arg("indices"));
   nb::class_<Buffer>(m, "Memory").def(nb::init<>()).def_prop_ro("capacity", &Buffer::capacity);
   nb::class_<PlainForms>(m, "PlainForms").def("__init__", &make_forms, nb::arg("forms"));
   nb::class_<ArrowColumns>(m, "ArrowColumns")
@@ -352,19 +378,9 @@ NB_MODULE(_kernel, m) {
       .def("complete", &Decoder::complete, nb::call_guard<nb::gil_scoped_release>())
       .def("append", &Decoder::append, nb::arg("part"), nb::arg("begin"), nb::arg("end"), nb::arg("payload_bytes"), nb::call_guard<nb::gil_scoped_release>())
       .def("clear", &Decoder::clear)
-      .def("names",
-           [](const Decoder& decoder) {
-             nb::list names;
-             for (const Decoder::Slot& slot : decoder.slots) names.append(nb::make_tuple(to_bytes(slot.name), slot.steps));
-             return names;
-           })
-      .def("new_names",
-           [](Decoder& decoder) {
-             nb::list names;
-             for (const Decoder::NewName& name : decoder.new_names) names.append(nb::make_tuple(to_bytes(name.text), name.steps));
-             return names;
-           })
-      .def("add_name", [](Decoder& decoder, const nb::bytes& name, bool steps, bool wanted) { decoder.add_name(to_string(name), steps, wanted, true); })
+      .def("names", [](const Decoder& decoder) { return name_tuples(decoder.slots, &Decoder::Slot::name); })
+      .def("new_names", [](const Decoder& decoder) { return name_tuples(decoder.new_names, &Decoder::NewName::text); })
+      .def("add_names", &add_names, nb::arg("names"), nb::arg("wanted").none())
       .def("leave_out", [](Decoder& decoder, const nb::bytes& name, bool steps) { decoder.add_name(to_string(name), steps, false, false); })
       .def("embedded",
            [](Decoder& decoder) {

@@ -4,11 +4,28 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import IntEnum
 from functools import cached_property
 
-from tfrecord_io.engine.contract import Array, ColumnBuffers
+import numpy as np
+
+from tfrecord_io.engine.contract import Array, ColumnBuffers, FeatureName
 
 LIST_MARK = "\udc80"  # not part of any name: names are UTF-8
+
+
+class Fact(IntEnum):
+    """What a column shows of itself as a number: fields of `ColumnBuffers`. The kernel has the same order."""
+
+    KIND = 0
+    LAYOUT = 1
+    TEXT = 2
+    ROWS = 3
+    NULL_COUNT = 4
+    FIRST_ROW = 5
+    LIST_ROW = 6
+    BINARY_ROW = 7
+    STEPS = 8  # whether it is a feature list
 
 
 class ColumnNames:
@@ -24,6 +41,11 @@ class ColumnNames:
     def __init__(self, names: Sequence[str], steps: Sequence[bool]) -> None:
         self.names = list(names)
         self.steps = list(steps)
+
+    @classmethod
+    def of(cls, features: Sequence[FeatureName]) -> ColumnNames:
+        """Of names, each with whether it is that of a feature list."""
+        return cls([name for name, _ in features], [steps for _, steps in features])
 
     @cached_property
     def index(self) -> dict[str, int]:
@@ -47,20 +69,23 @@ class LazyColumns(Sequence[ColumnBuffers]):
     names: ColumnNames
 
     @abstractmethod
-    def outlines(self) -> list[ColumnBuffers]:
-        """All columns, without the arrays of those that are not feature lists."""
+    def facts(self) -> Array:
+        """The facts of all columns: int64, a row for each column and a column for each `Fact`."""
 
     @abstractmethod
-    def arrow_arrays(self, forms: Array, indices: Sequence[int]) -> tuple[object, list[int]]:
+    def arrow_arrays(self, forms: tuple[Array, Array], indices: Sequence[int]) -> tuple[object, int, list[int]]:
         """Make Arrow arrays of the columns at `indices` in these forms (`tfrecord_io.arrow.decode.forms`).
 
         Returns
         -------
         owner : object
             Releases the arrays that were not imported; they are valid as long as it exists.
+        batch : int
+            Address of a ``struct ArrowArray`` of the C data interface, which has all of them as its children and is
+            freed as a whole: where all were made and none is large. Else 0.
         addresses : list of int
-            Of a ``struct ArrowArray`` of the C data interface for each column; 0 where the column is absent (index −1)
-            or its rows are not plainly of the form.
+            Without a `batch`, the address of the array of each column; 0 where the column is absent (index −1) or its
+            rows are not plainly of the form.
         """
 
 
@@ -83,12 +108,11 @@ class FeatureColumns(Mapping[str, ColumnBuffers]):
     def __len__(self) -> int:
         return len(self._index)
 
-    def outlines(self) -> dict[str, ColumnBuffers]:
-        """The same, without the arrays of columns that are not feature lists."""
-        outlines = self.columns.outlines()
-        return {feature: outlines[at] for feature, at in self._index.items()}
+    def facts(self) -> Array:
+        """The facts of the columns in the order of iteration; see `facts_of`."""
+        return self.columns.facts()[list(self._index.values())]
 
-    def arrow_arrays(self, forms: Array, features: Iterable[str]) -> tuple[object, list[int]]:
+    def arrow_arrays(self, forms: tuple[Array, Array], features: Iterable[str]) -> tuple[object, int, list[int]]:
         """See `LazyColumns.arrow_arrays`."""
         find = self._index.get
         return self.columns.arrow_arrays(forms, [find(feature, -1) for feature in features])
@@ -106,6 +130,12 @@ def by_feature(columns: Sequence[ColumnBuffers]) -> Mapping[str, ColumnBuffers]:
     return {feature: columns[at] for feature, at in names.index.items()}
 
 
-def outlines(columns: Mapping[str, ColumnBuffers]) -> Mapping[str, ColumnBuffers]:
-    """What columns by feature show of themselves; the arrays may be missing, except those of feature lists."""
-    return columns.outlines() if isinstance(columns, FeatureColumns) else columns
+def facts_of(columns: Mapping[str, ColumnBuffers]) -> Array:
+    """The facts of columns by feature: int64, a row for each column and a column for each `Fact`."""
+    if isinstance(columns, FeatureColumns):
+        return columns.facts()
+    facts = [
+        (c.kind, c.layout, c.text, c.rows, c.null_count, c.first_row, c.list_row, c.binary_row, c.steps is not None)
+        for c in columns.values()
+    ]
+    return np.array(facts, np.int64).reshape(-1, len(Fact))

@@ -26,7 +26,7 @@ from tfrecord_io.engine.contract import (
     Progress,
     RecordCounts,
 )
-from tfrecord_io.engine.decoded_columns import ColumnNames, LazyColumns
+from tfrecord_io.engine.decoded_columns import ColumnNames, Fact, LazyColumns
 from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.format.kinds import Kind, Layout
 
@@ -80,13 +80,12 @@ class NativeColumns(LazyColumns):
             self._made[at] = _column(self.names.names[at], self._kernel.column(at))
         return self._made[at]
 
-    def outlines(self) -> list[ColumnBuffers]:
-        names, raw = self.names.names, self._kernel.outlines()
-        return [self[at] if columns is None else _column(names[at], columns) for at, columns in enumerate(raw)]
+    def facts(self) -> Array:
+        return np.asarray(self._kernel.facts()).reshape(-1, len(Fact))
 
-    def arrow_arrays(self, forms: Array, indices: Sequence[int]) -> tuple[object, list[int]]:
-        owner, addresses = self._kernel.arrays(forms, np.array(indices, np.int64))
-        return owner, addresses
+    def arrow_arrays(self, forms: tuple[Array, Array], indices: Sequence[int]) -> tuple[object, int, list[int]]:
+        owner, batch, addresses = self._kernel.arrays(*forms, np.array(indices, np.int64))
+        return owner, batch, addresses
 
 
 class NativeDecoder:
@@ -152,19 +151,27 @@ class NativeDecoder:
 
     def _add_names(self) -> str | None:
         """Tell the kernel which new names are selected; return the first one that the plan refuses, if any."""
-        for raw, steps in self._kernel.new_names():
-            name = raw.decode()
-            wanted = self._select is None or self._select(name)
-            if wanted and self._refuses:
-                return name
-            self._kernel.add_name(raw, steps, wanted)
-            self.new_names.append((name, steps))
-        self._names = None
+        new = self._kernel.new_names()
+        wanted = self._wanted(new)
+        if self._refuses and (wanted is None or True in wanted):
+            refused = 0 if wanted is None else wanted.index(True)
+            self._add(new[:refused], [False] * refused)
+            return new[refused][0]
+        self._add(new, wanted)
         return None
 
+    def _wanted(self, names: Sequence[FeatureName]) -> list[bool] | None:
+        """Whether each name is selected; None: all are."""
+        return None if self._select is None else [self._select(name) for name, _ in names]
+
+    def _add(self, names: list[FeatureName], wanted: list[bool] | None) -> None:
+        self._kernel.add_names(names, wanted)
+        self.new_names += names
+        self._names = None
+
     def know(self, names: Iterable[FeatureName]) -> None:
-        for name, steps in names:
-            self._kernel.add_name(name.encode(), steps, self._select is None or self._select(name))
+        known = list(names)
+        self._kernel.add_names(known, self._wanted(known))
 
     def accept_embedded(self) -> None:
         self._kernel.accept_embedded()
@@ -173,8 +180,7 @@ class NativeDecoder:
         self.rows = 0
         columns = self._kernel.take()
         if self._names is None or len(self._names.names) != len(columns):  # a faulty record's names are removed again
-            names = self._kernel.names()
-            self._names = ColumnNames([name.decode() for name, _ in names], [steps for _, steps in names])
+            self._names = ColumnNames.of(self._kernel.names())
         return NativeColumns(self._names, columns)
 
     def complete(self) -> None:

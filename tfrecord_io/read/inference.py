@@ -6,22 +6,23 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from collections.abc import Set as AbstractSet
 
 import numpy as np
+import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import column_mask, cut
-from tfrecord_io.arrow.infer.observe import adds_nothing, observe_all
+from tfrecord_io.arrow.infer.observe import SeenColumns
 from tfrecord_io.arrow.infer.tensor_folding import FoldedTensor, are_companions, candidates, fold
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode
-from tfrecord_io.engine.decoded_columns import outlines
 from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.errors import FeatureTypeError, SchemaError
 from tfrecord_io.format.expansion import BYTES_PER_CELL, Expansion
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.chunks.chunk import DecodedChunk
+from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.inferred_schema import Evidence
 from tfrecord_io.schema.leaf import FEATURE_LIST, RAW, companions
-from tfrecord_io.schema.observation import Observation, RecordRef, arrow_type, contradiction, join, join_columns
+from tfrecord_io.schema.observation import Observation, RecordRef, arrow_type, contradiction, join
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import dtype_metadata, tensor_type
 
@@ -34,26 +35,19 @@ def observe_chunks(
     A chunk that contradicts those before it gets the SchemaError as its error, and is truncated before the
     contradiction.
     """
-    observations: dict[str, Observation] = {}
+    seen = SeenColumns(known)
     for chunk in chunks:
         if into is not None:
             into.append(chunk)
         while True:
-            begin = (chunk.first_record, chunk.file)
-            unknown = [
-                column
-                for name, column in outlines(chunk.columns).items()
-                if name not in known and not adds_nothing(column, observations.get(column.name), *begin)
-            ]
-            columns = observe_all(unknown, chunk.path, chunk.first_record, chunk.file)
             try:
-                observations = join_columns(observations, columns)
+                seen.add(chunk.columns, chunk.path, chunk.first_record, chunk.file)
                 break
             except SchemaError as error:  # observe again without the rows from there on: an earlier one may do so too
                 _truncate(chunk, max(0, (error.record or 0) - chunk.first_record), error)
         if getattr(chunk.error, "feature", None) not in known:
-            name_contradicted_record(chunk, observations)
-    return observations
+            name_contradicted_record(chunk, seen.observations)
+    return seen.observations
 
 
 def _truncate(chunk: DecodedChunk, rows: int, error: Exception) -> None:
@@ -138,14 +132,12 @@ def folded_columns(
     return {name: tensor for name, tensor in tensors.items() if tensor is not None}
 
 
-def left_out_companions(
-    chunks: Sequence[DecodedChunk], features: AbstractSet[str], is_left_out: Callable[[str], bool]
-) -> set[str]:
+def left_out_companions(chunks: Sequence[DecodedChunk], features: AbstractSet[str], projection: Projection) -> set[str]:
     """The companions of features that are left out; they are not columns either."""
     return {
         companion
-        for name in features
-        if is_left_out(name) and features >= set(companions(name))
+        for name in (() if projection.takes_all else features)
+        if projection.leaves_out(name) and features >= set(companions(name))
         if are_companions(name, (chunk.columns for chunk in chunks))
         for companion in companions(name)
     }
@@ -168,19 +160,22 @@ def inferred_schema(
     The companions of folded columns are not columns, unless selected by name.
     """
     hidden = {companion for name in folded for companion in companions(name)} - set(options.columns or ())
+    types: dict[int, pa.DataType] = {}  # by observation: many columns show the same
     fields = []
     for name in sorted(observations):
         if name in folded:
             fields.append(_folded_field(name, folded[name]))
         elif name not in hidden:
             seen = observations[name]
+            type_ = types.get(id(seen))
+            if type_ is None:
+                type_ = types[id(seen)] = arrow_type(
+                    seen,
+                    infer_text=options.infer_text,
+                    stable_types=options.stable_types,
+                    large_offsets=options.large_offsets,
+                )
             part = None if seen.steps is None else FEATURE_LIST
-            type_ = arrow_type(
-                seen,
-                infer_text=options.infer_text,
-                stable_types=options.stable_types,
-                large_offsets=options.large_offsets,
-            )
             fields.append(Field(name, type_, part=part))  # type: ignore[arg-type]  # None: the default of the type
     return Schema(fields)
 

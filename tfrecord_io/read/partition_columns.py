@@ -71,7 +71,7 @@ class PartitionColumns:
     def refuse_features(self, features: Iterable[str], sources: Sequence[Source]) -> None:
         """Raise SchemaError if a feature and a directory define the same column."""
         names = self.names
-        for name in features:
+        for name in features if names else ():
             if name in names:
                 source = next(s for s in sources if any(partition == name for partition, _ in s.partitions))
                 raise SchemaError(

@@ -242,7 +242,7 @@ class _Planner:
             scan.settings.plan,
             columns=tuple(column for column in scan.settings.plan.columns if column.name not in untyped),
             unknown="discover",
-            select=self._projection,
+            select=self._projection.filter,
             text=self._text,
         )
         known = {column.name for column in plan.columns}
@@ -278,7 +278,7 @@ class _Planner:
         names = _NameFilter(self._projection, assumptions.fold_tensors)
         plan = Plan(
             unknown="discover",
-            select=names,
+            select=None if self._projection.takes_all else names,
             text=self._text,
             record_type=assumptions.record_type,
             **plan_limits(options),
@@ -378,7 +378,7 @@ class _Planner:
     ) -> frozenset[str]:
         """Companions that are not columns: of tensors that an override declares, and of features that are left out."""
         hidden = {name for f in schema if reads_companions(f) for name in companions(f.feature)}
-        hidden |= left_out_companions(sample, set(names), self._projection.leaves_out)
+        hidden |= left_out_companions(sample, set(names), self._projection)
         return frozenset(hidden - set(self.options.columns or ()) - set(self.options.schema_overrides or ()))
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
 
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder, CompositeDecoder
-from tfrecord_io.arrow.decode.plan import CompiledPlan, other_part, plan_columns
+from tfrecord_io.arrow.decode.plan import other_part, plan_columns
 from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.errors import SchemaError, printable
@@ -89,6 +90,7 @@ class Scan:
     columns : Schema
         Of the features.
     settings : DecodeSettings
+        Compiled when they are first used, if the schema was inferred: often no record remains to be decoded with them.
     builder : BatchBuilder or CompositeBatchBuilder
 
     Raises
@@ -106,7 +108,7 @@ class Scan:
     whole: bool = False
     schema: pa.Schema = field(init=False, repr=False, compare=False)
     columns: Schema = field(init=False, repr=False, compare=False)
-    settings: DecodeSettings = field(init=False, repr=False, compare=False)
+    _compiled: Callable[[], DecodeSettings] = field(init=False, repr=False, compare=False)
     builder: BatchBuilder | CompositeBatchBuilder = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -115,8 +117,6 @@ class Scan:
         described = not (self.resolved.is_inferred or self.resolved.embedded)
         composite = CompositeDecoder(columns) if described else None
         parts = columns if composite is None else composite.parts
-        text = Text.STRICT if self.resolved.is_inferred else Text.UTF8
-        compiled = plan_columns(parts, text=text, folded=self.resolved.folded)
         embedded = self.resolved.embedded
         dictionaries = embedded.dictionaries if embedded else {}
         trusted = self.resolved.source == "schema="
@@ -125,7 +125,9 @@ class Scan:
             builder = CompositeBatchBuilder(builder, composite)
         object.__setattr__(self, "columns", columns)
         object.__setattr__(self, "builder", builder)
-        object.__setattr__(self, "settings", self._compile(compiled, projection))
+        object.__setattr__(self, "_compiled", cache(partial(_compile, self.resolved, self.options, columns, parts)))
+        if not self.resolved.is_inferred or self.options.schema_overrides is not None:
+            self._compiled()  # at once, as it may raise
         object.__setattr__(self, "schema", self._batch_schema(builder.schema, projection))
 
     def _chosen(self, projection: Projection) -> list[str]:
@@ -142,32 +144,10 @@ class Scan:
         index = stored_index(self.resolved.schema.to_arrow())
         return [name for name in index if name not in names and name not in excluded]
 
-    def _compile(self, compiled: CompiledPlan, projection: Projection) -> DecodeSettings:
-        resolved, options = self.resolved, self.options
-        if options.record_type == "bytes":
-            plan = Plan(check_crc=options.check_crc, max_record_bytes=options.max_record_bytes)
-            return DecodeSettings(plan, as_bytes=True)
-        read = {column.name for column in compiled.columns}
-        unknown, ignored, columns = "fault", compiled.ignored, compiled.columns
-        select: Callable[[str], bool] = projection
-        if resolved.is_inferred:
-            unknown = "fault" if options.on_new == "raise" else "skip"
-            ignored |= resolved.companions - read
-        elif resolved.source == "embedded":
-            everything = compiled if self.columns == resolved.schema else plan_columns(resolved.schema)
-            ignored = everything.ignored | {column.name for column in everything.columns} - read
-        else:
-            unknown = "skip"
-            columns += other_part(compiled, resolved.schema)
-        plan = Plan(
-            columns=columns,
-            unknown=unknown,
-            select=select,
-            ignored=frozenset(ignored),
-            record_type=resolved.record_type,
-            **plan_limits(options),
-        )
-        return DecodeSettings(plan, contradicts_sample=resolved.is_inferred)
+    @property
+    def settings(self) -> DecodeSettings:
+        """How the records are decoded."""
+        return self._compiled()
 
     def _batch_schema(self, schema: pa.Schema, projection: Projection) -> pa.Schema:
         schema = self.partitions.extended(schema, projection)
@@ -239,7 +219,8 @@ class Scan:
 
     def opened(self, reader: ChunkReader, absent: AbsentColumns | None = None) -> OpenScan:
         """Read this scan through a chunk reader, from its current position; see `open`."""
-        reader.settings, reader.check = self.settings, self.embedded_check
+        reader.decode_by(self._compiled)
+        reader.check = self.embedded_check
         return OpenScan(
             describe=self.__str__,
             sources=self.sources,
@@ -260,6 +241,35 @@ class Scan:
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = (self.options, self.resolved, self.partitions, self.sidecar, self.with_index, self.whole)
         return _unpickle, (PackedSources.of(self.sources), *arguments)
+
+
+def _compile(resolved: ResolvedSchema, options: ReadOptions, columns: Schema, parts: Schema) -> DecodeSettings:
+    """How the features of `parts`, which the `columns` consist of, are decoded."""
+    text = Text.STRICT if resolved.is_inferred else Text.UTF8
+    compiled = plan_columns(parts, text=text, folded=resolved.folded)
+    if options.record_type == "bytes":
+        plan = Plan(check_crc=options.check_crc, max_record_bytes=options.max_record_bytes)
+        return DecodeSettings(plan, as_bytes=True)
+    read = {column.name for column in compiled.columns}
+    unknown, ignored, plan_of_columns = "fault", compiled.ignored, compiled.columns
+    if resolved.is_inferred:
+        unknown = "fault" if options.on_new == "raise" else "skip"
+        ignored |= resolved.companions - read
+    elif resolved.source == "embedded":
+        everything = compiled if columns == resolved.schema else plan_columns(resolved.schema)
+        ignored = everything.ignored | {column.name for column in everything.columns} - read
+    else:
+        unknown = "skip"
+        plan_of_columns += other_part(compiled, resolved.schema)
+    plan = Plan(
+        columns=plan_of_columns,
+        unknown=unknown,
+        select=Projection(options.columns).filter,
+        ignored=frozenset(ignored),
+        record_type=resolved.record_type,
+        **plan_limits(options),
+    )
+    return DecodeSettings(plan, contradicts_sample=resolved.is_inferred)
 
 
 def _unpickle(sources: PackedSources, *arguments: Any) -> Scan:

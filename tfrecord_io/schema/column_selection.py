@@ -45,6 +45,11 @@ class Projection:
             return False
         return self._only_excludes or any(pattern.match(name) for pattern in self._included_patterns)
 
+    @property
+    def filter(self) -> Projection | None:
+        """Itself, or None if it takes all columns."""
+        return None if self.takes_all else self
+
     def leaves_out(self, name: str) -> bool:
         """Whether an entry with ``!`` excludes the column.
 
@@ -56,6 +61,8 @@ class Projection:
 
     def check(self, names: Iterable[str]) -> None:
         """Raise FeatureNotFoundError, which lists the names, where an entry matches none of `names`."""
+        if not self._entries:
+            return
         available = set(names)
         for entry in self._entries:
             bare = entry.removeprefix("!")
@@ -68,7 +75,7 @@ class Projection:
 
     def positions(self, names: Sequence[str]) -> list[int]:
         """The indices of the selected ones of `names`, in the order of `order`."""
-        selected = [i for i, name in enumerate(names) if self(name)]
+        selected = list(range(len(names))) if self.takes_all else [i for i, name in enumerate(names) if self(name)]
         if self.takes_all or self._included_patterns or self._only_excludes:
             return selected
         position = {entry: index for index, entry in enumerate(self._entries)}

@@ -40,6 +40,7 @@ IMAGE_KEY = b"tfrecord_io.image"  # JSON: mode and, where images are resized, he
 CONTEXT = "context"
 NULL = "null"  # the value of `Field.empty`
 PARTS = (CONTEXT, FEATURE_LIST)
+_NONE: Mapping[bytes, bytes] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -92,13 +93,16 @@ class Field:
     shape: Shape | None = None
     part: str = None  # type: ignore[assignment]  # always one of PARTS after __post_init__
     empty: str | None = None
+    is_common: bool = field(init=False)  # whether type, name and feature say all: such a field needs no checks
 
     def __post_init__(self) -> None:
         if self.feature is None:
             object.__setattr__(self, "feature", self.column)
-        if self._is_plain() and self.part in (None, CONTEXT) and self.empty is None:
+        is_common = self._is_plain() and self.part in (None, CONTEXT) and self.empty is None
+        object.__setattr__(self, "is_common", is_common)
+        if is_common:
             object.__setattr__(self, "part", CONTEXT)
-            object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
+            object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)) if self.metadata else _NONE)
             return
         if self.encoding not in TENSOR_ENCODINGS:
             reason = f"{self.encoding!r} is not a tensor encoding; valid names: {', '.join(TENSOR_ENCODINGS)}"
@@ -117,7 +121,7 @@ class Field:
         object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
 
     def _is_plain(self) -> bool:
-        """Whether name and type say all, but for the feature and the metadata: such a field needs no checks."""
+        """Whether name and type say all, but for the feature, the part, empty features and the metadata."""
         is_stated = self.encoding != LIST or self.shape is not None or self.default is not None
         return not is_stated and plain_kind(self.type) is not None
 
@@ -267,7 +271,7 @@ class Field:
         metadata = dict(self.metadata)
         if self.feature != self.column:
             metadata[FEATURE_KEY] = self.feature.encode()
-        if self._is_plain() and self.empty is None:
+        if self.is_common:
             return pa.field(self.column, self.type, nullable=not self.required, metadata=metadata or None)
         if self.encoding != LIST:
             metadata[ENCODING_KEY] = self.encoding.encode()
@@ -315,7 +319,10 @@ def _flat(values: Any) -> Iterator[Any]:
 
 def check_unique(fields: Iterable[Field]) -> None:
     """Raise SchemaError where two fields have the same column."""
-    for column, count in Counter(f.column for f in fields).items():
+    columns = [f.column for f in fields]
+    if len(set(columns)) == len(columns):
+        return
+    for column, count in Counter(columns).items():
         if count > 1:
             raise SchemaError("a schema names this column twice", feature=column)
 

@@ -73,7 +73,8 @@ def join_columns(a: Mapping[str, Observation], b: Mapping[str, Observation]) -> 
     Columns are joined by name, so that of several contradictions in one record always the same one is reported.
     """
     joined = dict(a)
-    for name, seen in sorted(b.items()):
+    for name in sorted(b):
+        seen = b[name]
         joined[name] = join(name, joined[name], seen) if name in joined else seen
     return joined
 

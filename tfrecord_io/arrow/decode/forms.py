@@ -67,17 +67,37 @@ _NESTINGS = {
 }
 
 
-def forms_of(fields: Sequence[Field]) -> Array | None:
-    """The forms of columns, a row of an int64 array each; None if there is no column that an engine can make."""
+class Forms(NamedTuple):
+    """The forms of columns: int64 arrays.
+
+    Attributes
+    ----------
+    distinct : ndarray
+        A row for each form that occurs.
+    number : ndarray
+        The row of each column's form in `distinct`.
+    """
+
+    distinct: Array
+    number: Array
+
+
+def forms_of(fields: Sequence[Field]) -> Forms | None:
+    """The forms of columns; None if there is no column that an engine can make."""
     plain: dict[int, Form] = {}
-    forms = [_form_of(field, plain) for field in fields]
-    return None if all(form is OTHER for form in forms) else np.array(forms, np.int64).reshape(len(forms), -1)
+    numbers: dict[Form, int] = {}
+    number = [numbers.setdefault(_form_of(field, plain), len(numbers)) for field in fields]
+    if numbers.keys() <= {OTHER}:
+        return None
+    return Forms(np.array(list(numbers), np.int64), np.array(number, np.int64))
 
 
 def _form_of(field: Field, plain: dict[int, Form]) -> Form:
     """The form of a field; `plain` has those of types without parameters that were seen before, by type id."""
     type_ = field.type
     form = plain.get(type_.id)
+    if form is not None and field.is_common:
+        return form
     if form is None:
         form = _of_type(type_)
         if plain_kind(type_) is not None:

@@ -115,7 +115,7 @@ def other_part(compiled: CompiledPlan, schema: Schema) -> tuple[PlanColumn, ...]
 
 def reads_companions(field: Field) -> bool:
     """Whether the companions are read too: of raw bytes, and where only they state unknown dimensions."""
-    if has_struct(field.type) or (field.part == FEATURE_LIST and not is_any_tensor(field.value)):
+    if field.is_common or has_struct(field.type) or (field.part == FEATURE_LIST and not is_any_tensor(field.value)):
         return False
     encoding = encoding_rules(field.encoding)
     has_unknown_shape = is_any_tensor(field.value) and (field.shape or ()).count(None) > 1

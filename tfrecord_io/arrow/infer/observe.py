@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from tfrecord_io.arrow.buffers import mask_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
+from tfrecord_io.engine.decoded_columns import Fact, facts_of
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.schema.observation import Observation, RecordRef
+from tfrecord_io.schema.observation import Observation, RecordRef, join_columns
 
 
 def observe(column: ColumnBuffers, path: str | None = None, first_record: int = 0, file: int = 0) -> Observation:
@@ -44,22 +45,98 @@ def observe_all(
     return {column.name: observe(column, path, first_record, file) for column in columns}
 
 
-def adds_nothing(column: ColumnBuffers, seen: Observation | None, first_record: int = 0, file: int = 0) -> bool:
-    """Whether `seen`, of earlier records, stays the same when it is joined with what `column` shows.
+class SeenColumns:
+    """What the columns of chunks, added in the order of reading, have shown so far.
+
+    Attributes
+    ----------
+    observations : dict of str to Observation
+        Of each feature.
+    """
+
+    def __init__(self, known: Collection[str] = ()) -> None:
+        self.observations: dict[str, Observation] = {}
+        self._known = known
+        self._features: list[str] = []  # of the last chunk
+        self._seen = _facts_of_seen([])  # of these features
+
+    def add(self, columns: Mapping[str, ColumnBuffers], path: str, first_record: int, file: int) -> None:
+        """Join what the columns of a chunk show, except `known` ones; see `observe`.
+
+        Raises
+        ------
+        SchemaError
+            They contradict earlier ones; nothing was joined then.
+        """
+        features, facts = list(columns), facts_of(columns)
+        if features != self._features:
+            self._features = features
+            self._seen = _facts_of_seen([self.observations.get(feature) for feature in features])
+        new = [at for at in np.flatnonzero(~_add_nothing(facts, self._seen)) if features[at] not in self._known]
+        if not new:
+            return
+        shown: dict[str, Observation] = {}
+        plain = _Observer(path, first_record, file)
+        for at, fact in zip(new, facts[new].tolist(), strict=True):
+            if fact[Fact.STEPS]:
+                column = columns[features[at]]
+                shown[column.name] = observe(column, path, first_record, file)
+            else:
+                shown[features[at]] = plain.observation(fact)
+        self.observations = join_columns(self.observations, shown)
+        self._seen[new] = _facts_of_seen([self.observations.get(features[at]) for at in new])
+
+
+class _Observer:
+    """Makes the observations of the columns of one chunk; columns that show the same share one."""
+
+    def __init__(self, path: str, first_record: int, file: int) -> None:
+        self._path, self._first_record, self._file = path, first_record, file
+        self._made: dict[tuple[int, ...], Observation] = {}
+
+    def observation(self, fact: Sequence[int]) -> Observation:
+        """`observe` of a column with these facts, which is not a feature list."""
+        kind, layout, text, rows, null_count, first, listed, binary, _ = fact
+        if layout == Layout.NULL or null_count == rows:
+            kind, layout, text, first, listed, binary = Kind.NONE, Layout.NULL, True, -1, -1, -1
+        key = (kind, layout, text, first, listed, binary)
+        made = self._made.get(key)
+        if made is None:
+            refs = (self._where(first), self._where(listed), self._where(binary))
+            is_text = kind != Kind.BYTES or bool(text)
+            made = self._made[key] = Observation(Kind(kind), Layout(layout), is_text, False, *refs)
+        return made
+
+    def _where(self, row: int) -> RecordRef | None:
+        return RecordRef(self._path, self._first_record + row, self._file) if row >= 0 else None
+
+
+# Columns of what is known of a seen feature, in an int64 array.
+_KIND, _LAYOUT, _TEXT, _PRESENT, _LISTED, _BINARY = range(6)
+
+
+def _facts_of_seen(observations: Sequence[Observation | None]) -> Array:
+    facts: dict[int, tuple[int, ...]] = {id(None): (0, 0, 0, 0, 0, 0)}
+    for seen in observations:
+        if id(seen) not in facts and seen is not None:
+            is_present = seen.first is not None and seen.steps is None
+            records = (is_present, seen.listed is not None, seen.binary is not None)
+            facts[id(seen)] = (seen.kind, seen.layout, seen.text, *records)
+    return np.array([facts[id(seen)] for seen in observations], np.int64).reshape(-1, 6)
+
+
+def _add_nothing(own: Array, seen: Array) -> Array:
+    """Whether what was seen, of earlier records, stays the same when it is joined with what columns show.
 
     False where that takes more than a look: for feature lists, and columns that were not seen.
     """
-    if seen is None or seen.first is None or seen.steps is not None or column.steps is not None:
-        return False
-    if column.layout is Layout.NULL or column.null_count == column.rows:
-        return True
-    text = column.kind is not Kind.BYTES or column.text
-    if column.kind is not seen.kind or column.layout > seen.layout or (seen.text and not text):
-        return False
-    refs: list[RecordRef | None] = [seen.first]
-    refs += [] if column.list_row < 0 else [seen.listed]
-    refs += [] if column.binary_row < 0 else [seen.binary]
-    return all(ref is not None and (ref.file, ref.record) < (file, first_record) for ref in refs)
+    is_nothing = (own[:, Fact.LAYOUT] == Layout.NULL) | (own[:, Fact.NULL_COUNT] == own[:, Fact.ROWS])
+    is_text = (own[:, Fact.KIND] != Kind.BYTES) | (own[:, Fact.TEXT] != 0)
+    is_same = (own[:, Fact.KIND] == seen[:, _KIND]) & (own[:, Fact.LAYOUT] <= seen[:, _LAYOUT])
+    is_same &= is_text | (seen[:, _TEXT] == 0)
+    is_same &= (own[:, Fact.LIST_ROW] < 0) | (seen[:, _LISTED] != 0)
+    is_same &= (own[:, Fact.BINARY_ROW] < 0) | (seen[:, _BINARY] != 0)
+    return (seen[:, _PRESENT] != 0) & (own[:, Fact.STEPS] == 0) & (is_nothing | is_same)
 
 
 def _observe_steps(steps: ColumnBuffers, offsets: Array, where: Callable[[int], RecordRef | None]) -> Observation:

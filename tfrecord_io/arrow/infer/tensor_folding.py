@@ -20,7 +20,7 @@ from tfrecord_io.errors import MissingDependencyError
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.format.dtypes import element as element_named
 from tfrecord_io.format.kinds import Kind, Layout
-from tfrecord_io.schema.leaf import companions
+from tfrecord_io.schema.leaf import companions, feature_of_companion
 from tfrecord_io.schema.observation import Observation
 
 _MOST_AXES = 32  # of NumPy before version 2
@@ -38,7 +38,9 @@ class FoldedTensor:
 
 def candidates(seen: Mapping[str, Observation]) -> list[str]:
     """The features that may be tensors, by kinds and numbers of values."""
-    return [name for name, own in seen.items() if _is_bytes(own) and _are_companions(*map(seen.get, companions(name)))]
+    named = filter(None, map(feature_of_companion, seen))  # few features have names like those of companions
+    names = dict.fromkeys(name for name in named if name in seen)
+    return [name for name in names if _is_bytes(seen[name]) and _are_companions(*map(seen.get, companions(name)))]
 
 
 def _is_bytes(seen: Observation) -> bool:

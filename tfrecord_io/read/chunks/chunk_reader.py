@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.options import MIB, ReadOptions
@@ -108,7 +109,7 @@ class ChunkReader:
     def __init__(
         self, sources: Sequence[Source], options: ReadOptions, prefetcher: SourcePrefetcher | None = None
     ) -> None:
-        self.settings = DecodeSettings(Plan())
+        self._settings: Callable[[], DecodeSettings] = partial(DecodeSettings, Plan())
         self.check = EmbeddedSchemaCheck(obey=False)
         self._sources = sources
         self._options = options
@@ -123,6 +124,18 @@ class ChunkReader:
         self._segmented: SegmentedFiles | None = None  # of the batches being read
         self._feed: SegmentFeed | None = None  # of the current file
         self._last_bytes = 0  # payload bytes of the last chunk, if a limit ended it
+
+    @property
+    def settings(self) -> DecodeSettings:
+        return self._settings()
+
+    @settings.setter
+    def settings(self, settings: DecodeSettings) -> None:
+        self._settings = lambda: settings
+
+    def decode_by(self, settings: Callable[[], DecodeSettings]) -> None:
+        """Set `settings`; they are asked for when there is something to decode."""
+        self._settings = settings
 
     @property
     def bytes(self) -> int:
