@@ -21,6 +21,7 @@ from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.typing import InputPath
 
+_JOINED_BYTES = MIB  # of a column, on average: copying it at once costs less than representing each of its chunks
 _BATCH_BYTES = 256 * MIB  # a file of usual size is one batch, whose tensors become an array without a copy
 
 
@@ -83,6 +84,8 @@ def query_arrays(query: Query, **representation: Any) -> dict[str, npt.NDArray[A
 def arrays_of(reader: Reader | FilteredReader, options: RepresentationOptions) -> dict[str, npt.NDArray[Any]]:
     """All rows of a reader that was opened for a whole read; see `read_arrays`."""
     table = reader.read_all()
+    if table.nbytes <= _JOINED_BYTES * table.num_columns:
+        table = table.combine_chunks()
     representation = TableRepresentation(reader.schema, options, complete=True)
     row_bytes = reader.payload_bytes / max(table.num_rows, 1)
     failure: RowFault | None = None

@@ -33,7 +33,14 @@ from tfrecord_io.schema.tensor_types import (
     is_any_tensor,
     tensor_type_from_metadata,
 )
-from tfrecord_io.schema.types import EXTENSIONS, UnsupportedType, is_list_like, relist, restored_field
+from tfrecord_io.schema.types import (
+    EXTENSIONS,
+    UnsupportedType,
+    is_list_like,
+    is_restored_as_it_is,
+    relist,
+    restored_field,
+)
 
 FIELD = EMBEDDED_FIELD
 MAGIC = b"TFRA"
@@ -72,7 +79,11 @@ def embedded_schema(schema: pa.Schema) -> pa.Schema:
     Tensors are in C order with their axis names in that order, and their dtype in the metadata if the type does not
     determine it. What a field's metadata says about reading is removed: a column is written under its own name.
     """
-    return pa.schema([_as_written(restored_field(column)) for column in schema], metadata=schema.metadata)
+    fields = [
+        column if is_restored_as_it_is(column.type) and not column.metadata else _as_written(restored_field(column))
+        for column in schema
+    ]
+    return pa.schema(fields, metadata=schema.metadata)
 
 
 def _as_written(column: pa.Field) -> pa.Field:

@@ -20,6 +20,7 @@ from tfrecord_io.schema.types import (
     is_list_like,
     is_text_or_bytes,
     kind_of,
+    plain_kind,
     relist,
     supported_element_and_shape,
     without_run_ends,
@@ -112,6 +113,9 @@ def leaves(field: pa.Field) -> list[Leaf]:
     >>> [leaf.feature for leaf in leaves(pa.field("a", pa.struct([("x", pa.int8()), ("y", pa.string())])))]
     ['a/x', 'a/y']
     """
+    kind = plain_kind(field.type)
+    if kind is not None and not field.metadata:
+        return [Leaf(field.name, (), field.type, kind, Layout.SCALAR)]
     collected: list[Leaf] = []
     _collect(field, field.name, (), None, LIST, collected)
     return collected

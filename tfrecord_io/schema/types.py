@@ -38,6 +38,7 @@ _PLAIN = {  # by type id: the feature type, and the bytes of a null row
     **dict.fromkeys((pa.lib.Type_LARGE_STRING, pa.lib.Type_LARGE_BINARY), (Kind.BYTES, 8)),
 }
 _NOT_PLAIN = (None, None)
+_LARGE = (pa.lib.Type_LARGE_STRING, pa.lib.Type_LARGE_BINARY)
 
 # The extension types that are written as their storage and restored; see also schema.embedded.
 EXTENSIONS = ("arrow.bool8", "arrow.json", "arrow.uuid")
@@ -217,6 +218,15 @@ def null_bytes(type: pa.DataType) -> int:
         return int(max(type.bit_width // 8, 1))
     except ValueError:  # the offsets of values of any length
         return 8 if t.is_large_list(type) or t.is_large_string(type) or t.is_large_binary(type) else 4
+
+
+def is_restored_as_it_is(type: pa.DataType) -> bool:
+    """Whether `type` is one of the most common types, and `restored_type` returns it.
+
+    >>> is_restored_as_it_is(pa.string()), is_restored_as_it_is(pa.large_string())
+    (True, False)
+    """
+    return type.id in _PLAIN and type.id not in _LARGE
 
 
 def restored_type(type: pa.DataType) -> pa.DataType:

@@ -40,6 +40,8 @@ def encode_columns(
     that were rounded. A value that cannot be stored in a TFRecord is an EncodeError with ``feature`` and ``record``. A
     column that is `taken`, by the engine from Arrow, is left as its number.
     """
+    if taken and all(taken):
+        return list(range(len(taken)))
     columns: list[ColumnBuffers | int] = []
     for number, (name, parts, in_steps) in enumerate(zip(plan.schema.names, plan.columns, plan.in_steps, strict=True)):
         if taken and taken[number]:
@@ -190,10 +192,10 @@ def _refuse_untyped_lists(rows: Rows) -> None:
 def dictionaries(batch: pa.RecordBatch, plan: WritePlan) -> dict[str, pa.Array]:
     """The categories of a batch's dictionary columns by feature, for the embedded schema."""
     categories = {}
-    for parts, array in zip(plan.columns, batch.columns, strict=True):
+    for number, parts in enumerate(plan.columns):
         for leaf in parts:
-            if has_dictionary(leaf.type):
-                values = dictionary_at(array, leaf.path)
+            if plain_kind(leaf.type) is None and has_dictionary(leaf.type):
+                values = dictionary_at(batch.column(number), leaf.path)
                 refuse_invalid_categories(values, leaf.feature)
                 if leaf.encoding == LIST and collide_as_float32(values):
                     reason = "two of its categories are equal as float32, so that their rows could not be told apart"

@@ -13,7 +13,7 @@ from tfrecord_io.errors import EncodeError, FeatureNotFoundError, PrecisionWarni
 from tfrecord_io.schema.leaf import RAW, Leaf, encoding_of, leaves, step_field, with_encoding
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import UnsupportedType, is_list_like, relist, value_type
+from tfrecord_io.schema.types import UnsupportedType, is_list_like, plain_kind, relist, value_type
 
 _NAMES_IN_WARNING = 10
 
@@ -100,7 +100,13 @@ def plan_writing(
     """
     asked = dict(column_encoding or {})
     try:
-        fields = [_annotate(column, column.name, asked, None, float64 == RAW) for column in schema]
+        annotates = bool(asked) or float64 == RAW
+        fields = [
+            column
+            if not annotates and plain_kind(column.type) is not None and not column.metadata
+            else _annotate(column, column.name, asked, None, float64 == RAW)
+            for column in schema
+        ]
         if asked:
             reason = "column_encoding names a column that the data does not have"
             raise FeatureNotFoundError(reason, feature=next(iter(asked)))
