@@ -51,8 +51,11 @@ class Sink(NotCopied, ABC):
     def begin(self, schema: bytes) -> bytes:
         """Announce the packed schema to embed, before the first `write`; return the prefix of the first payload."""
 
-    def prepare(self, data: Any, records: int) -> Piece:
-        """Make a piece of complete frames, with what `write` needs to know of them; any thread may do so."""
+    def prepare(self, data: Any, records: int, row: int) -> Piece:
+        """Make a piece of complete frames, with what `write` needs to know of them; any thread may do so.
+
+        `row` is the number of records that are written before it.
+        """
         return Piece(data, records)
 
     @abstractmethod
@@ -181,7 +184,7 @@ class FrameSink(Sink):
     def begin(self, schema: bytes) -> bytes:
         return field_bytes(schema)
 
-    def prepare(self, data: Any, records: int) -> Piece:
+    def prepare(self, data: Any, records: int, row: int) -> Piece:
         sizes = None if self._index is None else frame_sizes(data, self._engine)
         checked = self._with_crc and self._compressor is None
         return Piece(data, records, sizes, self._engine.crc32c(data) if checked else None)

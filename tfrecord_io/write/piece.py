@@ -17,6 +17,7 @@ class Piece:
     records: int
     sizes: Array | None = None  # bytes of each frame
     crc32c: int | None = None  # of `data`
+    parts: tuple[tuple[int, Piece], ...] = ()  # by shard, where shards are known in advance
 
 
 def frame_sizes(data: Any, engine: Engine) -> Array:

@@ -98,7 +98,8 @@ class RecordWriter(PublishingWriter):
             try:
                 records = [self._buffer.popleft() for _ in range(len(self._buffer))]
                 if records:
-                    self._sink.write(self._sink.prepare(self._engine.frame(records), len(records)))
+                    framed = self._engine.frame(records)
+                    self._sink.write(self._sink.prepare(framed, len(records), self._sink.records))
             except BaseException:  # it is unknown what was written
                 self._discard()
                 raise

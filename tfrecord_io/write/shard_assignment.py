@@ -55,8 +55,8 @@ class RoundRobin(ShardAssigner):
     [(0, slice(0, None, 2)), (1, slice(1, None, 2))]
     """
 
-    def __init__(self, shards: int) -> None:
-        self._row = 0
+    def __init__(self, shards: int, row: int = 0) -> None:
+        self._row = row
         self._shards = shards
 
     def assign(self, sizes: Any) -> Iterator[tuple[int, slice]]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 import numpy as np
 
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Frames
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
@@ -46,7 +47,7 @@ class ShardedSink(Sink):
         self._prefix = b""
         self._shards: dict[int, FrameSink] = {}
         self._complete = 0  # shards below this one are finished
-        self._round_robin = order == "round_robin"
+        self._round_robin = order == "round_robin" and output.count is not None
         self._assigner = self._default_assigner()
         self._shard_options: dict[str, Any] = {"write_index": write_index, "threads": threads, "storage": storage}
         if write_index:
@@ -73,18 +74,42 @@ class ShardedSink(Sink):
             self._assigner = self._default_assigner()
         return b""
 
-    def prepare(self, data: Any, records: int) -> Piece:
-        """Find the frames, unless they are spooled, and the checksum of all, if they may go to one plain file."""
+    def prepare(self, data: Any, records: int, row: int) -> Piece:
+        """Find the frames, unless they are spooled, and the checksum of all, if they may go to one plain file.
+
+        In turn, each record's shard follows from its row: the parts of all shards are prepared.
+        """
         if self._spool is not None:
             return Piece(data, records)
-        plain = self.compression is None and not self._round_robin
-        return Piece(data, records, frame_sizes(data, self._engine), self._engine.crc32c(data) if plain else None)
+        sizes = frame_sizes(data, self._engine)
+        if self._round_robin:
+            return Piece(data, records, parts=tuple(self._in_turn(np.frombuffer(data, np.uint8), sizes, row)))
+        return Piece(data, records, sizes, self._engine.crc32c(data) if self.compression is None else None)
+
+    def _in_turn(self, data: Array, sizes: Array, row: int) -> Iterator[tuple[int, Piece]]:
+        """The parts of shards, of frames that begin with record `row`."""
+        starts, count = np.cumsum(sizes) - sizes, self._output.count or 1
+        for shard, selection in RoundRobin(count, row).assign(sizes):
+            own, first = Frames(starts[selection], sizes[selection], 0), row + selection.start
+            if self._prefix and first < count:
+                frame = self._engine.frame([self._prefixed(data[own.starts[0] : own.starts[0] + own.lengths[0]])])
+                yield shard, self._part(frame, np.array([len(frame)]))
+                own = Frames(own.starts[1:], own.lengths[1:], 0)
+            if len(own.starts):  # the engine joins whole frames as if they were payloads
+                yield shard, self._part(self._engine.payloads(data, own), own.lengths)
+
+    def _part(self, data: Any, sizes: Array) -> Piece:
+        """Frames of one shard."""
+        return Piece(data, len(sizes), sizes, self._engine.crc32c(data) if self.compression is None else None)
 
     def write(self, piece: Piece) -> None:
         if not piece.records:
             return
         if self._spool is not None:
             self._spool.write(piece.data, piece.records)
+        elif self._round_robin:
+            for shard, part in piece.parts:
+                self._shard(shard).write(part)
         else:
             self._distribute(piece)
         self.records += piece.records
@@ -111,14 +136,12 @@ class ShardedSink(Sink):
         starts, sizes = (np.cumsum(piece.sizes) - piece.sizes)[selection], piece.sizes[selection]
         if shard.records == 0 and self._prefix:
             first = self._engine.frame([self._prefixed(data[starts[0] : starts[0] + sizes[0]])])
-            shard.write(shard.prepare(first, 1))
+            shard.write(self._part(first, np.array([len(first)])))
             starts, sizes = starts[1:], sizes[1:]
         if len(starts) == piece.records:
             shard.write(piece)
-        elif len(starts) and selection.step is None:
-            shard.write(shard.prepare(data[starts[0] : starts[-1] + sizes[-1]], len(starts)))
-        elif len(starts):  # the engine joins whole frames as if they were payloads
-            shard.write(shard.prepare(self._engine.payloads(data, Frames(starts, sizes, 0)), len(starts)))
+        elif len(starts):
+            shard.write(self._part(data[starts[0] : starts[-1] + sizes[-1]], sizes))
 
     def _prefixed(self, record: Any) -> bytes:
         payload = self._prefix + record[HEADER_BYTES:-FOOTER_BYTES].tobytes()
@@ -132,7 +155,7 @@ class ShardedSink(Sink):
             with closing(self._spool) as spool:
                 self._spool, self._assigner = None, Contiguous(spool.records, self._output.count or 1)
                 for part, records in spool.parts():
-                    self._distribute(self.prepare(part, records))
+                    self._distribute(self.prepare(part, records, 0))
         count = self._assigner.current + 1 if self._output.count is None else self._output.count
         shards = []
         for index in range(count):

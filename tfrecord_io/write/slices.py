@@ -29,8 +29,8 @@ _SLICE_BYTES = 4 * MIB  # of Arrow data, about
 _FEATURE_BYTES = 10  # of an entry with one value, besides name and value
 _KEPT_BYTES = 4 * MIB  # memory of larger pieces is not kept for the next one
 
-Prepare = Callable[[Any, int], Piece]
-"""Makes a piece of frames and their number: `Sink.prepare`."""
+Prepare = Callable[[Any, int, int], Piece]
+"""Makes a piece of frames, their number and the row of the first one: `Sink.prepare`."""
 
 
 class Memory:
@@ -86,7 +86,7 @@ class Slice:
             reason = f"the record would exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
             advice = "write its large columns to separate files"
             raise EncodeError(reason, record=self._row + begin + rows, advice=advice)
-        return EncodedPiece(prepare(framed, rows), None if begin else self._rounding, memory, pool)
+        return EncodedPiece(prepare(framed, rows, self._row + begin), None if begin else self._rounding, memory, pool)
 
 
 class SliceEncoder:

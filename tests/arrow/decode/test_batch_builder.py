@@ -15,7 +15,7 @@ from column_buffers import BYTES, FLOAT, GOOD, INT, built, faulty, feature_list,
 from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
 from tfrecord_io.arrow.decode.plan import plan_columns
-from tfrecord_io.arrow.infer.observe import observe, observe_all
+from tfrecord_io.arrow.infer.observe import observe
 from tfrecord_io.engine.contract import ColumnBuffers, PlanColumn
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind, Layout, Text
@@ -258,7 +258,7 @@ def test_extension_types_are_restored() -> None:
 def test_inferred_columns_in_one_go() -> None:
     first = [scalars(INT, [1, 2], "b"), scalars(BYTES, [b"t", None], "a")]
     second = [lists(INT, [[1, 2]], "b"), scalars(FLOAT, [1.5], "c")]
-    seen = join_columns(observe_all(first), observe_all(second))
+    seen = join_columns(*({column.name: observe(column) for column in columns} for columns in (first, second)))
     schema = pa.schema([(name, arrow_type(seen[name])) for name in sorted(seen)])
     builder = BatchBuilder(schema)
     batches = [builder.batch({c.name: c for c in columns}, columns[0].rows)[0] for columns in (first, second)]

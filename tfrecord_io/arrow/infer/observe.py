@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -36,13 +36,6 @@ def _observation(column: ColumnBuffers, nulls: bool, where: Callable[[int], Reco
     text = column.kind is not Kind.BYTES or column.text
     first, listed, binary = (where(row) for row in (column.first_row, column.list_row, column.binary_row))
     return Observation(column.kind, column.layout, text, nulls, first, listed, binary)
-
-
-def observe_all(
-    columns: Iterable[ColumnBuffers], path: str | None = None, first_record: int = 0, file: int = 0
-) -> dict[str, Observation]:
-    """`observe` for each column, by name."""
-    return {column.name: observe(column, path, first_record, file) for column in columns}
 
 
 class SeenColumns:
