@@ -58,7 +58,7 @@ def test_any_pieces_give_one_member_independent_of_threads(sizes: list[tuple[int
 def test_error_of_a_thread_is_raised_and_ends_the_stream(threads: int, late: bool) -> None:
     calls = []
 
-    def deflate(block: memoryview, window: Any) -> bytes:
+    def deflate(block: memoryview) -> bytes:
         calls.append(len(block))
         if len(calls) == 3 or (late and len(block) < BLOCK_BYTES):
             raise MemoryError("mine")
@@ -80,7 +80,7 @@ def test_ctrl_c_works_while_threads_compress() -> None:
     go_on = threading.Event()
     heard: list[float] = []
 
-    def deflate(block: memoryview, window: Any) -> bytes:
+    def deflate(block: memoryview) -> bytes:
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGUSR1)
         go_on.wait(20)
         return b"x"
@@ -109,7 +109,7 @@ def test_caller_waits_for_slow_threads() -> None:
     allowed = threading.Semaphore(0)
     begun: list[int] = []
 
-    def deflate(block: memoryview, window: Any) -> bytes:
+    def deflate(block: memoryview) -> bytes:
         allowed.acquire(timeout=20)
         return b"x"
 
@@ -129,7 +129,7 @@ def test_caller_waits_for_slow_threads() -> None:
 
 
 def test_closing_early_stops_the_threads() -> None:
-    compressor = new(lambda block, window: b"x", 4)
+    compressor = new(lambda block: b"x", 4)
     list(compressor.compress(bytes(10 * BLOCK_BYTES)))
     compressor.close()
     for thread in compressing():
@@ -139,6 +139,6 @@ def test_closing_early_stops_the_threads() -> None:
 
 def test_small_data_needs_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threading, "Thread", None)
-    compressor = new(lambda block, window: bytes(block), 4)
+    compressor = new(lambda block: bytes(block), 4)
     made = b"".join([*compressor.compress(b"abc"), *compressor.compress(b"def"), *compressor.flush()])
     assert made[len(HEADER) :].startswith(b"abcdef")

@@ -7,6 +7,7 @@ recognizes the start of a member and creates decompressors and compressors of on
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, Protocol
@@ -75,6 +76,10 @@ class Codec(ABC):
     suffixes: ClassVar[tuple[str, ...]]  # the first one is used for shard names
     levels: ClassVar[range]  # from fast to small output
     padding: ClassVar[bytes] = b""  # bytes without meaning that may be between and after members
+    # Where reading may resume after damage: at the start of the group "member", or inside a member at the end of the
+    # group "block"; and the usual length of a member's header, behind which it may resume if the header is damaged.
+    resumption: ClassVar[re.Pattern[bytes]]
+    header_bytes: ClassVar[int] = 0
 
     @abstractmethod
     def accepts(self, head: bytes) -> bool:
@@ -87,6 +92,10 @@ class Codec(ABC):
     @abstractmethod
     def decompressor(self, *, exact: bool = False) -> Decompressor:
         """Create a decompressor of one member; an `exact` one may be slow."""
+
+    def resumed(self, *, exact: bool = False) -> Decompressor:
+        """Create a decompressor that begins inside a member, where `resumption` says; its checksum is not checked."""
+        raise NotImplementedError(f"{self.name} is read from the start of a member only")
 
     def compressor(self, level: int | None = None, *, threads: int = 1) -> Compressor:
         """Create a compressor of one member.

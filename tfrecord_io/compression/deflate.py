@@ -21,22 +21,46 @@ else:
     fast = isal_zlib
 
 _ERRORS: tuple[type[Exception], ...] = (fast.error, zlib.error)
+FLUSH = rb"(?P<block>\x00\x00\xff\xff)"  # the end of an empty stored block, behind which the next one begins at a byte
+_WINDOW = 32 << 10  # how far deflate looks back
 _ISAL_LEVELS = range(1, 4)  # isal's level 0 compresses, zlib's does not
 
 
-class DeflateDecompressor:
-    """Decompresses one member: header, deflate data, trailer. The codec defines header and trailer."""
+class SkippedTrailer(Trailer):
+    """The trailer of a member whose start was not read."""
 
-    def __init__(self, codec: DeflateCodec, *, exact: bool) -> None:
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def add(self, data: Any) -> None:
+        """No checksum is computed."""
+
+    def pack(self) -> bytes:
+        return bytes(self.size)
+
+    def check(self, stored: bytes) -> None:
+        """Nothing is known to compare it with."""
+
+
+class DeflateDecompressor:
+    """Decompresses one member: header, deflate data, trailer. The codec defines header and trailer.
+
+    A `resumed` one begins with a deflate block: the bytes before it, to which blocks of other compressors may refer,
+    are taken as zeros, and the trailer is skipped.
+    """
+
+    def __init__(self, codec: DeflateCodec, *, exact: bool, resumed: bool = False) -> None:
         self.eof = False
         self.unused = b""
         self.hungry = True
         self.lossy = not exact
-        self._codec, self._trailer = codec, codec.trailer()
-        self._head: bytes | None = b""  # header received so far; None once it is complete
+        self._codec = codec
+        self._trailer: Trailer = SkippedTrailer(codec.trailer.size) if resumed else codec.trailer()
+        self._head: bytes | None = None if resumed else b""  # header received so far; None once it is complete
         self._tail: bytes | None = None  # trailer received so far; None before it
         self._rest = b""  # unused compressed bytes
-        self._inflate: Any = (ExactInflate if exact else fast.decompressobj)(-zlib.MAX_WBITS)
+        window = {"zdict": bytes(_WINDOW)} if resumed else {}
+        self._inflate: Any = (ExactInflate if exact else fast.decompressobj)(-zlib.MAX_WBITS, **window)
 
     @property
     def held(self) -> int:
@@ -87,8 +111,8 @@ class ExactInflate:
     less data and room, until it succeeds. One byte may still be lost, as zlib looks at the code after it.
     """
 
-    def __init__(self, wbits: int) -> None:
-        self._inner = zlib.decompressobj(wbits)
+    def __init__(self, wbits: int, **window: bytes) -> None:
+        self._inner = zlib.decompressobj(wbits, **window)
         self._broken: zlib.error | None = None
         self._bad = b""  # from the invalid code on
 
@@ -150,14 +174,17 @@ class DeflateCodec(Codec):
     def decompressor(self, *, exact: bool = False) -> DeflateDecompressor:
         return DeflateDecompressor(self, exact=exact)
 
+    def resumed(self, *, exact: bool = False) -> DeflateDecompressor:
+        return DeflateDecompressor(self, exact=exact, resumed=True)
+
     def new_compressor(self, level: int | None, threads: int) -> Compressor:
         """See `Codec.compressor`. The default is isal's level, which is near zlib's 6 in size and much faster."""
         library = fast if level is None or level in _ISAL_LEVELS else zlib
         chosen = library.Z_DEFAULT_COMPRESSION if level is None else level
         parameters = chosen, zlib.DEFLATED, -zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_DEFAULT_STRATEGY
 
-        def deflate(block: memoryview, window: Any) -> bytes:
-            compressor = library.compressobj(*parameters, *([window] if len(window) else []))
+        def deflate(block: memoryview) -> bytes:
+            compressor = library.compressobj(*parameters)
             out: bytes = compressor.compress(block) + compressor.flush(zlib.Z_SYNC_FLUSH)
             return out
 

@@ -1,8 +1,9 @@
 """Deflate data in blocks that are compressed independently, on threads if there are several, and form one stream.
 
-A block is compressed with the 32 KiB before it as its dictionary and ends at a byte boundary (a sync flush), so that
-the concatenated blocks are a valid stream (RFC 1951). All blocks but the last one have the same size: the same data
-gives the same bytes on any number of threads, in whatever pieces it is written.
+A block ends at a byte boundary (a flush), so that the concatenated blocks are a valid stream (RFC 1951), and refers to
+no byte of another: of a damaged file, the blocks behind the damage can be read (`tfrecord_io.compression.recovery`).
+That makes files 0.04 to 0.2 % larger than with the 32 KiB before each block as its dictionary. All blocks but the last
+one have the same size: the same data gives the same bytes on any number of threads, in whatever pieces it is written.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol
 
 BLOCK_BYTES = 1 << 20
-_WINDOW = 32 << 10  # how far deflate looks back
 _LAST = b"\x03\x00"  # an empty final block
 
 
@@ -40,16 +40,13 @@ class DeflateBlocks:
 
     A thread ends with its block, so that of a thousand open files those that wait have no threads.
 
-    `deflate` compresses a block, with a window before it, to raw deflate data that ends at a byte boundary. With one of
-    `threads`, the caller compresses.
+    `deflate` compresses a block to raw deflate data that ends at a byte boundary. With one of `threads`, the caller
+    compresses.
     """
 
-    def __init__(
-        self, deflate: Callable[[memoryview, Any], bytes], header: bytes, trailer: Trailer, threads: int
-    ) -> None:
+    def __init__(self, deflate: Callable[[memoryview], bytes], header: bytes, trailer: Trailer, threads: int) -> None:
         self._deflate, self._header, self._trailer, self._threads = deflate, header, trailer, threads
         self._held = bytearray()  # the next block, while it is incomplete
-        self._window: Any = b""  # the bytes before the next block
         self._pending: deque[Future[bytes]] = deque()
         self._error: BaseException | None = None
 
@@ -67,7 +64,8 @@ class DeflateBlocks:
     def flush(self) -> Iterator[bytes]:
         with self._fail_permanently():
             block = self._take_held()
-            last = self._deflate(block, self._advance(block)) if len(block) else b""  # while the threads go on
+            self._trailer.add(block)
+            last = self._deflate(block) if len(block) else b""  # while the threads go on
             yield from self._completed(0)
             yield self._header + last + _LAST + self._trailer.pack()
         self.close()
@@ -96,27 +94,20 @@ class DeflateBlocks:
         if self._header:
             yield self._header
             self._header = b""
-        window = self._advance(block)
+        self._trailer.add(block)
         if self._threads == 1:
-            yield self._deflate(block, window)
+            yield self._deflate(block)
             return
         yield from self._completed(self._threads - 1)
         future: Future[bytes] = Future()
-        threading.Thread(target=self._run, args=(future, block, window), name="tfrecord_io compress").start()
+        threading.Thread(target=self._run, args=(future, block), name="tfrecord_io compress").start()
         self._pending.append(future)
 
-    def _run(self, future: Future[bytes], block: memoryview, window: Any) -> None:
+    def _run(self, future: Future[bytes], block: memoryview) -> None:
         try:
-            future.set_result(self._deflate(block, window))
+            future.set_result(self._deflate(block))
         except BaseException as error:  # raised where the result is used
             future.set_exception(error)
-
-    def _advance(self, block: memoryview) -> Any:
-        """Return the window before `block`, and move it behind the block."""
-        self._trailer.add(block)
-        window = self._window
-        self._window = block[-_WINDOW:] if len(block) >= _WINDOW else (bytes(window) + block)[-_WINDOW:]
-        return window
 
     def _completed(self, most: int) -> Iterator[bytes]:
         """Completed blocks, in order; waits until at most `most` are pending."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Any
 
 from tfrecord_io.compression.codec import Damage
-from tfrecord_io.compression.deflate import DeflateCodec, fast
+from tfrecord_io.compression.deflate import FLUSH, DeflateCodec, fast
 from tfrecord_io.compression.deflate_blocks import Trailer
 
 _MAGIC = b"\x1f\x8b\x08"  # ID1, ID2, CM = deflate
@@ -45,6 +46,8 @@ class Gzip(DeflateCodec):
     suffixes = (".gz", ".gzip")
     padding = b"\0"  # gzip(1) skips zeros, with which tapes and some object stores pad blocks
     trailer = GzipTrailer
+    resumption = re.compile(rb"(?P<member>(?=\x1f\x8b\x08[\x00-\x1f]))|" + FLUSH, re.DOTALL)
+    header_bytes = _FIXED
 
     def accepts(self, head: bytes) -> bool:
         return _MAGIC.startswith(head[:3]) and not (len(head) > 3 and head[3] & _RESERVED)

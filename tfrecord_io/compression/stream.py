@@ -8,6 +8,7 @@ returned, and again by each later call.
 from __future__ import annotations
 
 import errno
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
@@ -127,6 +128,7 @@ class DecompressedStream:
         self._data = b""  # read, but not passed to a member
         self._member: Decompressor | None = None
         self._member_begin: tuple[int, int] | None = None  # file offset, uncompressed offset
+        self._new_member: Callable[..., Decompressor] = codec.decompressor  # of the current member
         self._error: Exception | None = None
         self._ended = False
 
@@ -196,15 +198,18 @@ class DecompressedStream:
             self._data += more
         if not first and not self._codec.accepts(self._data[:512]):
             raise Damage(f"other data after the {self._codec.name} data")
-        self._member_begin = (begin, self.offset)
-        self._member = self._codec.decompressor()
+        self._member_begin, self._new_member = (begin, self.offset), self._codec.decompressor
+        self._member = self._new_member()
         return self._member
 
     def _handle(self, damage: Damage) -> None:
-        """Keep the error until the bytes before it, which are decompressed again if they were lost, are returned."""
-        if damage.lossy and self._replay():
-            return
-        reason = f"{damage.reason} (byte {self.raw_offset} of the compressed file)"
+        """Return the bytes before the damage first, which are decompressed again if they were lost."""
+        if not (damage.lossy and self._replay()):
+            self._end(damage.reason)
+
+    def _end(self, reason: str) -> None:
+        """End the stream with an error, as no byte before the damage is left."""
+        reason = f"{reason} (byte {self.raw_offset} of the compressed file)"
         self._error = CompressionError(reason, path=self._source.path, offset=self.offset)
 
     def _replay(self) -> bool:
@@ -214,7 +219,7 @@ class DecompressedStream:
         try:
             if not self._source.rewind(begin):
                 return False
-            self._data, self._member = b"", self._codec.decompressor(exact=True)
+            self._data, self._member = b"", self._new_member(exact=True)
             while given < self.offset:
                 given += len(self._next(min(self.offset - given, _STEP)))
         except Damage:

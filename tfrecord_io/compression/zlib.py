@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tfrecord_io.compression.codec import Damage
-from tfrecord_io.compression.deflate import DeflateCodec, fast
+from tfrecord_io.compression.deflate import FLUSH, DeflateCodec, fast
 from tfrecord_io.compression.deflate_blocks import Trailer
 from tfrecord_io.format.framing import is_record_header
 
@@ -37,6 +38,8 @@ class Zlib(DeflateCodec):
     name = "zlib"
     suffixes = (".zlib", ".zz")
     trailer = ZlibTrailer
+    resumption = re.compile(rb"(?P<member>(?=\x78[\x01\x5e\x9c\xda]))|" + FLUSH, re.DOTALL)
+    header_bytes = 2
 
     def accepts(self, head: bytes) -> bool:
         if not head:

@@ -6,6 +6,7 @@ Needs ``pip install 'tfrecord_io[zstd]'`` before Python 3.14, whose standard lib
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -40,6 +41,7 @@ class Zstd(Codec):
     aliases = ("zst",)
     suffixes = (".zst", ".zstd")
     levels = range(1, 20)  # higher levels also need much memory to read
+    resumption = re.compile(rb"(?P<member>(?=\x28\xb5\x2f\xfd))|(?P<block>(?!))", re.DOTALL)
 
     def accepts(self, head: bytes) -> bool:
         return _MAGIC.startswith(head[:4]) or _is_skippable(head)
