@@ -65,6 +65,7 @@ _HOMES = {
     "file_formats.convert": "convert",
     "tools.count": "count_records",
     "tools.describe": "describe",
+    "tools.salvage": "salvage",
     "tools.verify": "verify",
     "tools.versions": "show_versions",
     "write.writer": "WriteReport Writer",
@@ -81,7 +82,7 @@ __all__ = [
     # convert
     "convert", "from_npy", "from_npz", "from_idx", "to_npy", "to_npz",
     # inspect
-    "count_records", "verify", "describe", "read_metadata", "show_versions", "register_pandas",
+    "count_records", "verify", "salvage", "describe", "read_metadata", "show_versions", "register_pandas",
     # schema
     "Schema", "InferredSchema", "Field", "scalar", "list_", "text", "bytes_", "tensor", "sequence", "image",
     # results

@@ -70,7 +70,7 @@ def _duration(ctx: click.Context, option: click.Parameter, text: str) -> timedel
     return timedelta(**{_TIME_UNITS[unit]: int(number)})
 
 
-def _with_stdin(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
+def with_stdin(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> tuple[str, ...]:
     if paths.count("-") > 1:
         raise click.BadParameter("- is standard input, which can be read only once")
     if "-" in paths and sys.stdin is None:
@@ -79,7 +79,7 @@ def _with_stdin(ctx: click.Context, argument: click.Parameter, paths: tuple[str,
 
 
 def _one_or_list(ctx: click.Context, argument: click.Parameter, paths: tuple[str, ...]) -> str | list[str]:
-    paths = _with_stdin(ctx, argument, paths)
+    paths = with_stdin(ctx, argument, paths)
     return paths[0] if len(paths) == 1 else list(paths)
 
 
@@ -222,19 +222,6 @@ def index(path: str | list[str], as_json: bool, check: bool, **options: Any) -> 
         click.get_current_context().exit(INVALID_DATA)
 
 
-@inspection(record_type, compression)
-def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
-    """Check every checksum and parse every record."""
-    from tfrecord_io.cli import output
-    from tfrecord_io.tools.verify import verify as verify_files
-
-    report = verify_files(path, progress=True, **options)
-    text = with_option_names(str(report), click.get_current_context().command)
-    output.print_result(as_json, report.to_dict(), text)
-    if not report.ok:
-        click.get_current_context().exit(INVALID_DATA)
-
-
 @inspection(columns, record_type, compression, on_error)
 def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Show the type, missing values, range and lengths of each column."""
@@ -247,7 +234,7 @@ def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
 
 
 @tfr.command()
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=_with_stdin)
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
 @click.argument("target", metavar="TARGET")
 @columns
 @click.option("--column", metavar="NAME", help="The column to write to a .npy file, if there are several.")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,6 +19,9 @@ from tfrecord_io.errors import (
     within_message_limit,
 )
 from tfrecord_io.options import ArrayOptions, WriteOptions
+
+if TYPE_CHECKING:
+    from tfrecord_io.tools.file_check import FileCheck
 
 INVALID_DATA = 1
 USAGE_ERROR = 2
@@ -47,6 +52,14 @@ def exit_code(error: Exception) -> int | None:
     if isinstance(error, OSError):
         return IO_ERROR
     return USAGE_ERROR if isinstance(error, ValueError | TypeError | NotImplementedError) else None
+
+
+def report_exit_code(files: Sequence[FileCheck]) -> int:
+    """The exit code for files of which some are not good: damage before files that cannot be read."""
+    if any(file.status == "damaged" for file in files):
+        return INVALID_DATA
+    unreadable = next(file.error for file in files if file.error is not None)
+    return exit_code(unreadable) or IO_ERROR
 
 
 def error_line(error: Exception) -> str:

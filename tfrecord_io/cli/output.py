@@ -20,12 +20,15 @@ from tfrecord_io.cli.process import echo, has_unicode
 from tfrecord_io.display import short
 from tfrecord_io.errors import printable
 from tfrecord_io.schema.type_names import short_type_name
+from tfrecord_io.tools import salvage, verify
 from tfrecord_io.tools.column_summary import HEADINGS
 from tfrecord_io.tools.describe import Description
 from tfrecord_io.tools.index_files import FileIndex
+from tfrecord_io.tools.salvage import SalvageReport
+from tfrecord_io.tools.verify import VerifyReport
 
 MAX_COLUMNS = 8  # a table with more columns than this is transposed
-RIGHT_ALIGNED = {"nulls", "mean", "length", "distinct", "records", "bytes"}
+RIGHT_ALIGNED = {"nulls", "mean", "length", "distinct", "records", "bytes", "bytes lost", "regions", "problems"}
 LEAST_CELL = 12  # characters to which long cells may be folded
 UNBOUNDED = 10_000  # width in characters where the output is not a terminal
 
@@ -132,6 +135,16 @@ def _as_table(table: TextTable, width: int) -> str:
 def description_table(description: Description) -> TextTable:
     """A row for each column that `describe` reports."""
     return TextTable(HEADINGS, description.rows())
+
+
+def verified_table(report: VerifyReport) -> TextTable:
+    """A row for each file that `verify` checked."""
+    return TextTable(verify.HEADINGS, report.rows(report.files))
+
+
+def salvaged_table(report: SalvageReport) -> TextTable:
+    """A row for each file that `salvage` read."""
+    return TextTable(salvage.HEADINGS, report.rows())
 
 
 def indexes_table(indexes: Sequence[FileIndex]) -> TextTable:

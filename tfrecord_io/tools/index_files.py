@@ -102,17 +102,18 @@ def check_indexes(
     for source, file in zip(sources, find_indexes(sources), strict=True):
         with open_plain(source, "an index") as ranges:
             try:
-                index, error = _check(source, file, ranges, max_record_bytes), None
+                if file is None:
+                    reason = "the file has no index"
+                    raise CorruptRecordError(reason, path=source.path, advice="write one with tfr index")
+                index, error = compare_index(source, file, ranges, max_record_bytes), None
             except TFRecordError as raised:
                 index, error = RecordIndex.of_sizes([]), raised
             checked.append(FileIndex(source.path, None if file is None else file.path, len(index), ranges.size, error))
     return checked
 
 
-def _check(source: Source, file: Source | None, ranges: RandomAccessFile, max_record_bytes: int) -> RecordIndex:
-    """Read the index from `file`, and raise if it differs from the headers."""
-    if file is None:
-        raise CorruptRecordError("the file has no index", path=source.path, advice="write one with tfr index")
+def compare_index(source: Source, file: Source, ranges: RandomAccessFile, max_record_bytes: int) -> RecordIndex:
+    """Read the index from `file`, and raise CorruptRecordError if it differs from the headers of the records."""
     index = read_index(file, source, ranges)
     actual = scan_index(source.path, ranges, max_record_bytes)
     if len(index) != len(actual) or not np.array_equal(index.bounds, actual.bounds):

@@ -1,75 +1,104 @@
-"""Verify files: check every checksum, and parse every record."""
+"""Verify files: check every checksum, parse every record, and compare the files with their schema, manifest, index."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted, error_dict
-from tfrecord_io.engine.contract import Decoder, Fault, Plan
-from tfrecord_io.engine.fault_messages import not_examples
-from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import TFRecordError, printable
-from tfrecord_io.format.kinds import RECORD_TYPES, Text
+from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
+from tfrecord_io.errors import FeatureTypeError, SchemaError, TFRecordError, printable
+from tfrecord_io.format.kinds import RECORD_TYPES, Kind
+from tfrecord_io.index import find_indexes
 from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions
+from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, cpu_count
 from tfrecord_io.progress import Progress
-from tfrecord_io.read.chunks.block_walker import Step, frame_step, walk_file
+from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchema, merge
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.source import Source, checksum
+from tfrecord_io.storage.paths.shard_names import parse_shard
+from tfrecord_io.storage.read.source import Source
+from tfrecord_io.tools.file_check import FileCheck, FileChecker, Problem
+from tfrecord_io.tools.record_check import FileContents
 from tfrecord_io.typing import Compression, InputPath, RecordTypeName
 
-_PARSED_BYTES = 1 << 20  # of payloads parsed at a time, so that records of many names take little memory
-_MAX_EXPANSION = 64 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class FileCheck:
-    """The result of `verify` for one file."""
-
-    path: str
-    records: int  # number of intact records before the error, if any
-    bytes: int  # of these records, uncompressed
-    record_type: str  # as which records were parsed; "bytes": only framing was checked
-    error: TFRecordError | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        return {**{name: getattr(self, name) for name in self.__slots__}, "error": error_dict(self.error)}
+HEADINGS = ("file", "bytes", "records", "compression", "status", "problems")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class VerifyReport(Report):
-    """The result of `verify`; it prints as a line, and a line for each bad file."""
+    """The result of `verify`; it prints as a line, a table of the bad files, and a line for each problem.
+
+    Attributes
+    ----------
+    files : tuple of FileCheck
+        In the order of reading.
+    """
 
     files: tuple[FileCheck, ...]
 
     @property
     def ok(self) -> bool:
+        """Whether nothing is wrong."""
         return all(file.error is None for file in self.files)
 
     @property
     def records(self) -> int:
+        """Number of records before the first damage of each file."""
         return sum(file.records for file in self.files)
 
     @property
     def bytes(self) -> int:
+        """Uncompressed bytes of these records."""
         return sum(file.bytes for file in self.files)
+
+    @property
+    def intact(self) -> int:
+        """Number of all records without a problem."""
+        return sum(file.intact for file in self.files)
 
     def to_dict(self) -> dict[str, Any]:
         files = [file.to_dict() for file in self.files]
-        return {"ok": self.ok, "records": self.records, "bytes": self.bytes, "files": files}
+        return {"ok": self.ok, "records": self.records, "bytes": self.bytes, "intact": self.intact, "files": files}
+
+    def rows(self, files: Sequence[FileCheck]) -> list[tuple[str, ...]]:
+        """A row for each of `files`, for the columns `HEADINGS`."""
+        return [
+            (
+                printable(file.path, LINE_WIDTH),
+                f"{file.bytes:,}",
+                f"{file.intact:,}",
+                file.compression or "none",
+                file.status,
+                f"{file.problem_count:,}" if file.problem_count else "",
+            )
+            for file in files
+        ]
+
+    def title(self) -> str:
+        """The sums."""
+        bad = sum(file.error is not None for file in self.files)
+        files = printable(self.files[0].path) if len(self.files) == 1 else counted(len(self.files), "file")
+        state = f"{bad:,} bad" if bad else "good"
+        return f"{files}: {state}, {counted(self.intact, 'intact record')}, {byte_size(self.bytes)}"
+
+    def problem_lines(self) -> list[str]:
+        """A line for each problem."""
+        lines = []
+        for file in self.files:
+            lines += [printable(f"{type(p.error).__name__}: {p.error}", LINE_WIDTH) for p in file.problems]
+            if file.problem_count > len(file.problems):
+                more = file.problem_count - len(file.problems)
+                lines.append(f"{printable(file.path)}: {counted(more, 'more problem')}")
+        return lines
 
     def _summary(self) -> Summary:
         bad = [file for file in self.files if file.error is not None]
-        files = printable(self.files[0].path) if len(self.files) == 1 else counted(len(self.files), "file")
-        state = f"{len(bad):,} bad" if bad else "good"
-        title = f"{files}: {state}, {counted(self.records, 'intact record')}, {byte_size(self.bytes)}"
-        return Summary(
-            title, lines=[printable(f"{type(file.error).__name__}: {file.error}", LINE_WIDTH) for file in bad]
-        )
+        rows = self.rows(bad) if len(self.files) > 1 else []
+        return Summary(self.title(), HEADINGS, rows, self.problem_lines())
 
 
 @check_keywords
@@ -80,11 +109,17 @@ def verify(
     compression: Compression | None = "infer",
     max_record_bytes: int = MAX_RECORD_BYTES,
     allow_missing_shards: bool = False,
+    threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
     progress: bool = False,
 ) -> VerifyReport:
-    """Check every record of files, and compare the files with their manifest; bad data is reported, not raised.
+    """Check every record of files, and compare the files with their schema, manifest and index.
+
+    What is wrong with the data is reported, not raised, and checking goes on behind damage. Checked are the frames and
+    checksums of all records; that they parse; that each feature has one type, that of the embedded schema if there is
+    one; the embedded schema itself, and that those of the shards of a dataset agree; the number of records, the size
+    and the checksum in the manifest of a dataset; and index files, with every header.
 
     Parameters
     ----------
@@ -95,85 +130,117 @@ def verify(
         SequenceExamples.
     compression, max_record_bytes, allow_missing_shards, storage_options, filesystem, progress
         As in `read_tfrecord`.
+    threads : int, optional
+        Number of files checked at a time; by default the number of CPU cores.
 
     Returns
     -------
     VerifyReport
-        ``ok``, ``records``, ``bytes``, and a `FileCheck` per file with its first error.
+        ``ok``, ``records``, ``bytes``, ``intact``, and a `FileCheck` per file with its problems.
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing matches `path`, or a shard is missing.
+    OSError
+        None of the files can be read. If some can, the others have the status "unreadable".
 
     Examples
     --------
     >>> import tfrecord_io as tfr
     >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "three.tfrecord")
     >>> report = tfr.verify("three.tfrecord")
-    >>> report.ok, report.records
-    (True, 3)
+    >>> report.ok, report.records, report.files[0].status
+    (True, 3, 'good')
     """
     if record_type not in (*RECORD_TYPES, "bytes"):
         raise ValueError(f"record_type={record_type!r}: expected one of {', '.join(map(repr, RECORD_TYPES))}, 'bytes'")
+    if threads is not None and threads < 1:
+        raise ValueError(f"threads={threads}: expected at least 1")
     storage = StorageOptions(storage_options, filesystem)
     sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards, check_sizes=False)
+    indexes = find_indexes(sources)
     sizes = [source.size for source in sources]
     total = None if None in sizes else sum(filter(None, sizes))
-    with closing(Progress(progress, total, "B")) as bar, SourcePrefetcher(sources) as prefetched:
-        return VerifyReport(
-            tuple(_check(source, record_type, compression, max_record_bytes, bar) for source in prefetched)
-        )
+    with closing(Progress(progress, total, "B")) as bar:
+        stopped = threading.Event()
+        checkers = [
+            FileChecker(source, index, record_type, compression, max_record_bytes, bar, stopped)
+            for source, index in zip(sources, indexes, strict=True)
+        ]
+        results = _check_all(checkers, min(threads or cpu_count(), len(checkers)), stopped)
+    files = [_unreadable(c.source, r) if isinstance(r, OSError) else r for c, r in zip(checkers, results, strict=True)]
+    if all(isinstance(result, OSError) for result in results):
+        raise next(result for result in results if isinstance(result, OSError))
+    return VerifyReport(tuple(_compare_shards(checkers, files)))
 
 
-def _check(
-    source: Source, record_type: str | None, compression: str | None, max_record_bytes: int, progress: Progress
-) -> FileCheck:
-    engine = get_engine()
-    decoder: Decoder | None = None
-    if record_type == "bytes":
-        step = frame_step(engine, check_crc=True, max_record_bytes=max_record_bytes)
-    else:
-        plan = Plan(
-            text=Text.NO,
-            record_type=RECORD_TYPES[record_type],
-            max_record_bytes=max_record_bytes,
-            max_expansion=_MAX_EXPANSION,
-            names_in_both=True,
-        )
-        decoder = engine.decoder(plan)
-        step = _parse_step(decoder)
-    error: TFRecordError | None = None
-    if source.shard is None:
-        source.read_once()
+def _check_all(checkers: Sequence[FileChecker], threads: int, stopped: threading.Event) -> list[FileCheck | OSError]:
+    """Check files on several threads; returns the results in order."""
+    if threads == 1:
+        return [_check(checker) for checker in checkers]
+    with ThreadPoolExecutor(threads, thread_name_prefix="tfrecord_io verify") as pool:
+        futures = [pool.submit(_check, checker) for checker in checkers]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            stopped.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _check(checker: FileChecker) -> FileCheck | OSError:
     try:
-        records, size = walk_file(source, step, compression, progress)
-    except TFRecordError as fault:
-        records, size, error = fault.records_intact or 0, fault.offset or 0, fault
-    if error is None and decoder is not None:
-        error = not_examples(decoder.counts, source.path, is_declared=record_type is not None)
-        if error is not None:
-            records = size = 0
-    if error is None and source.shard is not None:
-        error = _manifest_error(source, records)
-    parsed_as = "bytes" if decoder is None else "sequence_example" if decoder.sequence else "example"
-    return FileCheck(source.path, records, size, parsed_as, error)
-
-
-def _manifest_error(source: Source, records: int) -> TFRecordError | None:
-    """An error if records, size or checksum of a file differ from its manifest."""
-    assert source.shard is not None
-    try:
-        size, crc = checksum(source, get_engine().crc32c)
-        source.shard.check_records(records, source.path)
-        source.shard.check_size(size, source.path)
-        source.shard.check_checksum(crc, source.path)
-    except TFRecordError as error:
+        return checker.check()
+    except OSError as error:
+        if isinstance(error, TFRecordError):
+            raise
         return error
-    return None
 
 
-def _parse_step(decoder: Decoder) -> Step:
-    """A step that parses all values of some payloads, and discards them."""
+def _unreadable(source: Source, error: OSError) -> FileCheck:
+    return FileCheck(source.path, 0, 0, "bytes").with_problem(Problem("storage", error))
 
-    def step(data: Any, final: bool) -> tuple[int, int, Fault | None]:
-        progress = decoder.feed(data, max_bytes=_PARSED_BYTES, final=final)
-        decoder.take()
-        return progress.records, progress.consumed, progress.fault
 
-    return step
+def _compare_shards(checkers: Sequence[FileChecker], files: Sequence[FileCheck]) -> list[FileCheck]:
+    """Add what the shards of a dataset contradict each other in: embedded schemas, and types of features."""
+    schemas: dict[tuple[str, str], EmbeddedSchema] = {}
+    kinds: dict[tuple[str, str], dict[tuple[str, bool], tuple[Kind, str]]] = {}
+    compared = []
+    for checker, file in zip(checkers, files, strict=True):
+        dataset = _dataset(file.path)
+        if dataset is not None:
+            try:
+                _join_schema(schemas, dataset, checker.contents, file.path)
+                _join_kinds(kinds.setdefault(dataset, {}), checker.contents, file.path)
+            except SchemaError as error:
+                file = file.with_problem(Problem("schema", error))
+            except FeatureTypeError as error:
+                file = file.with_problem(Problem("records", error))
+        compared.append(file)
+    return compared
+
+
+def _dataset(path: str) -> tuple[str, str] | None:
+    """The directory and the name of the dataset that a file is a shard of; None for other files."""
+    directory, name = os.path.split(path)
+    shard = parse_shard(name)
+    return None if shard is None else (directory, shard.stem)
+
+
+def _join_schema(
+    schemas: dict[tuple[str, str], EmbeddedSchema], dataset: tuple[str, str], contents: FileContents, path: str
+) -> None:
+    if contents.schema is None:
+        return
+    schema = EmbeddedSchema(contents.schema.schema, contents.schema.dictionaries, path)
+    known = schemas.get(dataset)
+    schemas[dataset] = schema if known is None else merge(known, schema)
+
+
+def _join_kinds(known: dict[tuple[str, bool], tuple[Kind, str]], contents: FileContents, path: str) -> None:
+    for (name, steps), kind in contents.kinds.items():
+        expected, first = known.setdefault((name, steps), (kind, path))
+        if kind != expected:
+            reason = f"expected {expected.description} as in {printable(first)}, got {kind.description}"
+            raise FeatureTypeError(reason, path=path, feature=name, expected=expected.name, got=kind.name)

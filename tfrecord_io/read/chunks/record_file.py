@@ -10,6 +10,7 @@ import io
 import os
 from typing import Any
 
+from tfrecord_io.compression.recovery import Gap, RecoveringStream
 from tfrecord_io.compression.stream import PlainStream
 from tfrecord_io.engine.contract import Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
@@ -36,18 +37,31 @@ class RecordFile:
         Size of the blocks.
     ahead : bool
         A thread reads the next block in advance.
+    recover : bool
+        Damaged compressed data is left out; see `gaps`.
     """
 
     def __init__(
-        self, source: Source, compression: str | None = "infer", *, block_bytes: int = BLOCK_BYTES, ahead: bool = False
+        self,
+        source: Source,
+        compression: str | None = "infer",
+        *,
+        block_bytes: int = BLOCK_BYTES,
+        ahead: bool = False,
+        recover: bool = False,
     ) -> None:
         self.path = source.path
-        self._stream = open_source(source, compression)
+        self._stream = open_source(source, compression, recover=recover)
         self.compression = self._stream.compression
         self._span = source.span
         self._block_bytes = block_bytes
         blocks = ReadAhead if ahead else BlockReader
         self.blocks: BlockReader | ReadAhead = blocks(self._stream, block_bytes, start=source.begin)
+
+    @property
+    def gaps(self) -> list[Gap]:
+        """What was left out of a damaged compressed file so far, if it was opened to `recover`."""
+        return self._stream.gaps if isinstance(self._stream, RecoveringStream) else []
 
     def plain_file(self) -> OpenPlainFile | None:
         """The open file, to be read at any offset; None if it is compressed, a piece, or not a regular local file."""

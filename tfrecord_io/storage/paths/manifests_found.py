@@ -29,10 +29,14 @@ class _Dataset:
 
 @dataclass
 class Manifests:
-    """The manifests in some directories, and the shards that they describe."""
+    """The manifests in some directories, and the shards that they describe.
+
+    With `faults`, errors about manifests are appended to it instead of raised, and these manifests are not used.
+    """
 
     fs: FileSystem
     check_sizes: bool = True
+    faults: list[CorruptRecordError] | None = None
     datasets: list[_Dataset] = field(default_factory=list)  # filled by `apply`
     shards: dict[str, ManifestShard] = field(default_factory=dict)  # by name in the filesystem; filled by `check`
     _damaged: dict[str, tuple[Entry, CorruptRecordError]] = field(default_factory=dict)  # by name of the manifest
@@ -100,7 +104,12 @@ class Manifests:
             stem = stem_of(entry.basename) or ""
             names = [shard_name(stem, 0, count) + RECORD_SUFFIXES[0] for count in (1, None)]
             if (entry.parent, stem) in by_dataset or any(map(wanted, names)):
-                raise error
+                self._fail(error)
+
+    def _fail(self, error: CorruptRecordError) -> None:
+        if self.faults is None:
+            raise error
+        self.faults.append(error)
 
     def _check_dataset(
         self, dataset: _Dataset, stated: Mapping[str, ManifestFile], existing: Mapping[str, Entry], complete: bool
@@ -108,11 +117,12 @@ class Manifests:
         manifest = dataset.version.path
         if not dataset.manifest.complete:
             reason = "the dataset is incomplete: a writer is replacing its files, or died while doing so"
-            raise CorruptRecordError(reason, path=manifest, advice="write it again with overwrite=True")
+            self._fail(CorruptRecordError(reason, path=manifest, advice="write it again with overwrite=True"))
+            return
         for name in existing:
             if name not in stated:
                 reason = f"the manifest of its dataset, '{manifest}', does not name it"
-                raise CorruptRecordError(reason, path=self.fs.display_path(name), advice=MANIFEST_ADVICE)
+                self._fail(CorruptRecordError(reason, path=self.fs.display_path(name), advice=MANIFEST_ADVICE))
         self.shards.update(self._shards(dataset, {name: file for name, file in stated.items() if name in existing}))
         for name in stated:
             if name in existing and not self._is_dangling(existing[name]):

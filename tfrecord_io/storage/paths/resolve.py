@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tfrecord_io.errors import printable, warn
+from tfrecord_io.errors import CorruptRecordError, printable, warn
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
@@ -58,12 +58,14 @@ def resolve_inputs(
     *,
     allow_missing_shards: bool = False,
     check_sizes: bool = True,
+    manifest_faults: list[CorruptRecordError] | None = None,
 ) -> list[Source]:
     """Find the files that a path means, at least one.
 
     `path` is a str, a PathLike, a binary file object, or an iterable of those; see the module's docstring.
     `allow_missing_shards` accepts shard families with a missing or duplicate index, and missing files that a manifest
-    names. With `check_sizes`, files must have the sizes that a manifest states.
+    names. With `check_sizes`, files must have the sizes that a manifest states. With `manifest_faults`, errors about a
+    manifest are appended to it, and the files are read without that manifest.
 
     Raises
     ------
@@ -83,10 +85,15 @@ def resolve_inputs(
     >>> [os.path.basename(source.path) for source in resolve_inputs(folder)]
     ['a-00000-of-00002', 'a-00001-of-00002']
     """
+
+    def resolve(path: str | os.PathLike[str], *, complete: bool) -> list[Source]:
+        fs, name = locate(path, storage)
+        return _resolve_path(fs, name, check_sizes, allow_missing_shards, manifest_faults, complete=complete)
+
     if hasattr(path, "read"):
         return [_file_object(path, storage)]
     if isinstance(path, (str, os.PathLike)):
-        return _resolve_path(path, storage, check_sizes, allow_missing_shards, complete=not allow_missing_shards)
+        return resolve(path, complete=not allow_missing_shards)
     if hasattr(path, "__arrow_c_stream__"):
         raise TypeError(f"expected a path, got data (a {type(path).__name__}), which write_tfrecord takes")
     if isinstance(path, (bytes, bytearray, memoryview)) or not isinstance(path, Iterable):
@@ -99,7 +106,7 @@ def resolve_inputs(
         elif hasattr(item, "read"):
             sources.append(_file_object(item, storage))
         elif isinstance(item, (str, os.PathLike)):
-            sources.extend(_resolve_path(item, storage, check_sizes, allow_missing_shards, complete=False))
+            sources.extend(resolve(item, complete=False))
         else:
             raise TypeError(f"a list of paths holds str, PathLike or binary file objects, not {type(item).__name__}")
     if not sources:
@@ -114,11 +121,16 @@ def _file_object(file: Any, storage: StorageOptions) -> Source:
 
 
 def _resolve_path(
-    path: str | os.PathLike[str], storage: StorageOptions, check_sizes: bool, allow_missing: bool, *, complete: bool
+    fs: FileSystem,
+    name: str,
+    check_sizes: bool,
+    allow_missing: bool,
+    manifest_faults: list[CorruptRecordError] | None,
+    *,
+    complete: bool,
 ) -> list[Source]:
-    fs, name = locate(path, storage)
     for attempt in range(_LOOKUPS):
-        search = _Search(fs, Manifests(fs, check_sizes), allow_missing, complete)
+        search = _Search(fs, Manifests(fs, check_sizes, manifest_faults), allow_missing, complete)
         try:
             entries = search.entries(name)
             break

@@ -7,7 +7,19 @@ import io
 import os
 from typing import Any
 
-from tfrecord_io.compression import SNIFF_BYTES, Codec, Raw, Stream, get_codec, infer, open_decompressed, sniff
+from tfrecord_io.compression import (
+    SNIFF_BYTES,
+    Codec,
+    Raw,
+    Stream,
+    codec_for_path,
+    get_codec,
+    infer,
+    open_decompressed,
+    sniff,
+)
+from tfrecord_io.compression.recovery import RecoveringStream
+from tfrecord_io.compression.stream import PlainStream
 from tfrecord_io.errors import CompressionError
 from tfrecord_io.format.framing import is_record_header
 from tfrecord_io.format.magic import looks_like
@@ -17,11 +29,14 @@ from tfrecord_io.storage.read.source import Source
 _BUFFER = 8 << 10  # small: columns of an array are read in pieces
 
 
-def open_source(source: Source, compression: str | None = "infer") -> Stream:
+def open_source(source: Source, compression: str | None = "infer", *, recover: bool = False) -> Stream:
     """Open a source and decompress it.
 
     The `compression` "infer" is detected by content; a name as for `tfrecord_io.compression.get_codec` is checked
     against the content, and is a CompressionError if it does not match. A piece of a file is always plain.
+
+    With `recover`, a damaged compressed file is read on behind the damage (`tfrecord_io.compression.recovery`), also if
+    its first bytes are damaged: its codec is then the one named, or that of its suffix.
     """
     codec = None if compression == "infer" else get_codec(compression)  # rejects a wrong name before opening the file
     raw = source.open()
@@ -33,12 +48,17 @@ def open_source(source: Source, compression: str | None = "infer") -> Stream:
             return SpanStream(raw, source.path, *source.span)
         size = open_size(raw, source)
         head = _read_head(raw, source.path, size)
+        named = codec_for_path(source.path) if compression == "infer" else codec
         if compression == "infer":
             codec = infer(head, source.path)
-        else:
+        if recover and codec is None and named is not None and not is_record_header(head):
+            codec = named
+        elif compression != "infer" and not (recover and sniff(head) is None):
             _check_codec(codec, compression, head, source.path)
         if source.pipe is not None:
             source.pipe.may_rewind = codec is not None  # at damage
+        if recover and codec is not None:
+            return RecoveringStream(PlainStream(raw, source.path, head, size), codec)
         return open_decompressed(raw, codec, source.path, head=head, size=size)
     except BaseException:
         raw.close()

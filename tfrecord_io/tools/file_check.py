@@ -1,0 +1,285 @@
+"""Check one file: its frames, checksums and messages, its embedded schema, its manifest and its index."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tfrecord_io.display import error_dict
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES
+from tfrecord_io.engine.fault_messages import not_examples
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import CompressionError, CorruptRecordError, TFRecordError
+from tfrecord_io.format.framing import HEADER_BYTES, frame_size
+from tfrecord_io.progress import Progress
+from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.recovery import Recovery
+from tfrecord_io.storage.read.random_access import open_plain
+from tfrecord_io.storage.read.source import Source, checksum
+from tfrecord_io.tools.index_files import compare_index
+from tfrecord_io.tools.record_check import FileContents, RecordChecker
+
+MOST_PROBLEMS = 100  # that are kept for each file
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is wrong with a file.
+
+    Attributes
+    ----------
+    part : str
+        Where it is: "frames", "compression", "records" (payloads that are not valid, or contradict the schema),
+        "schema" (the embedded one), "manifest", "index" or "storage".
+    error : TFRecordError or OSError
+        As reading would raise it.
+    end : int or None
+        Where the intact bytes of the uncompressed file go on, after damaged records: one or several.
+    """
+
+    part: str
+    error: TFRecordError | OSError
+    end: int | None = None
+
+    @property
+    def record(self) -> int | None:
+        """Index of the record in its file; of several damaged ones the first."""
+        return getattr(self.error, "record", None)
+
+    @property
+    def offset(self) -> int | None:
+        """First byte of the record, in the uncompressed file."""
+        return getattr(self.error, "offset", None)
+
+    @property
+    def reason(self) -> str:
+        """What is wrong, in a clause."""
+        return getattr(self.error, "reason", None) or str(self.error)
+
+    def to_dict(self) -> dict[str, Any]:
+        names = ("part", "record", "offset", "end", "reason")
+        return {**{name: getattr(self, name) for name in names}, "error": error_dict(self.error)}
+
+
+@dataclass(frozen=True, slots=True)
+class FileCheck:
+    """The result of `verify` for one file.
+
+    Attributes
+    ----------
+    path : str
+    records, bytes : int
+        Number of records before the first damage, and their uncompressed bytes.
+    record_type : str
+        As which records were parsed; "bytes": only framing was checked.
+    error : TFRecordError or OSError, optional
+        Of the first problem.
+    intact : int
+        Number of all records without a problem, those behind damage included.
+    compression : str or None
+        None: not compressed.
+    problems : tuple of Problem
+        The first 100.
+    problem_count : int
+        The number of all.
+    """
+
+    path: str
+    records: int
+    bytes: int
+    record_type: str
+    error: TFRecordError | OSError | None = None
+    intact: int = 0
+    compression: str | None = None
+    problems: tuple[Problem, ...] = ()
+    problem_count: int = 0
+
+    @property
+    def status(self) -> str:
+        """ "good", "damaged", or "unreadable": the storage failed."""
+        if self.problem_count == 0:
+            return "good"
+        return "unreadable" if any(problem.part == "storage" for problem in self.problems) else "damaged"
+
+    def with_problem(self, problem: Problem) -> FileCheck:
+        """This result and one more problem."""
+        problems = (*self.problems, problem)[:MOST_PROBLEMS]
+        count = self.problem_count + 1
+        return replace(self, error=self.error or problem.error, problems=problems, problem_count=count)
+
+    def to_dict(self) -> dict[str, Any]:
+        names = ("path", "status", "records", "bytes", "intact", "compression", "record_type", "problem_count")
+        problems = [problem.to_dict() for problem in self.problems]
+        values = {name: getattr(self, name) for name in names}
+        return {**values, "error": error_dict(self.error), "problems": problems}
+
+
+class Stopped(Exception):
+    """The check of another file has failed, or the caller has interrupted it."""
+
+
+@dataclass(slots=True)
+class FileChecker:
+    """Checks a file; see `check`. The parameters are those of `tfrecord_io.verify`."""
+
+    source: Source
+    index: Source | None = None
+    record_type: str | None = None
+    compression: str | None = "infer"
+    max_record_bytes: int = MAX_RECORD_BYTES
+    progress: Progress | None = None
+    stopped: threading.Event = field(default_factory=threading.Event)
+    contents: FileContents = field(default_factory=FileContents)  # filled by `check`
+    _file: RecordFile | None = None
+    _problems: list[Problem] = field(default_factory=list)
+    _count: int = 0
+    _gaps: int = 0  # of the compressed file that were reported
+    _intact: int = 0
+    _before: tuple[int, int] | None = None  # records and bytes before the first damage
+
+    def check(self) -> FileCheck:
+        """Check everything.
+
+        Raises
+        ------
+        OSError
+            The file cannot be opened or read.
+        Stopped
+            `stopped` was set.
+        """
+        source = self.source
+        if source.shard is None and self.index is None:
+            source.read_once()
+        records, end = self._check_records()
+        if self._before is not None:
+            records, end = self._before
+        elif self.record_type != "bytes" and not self._problems:
+            error = not_examples(self.contents.counts, source.path, is_declared=self.record_type is not None)
+            if error is not None:
+                self._add("records", error)
+                records = end = self._intact = 0
+        if source.shard is not None:
+            self._check_manifest(None if self._before is not None else records)
+        compression = None if self._file is None else self._file.compression
+        if self.index is not None and compression is None:
+            self._check_index(self.index)
+        sequence = "sequence_example" if self.contents.sequence else "example"
+        return FileCheck(
+            source.path,
+            records,
+            end,
+            "bytes" if self.record_type == "bytes" else sequence,
+            self._problems[0].error if self._problems else None,
+            self._intact,
+            compression,
+            tuple(self._problems),
+            self._count,
+        )
+
+    def _add(self, part: str, error: TFRecordError | OSError, end: int | None = None) -> None:
+        """Add a problem; damaged records that follow one another are one."""
+        last = self._problems[-1] if self._problems else None
+        if last is not None and part == last.part == "frames" and last.end == getattr(error, "offset", None):
+            self._problems[-1] = replace(last, end=end)
+            return
+        self._count += 1
+        if len(self._problems) < MOST_PROBLEMS:
+            self._problems.append(Problem(part, error, end))
+
+    # Records ----------------------------------------------------------------------------------------------------
+
+    def _check_records(self) -> tuple[int, int]:
+        """Check all records; returns their number, and where the last one ends."""
+        walker = BlockWalker(
+            iter([self.source]),
+            self._open,
+            max_record_bytes=self.max_record_bytes,
+            progress=self.progress,
+            recover=Recovery(lambda error: True),
+        )
+        checker = RecordChecker(self.contents, self.source.path, self.record_type, self.max_record_bytes)
+        end = 0
+        try:
+            while walker.load():
+                if self.stopped.is_set():
+                    raise Stopped
+                end = self._check_block(walker, checker)
+        except TFRecordError as error:  # of a file that is not compressed as it is said to be
+            self._add("compression", error)
+            self._before = 0, 0
+        finally:
+            walker.close()
+        self._report_gaps()
+        checker.finish()
+        return walker.record, end
+
+    def _open(self, source: Source) -> RecordFile:
+        self._file = RecordFile(source, self.compression, recover=True)
+        return self._file
+
+    def _check_block(self, walker: BlockWalker, checker: RecordChecker) -> int:
+        """Check some records at the start of the walker's data; returns where they end."""
+        self._report_gaps()
+        error: Exception | None = walker.error
+        if error is None:
+            progress = checker.feed(walker.data, walker.final)
+            error = None if progress.fault is None else walker.fault_error(progress.fault, plan=checker.plan)
+            walker.advance(progress.records, progress.consumed)
+            self._intact += progress.records
+            for content in progress.embedded:
+                problem = checker.check_schema(content, walker.record, walker.offset)
+                if problem is not None:
+                    self._add("schema", problem)
+        end = walker.offset if walker.block is not None else walker.bytes
+        if error is not None:
+            self._handle(walker, error)
+        elif not progress.consumed and not progress.embedded:
+            walker.read_on()
+        return end
+
+    def _handle(self, walker: BlockWalker, error: Exception) -> None:
+        """Report damage, and go on behind it if that is possible."""
+        if not isinstance(error, TFRecordError):
+            raise error
+        if self._before is None:
+            self._before = walker.record, walker.offset
+        if not isinstance(error, CorruptRecordError):  # the frame is intact
+            size = frame_size(walker.data[:HEADER_BYTES])
+            self._add("records", error, walker.offset + size)
+            walker.advance(1, size)
+        elif walker.recover(error):
+            self._add("frames", error, None if error.region is None else error.region.end)
+        else:
+            self._add("frames", error)
+            walker.fail(error)
+
+    def _report_gaps(self) -> None:
+        """Report what was left out of a damaged compressed file since the last call."""
+        for gap in [] if self._file is None else self._file.gaps[self._gaps :]:
+            self._add("compression", CompressionError(str(gap), path=self.source.path, offset=gap.offset))
+            self._gaps += 1
+
+    # Other files ------------------------------------------------------------------------------------------------
+
+    def _check_manifest(self, records: int | None) -> None:
+        """Compare the number of records, if it is known, the size and the checksum with the manifest."""
+        shard, path = self.source.shard, self.source.path
+        assert shard is not None
+        size, crc = checksum(self.source, get_engine().crc32c)
+        checks = [(shard.check_size, size), (shard.check_checksum, crc)]
+        for check, value in [*([] if records is None else [(shard.check_records, records)]), *checks]:
+            try:
+                check(value, path)
+            except TFRecordError as error:
+                self._add("manifest", error)
+
+    def _check_index(self, index: Source) -> None:
+        """Compare an index file with the headers of all records."""
+        try:
+            with open_plain(self.source, "an index") as file:
+                compare_index(self.source, index, file, self.max_record_bytes)
+        except TFRecordError as error:
+            if error.path == index.path or self._before is None:  # else the damage has been reported
+                self._add("index", error)

@@ -1,0 +1,213 @@
+"""Salvage: write the intact records of damaged files to new files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
+from tfrecord_io.errors import CorruptRecordError, SkippedRegion, printable
+from tfrecord_io.keyword_docs import check_keywords
+from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions
+from tfrecord_io.progress import Progress
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.tools.salvage_targets import missing_shards, plan_targets
+from tfrecord_io.tools.salvage_writer import SalvagedFile, SalvageWriter
+from tfrecord_io.typing import Compression, InputPath
+
+HEADINGS = ("file", "records", "bytes", "bytes lost", "regions", "schema")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SalvageReport(Report):
+    """The result of `salvage`: what was kept and what was lost; it prints as a table, and a line for each region.
+
+    Attributes
+    ----------
+    files : tuple of SalvagedFile
+        In the order of reading.
+    missing : tuple of str
+        Paths of the shards of these datasets that do not exist.
+    manifests : tuple of str
+        What was wrong with the manifests of these datasets, so that they were not used.
+    dry_run : bool
+        Whether nothing was written.
+    """
+
+    files: tuple[SalvagedFile, ...]
+    missing: tuple[str, ...] = ()
+    manifests: tuple[str, ...] = ()
+    dry_run: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing was lost."""
+        return not self.missing and not self.manifests and all(not file.region_count for file in self.files)
+
+    @property
+    def records(self) -> int:
+        """Number of records kept."""
+        return sum(file.records for file in self.files)
+
+    @property
+    def bytes_lost(self) -> int:
+        """Uncompressed bytes that were left out, as far as they are known."""
+        return sum(file.bytes_lost for file in self.files)
+
+    @property
+    def regions(self) -> list[SkippedRegion]:
+        """What was left out, of all files."""
+        return [region for file in self.files for region in file.regions]
+
+    def to_dict(self) -> dict[str, Any]:
+        names = ("ok", "dry_run", "records", "bytes_lost", "missing", "manifests")
+        values = {name: getattr(self, name) for name in names}
+        return {
+            **values,
+            "missing": list(self.missing),
+            "manifests": list(self.manifests),
+            "files": [file.to_dict() for file in self.files],
+        }
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """A row for each file, for the columns `HEADINGS`."""
+        return [
+            (
+                printable(file.path, LINE_WIDTH),
+                f"{file.records:,}",
+                f"{file.bytes:,}",
+                f"{file.bytes_lost:,}",
+                f"{file.region_count:,}",
+                file.schema or "",
+            )
+            for file in self.files
+        ]
+
+    def title(self) -> str:
+        """The sums."""
+        state = "would be kept" if self.dry_run else "kept"
+        lost = "nothing lost" if self.ok else f"{byte_size(self.bytes_lost)} lost"
+        return f"{counted(len(self.files), 'file')}: {counted(self.records, 'record')} {state}, {lost}"
+
+    def loss_lines(self) -> list[str]:
+        """A line for each region, missing shard and manifest that could not be used."""
+        lines = []
+        for file in self.files:
+            lines += [_region_line(region) for region in file.regions]
+            if file.region_count > len(file.regions):
+                more = file.region_count - len(file.regions)
+                lines.append(f"{printable(file.path)}: {counted(more, 'more region')}")
+        lines += [f"{printable(path)}: the shard is missing" for path in self.missing]
+        return [*lines, *(printable(text, LINE_WIDTH) for text in self.manifests)]
+
+    def _summary(self) -> Summary:
+        return Summary(self.title(), HEADINGS, self.rows(), self.loss_lines())
+
+
+def _region_line(region: SkippedRegion) -> str:
+    where = f"record {region.records_before} at byte {region.begin}"
+    size = "" if not region.bytes else f" ({byte_size(region.bytes)} left out)"
+    return f"{printable(region.path)}: {where}: {printable(region.reason, 600)}{size}"
+
+
+@check_keywords
+def salvage(
+    src: InputPath,
+    dst: str | os.PathLike[str],
+    *,
+    compression: Compression | None = "infer",
+    max_record_bytes: int = MAX_RECORD_BYTES,
+    dry_run: bool = False,
+    report: str | os.PathLike[str] | None = None,
+    overwrite: bool | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    src_storage_options: Mapping[str, Any] | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
+    progress: bool = False,
+) -> SalvageReport:
+    """Write the intact records of damaged files to new files, and report what was lost.
+
+    Payloads are copied byte for byte, in their order; what they contain is not checked. Reading goes on behind damage
+    where the next record is certain; records of a TFRecord file inside a damaged payload are never taken for those of
+    the file. Of a damaged gzip or zlib file the records before the damage are kept, those of the members behind it, and
+    those of the blocks behind it where the compressor made blocks that can be read by themselves, as that of this
+    package does (of 1 MiB each); of a zstd file, those of the frames behind it.
+
+    If the first record of a file is lost, and with it the embedded schema, the schema of the dataset's manifest or
+    of another shard is put in front again.
+
+    Parameters
+    ----------
+    src : str, os.PathLike, list or binary file object
+        As in `read_tfrecord`. Missing shards, and manifests that are damaged or do not match, are reported.
+    dst : str or os.PathLike
+        A file for one file, compressed by its suffix. For several files, a directory: each keeps its name and its
+        compression, and the shards of a dataset get a new manifest. Files appear atomically, shards together.
+    compression, max_record_bytes
+        Of `src`, as in `read_tfrecord`.
+    dry_run : bool, default False
+        Write nothing but the `report`.
+    report : str or os.PathLike, optional
+        File for the report as JSON.
+    overwrite : bool, optional
+        False: an existing file is an error. By default, files are replaced, and an existing dataset is an error.
+    storage_options, filesystem, progress
+        As in `read_tfrecord`.
+    src_storage_options, dst_storage_options : dict, optional
+        Storage options of `src` or `dst` alone, in place of `storage_options`.
+
+    Returns
+    -------
+    SalvageReport
+        ``ok`` if nothing was lost, ``records``, ``bytes_lost``, ``regions``, ``missing``, and a `SalvagedFile` for each
+        file.
+
+    Raises
+    ------
+    FileNotFoundError
+        Nothing matches `src`.
+    ValueError
+        `dst` is a file that is read.
+    FileExistsError
+        `dst` exists; see `overwrite`.
+    CorruptRecordError
+        A file is of another format, such as PNG. Nothing is written.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3]}, "damaged.tfrecord")
+    >>> with open("damaged.tfrecord", "r+b") as file:
+    ...     _ = file.seek(-1, 2)
+    ...     _ = file.write(b"?")
+    >>> report = tfr.salvage("damaged.tfrecord", "salvaged.tfrecord")
+    >>> report.records, report.files[0].regions[0].records_before
+    (2, 2)
+    >>> tfr.read_table("salvaged.tfrecord")["x"].to_pylist()
+    [1, 2]
+    """
+    storage = StorageOptions(storage_options, filesystem)
+    read_from, write_to = storage.with_options(src_storage_options), storage.with_options(dst_storage_options)
+    faults: list[CorruptRecordError] = []
+    sources = resolve_inputs(src, read_from, allow_missing_shards=True, check_sizes=False, manifest_faults=faults)
+    targets = plan_targets(sources, dst, write_to)
+    sizes = [source.size for source in sources]
+    total = None if None in sizes else sum(filter(None, sizes))
+    with closing(Progress(progress, total, "B")) as bar:
+        writer = SalvageWriter(targets, write_to, compression, max_record_bytes, overwrite, dry_run, bar)
+        files = writer.run()
+    result = SalvageReport(tuple(files), tuple(missing_shards(sources)), _texts(faults), dry_run)
+    if report is not None:
+        with open_output(report, write_to) as output:
+            output.write((json.dumps(result.to_dict(), indent=2) + "\n").encode())
+    return result
+
+
+def _texts(faults: Sequence[CorruptRecordError]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(str, faults)))
