@@ -209,8 +209,7 @@ CALLS = """
     read_tfrecord read_table read_arrays iter_arrays open_reader read_metadata write_tfrecord open_writer infer_schema
     dataset RecordReader RecordWriter
     encode_example decode_example bytes_feature float_feature int64_feature count_records verify salvage describe
-    convert
-    from_npy from_npz from_idx to_npy to_npz
+    convert from_npy from_npz from_idx to_npy to_npz
     register_pandas show_versions parse_example serialize_tensor parse_tensor decode_raw open_random
     decode_json_example
     scalar list_ text bytes_ tensor sequence image

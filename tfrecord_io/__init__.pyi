@@ -105,6 +105,7 @@ from tfrecord_io.tf_compat.parse_example import parse_example as parse_example
 from tfrecord_io.tools.count import count_records as count_records
 from tfrecord_io.tools.describe import Description
 from tfrecord_io.tools.metadata import read_metadata as read_metadata
+from tfrecord_io.tools.salvage import salvage as salvage
 from tfrecord_io.tools.verify import verify as verify
 from tfrecord_io.tools.versions import show_versions as show_versions
 from tfrecord_io.training.iterator import ArrayIterator as ArrayIterator
@@ -144,6 +145,7 @@ __all__ = [
     "to_npz",
     "count_records",
     "verify",
+    "salvage",
     "describe",
     "read_metadata",
     "show_versions",

@@ -30,7 +30,7 @@ GROUPS = {
     "Read": "read_tfrecord read_table read_arrays iter_arrays open_reader dataset open_random infer_schema",
     "Write": "write_tfrecord open_writer",
     "Convert": "convert from_npy from_npz from_idx to_npy to_npz",
-    "Inspect": "count_records verify describe read_metadata show_versions",
+    "Inspect": "count_records verify salvage describe read_metadata show_versions",
     "Records of any content": "RecordReader RecordWriter",
     "Schemas": "Schema InferredSchema Field scalar list_ text bytes_ tensor sequence image",
     "Results": "Reader ReadReport SkippedRegion Writer WriteReport Dataset DatasetPiece ArrayIterator ArrayStream "

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import gzip
 import json
+import os
+import threading
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+import tfrecord_io as tfr
+from records import blobs, example, framed, int64s, written
 from tfrecord_io import RecordWriter
+from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.schema.embedded import embedded_schema, field_bytes, pack
 from tfrecord_io.tools.verify import verify
 
 
@@ -41,10 +51,10 @@ def test_a_bad_file_does_not_hide_the_others(engine: str, data: Path, flipped) -
     report = verify([good, bad, good])
     assert [file.error is None for file in report.files] == [True, False, True]
     assert report.files[1].records == report.files[0].records - 1
-    first, second = str(report).splitlines()
+    first, *_, last = str(report).splitlines()
     assert "1 bad" in first
-    assert second.startswith("CorruptRecordError: ")
-    assert "flipped.tfrecord" in second
+    assert last.startswith("CorruptRecordError: ")
+    assert "flipped.tfrecord" in last
     assert json.loads(json.dumps(report.to_dict()))["ok"] is False
 
 
@@ -74,3 +84,176 @@ def test_other_messages_are_not_examples(engine: str, tmp_path: Path) -> None:
 def test_wrong_record_type_is_refused(data: Path) -> None:
     with pytest.raises(ValueError, match="record_type"):
         verify(data / "tutorial.tfrecord", record_type="csv")
+
+
+def parts(check: Any) -> list[tuple[str, int | None]]:
+    """Where the problems of a file are, and in which record."""
+    return [(problem.part, problem.record) for problem in check.problems]
+
+
+def damage(path: Path, *offsets: int) -> Path:
+    content = bytearray(path.read_bytes())
+    for offset in offsets:
+        content[offset] ^= 1
+    path.write_bytes(content)
+    return path
+
+
+def test_it_goes_on_behind_damage(engine: str, tmp_path: Path) -> None:
+    payloads = [example(n=int64s(i)) for i in range(10)]
+    size = len(framed(payloads[0]))
+    path = damage(written(tmp_path / "a", payloads), 2 * size + 5, 6 * size + 14)
+    (check,) = verify(path).files
+    assert parts(check) == [("frames", 2), ("frames", 6)]
+    assert [(problem.offset, problem.end) for problem in check.problems] == [(2 * size, 3 * size), (6 * size, 7 * size)]
+    assert (check.records, check.bytes, check.intact, check.intact_bytes) == (2, 2 * size, 8, 8 * size)
+    assert (check.status, check.problem_count, check.error) == ("damaged", 2, check.problems[0].error)
+
+
+def test_damaged_records_that_follow_one_another_are_one_problem(engine: str, tmp_path: Path) -> None:
+    size = len(framed(b""))
+    path = damage(written(tmp_path / "a", [b""] * 100), *range(10 * size + 12, 30 * size, size))
+    (check,) = verify(path, record_type="bytes").files
+    assert [(p.record, p.offset, p.end) for p in check.problems] == [(10, 10 * size, 30 * size)]
+    assert check.intact == 80
+
+
+def test_payloads_that_do_not_parse_do_not_end_the_check(engine: str, tmp_path: Path) -> None:
+    good, bad = example(n=int64s(1)), b"\x0a\xff"
+    (check,) = verify(written(tmp_path / "a", [good, bad, good, bad, good])).files
+    assert parts(check) == [("records", 1), ("records", 3)]
+    assert (check.records, check.intact) == (1, 3)
+
+
+def test_the_list_of_problems_is_bounded(tmp_path: Path) -> None:
+    (check,) = verify(written(tmp_path / "a", [example(n=int64s(1)), b"\x0a\xff"] * 200)).files
+    assert (len(check.problems), check.problem_count, check.intact) == (100, 200, 200)
+    assert str(verify(tmp_path / "a")).endswith("a: 100 more problems")
+
+
+def test_a_feature_has_one_type(engine: str, tmp_path: Path) -> None:
+    """Also far apart, where the records are parsed by separate calls."""
+    filler = [example(n=int64s(1), s=blobs(bytes(1 << 20)))] * 3
+    path = written(tmp_path / "a", [*filler, example(n=blobs(b"x")), *filler])
+    (check,) = verify(path).files
+    assert parts(check) == [("records", 3)]
+    assert isinstance(check.error, tfr.FeatureTypeError)
+    assert check.error.feature == "n"
+    assert check.intact == 6
+
+
+def test_records_must_fit_the_embedded_schema(engine: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"n": [1, 2]}, path)
+    with path.open("ab") as file:
+        file.write(framed(example(n=blobs(b"text")), example(n=int64s(3)), example(other=int64s(3))))
+    (check,) = verify(path).files
+    assert parts(check) == [("records", 2), ("records", 4)]
+    assert [type(problem.error) for problem in check.problems] == [tfr.FeatureTypeError, tfr.SchemaError]
+
+
+@pytest.mark.fault(57)
+def test_the_embedded_schema_is_checked(engine: str, tmp_path: Path) -> None:
+    record = example(n=int64s(1))
+    path = written(tmp_path / "a", [field_bytes(b"TFRA\x09\0") + record, record])
+    (check,) = verify(path).files
+    assert parts(check) == [("schema", 0)]
+    assert (check.records, check.intact) == (2, 2)
+    assert "version 9" in check.problems[0].reason
+    contents = [pack(embedded_schema(pa.schema([("n", type)]))) for type in (pa.int64(), pa.int32())]
+    path = written(tmp_path / "b", [field_bytes(content) + record for content in contents])
+    assert parts(verify(path).files[0]) == [("schema", 1)]
+
+
+def test_shards_of_a_dataset_must_agree(tmp_path: Path) -> None:
+    record, other = example(n=int64s(1)), example(n=blobs(b"x"))
+    written(tmp_path / "a-00000-of-00002", [record])
+    written(tmp_path / "a-00001-of-00002", [other])
+    report = verify(tmp_path)
+    assert [file.status for file in report.files] == ["good", "damaged"]
+    assert parts(report.files[1]) == [("records", None)]
+    assert "a-00000-of-00002" in report.files[1].problems[0].reason
+    assert verify([written(tmp_path / "x", [record]), written(tmp_path / "y", [other])]).ok  # not of one dataset
+    tfr.write_tfrecord({"n": ["x"]}, tmp_path / "b-00000-of-00002")
+    tfr.write_tfrecord({"n": [1]}, tmp_path / "b-00001-of-00002")
+    assert parts(verify(tmp_path / "b@2").files[1]) == [("schema", None)]
+
+
+@pytest.mark.fault(56)
+def test_all_that_a_manifest_states_is_compared(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": [1, 2, 3]}, tmp_path / "a@1")
+    path = tmp_path / "a-00000-of-00001"
+    path.write_bytes(path.read_bytes() + framed(example(n=int64s(4))))
+    (check,) = verify(tmp_path / "a@1").files
+    assert [problem.part for problem in check.problems] == ["manifest"] * 3
+    assert all(word in str(verify(tmp_path / "a@1")) for word in ("4 records", "bytes, but", "CRC32C"))
+    assert (check.records, check.intact) == (4, 4)
+
+
+@pytest.mark.fault(56)
+def test_an_index_is_compared_with_every_header(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [b"x" * 10] * 5)
+    index = tmp_path / "a.tfrecord.index"
+    index.write_text("0 26\n26 26\n52 26\n78 26\n104 26\n")
+    assert verify(path, record_type="bytes").ok
+    index.write_text("0 26\n26 30\n56 22\n78 26\n104 26\n")
+    (check,) = verify(path, record_type="bytes").files
+    assert parts(check) == [("index", None)]
+    assert check.problems[0].error.path == str(index)
+    assert check.intact == 5
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_files_are_checked_by_threads_in_their_order(tmp_path: Path, threads: int) -> None:
+    paths = [written(tmp_path / f"{i}", [example(n=int64s(i))] * (i + 1)) for i in range(9)]
+    damage(paths[4], 5)
+    report = verify(paths, threads=threads)
+    assert [file.path for file in report.files] == list(map(str, paths))
+    assert [file.intact for file in report.files] == [1, 2, 3, 4, 4, 6, 7, 8, 9]
+    with pytest.raises(ValueError, match="threads=0"):
+        verify(paths, threads=0)
+
+
+@pytest.mark.fault(61)
+def test_a_file_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [written(tmp_path / name, [example(n=int64s(1))]) for name in "abc"]
+    open_file = RecordFile.__init__
+
+    def refuse(self: RecordFile, source: Any, *arguments: Any, **keywords: Any) -> None:
+        if source.path.endswith("b"):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), source.path)
+        open_file(self, source, *arguments, **keywords)
+
+    monkeypatch.setattr(RecordFile, "__init__", refuse)
+    report = verify(paths)
+    assert [file.status for file in report.files] == ["good", "unreadable", "good"]
+    assert parts(report.files[1]) == [("storage", None)]
+    with pytest.raises(OSError, match="Input/output error"):
+        verify(paths[1])
+
+
+@pytest.mark.fault(28)
+def test_compressed_files_are_checked_behind_the_damage(engine: str, tmp_path: Path) -> None:
+    """Members are read separately: only the records of the damaged one are lost."""
+    members = [gzip.compress(framed(*[example(n=int64s(10 * m + i)) for i in range(10)])) for m in range(3)]
+    path = tmp_path / "a.tfrecord.gz"
+    path.write_bytes(members[0] + members[1][:20] + b"\xff" * 10 + members[1][30:] + members[2])
+    (check,) = verify(path).files
+    assert check.compression == "gzip"
+    assert check.problems[0].part == "compression"
+    assert "of the compressed file are not read" in check.problems[0].reason
+    assert check.intact >= 20
+
+
+def test_an_interrupted_check_ends_its_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [written(tmp_path / f"{i}", [example(n=int64s(i))] * 10) for i in range(20)]
+    checked: list[str] = []
+
+    def refuse(self: RecordFile, source: Any, *arguments: Any, **keywords: Any) -> None:
+        checked.append(source.path)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RecordFile, "__init__", refuse)
+    with pytest.raises(KeyboardInterrupt):
+        verify(paths, threads=2)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("tfrecord_io verify")]

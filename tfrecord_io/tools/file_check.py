@@ -76,8 +76,8 @@ class FileCheck:
         As which records were parsed; "bytes": only framing was checked.
     error : TFRecordError or OSError, optional
         Of the first problem.
-    intact : int
-        Number of all records without a problem, those behind damage included.
+    intact, intact_bytes : int
+        Number of all records without a problem, those behind damage included, and their uncompressed bytes.
     compression : str or None
         None: not compressed.
     problems : tuple of Problem
@@ -92,6 +92,7 @@ class FileCheck:
     record_type: str
     error: TFRecordError | OSError | None = None
     intact: int = 0
+    intact_bytes: int = 0
     compression: str | None = None
     problems: tuple[Problem, ...] = ()
     problem_count: int = 0
@@ -110,10 +111,11 @@ class FileCheck:
         return replace(self, error=self.error or problem.error, problems=problems, problem_count=count)
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("path", "status", "records", "bytes", "intact", "compression", "record_type", "problem_count")
+        names = ("path", "status", "records", "bytes", "intact", "intact_bytes", "compression", "record_type")
         problems = [problem.to_dict() for problem in self.problems]
         values = {name: getattr(self, name) for name in names}
-        return {**values, "error": error_dict(self.error), "problems": problems}
+        counted = {"problem_count": self.problem_count, "problems": problems}
+        return {**values, "error": error_dict(self.error), **counted}
 
 
 class Stopped(Exception):
@@ -137,6 +139,7 @@ class FileChecker:
     _count: int = 0
     _gaps: int = 0  # of the compressed file that were reported
     _intact: int = 0
+    _intact_bytes: int = 0
     _before: tuple[int, int] | None = None  # records and bytes before the first damage
 
     def check(self) -> FileCheck:
@@ -159,7 +162,7 @@ class FileChecker:
             error = not_examples(self.contents.counts, source.path, is_declared=self.record_type is not None)
             if error is not None:
                 self._add("records", error)
-                records = end = self._intact = 0
+                records = end = self._intact = self._intact_bytes = 0
         if source.shard is not None:
             self._check_manifest(None if self._before is not None else records)
         compression = None if self._file is None else self._file.compression
@@ -173,6 +176,7 @@ class FileChecker:
             "bytes" if self.record_type == "bytes" else sequence,
             self._problems[0].error if self._problems else None,
             self._intact,
+            self._intact_bytes,
             compression,
             tuple(self._problems),
             self._count,
@@ -228,6 +232,7 @@ class FileChecker:
             error = None if progress.fault is None else walker.fault_error(progress.fault, plan=checker.plan)
             walker.advance(progress.records, progress.consumed)
             self._intact += progress.records
+            self._intact_bytes += progress.consumed
             for content in progress.embedded:
                 problem = checker.check_schema(content, walker.record, walker.offset)
                 if problem is not None:

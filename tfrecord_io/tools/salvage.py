@@ -202,7 +202,7 @@ def salvage(
     with closing(Progress(progress, total, "B")) as bar:
         writer = SalvageWriter(targets, write_to, compression, max_record_bytes, overwrite, dry_run, bar)
         files = writer.run()
-    result = SalvageReport(tuple(files), tuple(missing_shards(sources)), _texts(faults), dry_run)
+    result = SalvageReport(tuple(files), tuple(missing_shards(sources, src)), _texts(faults), dry_run)
     if report is not None:
         with open_output(report, write_to) as output:
             output.write((json.dumps(result.to_dict(), indent=2) + "\n").encode())

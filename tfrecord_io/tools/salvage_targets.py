@@ -121,8 +121,13 @@ def _object(fs: Any, name: str) -> tuple[Any, ...]:
     return protocol, str(options.get("endpoint_url")), fs._strip_protocol(name)
 
 
-def missing_shards(sources: Sequence[Source]) -> list[str]:
-    """The paths of shards that do not exist: those that a manifest names, or that the count in the names includes."""
+def missing_shards(sources: Sequence[Source], src: Any) -> list[str]:
+    """The paths of shards that do not exist: those that a manifest names, or that the count in the names includes.
+
+    Files that `src` names one by one need no others.
+    """
+    named = {os.fspath(item) for item in (src if isinstance(src, list | tuple) else [src]) if _is_path(item)}
+    sources = [source for source in sources if source.path not in named]
     present = {source.path for source in sources}
     missing: dict[str, None] = {}
     manifests: set[str] = set()
@@ -143,3 +148,7 @@ def missing_shards(sources: Sequence[Source]) -> list[str]:
         elif shard is not None and shard.count is not None:
             missing.update((directory + slash + shard.sibling(i), None) for i in range(shard.count))
     return [path for path in missing if path not in present]
+
+
+def _is_path(item: Any) -> bool:
+    return isinstance(item, str | os.PathLike)

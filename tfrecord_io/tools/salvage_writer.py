@@ -15,6 +15,8 @@ from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
 from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions
 from tfrecord_io.progress import Progress
 from tfrecord_io.schema.embedded import field_bytes
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.shard_names import parse_shard
 from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
@@ -95,6 +97,9 @@ class SalvageWriter:
         if self.dry_run:
             return self._copy(target, records, None)[0]
         compression = target.codec(records.compression)
+        fs, name = locate(target.path, self.storage)
+        if target.same_name and isinstance(fs, LocalFileSystem):
+            os.makedirs(os.path.dirname(name), exist_ok=True)
         sink = FrameSink(target.path, self.storage, compression=compression, overwrite=self.overwrite)
         try:
             result, _ = self._copy(target, records, sink)

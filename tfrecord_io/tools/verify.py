@@ -69,7 +69,7 @@ class VerifyReport(Report):
         return [
             (
                 printable(file.path, LINE_WIDTH),
-                f"{file.bytes:,}",
+                f"{file.intact_bytes:,}",
                 f"{file.intact:,}",
                 file.compression or "none",
                 file.status,
@@ -83,7 +83,8 @@ class VerifyReport(Report):
         bad = sum(file.error is not None for file in self.files)
         files = printable(self.files[0].path) if len(self.files) == 1 else counted(len(self.files), "file")
         state = f"{bad:,} bad" if bad else "good"
-        return f"{files}: {state}, {counted(self.intact, 'intact record')}, {byte_size(self.bytes)}"
+        size = sum(file.intact_bytes for file in self.files)
+        return f"{files}: {state}, {counted(self.intact, 'intact record')}, {byte_size(size)}"
 
     def problem_lines(self) -> list[str]:
         """A line for each problem."""

@@ -137,10 +137,16 @@ class BoundarySearch:
         """The boundary behind a record whose header is intact, and states this `end`."""
         if not self._holds(end):
             return None  # the file ends inside the record
-        if not self._holds(end + HEADER_BYTES) or self._size_at(end) is not None:
+        if not self._holds(end + HEADER_BYTES):
             return end
-        # Where bytes of the payload are missing, the next record begins before the stated end.
+        chain = _Chain(end, end, intact_end=end)
+        if self._size_at(end) is not None and self._judge(chain, None, None) == end:
+            return end
+        # Where bytes of the payload are missing, the next record begins before the stated end. Where bytes were put in,
+        # that end is inside the payload, and may be the begin of a record there.
         found = self._search(self._begin + HEADER_BYTES, None, stop=end)
+        if found is None and chain.records and self._ends_in_payload(chain.offset):
+            return self._search(chain.intact_end, None)
         return end if found is None else found
 
     # Candidates -------------------------------------------------------------------------------------------------

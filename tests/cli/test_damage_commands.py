@@ -1,0 +1,106 @@
+"""``tfr verify`` and ``tfr salvage``: what they print, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.read.chunks.record_file import RecordFile
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    """Three shards, of which the second is damaged."""
+    tfr.write_tfrecord({"n": list(range(30))}, tmp_path / "d" / "a@3")
+    path = tmp_path / "d" / "a-00001-of-00003"
+    content = bytearray(path.read_bytes())
+    content[-3] ^= 1
+    path.write_bytes(content)
+    return tmp_path / "d"
+
+
+def test_verify_prints_a_table_of_the_files(run, dataset: Path) -> None:
+    shown = run("verify", dataset)
+    assert shown.exit_code == 1
+    lines = shown.stdout.splitlines()
+    assert lines[0].startswith("3 files: 1 bad, 29 intact records, ")
+    assert lines[1].split() == ["file", "bytes", "records", "compression", "status", "problems"]
+    rows = [["10", "none", "good"], ["9", "none", "damaged", "2"], ["10", "none", "good"]]
+    assert [line.split()[2:] for line in lines[3:6]] == rows
+    assert "record 9 at byte" in lines[6]
+    assert "CRC32C" in lines[7]
+
+
+def test_verify_as_json(run, dataset: Path) -> None:
+    shown = run("verify", "--json", dataset)
+    assert shown.exit_code == 1
+    document = json.loads(shown.stdout)
+    assert (document["ok"], document["intact"]) == (False, 29)
+    file = document["files"][1]
+    assert (file["status"], file["records"], file["intact"], file["problem_count"]) == ("damaged", 9, 9, 2)
+    assert [(p["part"], p["record"]) for p in file["problems"]] == [("frames", 9), ("manifest", None)]
+    assert document["files"][0]["problems"] == []
+
+
+def test_verify_of_good_and_missing_files(run, dataset: Path) -> None:
+    good = run("verify", "--threads", 2, dataset / "a-00000-of-00003", dataset / "a-00002-of-00003")
+    assert good.exit_code == 0
+    assert good.stdout.startswith("2 files: good, 20 intact records, ")
+    assert "problems" not in good.stdout
+    assert run("verify", dataset / "none").exit_code == 2
+    assert run("verify", "--threads", 0, dataset).exit_code == 2
+
+
+@pytest.mark.parametrize(("damaged", "code"), [(True, 1), (False, 3)])
+def test_verify_of_files_that_cannot_be_read(
+    run, dataset: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool, code: int
+) -> None:
+    open_file = RecordFile.__init__
+
+    def refuse(self, source, *arguments, **keywords) -> None:
+        if source.path.endswith("00000-of-00003"):
+            raise PermissionError(13, "Permission denied", source.path)
+        open_file(self, source, *arguments, **keywords)
+
+    monkeypatch.setattr(RecordFile, "__init__", refuse)
+    shown = run("verify", *(dataset / f"a-0000{i}-of-00003" for i in ([0, 1, 2] if damaged else [0, 2])))
+    assert shown.exit_code == code
+    assert "unreadable" in shown.stdout
+    assert "Permission denied" in shown.stdout
+
+
+def test_salvage_prints_what_is_kept_and_lost(run, dataset: Path, tmp_path: Path) -> None:
+    planned = run("salvage", "--dry-run", dataset, tmp_path / "out/")
+    assert planned.exit_code == 1
+    assert planned.stdout.startswith("3 files: 29 records would be kept, ")
+    assert not (tmp_path / "out").exists()
+    done = run("salvage", "--report", tmp_path / "report.json", dataset, tmp_path / "out")
+    assert done.exit_code == 1
+    assert "3 files: 29 records kept, " in done.stdout
+    assert "record 9 at byte" in done.stdout
+    assert json.loads((tmp_path / "report.json").read_text())["records"] == 29
+    assert run("verify", tmp_path / "out").exit_code == 0
+    assert run("salvage", tmp_path / "out", tmp_path / "again").exit_code == 0
+
+
+def test_salvage_as_json(run, dataset: Path, tmp_path: Path) -> None:
+    shown = run("salvage", "--json", dataset / "a-00001-of-00003", tmp_path / "b.tfrecord.gz")
+    document = json.loads(shown.stdout)
+    assert (shown.exit_code, document["records"], document["missing"]) == (1, 9, [])
+    assert document["files"][0]["target"] == str(tmp_path / "b.tfrecord.gz")
+
+
+def test_salvage_refuses(run, dataset: Path, tmp_path: Path) -> None:
+    (tmp_path / "old").write_bytes(b"old")
+    shard = dataset / "a-00001-of-00003"
+    assert run("salvage", dataset / "none", tmp_path / "b").exit_code == 2
+    assert run("salvage", shard, shard).exit_code == 2
+    refused = run("salvage", "--no-overwrite", shard, tmp_path / "old")
+    assert refused.exit_code == 3
+    assert "--overwrite" in refused.stderr
+    assert (tmp_path / "old").read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == ["d", "old"]

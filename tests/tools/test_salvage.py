@@ -1,0 +1,298 @@
+"""Writing the intact records of damaged files to new files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import zlib
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from records import blobs, example, framed, int64s, written
+from servers import Bucket
+from tfrecord_io.schema.embedded import FIELD
+from tfrecord_io.tools.salvage import salvage
+
+PAYLOADS = [example(n=int64s(i)) for i in range(10)]
+SIZE = len(framed(PAYLOADS[0]))
+
+
+def damage(path: Path, *offsets: int) -> Path:
+    content = bytearray(path.read_bytes())
+    for offset in offsets:
+        content[offset] ^= 1
+    path.write_bytes(content)
+    return path
+
+
+def payloads_in(path: Path | str, **options: object) -> list[bytes]:
+    return list(tfr.RecordReader(path, **options))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Path:
+    """Four shards with an embedded schema and a manifest."""
+    tfr.write_tfrecord(
+        {"n": pa.array(range(40), pa.int32()), "s": [f"name {i}" for i in range(40)]}, tmp_path / "d" / "train@4"
+    )
+    return tmp_path / "d"
+
+
+def test_intact_records_are_kept_in_their_order(engine: str, tmp_path: Path) -> None:
+    path = damage(written(tmp_path / "a", PAYLOADS), 2 * SIZE + 5, 3 * SIZE + 14, 7 * SIZE + 14)
+    report = salvage(path, tmp_path / "b")
+    kept = [PAYLOADS[i] for i in (0, 1, 4, 5, 6, 8, 9)]
+    assert payloads_in(tmp_path / "b") == kept
+    (file,) = report.files
+    assert [(r.begin, r.end, r.records_before) for r in file.regions] == [
+        (2 * SIZE, 4 * SIZE, 2),
+        (7 * SIZE, 8 * SIZE, 7),
+    ]
+    assert (file.records, file.bytes, file.bytes_lost, file.region_count) == (7, 7 * SIZE, 3 * SIZE, 2)
+    assert (report.ok, report.records, report.bytes_lost) == (False, 7, 3 * SIZE)
+    assert report.regions == list(file.regions)
+    assert "1 file: 7 records kept, " in str(report)
+
+
+def test_an_intact_file_is_copied(engine: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"n": [1, 2]}, path)
+    report = salvage(path, tmp_path / "b.tfrecord")
+    assert report.ok
+    assert report.files[0].schema == "kept"
+    assert (tmp_path / "b.tfrecord").read_bytes() == path.read_bytes()
+
+
+def test_payloads_of_any_content_are_copied(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [b"", b"\x0a\xff", b"text", b"\0" * 100])
+    assert salvage(path, tmp_path / "b").ok
+    assert (tmp_path / "b").read_bytes() == path.read_bytes()
+
+
+@pytest.mark.fault(21)
+def test_a_file_inside_a_damaged_payload_does_not_surface(engine: str, tmp_path: Path) -> None:
+    inner = framed(*(b"inner %d" % i for i in range(100)))
+    outer = [example(n=int64s(0)), example(f=blobs(inner), n=int64s(1)), example(n=int64s(2))]
+    begin = len(framed(outer[0]))
+    for at in (begin + 3, begin + 20, begin + len(framed(outer[1])) - 30):
+        path = damage(written(tmp_path / "a", outer), at)
+        salvage(path, tmp_path / "b")
+        assert payloads_in(tmp_path / "b") == [outer[0], outer[2]]
+
+
+@pytest.mark.fault(21)
+@pytest.mark.fault(28)
+@pytest.mark.parametrize("records", [20, 600])
+def test_a_compressed_file_inside_a_payload_does_not_surface(tmp_path: Path, records: int) -> None:
+    """Its bytes stand unchanged in the outer file, where they cannot be compressed further."""
+    rng = random.Random(records)
+    deflate = zlib.compressobj(wbits=31)
+    inner = b"".join(
+        deflate.compress(framed(rng.randbytes(300))) + deflate.flush(zlib.Z_FULL_FLUSH) for _ in range(records)
+    )
+    inner += deflate.flush() + gzip.compress(framed(rng.randbytes(300)))
+    filler = [rng.randbytes(2000) for _ in range(5)]
+    path = tmp_path / "a.tfrecord.gz"
+    content = bytearray(gzip.compress(framed(*filler, inner, *filler), 0))
+    assert inner[:1000] in content
+    content[10:15] = b"\xff" * 5  # the header of the outer data: nothing of it can be read behind this
+    path.write_bytes(content)
+    report = salvage(path, tmp_path / "b")
+    assert (report.records, report.files[0].compressed_bytes_lost) == (0, len(content) - 10)
+
+
+def test_the_schema_of_a_lost_first_record_is_that_of_the_manifest(engine: str, dataset: Path, tmp_path: Path) -> None:
+    damage(dataset / "train-00001-of-00004", 20)
+    before = tfr.read_table(dataset / "train-00000-of-00004").schema
+    report = salvage(dataset, tmp_path / "out/")
+    assert [file.schema for file in report.files] == ["kept", "restored", "kept", "kept"]
+    table = tfr.read_table(tmp_path / "out")
+    assert table.schema == before
+    assert table["n"].to_pylist() == [i for i in range(40) if i != 10]
+    assert tfr.read_table(tmp_path / "out" / "train-00001-of-00004").schema == before
+    assert tfr.verify(tmp_path / "out").ok
+
+
+def test_the_schema_of_a_lost_first_record_is_that_of_another_shard(dataset: Path, tmp_path: Path) -> None:
+    (dataset / "_MANIFEST-train.json").unlink()
+    damage(dataset / "train-00000-of-00004", 20)
+    damage(dataset / "train-00001-of-00004", 20)
+    report = salvage(dataset, tmp_path / "out/")
+    assert [file.schema for file in report.files] == ["restored", "restored", "kept", "kept"]
+    assert str(tfr.read_table(tmp_path / "out").schema.field("n").type) == "int32"
+
+
+def test_no_schema_is_put_where_there_was_none(tmp_path: Path) -> None:
+    """Neither in front of records that are not messages."""
+    tfr.write_tfrecord({"n": [1, 2]}, tmp_path / "a-00000-of-00003")
+    written(tmp_path / "a-00001-of-00003", PAYLOADS)
+    damage(written(tmp_path / "a-00002-of-00003", [b"any", b"\xff" * 10]), 14)
+    report = salvage(tmp_path / "a@3", tmp_path / "out/")
+    assert [file.schema for file in report.files] == ["kept", None, None]
+    assert payloads_in(tmp_path / "out" / "a-00001-of-00003") == PAYLOADS
+    assert payloads_in(tmp_path / "out" / "a-00002-of-00003") == [b"\xff" * 10]
+    assert FIELD == 21574
+
+
+def test_a_file_without_intact_records_becomes_an_empty_one(tmp_path: Path) -> None:
+    path = damage(written(tmp_path / "a", [b"x" * 50]), 20)
+    report = salvage(path, tmp_path / "b")
+    assert (report.records, (tmp_path / "b").read_bytes()) == (0, b"")
+
+
+def test_shards_keep_their_names_and_get_a_manifest(dataset: Path, tmp_path: Path) -> None:
+    (dataset / "train-00002-of-00004").unlink()
+    damage(dataset / "train-00001-of-00004", -1)
+    report = salvage(dataset, tmp_path / "out/")
+    assert report.missing == (str(dataset / "train-00002-of-00004"),)
+    assert "the shard is missing" in str(report)
+    assert sorted(os.listdir(tmp_path / "out")) == [
+        "_MANIFEST-train.json",
+        *(f"train-0000{i}-of-00004" for i in (0, 1, 3)),
+    ]
+    assert tfr.count_records(tmp_path / "out") == 29
+    assert tfr.read_table(tmp_path / "out")["n"].to_pylist() == [*range(19), *range(30, 40)]
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        salvage(dataset, tmp_path / "out/")
+    assert salvage(dataset, tmp_path / "out/", overwrite=True).records == 29
+
+
+@pytest.mark.parametrize("name", ["train-00000-of-00002.tfrecord.gz", "train.tfrecord-00000-of-00002", "part-r-00000"])
+def test_names_of_all_forms_are_kept(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "d"
+    folder.mkdir()
+    for index in range(2):
+        with tfr.RecordWriter(folder / name.replace("00000", f"0000{index}", 1)) as writer:
+            writer.write(PAYLOADS[index])
+    salvage(folder, tmp_path / "out/")
+    assert {name.replace("00000", f"0000{i}", 1) for i in range(2)} < set(os.listdir(tmp_path / "out"))
+    assert payloads_in(tmp_path / "out") == PAYLOADS[:2]
+
+
+def test_folders_are_kept(tmp_path: Path) -> None:
+    for label in "ab":
+        (tmp_path / "d" / f"label={label}").mkdir(parents=True)
+        written(tmp_path / "d" / f"label={label}" / "x.tfrecord", PAYLOADS)
+    salvage(tmp_path / "d", tmp_path / "out")
+    assert tfr.read_table(tmp_path / "out")["label"].to_pylist() == ["a"] * 10 + ["b"] * 10
+
+
+@pytest.mark.fault(56)
+def test_a_manifest_that_cannot_be_used_is_reported(dataset: Path, tmp_path: Path) -> None:
+    manifest = dataset / "_MANIFEST-train.json"
+    manifest.write_text(manifest.read_text()[:-30])
+    report = salvage(dataset, tmp_path / "out/")
+    assert not report.ok
+    assert "it is not JSON" in report.manifests[0]
+    assert tfr.read_table(tmp_path / "out").num_rows == 40
+
+
+def test_nothing_is_written_over_its_source(dataset: Path, tmp_path: Path) -> None:
+    path = dataset / "train-00000-of-00004"
+    before = path.read_bytes()
+    os.symlink(path, tmp_path / "link")
+    os.link(path, tmp_path / "hard")
+    for src, dst in ((path, path), (dataset, f"{dataset}/"), (path, tmp_path / "link"), (path, tmp_path / "hard")):
+        with pytest.raises(ValueError, match="is a file that is read"):
+            salvage(src, dst, overwrite=True)
+    assert path.read_bytes() == before
+
+
+def test_a_dry_run_writes_nothing(dataset: Path, tmp_path: Path) -> None:
+    damage(dataset / "train-00001-of-00004", 20)
+    before = sorted(path.name for path in tmp_path.rglob("*"))
+    planned = salvage(dataset, tmp_path / "out/", dry_run=True)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == before
+    assert planned.dry_run
+    assert "would be kept" in str(planned)
+    assert planned.files == salvage(dataset, tmp_path / "out/").files
+
+
+def test_the_report_is_written_as_json(tmp_path: Path) -> None:
+    path = damage(written(tmp_path / "a", PAYLOADS), SIZE + 14)
+    report = salvage(path, tmp_path / "b", report=tmp_path / "report.json")
+    document = json.loads((tmp_path / "report.json").read_text())
+    assert document == json.loads(json.dumps(report.to_dict()))
+    (region,) = document["files"][0]["regions"]
+    assert (region["file"], region["begin"], region["end"], region["records_before"]) == (str(path), SIZE, 2 * SIZE, 1)
+    assert "CRC mismatch" in region["reason"]
+
+
+def test_existing_files(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", PAYLOADS)
+    target = written(tmp_path / "b", [b"old"])
+    with pytest.raises(FileExistsError):
+        salvage(path, target, overwrite=False)
+    assert payloads_in(target) == [b"old"]
+    salvage(path, target)
+    assert payloads_in(target) == PAYLOADS
+
+
+@pytest.mark.fault(14)
+def test_a_file_of_another_format_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4)
+    with pytest.raises(tfr.CorruptRecordError, match="looks like"):
+        salvage(path, tmp_path / "b")
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_a_damaged_start_does_not_hide_the_records(tmp_path: Path) -> None:
+    """Also where the first bytes now look like another format."""
+    path = written(tmp_path / "a", PAYLOADS)
+    path.write_bytes(b"<html><body>" + path.read_bytes()[12:])
+    salvage(path, tmp_path / "b")
+    assert payloads_in(tmp_path / "b") == PAYLOADS[1:]
+
+
+def test_targets_that_make_no_sense(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", PAYLOADS)
+    for dst, text in (("b.parquet", "suffix of another format"), ("b@3", "shards keep their names")):
+        with pytest.raises(ValueError, match=text):
+            salvage(path, tmp_path / dst)
+    with pytest.raises(ValueError, match="name each file once"):
+        salvage([path, path], tmp_path / "out/")
+    with pytest.raises(FileNotFoundError):
+        salvage(tmp_path / "none", tmp_path / "b")
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zlib"])
+def test_compression_is_that_of_the_target(tmp_path: Path, suffix: str) -> None:
+    with tfr.RecordWriter(tmp_path / "a.tfrecord.gz") as writer:
+        for payload in PAYLOADS:
+            writer.write(payload)
+    target = tmp_path / f"b.tfrecord{suffix}"
+    report = salvage(tmp_path / "a.tfrecord.gz", target)
+    assert report.files[0].compression == "gzip"
+    assert tfr.verify(target).files[0].compression == {"": None, ".gz": "gzip", ".zlib": "zlib"}[suffix]
+    assert payloads_in(target) == PAYLOADS
+
+
+def test_buckets(s3: Bucket) -> None:
+    options = {"storage_options": s3.storage_options}
+    tfr.write_tfrecord({"n": list(range(40))}, s3.url("d/train@2"), **options)
+    name = f"{s3.name}/d/train-00000-of-00002"
+    content = bytearray(s3.fs.cat(name))
+    content[20] ^= 1
+    s3.fs.pipe(name, bytes(content))
+    report = salvage(s3.url("d"), s3.url("out/"), report=s3.url("report.json"), **options)
+    assert [(file.records, file.schema) for file in report.files] == [(19, "restored"), (20, "kept")]
+    assert tfr.verify(s3.url("out"), **options).ok
+    assert tfr.read_table(s3.url("out"), **options)["n"].to_pylist() == list(range(1, 40))
+    assert json.loads(s3.fs.cat(f"{s3.name}/report.json"))["records"] == 39
+    with pytest.raises(ValueError, match="is a file that is read"):
+        salvage(s3.url("d"), s3.url("d/"), **options)
+
+
+def test_from_a_bucket_to_the_local_disk(s3: Bucket, tmp_path: Path) -> None:
+    data = gzip.compress(framed(*PAYLOADS))
+    s3.fs.pipe(f"{s3.name}/a.tfrecord.gz", data[:-4] + b"\xff" * 4)
+    report = salvage(s3.url("a.tfrecord.gz"), tmp_path / "b", src_storage_options=s3.storage_options)
+    assert payloads_in(tmp_path / "b") == PAYLOADS
+    assert not report.ok
+    assert report.files[0].compressed_bytes_lost == 8
