@@ -25,7 +25,7 @@ __all__ = ["salvage", "tfr", "verify"]  # importing `tfr` from here declares all
 @inspection(record_type, compression)
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of files checked at a time.")
 def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
-    """Check every checksum, parse every record, and check schema, manifest and index.
+    """Check checksums, records, schema, manifest and index.
 
     Prints a table of the files and a line for each problem. Exit codes: 0 all files are good, 1 something is wrong with
     a file, 2 there is no such file, 3 a file cannot be read.
@@ -55,9 +55,9 @@ def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
 @storage("--target-option", "dst_storage_options", "the storage of TARGET")
 @json_flag
 def salvage(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
-    """Write the intact records of damaged files to new files, and report what is lost.
+    """Write the intact records of damaged files to new ones.
 
-    TARGET is a file for one SOURCE file, or a directory, where files keep their names. Exit codes: 0 nothing is lost, 1
+    What is lost is reported. TARGET is a file for one SOURCE file, or a directory, where files keep their names. Exit codes: 0 nothing is lost, 1
     something is.
     """
     from tfrecord_io.cli import output
