@@ -57,8 +57,8 @@ def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
 def salvage(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
     """Write the intact records of damaged files to new ones.
 
-    What is lost is reported. TARGET is a file for one SOURCE file, or a directory, where files keep their names. Exit codes: 0 nothing is lost, 1
-    something is.
+    What is lost is reported. TARGET is a file for one SOURCE file, or a directory, where files keep their names. Exit
+    codes: 0 nothing is lost, 1 something is.
     """
     from tfrecord_io.cli import output
     from tfrecord_io.tools.salvage import salvage as salvage_files
