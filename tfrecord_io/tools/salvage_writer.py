@@ -159,9 +159,9 @@ class SalvageWriter:
                     if prefixed is not None:
                         schema, data, count = "restored", data[sizes[0] :], count - 1
                         if sink is not None:
-                            sink.write(sink.prepare(prefixed, 1))
+                            sink.write(sink.prepare(prefixed, 1, 0))
             if sink is not None and count:
-                sink.write(sink.prepare(data, count))
+                sink.write(sink.prepare(data, count, sink.records))
         return _result(target, records, schema), content
 
     def _schema_of(self, target: Target) -> bytes | None:
