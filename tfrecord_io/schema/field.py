@@ -98,7 +98,8 @@ class Field:
     def __post_init__(self) -> None:
         if self.feature is None:
             object.__setattr__(self, "feature", self.column)
-        is_common = self._is_plain() and self.part in (None, CONTEXT) and self.empty is None
+        is_bare = self.encoding == LIST and self.shape is None and self.default is None and self.empty is None
+        is_common = is_bare and self.part in (None, CONTEXT) and plain_kind(self.type) is not None
         object.__setattr__(self, "is_common", is_common)
         if is_common:
             object.__setattr__(self, "part", CONTEXT)
@@ -119,11 +120,6 @@ class Field:
         if self.default is not None:
             self._set_default()
         object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
-
-    def _is_plain(self) -> bool:
-        """Whether name and type say all, but for the feature, the part, empty features and the metadata."""
-        is_stated = self.encoding != LIST or self.shape is not None or self.default is not None
-        return not is_stated and plain_kind(self.type) is not None
 
     def _set_part(self) -> None:
         if self.part is None:

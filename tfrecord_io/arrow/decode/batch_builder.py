@@ -120,7 +120,7 @@ class BatchBuilder:
         self._forms = forms_of(fields)
         self._features = [f.feature for f in fields]
         self._types = [f.type for f in fields]
-        self._row_bytes = [] if trusted else list(map(_row_bytes, fields))
+        self._row_bytes = [] if trusted else [null_bytes(f.type) if f.is_common else _row_bytes(f) for f in fields]
         self._bytes_per_row = sum(self._row_bytes)
 
     def batch(
@@ -226,13 +226,15 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     if not schema.names:  # from_batches takes the length from the first column
         return pa.Table.from_batches([_batch([], sum(len(batch) for batch in held), schema)])
     table = pa.Table.from_batches(held, schema)
-    return table.unify_dictionaries() if len(held) > 1 and any(map(_has_dictionary, schema.types)) else table
+    return (
+        table.unify_dictionaries()
+        if len(held) > 1 and any(plain_kind(type_) is None and _has_dictionary(type_) for type_ in schema.types)
+        else table
+    )
 
 
 def _has_dictionary(type_: pa.DataType) -> bool:
     """Whether a dictionary is in the type."""
-    if plain_kind(type_) is not None:
-        return False
     nested = range(type_.num_fields if t.is_nested(type_) else 0)
     return bool(t.is_dictionary(type_) or any(_has_dictionary(type_.field(at).type) for at in nested))
 

@@ -14,7 +14,7 @@ from tfrecord_io.arrow.casts import integer_range
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.schema.field import CONTEXT, Field
 from tfrecord_io.schema.leaf import LIST
-from tfrecord_io.schema.types import is_list_like, plain_kind
+from tfrecord_io.schema.types import is_list_like
 
 
 class Value(IntEnum):
@@ -84,24 +84,24 @@ class Forms(NamedTuple):
 
 def forms_of(fields: Sequence[Field]) -> Forms | None:
     """The forms of columns; None if there is no column that an engine can make."""
-    plain: dict[int, Form] = {}
     numbers: dict[Form, int] = {}
-    number = [numbers.setdefault(_form_of(field, plain), len(numbers)) for field in fields]
+    common: dict[int, int] = {}  # of the fields of common types, by type id
+    number = []
+    for field in fields:
+        known = common.get(field.type.id) if field.is_common else None
+        if known is None:
+            known = numbers.setdefault(_form_of(field), len(numbers))
+            if field.is_common:
+                common[field.type.id] = known
+        number.append(known)
     if numbers.keys() <= {OTHER}:
         return None
     return Forms(np.array(list(numbers), np.int64), np.array(number, np.int64))
 
 
-def _form_of(field: Field, plain: dict[int, Form]) -> Form:
-    """The form of a field; `plain` has those of types without parameters that were seen before, by type id."""
+def _form_of(field: Field) -> Form:
     type_ = field.type
-    form = plain.get(type_.id)
-    if form is not None and field.is_common:
-        return form
-    if form is None:
-        form = _of_type(type_)
-        if plain_kind(type_) is not None:
-            plain[type_.id] = form
+    form = _of_type(type_)
     if form is OTHER or field.part != CONTEXT or field.encoding != LIST or field.empty is not None:
         return OTHER
     if field.shape is not None and form.nesting is not Nesting.FIXED_SIZE_LIST and is_list_like(type_):

@@ -109,13 +109,18 @@ _KIND, _LAYOUT, _TEXT, _PRESENT, _LISTED, _BINARY = range(6)
 
 
 def _facts_of_seen(observations: Sequence[Observation | None]) -> Array:
-    facts: dict[int, tuple[int, ...]] = {id(None): (0, 0, 0, 0, 0, 0)}
-    for seen in observations:
-        if id(seen) not in facts and seen is not None:
-            is_present = seen.first is not None and seen.steps is None
-            records = (is_present, seen.listed is not None, seen.binary is not None)
-            facts[id(seen)] = (seen.kind, seen.layout, seen.text, *records)
-    return np.array([facts[id(seen)] for seen in observations], np.int64).reshape(-1, 6)
+    numbers: dict[int, int] = {}  # many columns share an observation
+    number = [numbers.setdefault(id(seen), len(numbers)) for seen in observations]
+    distinct = dict(zip(number, observations, strict=True))
+    facts = [_facts_of_one(distinct[at]) for at in range(len(distinct))]
+    return np.array(facts, np.int64).reshape(-1, 6)[number]
+
+
+def _facts_of_one(seen: Observation | None) -> tuple[int, ...]:
+    if seen is None:
+        return 0, 0, 0, 0, 0, 0
+    is_present = seen.first is not None and seen.steps is None
+    return seen.kind, seen.layout, seen.text, is_present, seen.listed is not None, seen.binary is not None
 
 
 def _add_nothing(own: Array, seen: Array) -> Array:
