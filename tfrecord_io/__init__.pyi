@@ -281,8 +281,10 @@ def read_tfrecord(
         Accept shard names with missing or duplicate indices.
     check_crc : bool, default True
         Check the CRCs of payloads. The CRCs of lengths are always checked.
-    on_error : {"raise", "stop"}
-        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning.
+    on_error : {"raise", "stop", "skip"} or callable
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
+        damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
+        error, with its ``region``, and returns True to leave that out, or False to raise the error.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -396,8 +398,10 @@ def read_table(
         Accept shard names with missing or duplicate indices.
     check_crc : bool, default True
         Check the CRCs of payloads. The CRCs of lengths are always checked.
-    on_error : {"raise", "stop"}
-        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning.
+    on_error : {"raise", "stop", "skip"} or callable
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
+        damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
+        error, with its ``region``, and returns True to leave that out, or False to raise the error.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -507,8 +511,10 @@ def read_arrays(
         Accept shard names with missing or duplicate indices.
     check_crc : bool, default True
         Check the CRCs of payloads. The CRCs of lengths are always checked.
-    on_error : {"raise", "stop"}
-        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning.
+    on_error : {"raise", "stop", "skip"} or callable
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
+        damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
+        error, with its ``region``, and returns True to leave that out, or False to raise the error.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -657,8 +663,10 @@ def iter_arrays(
         Accept shard names with missing or duplicate indices.
     check_crc : bool, default True
         Check the CRCs of payloads. The CRCs of lengths are always checked.
-    on_error : {"raise", "stop"}
-        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning.
+    on_error : {"raise", "stop", "skip"} or callable
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
+        damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
+        error, with its ``region``, and returns True to leave that out, or False to raise the error.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -819,8 +827,10 @@ def open_reader(
         Accept shard names with missing or duplicate indices.
     check_crc : bool, default True
         Check the CRCs of payloads. The CRCs of lengths are always checked.
-    on_error : {"raise", "stop"}
-        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning.
+    on_error : {"raise", "stop", "skip"} or callable
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
+        damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
+        error, with its ``region``, and returns True to leave that out, or False to raise the error.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -941,8 +951,10 @@ def dataset(
         Accept shard names with missing or duplicate indices.
     check_crc : bool, default True
         Check the CRCs of payloads. The CRCs of lengths are always checked.
-    on_error : {"raise", "stop"}
-        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning.
+    on_error : {"raise", "stop", "skip"} or callable
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
+        damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
+        error, with its ``region``, and returns True to leave that out, or False to raise the error.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -1158,8 +1170,10 @@ def infer_schema(
         Accept shard names with missing or duplicate indices.
     check_crc : bool, default True
         Check the CRCs of payloads. The CRCs of lengths are always checked.
-    on_error : {"raise", "stop"}
-        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning.
+    on_error : {"raise", "stop", "skip"} or callable
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
+        damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
+        error, with its ``region``, and returns True to leave that out, or False to raise the error.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -1728,8 +1742,10 @@ def describe(
         Accept shard names with missing or duplicate indices.
     check_crc : bool, default True
         Check the CRCs of payloads. The CRCs of lengths are always checked.
-    on_error : {"raise", "stop"}
-        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning.
+    on_error : {"raise", "stop", "skip"} or callable
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
+        damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
+        error, with its ``region``, and returns True to leave that out, or False to raise the error.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000

@@ -244,6 +244,8 @@ def infer_schema(path: InputPath, **keywords: Any) -> InferredSchema:
     options = replace(ReadOptions.of(keywords, infer_schema), schema="infer")
     planned = plan_scan(path, options, whole=True, with_evidence=True)
     planned.close()
-    if planned.error is not None and options.on_error == "raise":
+    if planned.error is not None and options.on_error != "stop":
         raise planned.error
+    if planned.opened.reader.recovery is not None:
+        planned.opened.reader.recovery.skipped.warn()
     return planned.inferred or InferredSchema(Schema.from_arrow(planned.scan.schema))

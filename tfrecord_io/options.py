@@ -247,7 +247,7 @@ class ReadOptions(_Options):
         self._check_columns()
         _check_choice("record_type", self.record_type, (None, *get_args(RecordTypeName)))
         _check_choice("on_new", self.on_new, get_args(OnNew))
-        check_on_error(self.on_error, ("raise", "stop"))
+        check_on_error(self.on_error)
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
         self._check_flags(
             "stable_types", "infer_text", "allow_missing_shards", "check_crc", "large_offsets", "progress"
@@ -348,9 +348,9 @@ class IterOptions(RepresentationOptions):
         return self.uneven != "keep" and self.worker is not None and self.worker[1] > 1
 
     def _check_equal_parts(self) -> None:
-        if self.on_error == "stop":
-            reason = "a part that ends at damage is shorter than the others"
-            raise ValueError(f"uneven={self.uneven!r} cannot be combined with on_error='stop': {reason}")
+        if self.on_error != "raise":
+            reason = "a part that ends at damage, or leaves records out, is shorter than the others"
+            raise ValueError(f"uneven={self.uneven!r} cannot be combined with on_error={self.on_error!r}: {reason}")
         if self.shuffle_buffer and self.seed is None and self.state is None:
             reason = "the parts are taken from the shuffled order of the files"
             raise ValueError(

@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from reading_modes import engine_of
-from records import blobs, example, framed, int64s
+from reading_modes import blocks_of, engine_of
+from records import blobs, example, floats, framed, int64s
 from rounds import rounds
 from tfrecord_io.read import record_reader
 from tfrecord_io.read.chunks.record_file import RecordFile
@@ -179,6 +179,51 @@ def test_engines_blocks_and_compression_do_not_matter(
             assert read(path, size) == (got, regions)
         path.write_bytes(gzip.compress(damage.content, 1))
         assert read(path, size) == (got, regions)
+
+
+def table_and_report(path: Path, **keywords: Any) -> tuple[Any, list[tfr.SkippedRegion], list[str]]:
+    """The table, as a whole and in batches, the regions, and the warnings."""
+    with warnings.catch_warnings(record=True) as issued:
+        warnings.simplefilter("always")
+        table = tfr.read_table(path, on_error="skip", **keywords)
+        texts = [str(warning.message) for warning in issued]
+        with tfr.open_reader(path, on_error="skip", batch_size=3, sample="all", **keywords) as reader:
+            batches = list(reader)
+    assert [row for batch in batches for row in batch.to_pylist()] == table.to_pylist()
+    assert [len(batch) for batch in batches[:-1]] == [3] * (len(batches) - 1)
+    assert reader.report.records == table.num_rows
+    return table, list(reader.report.skipped), texts
+
+
+@settings(max_examples=rounds(100))
+@given(data=st.data(), payloads=payload_lists(examples=True), size=st.sampled_from([20, 100, 4 << 20]))
+def test_tables_are_those_of_the_intact_records(
+    native_engine: None, data: Any, payloads: list[bytes], size: int
+) -> None:
+    """Whatever the number of threads; records that cannot be decoded are left out, too."""
+    for bad in data.draw(st.lists(st.sampled_from([b"\xff", b"\x0a\x05", example(n=floats(1.0))]), max_size=2)):
+        payloads.insert(data.draw(st.integers(0, len(payloads))), bad)
+    damage = data.draw(damages(payloads))
+    schema = data.draw(st.sampled_from([None, {"n": "int64", "a": "binary"}]))
+    good = [payload for payload in payloads if payload[0] == 10 and len(payload) > 25]
+    with file_of(damage.content) as path, blocks_of(size):
+        kept = [payload for payload in read(path)[0] if payload in good or schema is None]
+        if schema is None and any(payload not in good for payload in kept):
+            schema = {"n": "int64", "z": "binary"}  # with an inferred one, a contradiction is an error
+            kept = [payload for payload in kept if payload in good]
+        found = table_and_report(path, schema=schema, threads=1)
+        for threads in (2, 4):
+            assert table_and_report(path, schema=schema, threads=threads) == found
+        with engine_of("reference"):
+            table, regions, _ = table_and_report(path, schema=schema)
+            assert (table, [(r.begin, r.end) for r in regions]) == (found[0], [(r.begin, r.end) for r in found[1]])
+        limit = data.draw(st.integers(0, 5))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            window = tfr.read_table(path, on_error="skip", schema={"n": "int64"}, limit=limit)
+            assert window["n"].to_pylist() == [row.get("n") for row in found[0].to_pylist()][:limit]
+            path.write_bytes(framed(*kept))
+            assert tfr.read_table(path, schema=schema) == found[0]
 
 
 @settings(max_examples=rounds(100))

@@ -131,7 +131,7 @@ OPTIONS = st.fixed_dictionaries(
         "offset": st.integers(0, 12),
         "limit": st.integers(0, 30),
         "record_type": st.sampled_from(["example", "sequence_example", "bytes"]),
-        "on_error": st.just("stop"),
+        "on_error": st.sampled_from(["stop", "skip"]),
     },
 )
 

@@ -1,15 +1,29 @@
 #include "resync.h"
 
+#include "cpu.h"
+
 namespace tfr {
+namespace {
+
+inline uint32_t length_crc(uint64_t length) {
+  u8 bytes[8];
+  std::memcpy(bytes, &length, 8);
+  return crc32c_portable(0, bytes, 8);
+}
+
+#include "resync_loop.inc"
+
+FindHeader choose() {
+  FindHeader fast = use_fast_paths() ? find_header_x86() : nullptr;
+  return fast == nullptr ? find : fast;
+}
+
+const FindHeader fastest = choose();
+
+}  // namespace
 
 int64_t find_header(const u8* data, size_t size, size_t begin, int64_t max_record_bytes) {
-  uint64_t limit = static_cast<uint64_t>(max_record_bytes);
-  for (size_t at = begin; at + kHeaderBytes <= size; ++at) {
-    if (load64(data + at) > limit) continue;  // rejects nearly every offset of most files without a CRC
-    // For eight bytes the portable code is the fastest: no call through a pointer, no vector setup.
-    if (load32(data + at + 8) == mask_crc(crc32c_portable(0, data + at, 8))) return static_cast<int64_t>(at);
-  }
-  return -1;
+  return fastest(data, size, begin, static_cast<uint64_t>(max_record_bytes));
 }
 
 }  // namespace tfr

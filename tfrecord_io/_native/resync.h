@@ -9,4 +9,8 @@ namespace tfr {
 // is complete.
 int64_t find_header(const u8* data, size_t size, size_t begin, int64_t max_record_bytes);
 
+using FindHeader = int64_t (*)(const u8* data, size_t size, size_t begin, uint64_t limit);
+
+FindHeader find_header_x86();  // nullptr if the CPU lacks AVX2 or SSE4.2
+
 }  // namespace tfr

@@ -68,7 +68,9 @@ class ArrayBudget:
         reason = f"the arrays of {row + 1} rows, {description}, take {size} bytes more than their values"
         advice = f'{expansion.advice(size)}, or ragged="offsets" or "object"'
         row += batch * self._batch_rows
-        raise RowFault(row, expansion.excess(reason), feature=feature, expected=expansion.room, got=size, advice=advice)
+        fault = RowFault(row, expansion.excess(reason), feature=feature, advice=advice, of_memory=True)
+        fault.expected, fault.got = expansion.room, size
+        raise fault
 
     def _by_batch(self, rows: Array) -> Array:
         """Rows as [batches, rows of a batch, ...]; the last batch is filled up with zeros."""

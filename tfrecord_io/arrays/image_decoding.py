@@ -88,6 +88,7 @@ class ImageDecoder:
                 expected=expansion.room,
                 got=rows * own,
                 advice=advice,
+                of_memory=True,
             )
 
     def rows(self, encoded: Sequence[bytes | None], threads: int) -> Rows:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from tfrecord_io.arrays.representation import ColumnArrays, TableRepresentation, reader_options
 from tfrecord_io.arrow.output.ragged import Ragged
@@ -15,6 +16,7 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.options import MIB, ArrayOptions
+from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.read.on_error import end_read
 from tfrecord_io.read.resolve_schema import open_scan
 
@@ -39,23 +41,53 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         for name in out:
             if name not in names:
                 raise SchemaError("out= has an array for it, but it is not among the columns read", feature=name)
-        done = 0
+        reader.tell_of_damage = lambda skipped: None
+        done = read = 0
+
+        def passes(fault: RowFault) -> bool:
+            return reader.goes_on and reader.leave_out(replace(fault, row=read + fault.row))
+
         for batch in reader:
             if done + len(batch) > rows:
                 raise ValueError(f"the arrays of out= have {rows} rows, but there are more records; pass limit={rows}")
-            try:
-                for column in representation.represent([batch]):
-                    _fill_rows(column, out[column.name], done)
-            except RowFault as fault:
-                error = fault.to_error(*reader.origins.of(done + fault.row))
+            filled, failure = _fill(representation, batch, out, done, passes)
+            done, read = done + filled, read + len(batch)
+            if failure is not None:
+                error = failure.to_error(*reader.origins.of(read - len(batch) + failure.row))
                 error.records_intact = done
-                end_read(error, options.on_error, fault.__cause__)
+                end_read(error, options.on_error, failure.__cause__)
                 break
-            done += len(batch)
-    if done < rows and reader.report.stopped is None and options.on_error == "raise":
+        reader.report.skipped.warn()
+    is_complete = reader.report.stopped is None and not reader.report.skipped.total
+    if done < rows and is_complete and options.on_error != "stop":
         got = f"there are {done} records"
         raise ValueError(f"the arrays of out= have {rows} rows, but {got}; pass arrays of that length")
     return {name: out[name] for name in names}
+
+
+def _fill(
+    representation: TableRepresentation,
+    batch: pa.RecordBatch,
+    out: Mapping[str, Any],
+    begin: int,
+    passes: Callable[[RowFault], bool],
+) -> tuple[int, RowFault | None]:
+    """Fill the arrays from row `begin` on; returns the number of rows, and the fault of the row that ends them."""
+    done = 0
+
+    def make(first: int, end: int) -> int | RowFault:
+        try:
+            for column in representation.represent([batch.slice(first, end - first)]):
+                _fill_rows(column, out[column.name], begin + done)
+        except RowFault as fault:
+            return fault
+        return end - first
+
+    for _, _, part in fitting_parts(len(batch), make, passes):
+        if isinstance(part, RowFault):
+            return done, part
+        done += part
+    return done, None
 
 
 def _common_rows(out: Mapping[str, Any]) -> int:

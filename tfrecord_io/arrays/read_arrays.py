@@ -15,6 +15,7 @@ from tfrecord_io.arrays.representation import TableRepresentation, reader_option
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, ArrayOptions, ReadOptions, RepresentationOptions
+from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.read.on_error import end_read
 from tfrecord_io.read.query import FilteredReader, Query
 from tfrecord_io.read.reader import Reader
@@ -83,6 +84,8 @@ def query_arrays(query: Query, **representation: Any) -> dict[str, npt.NDArray[A
 
 def arrays_of(reader: Reader | FilteredReader, options: RepresentationOptions) -> dict[str, npt.NDArray[Any]]:
     """All rows of a reader that was opened for a whole read; see `read_arrays`."""
+    if isinstance(reader, Reader):
+        reader.tell_of_damage = lambda skipped: None
     table = reader.read_all()
     if table.nbytes <= _JOINED_BYTES * table.num_columns:
         table = table.combine_chunks()
@@ -94,14 +97,40 @@ def arrays_of(reader: Reader | FilteredReader, options: RepresentationOptions) -
             arrays = _arrays(representation, table, row_bytes, options.max_expansion)
             break
         except RowFault as fault:
-            failure, table = fault, table.slice(0, fault.row)
-            if options.on_error == "raise":
+            if isinstance(reader, Reader) and reader.goes_on:
+                failure, table = _fitting(reader, representation, table, row_bytes, options.max_expansion)
+            else:
+                failure, table = fault, table.slice(0, fault.row)
+            if failure is not None and options.on_error != "stop":
                 break
     if failure is not None:
         error = failure.to_error(*reader.origins.of(failure.row))
         error.records_intact = failure.row
         end_read(error, options.on_error, failure.__cause__)
+    if isinstance(reader, Reader):
+        reader.report.skipped.warn()
     return arrays
+
+
+def _fitting(
+    reader: Reader, representation: TableRepresentation, table: pa.Table, row_bytes: float, limit: int
+) -> tuple[RowFault | None, pa.Table]:
+    """The rows that arrays can hold, and the fault of one that may not be left out."""
+
+    def make(begin: int, end: int) -> pa.Table | RowFault:
+        part = table.slice(begin, end - begin)
+        try:
+            _arrays(representation, part, row_bytes, limit)
+        except RowFault as fault:
+            return fault
+        return part
+
+    kept = [table.slice(0, 0)]
+    for _, _, part in fitting_parts(table.num_rows, make, reader.leave_out):
+        if isinstance(part, RowFault):
+            return part, pa.concat_tables(kept)
+        kept.append(part)
+    return None, pa.concat_tables(kept)
 
 
 def _arrays(representation: TableRepresentation, table: pa.Table, row_bytes: float, limit: int) -> dict[str, Any]:

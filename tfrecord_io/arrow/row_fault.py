@@ -24,6 +24,8 @@ class RowFault(Exception):
         As in `TFRecordError`.
     error : type
         Class of the exception.
+    of_memory : bool
+        The row may be intact, but there is no room for it under `max_expansion`.
     """
 
     row: int
@@ -34,6 +36,7 @@ class RowFault(Exception):
     got: object = None
     advice: str | None = None
     error: type[TFRecordError] = DecodeError
+    of_memory: bool = False
 
     def __str__(self) -> str:
         return self.reason

@@ -115,10 +115,10 @@ allow_missing_shards = click.option(
 
 on_error = click.option(
     "--on-error",
-    type=click.Choice(["raise", "stop"]),
+    type=click.Choice(["raise", "stop", "skip"]),
     default="raise",
     show_default=True,
-    help="At damaged data, fail, or use the records before it.",
+    help="At damaged data, fail, use the records before it, or leave it out.",
 )
 
 

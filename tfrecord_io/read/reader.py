@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
 from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder
 from tfrecord_io.arrow.output.pandas_metadata import stored_index, without_index
 from tfrecord_io.arrow.output.to_pandas import to_pandas
+from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.arrow.stream import BatchStream
 from tfrecord_io.display import counted
 from tfrecord_io.engine.contract import RecordCounts
@@ -24,6 +25,8 @@ from tfrecord_io.read.absent_columns import AbsentColumns
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.read.chunks.chunk_reader import ChunkReader, RowBudget
 from tfrecord_io.read.chunks.embedded_schemas import ForeignFeature, SchemaRevision
+from tfrecord_io.read.chunks.recovery import SkippedRegions
+from tfrecord_io.read.fitting_parts import chunk_batches, leave_out
 from tfrecord_io.read.inference import name_contradicted_record
 from tfrecord_io.read.on_error import end_read
 from tfrecord_io.read.partition_columns import PartitionColumns
@@ -112,16 +115,21 @@ class OpenScan:
             reason = "no records, so the columns are unknown"
             warn(f"{files}: {reason}; pass schema= to read no rows of known columns", SchemaWarning)
 
-    def check_counts(self, rows: Mapping[int, int]) -> None:
-        """Compare the number of rows of each file, once all were read, with manifests and sidecars."""
+    def check_counts(self, rows: Mapping[int, int], skipped: SkippedRegions) -> None:
+        """Compare the number of rows of each file, once all were read, with manifests and sidecars.
+
+        Of files with `skipped` regions the records are known to be fewer.
+        """
         if self.options.offset or self.options.limit is not None:
             return
         by_path: Counter[str] = Counter()
         for number, source in enumerate(self.sources):
+            if skipped.has_file(number):
+                continue
             by_path[source.path] += rows.get(number, 0)
             if source.shard is not None and source.span is None:  # a piece has a part of the file's records
                 source.shard.check_records(rows.get(number, 0), source.path)
-        if self.sidecar is not None:
+        if self.sidecar is not None and not skipped.total:
             self.sidecar.check(by_path)
 
 
@@ -178,6 +186,7 @@ class Reader(BatchStream):
     def __init__(self, scan: OpenScan) -> None:
         super().__init__()
         self._begin(scan)
+        self.tell_of_damage: Callable[[SkippedRegions], None] = SkippedRegions.warn  # at the end
         self._may_unite = False  # whether all is read again if a file without an embedded schema has more features
         self._batches: Generator[pa.RecordBatch] = self._joined()
 
@@ -190,6 +199,8 @@ class Reader(BatchStream):
         self.payload_bytes = 0
         self._begun: set[str] = set()  # files whose first record was read
         self.report = ReadReport(schema_source=scan.schema_source)
+        if scan.reader.recovery is not None:
+            self.report.skipped = scan.reader.recovery.skipped
 
     def __repr__(self) -> str:
         return f"<Reader of {self._scan.describe()}>"
@@ -203,22 +214,24 @@ class Reader(BatchStream):
         record_type = RecordTypeVerdict(scan)
         for chunk in self._chunks:
             record_type.observe(chunk)
-            batch, error = self._batch(chunk)
-            if scan.absent is not None:
-                scan.absent.observe(batch)
-            self.report.records += len(batch)
-            self.origins.add(chunk.path, chunk.first_record, len(batch))
-            rows[chunk.file] += len(batch)
+            parts, error = self._parts(chunk)
+            for first_record, batch in parts:
+                if scan.absent is not None:
+                    scan.absent.observe(batch)
+                self.report.records += len(batch)
+                self.origins.add(chunk.path, first_record, len(batch))
+                rows[chunk.file] += len(batch)
             ends, begin = chunk.ends_batch, scan.sources[chunk.file].begin
             revision: SchemaRevision | ForeignFeature | None = chunk.revision
-            if chunk.first_record == begin == 0 and (len(batch) or error is not None):
+            if chunk.first_record == begin == 0 and (any(len(batch) for _, batch in parts) or error is not None):
                 self._begun.add(chunk.path)
             if error is not None and chunk.path in self._begun:
                 revision = self._governed(error)
             self.report.bytes, self.report.files = scan.reader.bytes, scan.reader.files
-            del chunk
-            yield batch, ends
-            del batch  # only the consumer keeps it while the next one is decoded
+            batches = deque(batch for _, batch in parts)
+            del chunk, parts, batch
+            while batches:
+                yield batches.popleft(), ends and len(batches) == 0  # only the consumer keeps it from here on
             if revision is not None:
                 self._revision = revision
                 return
@@ -227,25 +240,27 @@ class Reader(BatchStream):
                 self._stop(error.in_piece(begin) if isinstance(error, TFRecordError) else error)
                 return
         record_type.decide()
-        scan.check_counts(rows)
+        scan.check_counts(rows, self.report.skipped)
+        self.tell_of_damage(self.report.skipped)
         if not self.report.records:
             scan.warn_of_no_records()
         if scan.absent is not None:
             scan.absent.finish(scan.sources, scan.options, self.report.records)
 
-    def _batch(self, chunk: DecodedChunk) -> tuple[pa.RecordBatch, Exception | None]:
+    def _parts(self, chunk: DecodedChunk) -> tuple[list[tuple[int, pa.RecordBatch]], Exception | None]:
+        """The batches of a chunk with their first records, more than one where rows are left out, and its error."""
         scan = self._scan
         self._expansion.add(chunk.payload_bytes)
         self.payload_bytes += chunk.payload_bytes
-        batch, fault = scan.builder.batch(chunk.columns, chunk.rows, self._expansion)
+        parts, fault = chunk_batches(chunk, scan.builder, self._expansion, scan.reader.recovery, scan.budget)
         if chunk.ends_batch and not scan.whole:
             self._expansion = Expansion(scan.options.max_expansion)
         error = chunk.error
         if fault is not None:
             chunk.revision = None
             error = fault.to_error(path=chunk.path, record=chunk.first_record + fault.row)
-        path_column = scan.options.include_file_paths
-        return scan.partitions.add_to(batch, [scan.sources[chunk.file]], self.schema, path_column), error
+        add, source, path_column = scan.partitions.add_to, scan.sources[chunk.file], scan.options.include_file_paths
+        return [(record, add(batch, [source], self.schema, path_column)) for record, batch in parts], error
 
     def _governed(self, error: Exception) -> ForeignFeature | None:
         """Where an error ends the read: the feature to read everything again with, else make it name the schema."""
@@ -346,6 +361,17 @@ class Reader(BatchStream):
         if not stored_index(table.schema):
             table = table.drop_columns(list(self._scan.added_index))
         return to_pandas(table, dtype_backend, whole_file=self.is_one_whole_file and not started)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether damage may be left out: with ``on_error="skip"`` or a callable."""
+        return self._scan.reader.recovery is not None
+
+    def leave_out(self, fault: RowFault) -> bool:
+        """Whether the row of a fault, counted from the first one delivered, may be left out; it counts as skipped."""
+        path, record = self.origins.of(fault.row)
+        file = next(number for number, source in enumerate(self._scan.sources) if source.path == path)
+        return leave_out(self._scan.reader.recovery, fault, path, file, record)
 
     @property
     def is_one_whole_file(self) -> bool:

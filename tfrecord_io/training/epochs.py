@@ -11,6 +11,7 @@ from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.options import IterOptions, ReadOptions
 from tfrecord_io.read.chunks.block_walker import count_each
+from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.row_origins import RowOrigins
 from tfrecord_io.read.scan import Scan
@@ -33,8 +34,8 @@ class Epochs:
 
     Attributes
     ----------
-    warnings : list of str
-        Texts of SchemaWarnings, for the thread that takes the batches to issue.
+    warnings, damage : list of str
+        Texts of SchemaWarnings and DamagedDataWarnings, for the thread that takes the batches to issue.
     """
 
     def __init__(self, scan: Scan, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
@@ -47,6 +48,7 @@ class Epochs:
         self._sources = scan.sources[worker::workers] if by_file else scan.sources
         self._residue, self._modulus = (0, 1) if by_file or counts is not None else (worker, workers)
         self.warnings: list[str] = []
+        self.damage: list[str] = []
         self._permuted = options.shuffle_buffer > 0 and not window and self._modulus == 1
 
     def open(self, position: IteratorPosition) -> EpochRows:
@@ -59,10 +61,15 @@ class Epochs:
         begin = max(options.offset, begin)
         limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
         sources = [self._sources[i] for i in self._order(position.epoch)]
-        scan = self._scan.over(sources, offset=begin, limit=limit)
+        if recovery_of(options.on_error) is None:
+            scan = self._scan.over(sources, offset=begin, limit=limit)
+        else:  # rows that were left out have no number: they are found again only by decoding all rows
+            scan = self._scan.over(sources, offset=options.offset, limit=options.limit)
         is_whole = position.epoch == 0 and begin == options.offset and self._workers == 1
         reader = scan.open(scan.absent_columns(self.warnings.append) if is_whole else None)
-        return EpochRows(iter([reader]), begin, (self._residue + options.offset) % self._modulus, self._modulus)
+        reader.tell_of_damage = lambda skipped: skipped.warn(self.damage.append)
+        residue = (self._residue + options.offset) % self._modulus
+        return EpochRows(iter([reader]), scan.options.offset, residue, self._modulus, resumed_at=begin)
 
     def _equal_part(self, epoch: int, begin: int) -> list[Scan]:
         """What this worker reads, without the first `begin` rows: rows in sequence, then padding from the start."""
@@ -167,9 +174,17 @@ class EpochRows:
     """
 
     def __init__(
-        self, readers: Iterator[Reader], begin: int, residue: int = 0, modulus: int = 1, *, expected: int | None = None
+        self,
+        readers: Iterator[Reader],
+        begin: int,
+        residue: int = 0,
+        modulus: int = 1,
+        *,
+        expected: int | None = None,
+        resumed_at: int = 0,
     ) -> None:
         self.next = begin
+        self._resumed_at = resumed_at  # rows before it are not delivered
         self._readers = readers
         self._reader: Reader | None = None
         self._origins: list[tuple[int, RowOrigins]] = []  # with the number of the first row of each reader
@@ -189,8 +204,9 @@ class EpochRows:
                 row_bytes = (size - before) / max(len(batch), 1)
                 numbers = np.arange(self.next, self.next + len(batch))
                 self.next += len(batch)
-                if self._modulus > 1:
-                    selected = np.flatnonzero(numbers % self._modulus == self._residue)
+                if self._modulus > 1 or (len(numbers) and numbers[0] < self._resumed_at):
+                    in_part = numbers % self._modulus == self._residue
+                    selected = np.flatnonzero(in_part & (numbers >= self._resumed_at))
                     numbers, batch = numbers[selected], batch.take(int64_array(selected))
                 if len(batch):
                     yield RowPool(numbers, batch, np.full(len(batch), row_bytes))

@@ -14,6 +14,7 @@ from tfrecord_io.arrays.representation import TableRepresentation, reader_option
 from tfrecord_io.arrow.output.to_numpy import leaf_fields
 from tfrecord_io.closing import Closing, Shared
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import DamagedDataWarning, warn
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MIB, IterOptions
 from tfrecord_io.read.absent_columns import warn_of_schema
@@ -81,6 +82,7 @@ class ArrayIterator(Closing, Shared):
         self._chunks: Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk] | None = None
         self._records: int | None = None  # of an epoch, once `len` has looked it up
         self._warnings: list[str] = []
+        self._left_out: list[str] = []
         self._share()
         self._begin(IteratorPosition(0, 0, 0))
         if options.state is not None:
@@ -218,10 +220,12 @@ class ArrayIterator(Closing, Shared):
         """Issue the warnings of the thread that reads, at the line that takes the batch."""
         while self._warnings:
             warn_of_schema(self._warnings.pop())
+        while self._left_out:
+            warn(self._left_out.pop(), DamagedDataWarning)
 
     def _finish(self, error: Exception, on_error: object) -> NoReturn:
         """End the iteration: raise `error`, now and in further calls, or warn of it."""
-        if on_error == "raise":
+        if on_error != "stop":
             self._error = error
         self.close()
         end_read(error, on_error)
@@ -230,7 +234,7 @@ class ArrayIterator(Closing, Shared):
     def _start(self) -> Iterator[ArrayChunk]:
         if self._chunks is None:
             epochs = Epochs(self._scan, self._options, self.seed, self._counts)
-            self._warnings = epochs.warnings
+            self._warnings, self._left_out = epochs.warnings, epochs.damage
             batching = Batching(epochs, self._representation, self._options, self.seed)
             make = partial(batching.chunks, self._position)
             self._chunks = make() if self._options.thread_count == 1 else BackgroundGenerator(make, _READY)

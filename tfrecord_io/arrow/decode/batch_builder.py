@@ -182,7 +182,8 @@ class BatchBuilder:
             reason = f"the {len(self._row_bytes)} columns take {row_bytes} bytes in each row"
         reason = expansion.excess(f"{reason}, and {rows} rows take {size}")
         advice = f"{expansion.advice(size)}, or declare the columns by schema="
-        return RowFault(room // row_bytes, reason, feature=field.name, expected=room, got=size, advice=advice)
+        row = room // row_bytes
+        return RowFault(row, reason, feature=field.name, expected=room, got=size, advice=advice, of_memory=True)
 
 
 def _row_bytes(field: Field) -> int:

@@ -108,7 +108,9 @@ def _parsed(row: int, offsets: Array, values: Array, name: str | None) -> Parsed
     try:
         return parse_tensor_proto(values[int(offsets[row]) : int(offsets[row + 1])].tobytes(), name, current())
     except DecodeError as error:
-        raise RowFault(row, error.reason, expected=error.expected, got=error.got, advice=error.advice) from error
+        fault = RowFault(row, error.reason, expected=error.expected, got=error.got, advice=error.advice)
+        fault.of_memory = "max_expansion=" in (error.advice or "")
+        raise fault from error
 
 
 def _of_one_width(row: int, strings: list[bytes], dtype: np.dtype[Any]) -> Array:

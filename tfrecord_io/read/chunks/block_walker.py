@@ -11,7 +11,7 @@ import numpy as np
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, Fault, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import TFRecordError
-from tfrecord_io.format.framing import HEADER_BYTES, frame_size, payload_length
+from tfrecord_io.format.framing import HEADER_BYTES, frame_size, is_record_header, payload_length
 from tfrecord_io.index import scan_sizes
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.progress import Progress
@@ -228,7 +228,7 @@ class BlockWalker:
         """Skip records by their lengths, without parsing them."""
         engine = get_engine()
         while records and self.load() and self.error is None:
-            frames, fault = self.frames(engine, records)
+            frames, fault = self.frames(engine, records, check_crc=self._recover is not None)
             records -= len(frames.starts)
             error = None if fault is None else self.fault_error(fault)
             self.advance(len(frames.starts), frames.consumed)
@@ -259,9 +259,9 @@ class BlockWalker:
         return True
 
     def next_length(self) -> int:
-        """Payload bytes of the next record by its header; −1 if the header is incomplete."""
-        header = self.data[:HEADER_BYTES]
-        return -1 if len(header) < HEADER_BYTES else payload_length(header)
+        """Payload bytes of the next record by its header; −1 if the header is incomplete or damaged."""
+        header = self.data[:HEADER_BYTES].tobytes()
+        return payload_length(header) if is_record_header(header) else -1
 
     @property
     def splits_record(self) -> bool:

@@ -10,8 +10,10 @@ hold headers, even a whole TFRecord file, whose records must not be taken for th
 A chain inside a payload ends with the payload at the latest, and a checksum of the payload follows. So a chain of
 enough records that breaks is rejected if it is followed by a checksum and the next header: at once, or after fields of
 the message that holds it, or where the damaged record's own checksum is. If the length of the damaged record is known,
-a chain must lead beyond its end. What remains is a file of more records inside a payload, followed by other bytes than
-fields, where both the header and bytes of the payload are damaged.
+a chain must lead beyond its end. What remains is a file of more records inside a payload, truncated or followed by
+other bytes than fields, where both the header and bytes of the payload are damaged.
+
+A record in which each LF became CRLF, as by a transfer in text mode, is recognized by its checksums.
 
 Memory is bounded by `_CONFIRMED_BYTES` and the size of a record, time by the number of bytes that are searched.
 """
@@ -33,6 +35,7 @@ _MOST_LINKS = 64  # records of a chain whose payload is bad
 _MOST_FIELDS = 1000  # of a message, after a file inside it
 _MOST_HEADERS = 64  # behind a broken chain that may be those after the damaged record
 _TRAILING_BYTES = 4 * MIB  # of a message, after a file inside it
+_CRLF = b"\r\n"
 _SPARE_BYTES = 256 * MIB  # that chains may have beyond `_CHECKS` times the bytes searched: payloads full of headers
 _CHECKS = 8
 
@@ -114,6 +117,9 @@ class BoundarySearch:
     def pass_damage(self) -> int:
         """Move the walker behind the damaged record, and return the offset there: of the next record, or the end."""
         walker = self._walker
+        boundary = self._behind_text()
+        if boundary is not None:
+            return self._discard_to(boundary)
         size = self._size_at(self._begin)
         if size is None or size > MAX_RECORD_BYTES + FRAME_BYTES:
             boundary = self._search(self._begin + 1, _PayloadProof(self._engine, self._begin + HEADER_BYTES))
@@ -148,6 +154,29 @@ class BoundarySearch:
         if found is None and chain.records and self._ends_in_payload(chain.offset):
             return self._search(chain.intact_end, None)
         return end if found is None else found
+
+    def _behind_text(self) -> int | None:
+        """The boundary behind a record that is intact but for CRLF in the place of LF."""
+        size, begin = 0, self._begin
+        end = wanted = begin + HEADER_BYTES
+        while True:
+            if not self._holds(end):
+                return None
+            base = self._walker.offset
+            if self._holds(end + 1) and self._walker.data[end - 1 - base : end + 1 - base].tobytes() == _CRLF:
+                end += 1
+            raw = self._walker.data[begin - base : end - base].tobytes()
+            text = raw.replace(_CRLF, b"\n")
+            if begin + len(text) < wanted:
+                end += wanted - begin - len(text)
+                continue
+            _, fault = self._engine.scan(text, max_record_bytes=self._walker.max_record_bytes, final=False)
+            if fault is not None:
+                return None
+            if size:
+                return end if len(text) < len(raw) else None
+            size = frame_size(text)
+            end, wanted = begin + size, begin + size
 
     # Candidates -------------------------------------------------------------------------------------------------
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from tfrecord_io.engine.contract import Plan
+from tfrecord_io.errors import FeatureTypeError
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.progress import Progress
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, DecodedChunk, DecodeSettings, FeedResult, first_record_settings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.recovery import Recovery, recovery_of
 from tfrecord_io.read.chunks.segment_feed import SegmentFeed
 from tfrecord_io.read.chunks.segment_reader import MOST_PARTS, KnownRecords, Position, SegmentReader, Workers
 from tfrecord_io.read.chunks.segmented_files import SegmentedFiles
@@ -71,6 +73,11 @@ class RowBudget:
     def is_spent(self) -> bool:
         return self.remaining == 0
 
+    def give_back(self, rows: int) -> None:
+        """Let others take the place of rows that were counted, but are left out."""
+        if self.remaining is not None:
+            self.remaining += rows
+
     def take(self, chunk: DecodedChunk) -> None:
         """Count a chunk."""
         if self.remaining is not None:
@@ -98,16 +105,24 @@ class ChunkReader:
     options : ReadOptions
     prefetcher : SourcePrefetcher, optional
         Of the sources, if some have been requested already.
+    recovery : Recovery, optional
+        If the read starts again.
 
     Attributes
     ----------
     settings : DecodeSettings
     check : EmbeddedSchemaCheck
         Both may be replaced between two chunks.
+    recovery : Recovery or None
+        Goes on behind damage, if `on_error` allows it.
     """
 
     def __init__(
-        self, sources: Sequence[Source], options: ReadOptions, prefetcher: SourcePrefetcher | None = None
+        self,
+        sources: Sequence[Source],
+        options: ReadOptions,
+        prefetcher: SourcePrefetcher | None = None,
+        recovery: Recovery | None = None,
     ) -> None:
         self._settings: Callable[[], DecodeSettings] = partial(DecodeSettings, Plan())
         self.check = EmbeddedSchemaCheck(obey=False)
@@ -117,8 +132,13 @@ class ChunkReader:
         self._prefetcher = prefetcher or SourcePrefetcher(list(sources), stream=is_whole)
         sizes = [source.size for source in sources]
         self._progress = Progress(options.progress, None if None in sizes else sum(filter(None, sizes)), "B")
+        self.recovery = recovery or recovery_of(options.on_error)
         self._walker = BlockWalker(
-            self._prefetcher, self._open, max_record_bytes=options.max_record_bytes, progress=self._progress
+            self._prefetcher,
+            self._open,
+            max_record_bytes=options.max_record_bytes,
+            progress=self._progress,
+            recover=self.recovery,
         )
         self._to_skip = options.offset
         self._segmented: SegmentedFiles | None = None  # of the batches being read
@@ -153,7 +173,8 @@ class ChunkReader:
         if prefetcher is not None:
             self._prefetcher = SourcePrefetcher([])
         self.close()
-        return ChunkReader(self._sources, self._options, prefetcher)
+        recovery = None if self.recovery is None else self.recovery.restarted()
+        return ChunkReader(self._sources, self._options, prefetcher, recovery)
 
     def close(self) -> None:
         """Close the open file; no more chunks."""
@@ -196,7 +217,7 @@ class ChunkReader:
 
         A chunk that does not end a batch is short because its file ended. The first record of a batch may be larger
         than `max_bytes`; where the batch was `begun` by earlier chunks, such a record makes a chunk without rows that
-        ends it.
+        ends it. A chunk also ends where a damaged part of the file is left out, as its records are consecutive.
         """
         walker = self._walker
         if not max_rows or not (self._begin_segments() or self._load()):
@@ -223,17 +244,30 @@ class ChunkReader:
                 if result.fault is not None:
                     chunk.error = walker.fault_error(result.fault, **self.settings.fault_context)
                 walker.advance(result.records, result.consumed)
+                if chunk.ends_read:
+                    break
                 chunk.full = result.full
                 chunk.ends_batch = engine_decoder.rows >= max_rows or chunk.full or not walker.splits_record
-                if chunk.ends_read or chunk.ends_batch:
+                if chunk.ends_batch:
                     break
             walker.read_on()
+        if chunk.error is not None and self._recovers(chunk.error):
+            chunk.error = None
         if chunk.error is not None:
             walker.fail(chunk.error)
             self.close()
         decoder.take(chunk)
         self._last_bytes = chunk.payload_bytes if chunk.ends_batch else 0
         return chunk
+
+    def _recovers(self, error: Exception) -> bool:
+        """Whether the walk goes on behind what an error is about."""
+        if self.recovery is None:
+            return False
+        plan = self.settings.plan
+        if isinstance(error, FeatureTypeError) and error.feature not in {column.name for column in plan.columns}:
+            return False  # it contradicts an earlier record, not a declared type
+        return self.check.foreign_feature(error) is None and self._walker.recover(error)
 
     def chunks(self, budget: RowBudget) -> Generator[DecodedChunk, None, None]:
         """All further chunks in order, as `budget` allows."""

@@ -1,0 +1,201 @@
+"""Tables, streams and arrays that leave out what is damaged: which rows, and what is told of the others."""
+
+from __future__ import annotations
+
+import gzip
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from reading_modes import blocks_of
+from records import blobs, example, field, floats, framed, int64s, written
+from strategies import sequence_example
+
+GOOD = [example(x=int64s(i), t=blobs(b"text %d" % i)) for i in range(20)]
+
+
+def flip(path: Path, *offsets: int) -> Path:
+    content = bytearray(path.read_bytes())
+    for offset in offsets:
+        content[offset] ^= 4
+    path.write_bytes(content)
+    return path
+
+
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tfr.DamagedDataWarning)
+        yield
+
+
+def numbers(path: Any, **keywords: Any) -> list[int]:
+    with pytest.warns(tfr.DamagedDataWarning) as warned:
+        table = tfr.read_table(path, on_error="skip", **keywords)
+    assert len(warned) == 1
+    return table["x"].to_pylist()
+
+
+@pytest.mark.fault(18)
+def test_text_mode_damage_costs_only_the_records_with_line_ends(engine: str, tmp_path: Path) -> None:
+    payloads = [example(x=int64s(i), t=blobs(b"a\nb" if i % 7 == 3 else b"a b")) for i in range(200)]
+    path = written(tmp_path / "a", payloads)
+    path.write_bytes(path.read_bytes().replace(b"a\nb", b"a\r\nb"))
+    expected = [i for i in range(200) if i % 7 != 3]
+    for threads in (1, 2):
+        with blocks_of(300):
+            assert numbers(path, threads=threads) == expected
+    path.write_bytes(framed(*payloads).replace(b"a\nb", b"ab", 1))
+    assert numbers(path) == [i for i in range(200) if i != 3]
+
+
+@pytest.mark.parametrize("bad", [b"\xff", b"\x0a\x7f", example(x=floats(1.0)), example(x=int64s(1, 2))])
+def test_records_that_do_not_fit_are_left_out_one_by_one(engine: str, tmp_path: Path, bad: bytes) -> None:
+    path = written(tmp_path / "a", [*GOOD[:5], bad, bad, *GOOD[5:], bad])
+    for threads in (1, 2):
+        with blocks_of(200):
+            assert numbers(path, schema={"x": "int64"}, threads=threads) == list(range(20))
+    with (
+        tfr.open_reader(path, schema={"x": "int64"}, batch_size=4, on_error="skip") as reader,
+        pytest.warns(tfr.DamagedDataWarning, match="3 damaged regions"),
+    ):
+        assert [len(batch) for batch in reader] == [4] * 5
+    assert [region.records_before for region in reader.report.skipped] == [5, 6, 26 - 4]
+    begin = len(framed(*GOOD[:5]))
+    assert (reader.report.skipped[0].begin, reader.report.skipped[0].end) == (begin, begin + len(bad) + 16)
+
+
+def test_required_values_and_declared_shapes(engine: str, tmp_path: Path, quiet: None) -> None:
+    path = written(tmp_path / "a", [*GOOD[:3], example(t=blobs(b"no x")), *GOOD[3:]])
+    schema = {"x": tfr.scalar("int64", required=True)}
+    assert tfr.read_table(path, schema=schema, on_error="skip")["x"].to_pylist() == list(range(20))
+    rows = [example(v=floats(*range(3))), example(v=floats(1.0)), example(v=floats(*range(3))), example(v=floats())]
+    path = written(tmp_path / "b", rows * 100)
+    table = tfr.read_table(path, schema={"v": tfr.tensor("float32", (3,))}, on_error="skip")
+    assert table.num_rows >= 200
+    assert set(map(len, filter(None, table["v"].to_pylist()))) == {3}
+    with tfr.open_reader(path, schema={"v": tfr.tensor("float32", (3,))}, on_error="skip", limit=150) as reader:
+        assert reader.read_all().num_rows == 150
+    assert reader.report.records == 150
+
+
+def test_arrays(engine: str, tmp_path: Path, quiet: None) -> None:
+    payloads = [*GOOD[:7], example(t=blobs(b"no x")), *GOOD[7:]]
+    path = flip(written(tmp_path / "a", payloads), 20)
+    assert tfr.read_arrays(path, columns="x", on_error="skip")["x"].tolist() == list(range(1, 20))
+    out = {"x": np.full(21, -1)}
+    tfr.read_arrays(path, out=out, on_error="skip")
+    assert out["x"].tolist() == [*range(1, 20), -1, -1]
+    with pytest.raises(tfr.FeatureNotFoundError):
+        tfr.read_arrays(written(tmp_path / "b", payloads), columns="x")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("shuffle", [0, 8])
+def test_batches_for_training_continue_after_damage(
+    engine: str, tmp_path: Path, quiet: None, threads: int, shuffle: int
+) -> None:
+    path = written(tmp_path / "a", [*GOOD[:4], b"\xff", *GOOD[4:]])
+    flip(path, 30, len(framed(*GOOD[:12])))
+
+    def batches(**more: Any) -> tfr.ArrayIterator:
+        return tfr.iter_arrays(
+            path,
+            batch_size=3,
+            on_error="skip",
+            schema={"x": "int64"},
+            shuffle_buffer=shuffle,
+            seed=5,
+            epochs=2,
+            threads=threads,
+            **more,
+        )
+
+    whole = [batch["x"].tolist() for batch in batches()]
+    delivered = sorted(x for batch in whole for x in batch)
+    assert delivered == sorted([i for i in range(20) if i not in (0, 11)] * 2)
+    for taken in (1, 3, 7):
+        first = batches()
+        before = [next(first)["x"].tolist() for _ in range(taken)]
+        again = [batch["x"].tolist() for batch in batches(state=first.state())]
+        assert before + again == whole
+    parts = [x for w in range(2) for batch in batches(worker=(w, 2)) for x in batch["x"].tolist()]
+    assert sorted(parts) == delivered
+    with pytest.raises(ValueError, match="uneven"):
+        batches(worker=(0, 2), uneven="drop")
+
+
+def test_training_warns_once_for_each_epoch(engine: str, tmp_path: Path) -> None:
+    path = flip(written(tmp_path / "a", GOOD), 30)
+    for threads in (1, 2):
+        with pytest.warns(tfr.DamagedDataWarning) as warned:
+            for _ in tfr.iter_arrays(path, batch_size=3, on_error="skip", threads=threads):
+                pass
+        assert [warning.filename for warning in warned] == [__file__]
+
+
+def test_sequence_examples_and_compressed_files(engine: str, tmp_path: Path) -> None:
+    payloads = [sequence_example({"x": int64s(i)}, {"s": [int64s(1), int64s(i)]}) for i in range(20)]
+    path = flip(written(tmp_path / "a", [*payloads[:4], field(2, b"\xff"), *payloads[4:]]), 40)
+    assert numbers(path, record_type="sequence_example") == list(range(1, 20))
+    path.write_bytes(gzip.compress(path.read_bytes()))
+    assert numbers(path, record_type="sequence_example") == list(range(1, 20))
+    content = gzip.compress(framed(*GOOD), 0)
+    path.write_bytes(content[:300])
+    found = numbers([path, written(tmp_path / "b", GOOD)])
+    count = len(found) - 20
+    assert 0 < count < 20
+    assert found == [*range(count), *range(20)]
+
+
+def test_a_function_is_asked_once_about_each_region(engine: str, tmp_path: Path, quiet: None) -> None:
+    """Also where all is read again, because a later file has a schema."""
+    first = flip(written(tmp_path / "a.tfrecord", GOOD), 60, 200)
+    tfr.write_tfrecord({"x": pa.array([1, 2], pa.int16()), "t": ["a", "b"]}, tmp_path / "b.tfrecord")
+    asked: list[tfr.TFRecordError] = []
+
+    def decide(error: tfr.TFRecordError) -> bool:
+        asked.append(error)
+        return True
+
+    table = tfr.read_table([first, tmp_path / "b.tfrecord"], on_error=decide)
+    assert (table.num_rows, table.schema.field("x").type) == (20, pa.int16())
+    assert len(asked) == 2
+    assert all(error.region is not None and error.offset == error.region.begin for error in asked)
+    for answer in (False, None):
+        with pytest.raises(tfr.CorruptRecordError) as caught:
+            tfr.read_table(first, on_error=lambda error, answer=answer: answer)
+        assert caught.value.record == asked[0].record
+
+
+def test_what_contradicts_a_schema_is_raised(engine: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [*GOOD[:3], example(x=floats(1.0))])
+    with pytest.raises(tfr.SchemaError):
+        tfr.read_table(path, on_error="skip")
+    written(path, [*GOOD[:3], example(new=int64s(1))])
+    with tfr.open_reader(path, sample=2, on_error="skip") as reader, pytest.raises(tfr.SchemaError):
+        list(reader)
+
+
+def test_manifests_and_embedded_schemas(engine: str, tmp_path: Path, quiet: None) -> None:
+    data = {"x": pa.array(range(20), pa.int16()), "t": [f"t{i}" for i in range(20)]}
+    tfr.write_tfrecord(data, tmp_path / "d@2")
+    shards = sorted(tmp_path.glob("d-*"))
+    content = bytearray(shards[0].read_bytes())
+    content[-2] ^= 1
+    shards[0].write_bytes(content)
+    table = tfr.read_table(shards, on_error="skip")
+    assert (table.num_rows, table.schema.field("x").type) == (19, pa.int16())
+    content[40] ^= 1  # the record with the schema
+    shards[0].write_bytes(content)
+    table = tfr.read_table(shards, on_error="skip")
+    assert (table.num_rows, table.schema.field("x").type) == (18, pa.int16())
+    alone = tmp_path / "alone.tfrecord"
+    alone.write_bytes(content)
+    assert tfr.read_table(alone, on_error="skip").schema.field("x").type == pa.int64()
