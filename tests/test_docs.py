@@ -10,6 +10,7 @@ import shlex
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -143,6 +144,17 @@ def test_the_path_of_a_record_is_that_of_the_code() -> None:
     for file, name in rows:
         code = locate(file).read_text(encoding="utf-8")
         assert re.search(rf"^\s*(?:class|def) {name}\b", code, re.MULTILINE), f"{file} has no {name}"
+
+
+def test_every_tool_of_the_readme_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table of tools: each line of code runs."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    calls = re.findall(r"^\| [^|]+ \| `(tfr\..+)` \|$", text, re.MULTILINE)
+    assert len(calls) >= 5
+    monkeypatch.chdir(tmp_path)
+    tfr.write_tfrecord({"image": np.zeros((20, 4, 4), "uint8"), "label": np.arange(20) % 10}, "images.tfrecord.gz")
+    for call in calls:
+        assert eval(call, {"tfr": tfr}) is not None
 
 
 def test_demo_runs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -210,7 +210,8 @@ CALLS = """
     dataset RecordReader RecordWriter
     encode_example decode_example bytes_feature float_feature int64_feature count_records verify salvage describe
     convert from_npy from_npz from_idx to_npy to_npz
-    register_pandas show_versions parse_example serialize_tensor parse_tensor decode_raw open_random
+    register_pandas scan_polars register_duckdb read_dask
+    show_versions parse_example serialize_tensor parse_tensor decode_raw open_random
     decode_json_example
     scalar list_ text bytes_ tensor sequence image
 """.split()

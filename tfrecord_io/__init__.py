@@ -35,6 +35,9 @@ __version__ = "0.1.0"
 # read __init__.pyi instead, which docs/reference/stub.py writes.
 _HOMES = {
     "adapters.pandas": "register_pandas",
+    "adapters.polars": "scan_polars",
+    "adapters.dask": "read_dask",
+    "adapters.duckdb": "register_duckdb",
     "api": "infer_schema open_reader open_writer read_table read_tfrecord write_tfrecord",
     "datasets": "Dataset DatasetPiece dataset",
     "training.iterator": "ArrayIterator iter_arrays",
@@ -81,8 +84,10 @@ __all__ = [
     "write_tfrecord", "open_writer", "RecordWriter",
     # convert
     "convert", "from_npy", "from_npz", "from_idx", "to_npy", "to_npz",
+    # other libraries
+    "scan_polars", "register_duckdb", "read_dask", "register_pandas",
     # inspect
-    "count_records", "verify", "salvage", "describe", "read_metadata", "show_versions", "register_pandas",
+    "count_records", "verify", "salvage", "describe", "read_metadata", "show_versions",
     # schema
     "Schema", "InferredSchema", "Field", "scalar", "list_", "text", "bytes_", "tensor", "sequence", "image",
     # results

@@ -18,8 +18,11 @@ from typing import (
     Literal,
 )
 
+from dask.dataframe import DataFrame as DaskDataFrame
+from duckdb import DuckDBPyConnection
 from numpy.typing import NDArray
 from pandas import DataFrame
+from polars import LazyFrame
 from pyarrow import Table
 
 from tfrecord_io.adapters.pandas import register_pandas as register_pandas
@@ -143,13 +146,16 @@ __all__ = [
     "from_idx",
     "to_npy",
     "to_npz",
+    "scan_polars",
+    "register_duckdb",
+    "read_dask",
+    "register_pandas",
     "count_records",
     "verify",
     "salvage",
     "describe",
     "read_metadata",
     "show_versions",
-    "register_pandas",
     "Schema",
     "InferredSchema",
     "Field",
@@ -1669,6 +1675,375 @@ def to_npz(
     ('x', 'y')
     >>> sorted(np.load("pair.npz"))
     ['x', 'y']
+    """
+
+def scan_polars(
+    path: Path | Iterable[Path],
+    *,
+    columns: Sequence[str] | str | None = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    stable_types: bool = False,
+    infer_text: bool = True,
+    sample: int | Literal["all"] = 10000,
+    on_new: Literal["raise", "ignore"] = "raise",
+    record_type: Literal["example", "sequence_example", "bytes"] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    offset: int = 0,
+    limit: int | None = None,
+    include_file_paths: str | None = None,
+    allow_missing_shards: bool = False,
+    check_crc: bool = True,
+    on_error: OnError = "raise",
+    max_record_bytes: int = 2147483647,
+    max_features: int = 100000,
+    max_expansion: int = 268435456,
+    large_offsets: bool = False,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: bool = False,
+    batch_size: int = 65536,
+    batch_bytes: int = 67108864,
+) -> LazyFrame:
+    """Scan TFRecord files with polars: queries read only the columns and rows that they need.
+
+    Parameters
+    ----------
+    path : str, PathLike, list of those, or binary file object
+        A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
+        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+    columns : sequence of str, optional
+        Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
+        parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    schema : Schema, pyarrow.Schema, dict or "infer", optional
+        Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
+        Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
+        (``label=cat/``) holds their values, cast to its type. By default, the schema embedded in the file is used; a file
+        without one has its types inferred from the values, and bytes with companion features ``x/shape`` and ``x/dtype``
+        become tensors. "infer" ignores embedded schemas and companion features.
+    schema_overrides : dict, optional
+        Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``).
+    stable_types : bool, default False
+        Always infer lists and binary, so that a column's type depends only on its feature type.
+    infer_text : bool, default True
+        Infer string for bytes features whose values are all text: UTF-8 without control characters except tabs and line
+        ends.
+    sample : int or "all", default 10,000
+        Number of records from which the schema of a stream is inferred. Calls that return all records use all of them.
+    on_new : {"raise", "ignore"}
+        What a stream does with a feature that was not in the sample.
+    record_type : {None, "example", "sequence_example", "bytes"}
+        None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" detects it from the content; the suffix is ignored. None: not compressed.
+    offset : int, default 0
+        Number of records to skip at the start.
+    limit : int, optional
+        Maximum number of rows to read. Types are inferred from exactly these rows.
+    include_file_paths : str, optional
+        Name of a column to add, with the path of each row's file.
+    allow_missing_shards : bool, default False
+        Accept shard names with missing or duplicate indices.
+    check_crc : bool, default True
+        Check the CRCs of payloads. The CRCs of lengths are always checked.
+    on_error : {"raise", "stop"}
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning.
+    max_record_bytes : int, default 2**31 - 1
+        A longer record is an error.
+    max_features : int, default 100,000
+        More distinct feature names are an error.
+    max_expansion : int, default 256 MiB
+        Bytes of memory that data may take beyond 512 times the bytes it is read from: the rows of a batch, or all rows if
+        they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
+        wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
+        padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    large_offsets : bool, default False
+        Infer large_string, large_binary and large_list, which have 64-bit offsets.
+    threads : int, optional
+        Number of decoding threads, at most one for each core; by default the number of CPU cores. Nothing that is returned
+        or raised depends on it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool, default False
+        Show a progress bar.
+    batch_size : int, default 65,536
+        Maximum number of rows in a batch.
+    batch_bytes : int, default 64 MiB
+        Payload bytes after which a batch ends, if it has fewer rows.
+
+    Returns
+    -------
+    polars.LazyFrame
+        With the schema of `tfrecord_io.dataset`. Selected columns are decoded, those of filters too, and reading stops
+        after the rows of ``head``. Errors of tfrecord_io keep their class and message.
+
+    Raises
+    ------
+    MissingDependencyError
+        polars is not installed.
+    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
+        As in `tfrecord_io.dataset`.
+
+    Examples
+    --------
+    >>> import polars as pl, tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
+    >>> tfr.scan_polars("letters.tfrecord").filter(pl.col("label") == 3).select("name").collect()["name"].to_list()
+    ['a', 'c']
+    """
+
+def register_duckdb(
+    connection: DuckDBPyConnection,
+    path: Path | Iterable[Path],
+    *,
+    name: str | None = None,
+    columns: Sequence[str] | str | None = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    stable_types: bool = False,
+    infer_text: bool = True,
+    sample: int | Literal["all"] = 10000,
+    on_new: Literal["raise", "ignore"] = "raise",
+    record_type: Literal["example", "sequence_example", "bytes"] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    offset: int = 0,
+    limit: int | None = None,
+    include_file_paths: str | None = None,
+    allow_missing_shards: bool = False,
+    check_crc: bool = True,
+    on_error: OnError = "raise",
+    max_record_bytes: int = 2147483647,
+    max_features: int = 100000,
+    max_expansion: int = 268435456,
+    large_offsets: bool = False,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: bool = False,
+    batch_size: int = 65536,
+    batch_bytes: int = 67108864,
+) -> None:
+    """Make TFRecord files a table of a DuckDB connection: SQL queries read only the columns and rows that they need.
+
+    Parameters
+    ----------
+    connection : duckdb.DuckDBPyConnection
+    path : str, PathLike, list of those, or binary file object
+        A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
+        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+    name : str, optional
+        Of the table; by default the path itself: ``SELECT … FROM 'train-*.tfrecord'``.
+    columns : sequence of str, optional
+        Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
+        parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    schema : Schema, pyarrow.Schema, dict or "infer", optional
+        Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
+        Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
+        (``label=cat/``) holds their values, cast to its type. By default, the schema embedded in the file is used; a file
+        without one has its types inferred from the values, and bytes with companion features ``x/shape`` and ``x/dtype``
+        become tensors. "infer" ignores embedded schemas and companion features.
+    schema_overrides : dict, optional
+        Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``).
+    stable_types : bool, default False
+        Always infer lists and binary, so that a column's type depends only on its feature type.
+    infer_text : bool, default True
+        Infer string for bytes features whose values are all text: UTF-8 without control characters except tabs and line
+        ends.
+    sample : int or "all", default 10,000
+        Number of records from which the schema of a stream is inferred. Calls that return all records use all of them.
+    on_new : {"raise", "ignore"}
+        What a stream does with a feature that was not in the sample.
+    record_type : {None, "example", "sequence_example", "bytes"}
+        None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" detects it from the content; the suffix is ignored. None: not compressed.
+    offset : int, default 0
+        Number of records to skip at the start.
+    limit : int, optional
+        Maximum number of rows to read. Types are inferred from exactly these rows.
+    include_file_paths : str, optional
+        Name of a column to add, with the path of each row's file.
+    allow_missing_shards : bool, default False
+        Accept shard names with missing or duplicate indices.
+    check_crc : bool, default True
+        Check the CRCs of payloads. The CRCs of lengths are always checked.
+    on_error : {"raise", "stop"}
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning.
+    max_record_bytes : int, default 2**31 - 1
+        A longer record is an error.
+    max_features : int, default 100,000
+        More distinct feature names are an error.
+    max_expansion : int, default 256 MiB
+        Bytes of memory that data may take beyond 512 times the bytes it is read from: the rows of a batch, or all rows if
+        they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
+        wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
+        padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    large_offsets : bool, default False
+        Infer large_string, large_binary and large_list, which have 64-bit offsets.
+    threads : int, optional
+        Number of decoding threads, at most one for each core; by default the number of CPU cores. Nothing that is returned
+        or raised depends on it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool, default False
+        Show a progress bar.
+    batch_size : int, default 65,536
+        Maximum number of rows in a batch.
+    batch_bytes : int, default 64 MiB
+        Payload bytes after which a batch ends, if it has fewer rows.
+
+    Raises
+    ------
+    MissingDependencyError
+        duckdb is not installed.
+    ValueError
+        There is no `name`, and `path` is a list.
+    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
+        As in `tfrecord_io.dataset`. Queries raise DuckDB's own errors, with the same text.
+
+    Examples
+    --------
+    >>> import duckdb, tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
+    >>> connection = duckdb.connect()
+    >>> tfr.register_duckdb(connection, "letters.tfrecord")
+    >>> connection.sql("SELECT name FROM 'letters.tfrecord' WHERE label = 3 ORDER BY name").fetchall()
+    [('a',), ('c',)]
+    """
+
+def read_dask(
+    path: Path | Iterable[Path],
+    *,
+    npartitions: int | None = None,
+    max_bytes: int = 134217728,
+    columns: Sequence[str] | str | None = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    stable_types: bool = False,
+    infer_text: bool = True,
+    sample: int | Literal["all"] = 10000,
+    on_new: Literal["raise", "ignore"] = "raise",
+    record_type: Literal["example", "sequence_example", "bytes"] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    offset: int = 0,
+    limit: int | None = None,
+    include_file_paths: str | None = None,
+    allow_missing_shards: bool = False,
+    check_crc: bool = True,
+    on_error: OnError = "raise",
+    max_record_bytes: int = 2147483647,
+    max_features: int = 100000,
+    max_expansion: int = 268435456,
+    large_offsets: bool = False,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: bool = False,
+    batch_size: int = 65536,
+    batch_bytes: int = 67108864,
+) -> DaskDataFrame:
+    """Open TFRecord files as a Dask DataFrame, whose partitions any worker reads by itself.
+
+    Parameters
+    ----------
+    path : str, PathLike, list of those, or binary file object
+        A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
+        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+    npartitions : int, optional
+        At most so many partitions, of about the same number of bytes.
+    max_bytes : int, default 128 MiB
+        Without `npartitions`: partitions of about this size, compressed if the files are.
+    columns : sequence of str, optional
+        Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
+        parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    schema : Schema, pyarrow.Schema, dict or "infer", optional
+        Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
+        Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
+        (``label=cat/``) holds their values, cast to its type. By default, the schema embedded in the file is used; a file
+        without one has its types inferred from the values, and bytes with companion features ``x/shape`` and ``x/dtype``
+        become tensors. "infer" ignores embedded schemas and companion features.
+    schema_overrides : dict, optional
+        Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``).
+    stable_types : bool, default False
+        Always infer lists and binary, so that a column's type depends only on its feature type.
+    infer_text : bool, default True
+        Infer string for bytes features whose values are all text: UTF-8 without control characters except tabs and line
+        ends.
+    sample : int or "all", default 10,000
+        Number of records from which the schema of a stream is inferred. Calls that return all records use all of them.
+    on_new : {"raise", "ignore"}
+        What a stream does with a feature that was not in the sample.
+    record_type : {None, "example", "sequence_example", "bytes"}
+        None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" detects it from the content; the suffix is ignored. None: not compressed.
+    offset : int, default 0
+        Number of records to skip at the start.
+    limit : int, optional
+        Maximum number of rows to read. Types are inferred from exactly these rows.
+    include_file_paths : str, optional
+        Name of a column to add, with the path of each row's file.
+    allow_missing_shards : bool, default False
+        Accept shard names with missing or duplicate indices.
+    check_crc : bool, default True
+        Check the CRCs of payloads. The CRCs of lengths are always checked.
+    on_error : {"raise", "stop"}
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning.
+    max_record_bytes : int, default 2**31 - 1
+        A longer record is an error.
+    max_features : int, default 100,000
+        More distinct feature names are an error.
+    max_expansion : int, default 256 MiB
+        Bytes of memory that data may take beyond 512 times the bytes it is read from: the rows of a batch, or all rows if
+        they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
+        wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
+        padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    large_offsets : bool, default False
+        Infer large_string, large_binary and large_list, which have 64-bit offsets.
+    threads : int, optional
+        Number of decoding threads, at most one for each core; by default the number of CPU cores. Nothing that is returned
+        or raised depends on it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool, default False
+        Show a progress bar.
+    batch_size : int, default 65,536
+        Maximum number of rows in a batch.
+    batch_bytes : int, default 64 MiB
+        Payload bytes after which a batch ends, if it has fewer rows.
+
+    Returns
+    -------
+    dask.dataframe.DataFrame
+        With Arrow-backed columns; tensors keep their extension type. The stored index of a DataFrame is among the
+        columns. Partitions decode only the columns that the query needs, under the schema of `tfrecord_io.dataset`.
+
+    Raises
+    ------
+    MissingDependencyError
+        dask.dataframe is not installed.
+    ValueError
+        `offset` or `limit` is given: such a read cannot be split.
+    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
+        As in `tfrecord_io.dataset`.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "letters.tfrecord")
+    >>> letters = tfr.read_dask("letters.tfrecord", npartitions=2)
+    >>> letters["label"].sum().compute()
+    np.int64(7)
     """
 
 def describe(

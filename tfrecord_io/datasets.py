@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 import pyarrow as pa
 
+from tfrecord_io.adapters.dask import to_dask
+from tfrecord_io.adapters.duckdb import to_duckdb
+from tfrecord_io.adapters.polars import to_polars
 from tfrecord_io.arrays.read_arrays import query_arrays
 from tfrecord_io.arrow.stream import BatchStream
 from tfrecord_io.display import Report, Summary, byte_size, counted
@@ -131,6 +134,12 @@ class Dataset(_Shown):
     ) -> dict[str, npt.NDArray[Any]]:
         """All rows as NumPy arrays, by column; see `tfrecord_io.read_arrays`."""
         return query_arrays(self, ragged=ragged, pad_value=pad_value, missing=missing)
+
+    # By adapters, a line for each: see docs/architecture.md ----------------------------------------------------------
+
+    to_polars = to_polars
+    to_duckdb = to_duckdb
+    to_dask = to_dask
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()

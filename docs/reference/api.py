@@ -35,7 +35,7 @@ GROUPS = {
     "Schemas": "Schema InferredSchema Field scalar list_ text bytes_ tensor sequence image",
     "Results": "Reader ReadReport SkippedRegion Writer WriteReport Dataset DatasetPiece ArrayIterator ArrayStream "
     "RandomAccess",
-    "pandas": "register_pandas",
+    "Other libraries": "scan_polars register_duckdb read_dask register_pandas",
     "Single records and values, as in TensorFlow": "encode_example decode_example decode_json_example bytes_feature "
     "float_feature int64_feature serialize_tensor parse_tensor decode_raw",
     "Feature descriptions, as in TensorFlow": "parse_example FixedLenFeature VarLenFeature FixedLenSequenceFeature "
@@ -56,7 +56,8 @@ METHODS = {
     "Reader": "schema read_all read_next_batch read_pandas close",
     "Writer": "write close",
     "Dataset": "schema schema_source files bytes rows count_rows head select filter pieces to_table to_batches "
-    "to_pandas to_arrays",
+    "to_pandas to_arrays to_polars to_duckdb "
+    "to_dask",
     "DatasetPiece": "schema files bytes read to_batches count_rows select filter",
     "ArrayIterator": "state restore close",
     "ArrayStream": "read_all read_next_batch close",

@@ -113,6 +113,12 @@ class Query:
         projection.check(names)
         return replace(self, columns=tuple(projection.order(names)))
 
+    def only(self, names: Sequence[str]) -> Self:
+        """The columns of exactly these names, in this order."""
+        for name in names:
+            self.schema.field(name)  # KeyError
+        return replace(self, columns=tuple(names))
+
     def filter(self, filters: Any) -> Self:
         """Only the rows that fulfil a condition, and all earlier ones; a condition that is null is not fulfilled.
 

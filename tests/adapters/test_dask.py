@@ -1,0 +1,107 @@
+"""Dask reads TFRecord files in pieces."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from records import example, int64s, written
+from suites.adapter_suite import AdapterSuite
+
+
+@pytest.fixture(autouse=True)
+def scheduler() -> Any:
+    """Everything in the calling thread."""
+    with dask.config.set(scheduler="synchronous"):
+        yield
+
+
+class TestDask(AdapterSuite):
+    def open(self, path: Any, **keywords: Any) -> dd.DataFrame:
+        return tfr.read_dask(path, npartitions=3, **keywords)
+
+    def rows(self, opened: dd.DataFrame, names: list[str] | None = None) -> dict[str, list[Any]]:
+        frame = (opened if names is None else opened[names]).compute()
+        values = {name: frame[name].array.__arrow_array__().to_pylist() for name in frame.columns}
+        if "images" in values:
+            values["images"] = np.reshape(values["images"], (-1, 2, 2)).tolist()
+        return values
+
+    def above(self, opened: dd.DataFrame, least: int) -> dd.DataFrame:
+        return opened[opened["ints"] > least]
+
+    def first(self, opened: dd.DataFrame, n: int) -> dd.DataFrame:
+        return opened.head(n, npartitions=-1, compute=False)
+
+    def count(self, opened: dd.DataFrame) -> int:
+        return len(opened)
+
+    def names(self, opened: dd.DataFrame) -> list[str]:
+        return list(opened.columns)
+
+    def test_the_frame_is_known_before_anything_is_read(self, path: Path, table: pa.Table) -> None:
+        opened = self.open(path)
+        for file in path.parent.glob("*"):
+            file.write_bytes(b"damaged")
+        assert opened.dtypes["ints"] == "int16[pyarrow]"
+        assert [dtype.pyarrow_dtype for dtype in opened.dtypes] == table.schema.types
+
+    def test_partitions_have_the_frame_that_was_announced(self, path: Path) -> None:
+        opened = self.open(path)
+        for at in range(opened.npartitions):
+            frame = opened.partitions[at].compute()
+            assert list(frame.dtypes) == list(opened.dtypes)
+
+    def test_sizes_of_partitions(self, path: Path) -> None:
+        size = tfr.dataset(path).bytes
+        assert tfr.read_dask(path).npartitions == 1
+        assert tfr.read_dask(path, max_bytes=size // 3).npartitions >= 3
+        assert tfr.read_dask(path, npartitions=2).npartitions == 2
+        with pytest.raises(ValueError, match="cannot be split"):
+            tfr.read_dask(path, limit=3)
+
+    def test_a_part_of_a_dataset(self, path: Path) -> None:
+        part = tfr.dataset(path).filter([("ints", ">", 3)]).select(["text", "int"]).to_dask(npartitions=3)
+        assert self.rows(part) == {"text": ["é", "b"] * 3, "int": [4, None] * 3}
+
+    def test_partitions_are_read_in_other_processes(self, path: Path) -> None:
+        opened = self.open(path)
+        with dask.config.set(scheduler="processes", num_workers=2):
+            assert int(opened["ints"].sum().compute()) == 45
+
+
+def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tfrecord_io.read.scan import Scan
+
+    path = written(tmp_path / "a.tfrecord", [example(a=int64s(n), b=int64s(-n), c=int64s(0)) for n in range(9)])
+    frame = tfr.read_dask(path, npartitions=2)
+    opened: list[list[str]] = []
+    original = Scan.open
+    monkeypatch.setattr(Scan, "open", lambda scan, *rest: opened.append(scan.schema.names) or original(scan, *rest))
+    assert int(frame[frame["a"] > 6]["b"].sum().compute()) == -15
+    assert {tuple(sorted(names)) for names in opened} == {("a", "b")}
+
+
+def test_a_partition_pickles_small(tmp_path: Path) -> None:
+    for number in range(300):
+        written(tmp_path / f"train-{number:05d}-of-00300.tfrecord", [example(n=int64s(number))])
+    frame = tfr.read_dask(tmp_path, npartitions=3)
+    assert frame.npartitions == 3
+    assert all(len(pickle.dumps(frame.partitions[at].dask)) < 30_000 for at in range(3))
+
+
+def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tfr.write_tfrecord({"n": [1]}, tmp_path / "a.tfrecord")
+    monkeypatch.setitem(sys.modules, "dask.dataframe", None)
+    monkeypatch.setitem(sys.modules, "dask", None)
+    with pytest.raises(tfr.MissingDependencyError, match=r"pip install 'tfrecord_io\[dask\]'"):
+        tfr.read_dask(tmp_path / "a.tfrecord")

@@ -1,0 +1,123 @@
+"""DuckDB queries TFRecord files."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from suites.adapter_suite import ZONE, AdapterSuite
+
+
+class TestDuckDB(AdapterSuite):
+    keeps_class = False
+
+    @pytest.fixture(autouse=True)
+    def connection(self) -> Any:
+        self.duckdb = duckdb.connect()
+        self.duckdb.execute(f"SET TimeZone = '{ZONE}'")
+        yield
+        self.duckdb.close()
+
+    def open(self, path: Any, **keywords: Any) -> Any:
+        return tfr.dataset(path, **keywords).to_duckdb(self.duckdb)
+
+    def rows(self, opened: Any, names: list[str] | None = None) -> dict[str, list[Any]]:
+        chosen = opened if names is None else opened.project(", ".join(f'"{name}"' for name in names))
+        table = chosen.to_arrow_table()
+        values = {name: table[name].to_pylist() for name in table.column_names}
+        if "images" in values:
+            values["images"] = np.reshape(values["images"], (-1, 2, 2)).tolist()
+        return values
+
+    def above(self, opened: Any, least: int) -> Any:
+        return opened.filter(f"ints > {least}")
+
+    def first(self, opened: Any, n: int) -> Any:
+        return opened.limit(n)
+
+    def count(self, opened: Any) -> int:
+        return int(opened.count("*").fetchall()[0][0])
+
+    def names(self, opened: Any) -> list[str]:
+        return list(opened.columns)
+
+    def test_files_are_a_table_by_their_path(self, path: Path) -> None:
+        tfr.register_duckdb(self.duckdb, path)
+        tfr.register_duckdb(self.duckdb, [str(path)], name="train", columns=["ints", "text"])
+        query = "SELECT text, sum(ints) FROM {} WHERE ints BETWEEN 4 AND 5 GROUP BY text ORDER BY text"
+        for table in (f"'{path}'", "train"):
+            assert self.duckdb.sql(query.format(table)).fetchall() == [("b", 15), ("é", 12)]
+        with pytest.raises(ValueError, match="pass name="):
+            tfr.register_duckdb(self.duckdb, [path])
+
+    @pytest.mark.parametrize(
+        ("condition", "ints"),
+        [
+            ("text IN ('a', 'b')", [1, 5]),
+            ("text IS NULL", [2]),
+            ("float > 1", [1, 2, 5]),  # NaN is the greatest number
+            ("team = 'red' AND ints > 1", [4, 5]),
+            ("day = DATE '2020-01-02' OR raw = '\\xFF\\x00'::BLOB", [2, 4]),
+            ("time > TIMESTAMPTZ '2020-01-02 00:00:00+00'", [2, 3]),
+            ("flag", [1, 4]),
+            ("NOT flag", [3, 5]),
+            ("length(text) = 0", [3]),
+            ("list[1] = 1", [1, 4]),
+            ("int IS DISTINCT FROM 1", [2, 3, 4, 5]),
+        ],
+    )
+    def test_conditions_of_sql(self, path: Path, condition: str, ints: list[int]) -> None:
+        found = self.open(path).filter(condition).project("ints").fetchall()
+        assert sorted({n for (n,) in found}) == ints
+        assert len(found) == 3 * len(ints)
+
+    def test_a_part_of_a_dataset(self, path: Path) -> None:
+        train = tfr.dataset(path).filter([("ints", ">", 3)]).select(["text", "int"]).to_duckdb(self.duckdb)
+        assert train.filter("int IS NULL").fetchall() == [("b", None)] * 3
+
+    def test_a_result_is_written_again(self, path: Path, tmp_path: Path) -> None:
+        (tmp_path / "out").mkdir()
+        tfr.write_tfrecord(self.open(path).filter("flag").project("ints"), tmp_path / "out" / "flags.tfrecord")
+        assert tfr.read_table(tmp_path / "out" / "flags.tfrecord")["ints"].to_pylist() == [1, 4] * 3
+
+
+def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tfrecord_io.read.scan import Scan
+
+    tfr.write_tfrecord({"a": [1, 2], "b": [3, 4], "c": [5, 6]}, tmp_path / "a.tfrecord")
+    relation = tfr.dataset(tmp_path / "a.tfrecord").to_duckdb(duckdb.connect())
+    opened: list[list[str]] = []
+    original = Scan.open
+    monkeypatch.setattr(Scan, "open", lambda scan, *rest: opened.append(scan.schema.names) or original(scan, *rest))
+    assert relation.filter("a > 1").project("c").fetchall() == [(6,)]
+    assert sorted(opened[-1]) == ["a", "c"]
+
+
+def test_the_dataset_is_for_duckdb_alone(tmp_path: Path) -> None:
+    from tfrecord_io.adapters.duckdb import _arrow_dataset
+    from tfrecord_io.options import ReadOptions
+    from tfrecord_io.read.query import open_query
+
+    tfr.write_tfrecord({"a": [1, 2]}, tmp_path / "a.tfrecord")
+    dataset = _arrow_dataset(open_query(tmp_path / "a.tfrecord", ReadOptions()))
+    for name in ("to_table", "count_rows", "head", "take", "join", "sort_by", "get_fragments"):
+        with pytest.raises(NotImplementedError, match="for DuckDB alone"):
+            getattr(dataset, name)()
+    with pytest.raises(NotImplementedError):
+        _ = dataset.partition_expression
+    assert pickle.loads(pickle.dumps(dataset)).schema == pa.schema({"a": pa.int64()})
+
+
+def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tfr.write_tfrecord({"n": [1]}, tmp_path / "a.tfrecord")
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    with pytest.raises(tfr.MissingDependencyError, match=r"pip install 'tfrecord_io\[duckdb\]'"):
+        tfr.dataset(tmp_path / "a.tfrecord").to_duckdb()
