@@ -10,6 +10,7 @@ import pyarrow as pa
 from tfrecord_io.adapters.dask import to_dask
 from tfrecord_io.adapters.duckdb import to_duckdb
 from tfrecord_io.adapters.polars import to_polars
+from tfrecord_io.adapters.xarray import to_xarray
 from tfrecord_io.arrays.read_arrays import query_arrays
 from tfrecord_io.arrow.stream import BatchStream
 from tfrecord_io.display import Report, Summary, byte_size, counted
@@ -140,6 +141,7 @@ class Dataset(_Shown):
     to_polars = to_polars
     to_duckdb = to_duckdb
     to_dask = to_dask
+    to_xarray = to_xarray
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()

@@ -57,7 +57,7 @@ METHODS = {
     "Writer": "write close",
     "Dataset": "schema schema_source files bytes rows count_rows head select filter pieces to_table to_batches "
     "to_pandas to_arrays to_polars to_duckdb "
-    "to_dask",
+    "to_dask to_xarray",
     "DatasetPiece": "schema files bytes read to_batches count_rows select filter",
     "ArrayIterator": "state restore close",
     "ArrayStream": "read_all read_next_batch close",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -227,6 +228,10 @@ class Query:
             with scan.over(parts, columns=(), include_file_paths=None, limit=None, offset=0).open() as reader:
                 counts.append(sum(batch.num_rows for batch in reader))
         return self._within_limit(sum(counts))
+
+    def __dask_tokenize__(self) -> object:
+        """What names a task of Dask that reads this: its pickled form, which Dask would otherwise take apart."""
+        return "tfrecord_io", pickle.dumps(self)
 
     def describe(self) -> str:
         """Files, columns and the filter in a line, for display."""

@@ -1,0 +1,138 @@
+"""xarray opens TFRecord files, and reads the records that are indexed."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import xarray as xr
+
+import tfrecord_io as tfr
+from records import example, int64s, written
+from suites.adapter_suite import ZONE, AdapterSuite
+from tfrecord_io.adapters import xarray as adapter
+
+ROOT = Path(__file__).parents[2]
+
+
+def opened_by_xarray(path: Any, **keywords: Any) -> xr.Dataset:
+    return xr.open_dataset(path, engine=adapter.TFRecordBackend, **keywords)
+
+
+class TestXarray(AdapterSuite):
+    leaves_out = frozenset({"int", "flag"})  # NumPy's integers and bools have no missing value
+    options: ClassVar[dict[str, Any]] = {}
+
+    def open(self, path: Any, **keywords: Any) -> xr.Dataset:
+        return opened_by_xarray(path, **self.options, **keywords)
+
+    def rows(self, opened: xr.Dataset, names: list[str] | None = None) -> dict[str, list[Any]]:
+        loaded = {name: opened[name].values for name in names or opened.variables}
+        return {name: self.cells(values) for name, values in loaded.items()}
+
+    def cells(self, values: np.ndarray) -> list[Any]:
+        if values.dtype.kind == "M":
+            type_ = pa.date32() if values.dtype == "datetime64[s]" else pa.timestamp("us", ZONE)
+            return pa.array(values).cast(type_).to_pylist()
+        return [cell.tolist() if isinstance(cell, np.ndarray) else cell for cell in values.tolist()]
+
+    def expected(self, table: pa.Table) -> dict[str, list[Any]]:
+        values = super().expected(table)
+        if "float" in values:
+            values["float"] = [float("nan") if value is None else value for value in values["float"]]
+        return values
+
+    def above(self, opened: xr.Dataset, least: int) -> xr.Dataset:
+        return opened.isel(record=(opened["ints"] > least).values)
+
+    def first(self, opened: xr.Dataset, n: int) -> xr.Dataset:
+        return opened.isel(record=slice(n))
+
+    def count(self, opened: xr.Dataset) -> int:
+        return int(opened.sizes["record"])
+
+    def names(self, opened: xr.Dataset) -> list[str]:
+        return list(opened.variables)
+
+    @pytest.mark.parametrize("suffix", ["", ".gz"])
+    def test_any_index_gives_what_it_gives_of_an_array(self, table: pa.Table, tmp_path: Path, suffix: str) -> None:
+        tfr.write_tfrecord(table.select(["images"]), tmp_path / f"a.tfrecord{suffix}")
+        images = np.arange(20, dtype="uint8").reshape(5, 2, 2)
+        opened = self.open(tmp_path / f"a.tfrecord{suffix}")["images"].variable
+        for key in (
+            3, -1, slice(None), slice(4, None, -2), slice(2, 2), [4, 0, 4], (3, 1), (slice(1, 4), 0, [1, 0]),
+            ([0, 2], slice(None), 1), (np.array([1, 3]),), (..., 0), (2, slice(None), slice(1, None)),
+        ):  # fmt: skip
+            orthogonal = images
+            parts = key if isinstance(key, tuple) else (key,)
+            if parts[0] is ...:
+                parts = (slice(None), slice(None), *parts[1:])
+            for axis in range(len(parts) - 1, -1, -1):
+                orthogonal = orthogonal[(slice(None),) * axis + (parts[axis],)]
+            np.testing.assert_array_equal(opened[key].values, orthogonal, str(key))
+
+    def test_a_part_of_a_dataset_is_read_at_once(self, path: Path) -> None:
+        part = tfr.dataset(path).filter([("ints", ">", 3)]).select(["text", "images"]).to_xarray()
+        assert self.rows(part, ["text"]) == {"text": ["é", "b"] * 3}
+        assert part["images"].shape == (6, 2, 2)
+        assert self.rows(tfr.dataset(path, offset=2, limit=2).to_xarray(), ["ints"]) == {"ints": [3, 4]}
+
+    def test_a_dataset_pickles(self, path: Path) -> None:
+        copy = pickle.loads(pickle.dumps(self.open(path)))
+        assert int(copy["ints"].sum()) == 45
+
+    def test_left_out_variables(self, path: Path) -> None:
+        assert "text" not in self.open(path, drop_variables="text").variables
+
+
+class TestXarrayInChunks(TestXarray):
+    options: ClassVar[dict[str, Any]] = {"chunks": {"record": 4}}
+
+    def test_chunks(self, path: Path) -> None:
+        assert self.open(path)["images"].chunks == ((4, 4, 4, 3), (2,), (2,))
+        assert float(self.open(path)["images"].mean()) == 9.5
+
+
+def test_only_indexed_records_are_read(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.tfrecord", [example(n=int64s(n)) for n in range(9)])
+    opened = opened_by_xarray(path)
+    content = bytearray(path.read_bytes())
+    content[-6] ^= 1
+    path.write_bytes(content)
+    assert opened["n"][2:5].values.tolist() == [2, 3, 4]
+    with pytest.raises(tfr.CorruptRecordError, match="record 8 at byte"):
+        _ = opened["n"].values
+
+
+def test_a_missing_integer_is_named_with_its_record(tmp_path: Path) -> None:
+    for name, ints in (("a", [1, 2]), ("b", [3, None])):
+        tfr.write_tfrecord({"ints": pa.array(ints, pa.int64())}, tmp_path / f"{name}.tfrecord")
+    opened = opened_by_xarray(tmp_path)
+    assert opened["ints"][:3].values.tolist() == [1, 2, 3]
+    with pytest.raises(tfr.FeatureNotFoundError, match="an array of int64 cannot represent") as caught:
+        _ = opened["ints"].values
+    assert (caught.value.path, caught.value.record) == (str(tmp_path / "b.tfrecord"), 1)
+    with_default = opened_by_xarray(tmp_path, schema={"ints": tfr.scalar("int64", default=-1)})
+    assert with_default["ints"].values.tolist() == [1, 2, 3, -1]
+
+
+@pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="not a source tree")
+def test_the_entry_point_is_the_backend() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    ((name, value),) = project["entry-points"]["xarray.backends"].items()
+    assert name == "tfrecord"
+    assert EntryPoint(name, value, "xarray.backends").load() is adapter.TFRecordBackend
+
+
+def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tfr.write_tfrecord({"n": [1]}, tmp_path / "a.tfrecord")
+    monkeypatch.setitem(sys.modules, "xarray", None)
+    with pytest.raises(tfr.MissingDependencyError, match=r"pip install 'tfrecord_io\[xarray\]'"):
+        tfr.dataset(tmp_path / "a.tfrecord").to_xarray()

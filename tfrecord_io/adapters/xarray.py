@@ -1,0 +1,247 @@
+"""xarray: ``xr.open_dataset(path, engine="tfrecord")``, whose variables read the records that are indexed.
+
+The backend is a class of xarray's, which is made when xarray loads the entry point: see `__getattr__`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.adapters.requirements import needs
+from tfrecord_io.arrays.representation import TableRepresentation, slice_columns
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import FeatureNotFoundError
+from tfrecord_io.index import find_indexes
+from tfrecord_io.index.indexed_files import IndexedFiles
+from tfrecord_io.options import ReadOptions, RepresentationOptions
+from tfrecord_io.read.query import Query, open_query
+from tfrecord_io.read.random_access import RandomAccess
+from tfrecord_io.storage.read.random_access import codec_of, open_random_access
+from tfrecord_io.storage.read.source import Source
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+DIMENSION = "record"
+_WITHOUT = {"offset", "limit", "on_error", "progress", "batch_size", "batch_bytes"}  # keywords of other reads
+_KEYWORDS = tuple(f.name for f in fields(ReadOptions) if f.name not in _WITHOUT)
+_FILLED = "fcmM"  # dtype kinds that have a missing value: NaN, NaT
+
+
+def to_xarray(query: Query) -> xr.Dataset:
+    """An xarray Dataset with the dimension ``record``, whose variables are read when they are indexed.
+
+    Missing values are NaN, NaT, or None in object arrays of text, bytes and lists; a missing integer or bool is an
+    error when it is read. Tensors and lists of one length have further dimensions, ``image_0``, ``image_1``.
+
+    Plain files are read at the indexed records alone; of compressed files, the records before them are skipped. The
+    rows of a filter, `offset` or `limit` are not known by number: such a dataset is read at once.
+    """
+    with needs("xarray"):
+        import xarray as xr
+        from xarray.core.indexing import LazilyIndexedArray
+    options = query.scan.options
+    is_part = query.row_filter is not None or options.offset > 0 or options.limit is not None
+    rows = _TableRows(query.read()) if is_part else _rows(query)
+    variables = {}
+    for column in query.schema.names:
+        for name, empty in _arrays(rows.table(column, np.empty(0, np.int64)), query, None).items():
+            shape = (len(rows), *empty.shape[1:])
+            dimensions = (DIMENSION, *(f"{name}_{axis}" for axis in range(len(shape) - 1)))
+            array = _backend_array()(_Column(rows, query, column, name), shape, empty.dtype)
+            values = array.read((slice(None),) * len(shape)) if is_part else LazilyIndexedArray(array)
+            variables[name] = xr.Variable(dimensions, values)
+    return xr.Dataset(variables)
+
+
+# ---- records by number
+
+
+class _TableRows:
+    """The rows of a table."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def table(self, column: str, numbers: Array) -> pa.Table:
+        return self._table.select([column]).take(pa.array(numbers))
+
+    def origin(self, number: int) -> tuple[str | None, int | None]:
+        """Path and record index of a row, where they are known."""
+        return None, None
+
+
+@dataclass(slots=True)
+class _IndexedRows:
+    """The records of plain files."""
+
+    files: IndexedFiles
+    query: Query
+
+    def __len__(self) -> int:
+        return int(self.files.first[-1])
+
+    def table(self, column: str, numbers: Array) -> pa.Table:
+        records = RandomAccess(self.files, self.query.only([column]).decoded())
+        table: pa.Table = records[numbers]
+        return table.select([column])
+
+    def origin(self, number: int) -> tuple[str | None, int | None]:
+        file = int(self.files.first.searchsorted(number, side="right")) - 1
+        return self.files.sources[file].path, number - int(self.files.first[file])
+
+
+@dataclass(slots=True)
+class _SequentialRows:
+    """The records of files of which some are compressed: those before the first one are skipped."""
+
+    query: Query
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def table(self, column: str, numbers: Array) -> pa.Table:
+        query = self.query.only([column])
+        begin, end = (int(numbers.min()), int(numbers.max()) + 1) if len(numbers) else (0, 0)
+        scan = query.scan.over(offset=begin, limit=end - begin)
+        return replace(query, scan=scan).read().take(pa.array(numbers - begin))
+
+    def origin(self, number: int) -> tuple[str | None, int | None]:
+        return None, number
+
+
+def _rows(query: Query) -> _IndexedRows | _SequentialRows:
+    sources = list(query.scan.sources)
+    compression = query.scan.options.compression
+    if compression not in (None, "infer") or (compression and any(map(_is_compressed, sources))):
+        return _SequentialRows(query, query.count_rows())
+    files = IndexedFiles(sources, find_indexes(sources), query.scan.options.max_record_bytes)
+    return _IndexedRows(files, query)
+
+
+def _is_compressed(source: Source) -> bool:
+    with open_random_access(source) as file:
+        return codec_of(file, source.path) is not None
+
+
+# ---- arrays
+
+
+def _arrays(table: pa.Table, query: Query, missing: Any) -> dict[str, Array]:
+    """The arrays of a column, by name: several for a struct. `missing` makes the error for a row without a value."""
+    kept = {f.name: getattr(query.scan.options, f.name) for f in fields(ReadOptions)}
+    options = RepresentationOptions(**kept, ragged="object", missing="mask")
+    representation = TableRepresentation(table.schema, options, complete=False)
+    empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in table.schema], schema=table.schema)
+    arrays = slice_columns(representation.represent(table.to_batches() or [empty]), 0, table.num_rows)
+    return {name: _filled(array, name, missing) for name, array in arrays.items()}
+
+
+def _filled(array: Any, name: str, missing: Any) -> Array:
+    """An array with its missing values as xarray has them."""
+    if array.dtype.kind == "T":
+        array = array.astype(object)
+    if array.dtype == "datetime64[D]":  # xarray has times from seconds on
+        array = array.astype("datetime64[s]")
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    if array.dtype.kind in _FILLED:
+        values = array.data.copy()
+        values[array.mask] = "NaT" if array.dtype.kind in "mM" else np.nan
+        return values
+    without = array.mask.reshape(len(array), -1).any(axis=1) if array.size else np.zeros(0, np.bool_)
+    if without.any():
+        raise missing(name, int(without.argmax()), array.dtype)
+    return array.data
+
+
+@dataclass(slots=True)
+class _Column:
+    """A variable: which arrays of which rows it is."""
+
+    rows: Any
+    query: Query
+    column: str
+    name: str
+
+    def read(self, numbers: Array) -> Array:
+        def missing(name: str, row: int, dtype: Any) -> FeatureNotFoundError:
+            path, record = self.rows.origin(int(numbers[row]))
+            reason = f"it has no value, which an array of {dtype} cannot represent"
+            advice = "declare a default, as in schema={'x': tfr.scalar('int64', default=-1)}, or leave it out"
+            return FeatureNotFoundError(reason, path=path, record=record, feature=name, advice=advice)
+
+        return _arrays(self.rows.table(self.column, numbers), self.query, missing)[self.name]
+
+
+@cache
+def _backend_array() -> type[Any]:
+    from xarray.backends import BackendArray
+    from xarray.core.indexing import IndexingSupport, explicit_indexing_adapter
+
+    class TFRecordArray(BackendArray):
+        """A variable that is not read yet."""
+
+        def __init__(self, column: _Column, shape: tuple[int, ...], dtype: Any) -> None:
+            self.column, self.shape, self.dtype = column, shape, dtype
+
+        def __getitem__(self, key: Any) -> Array:
+            values: Array = explicit_indexing_adapter(key, self.shape, IndexingSupport.OUTER, self.read)
+            return values
+
+        def read(self, key: tuple[Any, ...]) -> Array:
+            """The values at a slice, an integer or an array of integers for each axis."""
+            numbers = np.arange(self.shape[0])[key[0]]
+            values = self.column.read(np.atleast_1d(numbers))
+            for axis in range(len(key) - 1, 0, -1):  # from the last one, as an integer removes its axis
+                values = values[(slice(None),) * axis + (key[axis],)]
+            return values if numbers.ndim else values[0]
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return _made_again, (self.column, self.shape, self.dtype)
+
+    return TFRecordArray
+
+
+def _made_again(*arguments: Any) -> Any:
+    return _backend_array()(*arguments)
+
+
+# ---- the entry point
+
+
+@cache
+def _backend() -> type[Any]:
+    with needs("xarray"):
+        from xarray.backends import BackendEntrypoint
+
+    class TFRecordBackend(BackendEntrypoint):
+        """``xr.open_dataset(path, engine="tfrecord")``; see `tfrecord_io.dataset` for the keywords."""
+
+        description = "Open TFRecord files with tfrecord_io"
+        open_dataset_parameters = ("filename_or_obj", "drop_variables", *_KEYWORDS)
+
+        def open_dataset(
+            self, filename_or_obj: Any, *, drop_variables: str | Iterable[str] | None = None, **keywords: Any
+        ) -> xr.Dataset:
+            dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
+            query = open_query(filename_or_obj, ReadOptions.of(keywords))
+            return to_xarray(query.only([name for name in query.schema.names if name not in dropped]))
+
+    return TFRecordBackend
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TFRecordBackend":
+        return _backend()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
