@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tfrecord_io.arrow.buffers import column_mask, variable_width
 from tfrecord_io.arrow.decode.layout import widen
+from tfrecord_io.arrow.output.to_numpy import memory_errors
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Plan, PlanColumn
 from tfrecord_io.engine.fault_messages import not_examples, to_error
 from tfrecord_io.engine.select import get_engine
@@ -109,4 +110,5 @@ def _values(part: ColumnBuffers, kind: Kind) -> tuple[Array, Array, Array]:
         return column.values.view(_NUMBERS[kind]), counts, present
     assert column.value_offsets is not None
     texts = variable_width(pa.binary(), len(column.value_offsets) - 1, 0, None, column.value_offsets, column.values)
-    return texts.to_numpy(zero_copy_only=False), counts, present
+    with memory_errors():
+        return texts.to_numpy(zero_copy_only=False), counts, present

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,20 @@ from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.schema.field import SHAPE_KEY
 from tfrecord_io.schema.tensor_types import is_any_tensor, is_fixed_shape_tensor, is_variable_shape_tensor
 from tfrecord_io.schema.types import is_list_like
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """Raise MemoryError where pyarrow fails to make an object of a value.
+
+    Its own error is an ArrowException, not a MemoryError, and quotes the value.
+    """
+    try:
+        yield
+    except pa.lib.ArrowException as error:
+        if type(error) is not pa.lib.ArrowException:
+            raise
+        raise MemoryError("there is no memory for the objects of a column") from None
 
 
 @dataclass(slots=True)
@@ -164,7 +179,8 @@ def _scalars(array: pa.Array) -> Dense:
         return Dense(np.asarray(array.fill_null(False).cast(pa.uint8())).view(np.bool_), _valid(array))
     dtype = numpy_dtype(type_)
     if t.is_binary(type_) or t.is_large_binary(type_):
-        return Dense(array.to_numpy(zero_copy_only=False))
+        with memory_errors():
+            return Dense(array.to_numpy(zero_copy_only=False))
     if dtype is None:  # decimals and others
         values = np.empty(len(array), object)
         values[:] = array.to_pylist()

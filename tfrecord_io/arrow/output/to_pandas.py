@@ -19,7 +19,7 @@ from tfrecord_io.arrow.buffers import writable
 from tfrecord_io.arrow.output.far_times import as_numpy_time, zones_that_python_has
 from tfrecord_io.arrow.output.pandas_metadata import KEY, frame_description, is_unnamed, lost_levels, stored_index
 from tfrecord_io.arrow.output.ragged import Ragged
-from tfrecord_io.arrow.output.to_numpy import to_rows
+from tfrecord_io.arrow.output.to_numpy import memory_errors, to_rows
 from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM, cell
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells
 from tfrecord_io.engine.contract import Array
@@ -185,7 +185,8 @@ def _converted(table: pa.Table, stated: Mapping[str, Any], backend: str | None) 
         names = {"name": field.name, "field_name": field.name}
         entries.append({**names, "pandas_type": "object", "numpy_type": dtype, "metadata": None})
     mapper = {"pyarrow": pd.ArrowDtype, "numpy_nullable": _nullable}.get(backend or "")
-    return table.replace_schema_metadata(_metadata(entries)).to_pandas(types_mapper=mapper)
+    with memory_errors():
+        return table.replace_schema_metadata(_metadata(entries)).to_pandas(types_mapper=mapper)
 
 
 def _holds_tensors(type_: pa.DataType) -> bool:

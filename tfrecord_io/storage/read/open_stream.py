@@ -69,7 +69,10 @@ def open_size(raw: Raw, source: Source) -> int | None:
     """Bytes of the open file: the path may name another one than when its size was looked up."""
     if source.size is None or not isinstance(raw, io.FileIO):
         return source.size
-    return os.fstat(raw.fileno()).st_size
+    try:
+        return os.fstat(raw.fileno()).st_size
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, source.path) from error
 
 
 def _read_head(raw: Raw, path: str, size: int | None) -> bytes:

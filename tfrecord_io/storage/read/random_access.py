@@ -117,8 +117,10 @@ class LocalRandomAccessFile(RandomAccessFile):
     def __init__(self, source: Source) -> None:
         super().__init__(source)
         self._fd = _open_descriptor(source)
-        status = os.fstat(self._fd)
-        self.size = status.st_size
+        try:
+            self.size = os.fstat(self._fd).st_size
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self.path) from error
 
     def _read_spans(self, spans: list[tuple[int, int]]) -> list[Bytes]:
         return [self.read(begin, end) for begin, end in spans]

@@ -81,8 +81,11 @@ class LocalOutput(OutputFile):
             self.replaces = replaced is not None
             if model is not None:
                 self._copy_ownership(model)
-        except BaseException:
-            self.discard()
+        except BaseException as error:
+            self._discard_after(error)
+            if isinstance(error, OSError):
+                text = f"{error.strerror}, while giving the temporary file the owner and mode of the old file"
+                raise OSError(error.errno, text, path) from error
             raise
 
     def _copy_ownership(self, model: os.stat_result) -> None:
@@ -115,7 +118,11 @@ class LocalOutput(OutputFile):
             raise exists_error(self.path) from None
         except OSError as error:
             raise OSError(error.errno, error.strerror, self.path) from error
-        sync_directory(self._directory or ".")
+        try:
+            sync_directory(self._directory or ".")
+        except OSError as error:
+            text = f"{error.strerror}, after the complete file got its name"
+            raise OSError(error.errno, text, self.path) from error
 
     def _publish_new(self) -> None:
         """Give the file its name unless the name exists: a link fails where a rename replaces."""
@@ -156,6 +163,6 @@ def sync_directory(directory: str) -> None:
         os.fsync(fd)
     except OSError as error:
         if error.errno not in _NO_SYNC:
-            raise
+            raise OSError(error.errno, f"{error.strerror}, while making its names durable", directory) from error
     finally:
         os.close(fd)

@@ -97,7 +97,10 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
             file.write(format_manifest(manifest))
 
     def _rename(self, staged: str, name: str) -> None:
-        os.replace(self._directory + staged, self._directory + name)
+        try:
+            os.replace(self._directory + staged, self._directory + name)
+        except OSError as error:  # names both
+            raise OSError(error.errno, error.strerror, self._directory + name) from error
 
     def _remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
@@ -128,7 +131,7 @@ def _lock_directory(directory: str) -> Iterator[bool]:
             fcntl.flock(fd, fcntl.LOCK_EX)
         except OSError as error:
             if error.errno not in _NO_LOCK:
-                raise
+                raise OSError(error.errno, f"{error.strerror}, while locking the directory", directory) from error
             locked = False
         yield locked
     finally:

@@ -1,0 +1,127 @@
+"""Fault 66: a disk without room, a limit of file sizes, a device that takes nothing."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+import textwrap
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+import tfrecord_io as tfr
+
+pytestmark = pytest.mark.fault(66)
+
+# `write(name)` for each way to write; the target has an old file, or an old dataset.
+WRITES = """
+import errno, os, sys
+import numpy as np
+import tfrecord_io as tfr
+folder = sys.argv[1]
+noise = np.random.default_rng(0).integers(0, 256, 600_000, np.uint8).tobytes()
+large = {"x": [noise[at : at + 1000] for at in range(0, len(noise), 1000)]}
+
+def records(path):
+    with tfr.RecordWriter(path) as writer:
+        for row in large["x"]:
+            writer.write(row)
+
+WAYS = {
+    "a.tfrecord": lambda path: tfr.write_tfrecord(large, path),
+    "b.tfrecord.gz": lambda path: tfr.write_tfrecord(large, path, threads=2),
+    "c.tfrecord": lambda path: tfr.write_tfrecord(large, path, write_index=True),
+    "d.tfrecord": records,
+    "e@2": lambda path: tfr.write_tfrecord(large, path, overwrite=True),
+}
+
+def old(path):
+    tfr.write_tfrecord({"x": [b"old"] * 4}, path, overwrite=True)
+
+def fails(number):
+    before = {name: open(os.path.join(folder, name), "rb").read() for name in os.listdir(folder)}
+    for name, write in WAYS.items():
+        try:
+            write(os.path.join(folder, name))
+        except OSError as error:
+            assert error.errno == number, (name, error)
+            assert os.path.basename(error.filename).startswith(name[0]), (name, error)
+            assert "at byte " in str(error), (name, error)
+        else:
+            raise SystemExit(f"{name}: no error")
+        after = {name: open(os.path.join(folder, name), "rb").read() for name in os.listdir(folder)}
+        assert after == before, (name, {*after} ^ {*before})
+        assert tfr.read_table(os.path.join(folder, name))["x"].to_pylist() == [b"old"] * 4, name
+"""
+
+
+def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    code = WRITES + textwrap.dedent(code)
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_a_limit_of_file_sizes(engine: str, tmp_path: Path) -> None:
+    code = """
+        import resource
+        for name in WAYS:
+            old(os.path.join(folder, name))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        fails(errno.EFBIG)
+    """
+    done = run(code, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_full_disk(engine: str, tmp_path: Path) -> None:
+    """Of 400 kB; where this process may make a filesystem of its own."""
+    code = """
+        for name in WAYS:
+            old(os.path.join(folder, name))
+        fails(errno.ENOSPC)
+    """
+    script = 'mount -t tmpfs -o size=400k tmpfs "$1" || exit 77; shift; exec "$@"'
+    command = ["unshare", "--mount", "--map-root-user", "sh", "-c", script, "sh", tmp_path]
+    try:
+        done = subprocess.run(
+            [*command, sys.executable, "-c", WRITES + textwrap.dedent(code), tmp_path],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except FileNotFoundError:
+        pytest.skip("needs unshare, to mount a small filesystem")
+    if done.returncode == 77 or "unshare" in done.stderr:
+        pytest.skip(f"may not mount a small filesystem: {done.stderr.strip()}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert os.listdir(tmp_path) == []  # the filesystem ended with its process
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="has no /dev/full")
+def test_a_device_that_is_full(engine: str, tmp_path: Path) -> None:
+    """By its name, through a link, and as a file object; it can take nothing back, and stays as it is."""
+    link = tmp_path / "link.tfrecord"
+    link.symlink_to("/dev/full")
+    rows = {"x": [os.urandom(1000)] * 100}
+    for target, named in (("/dev/full", "/dev/full"), (link, str(link))):
+        with pytest.raises(OSError, match="No space left on device, at byte 0") as caught:
+            tfr.write_tfrecord(rows, target)
+        assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, named)
+        with pytest.raises(OSError, match="No space left on device"):
+            tfr.write_tfrecord(rows, target, compression="gzip")
+        with pytest.raises(OSError, match="No space left on device"), tfr.RecordWriter(target) as writer:
+            writer.write(bytes(10))
+    with open("/dev/full", "wb", buffering=0) as file:
+        with pytest.raises(OSError, match="No space left on device"):
+            tfr.write_tfrecord(rows, file)
+        assert not file.closed
+    file = open("/dev/full", "wb")  # noqa: SIM115 — its buffer reports it at the flush at the end
+    with pytest.raises(OSError, match="No space left on device"):
+        tfr.write_tfrecord({"x": [1]}, file)
+    with suppress(OSError):
+        file.close()
+    assert link.is_symlink()
+    assert os.listdir(tmp_path) == [link.name]

@@ -1,0 +1,255 @@
+"""A process that runs jobs, each in a process forked for it; see `FaultyProcess`.
+
+Reads jobs as lines of JSON and answers each with a line. A job is a function of `JOBS` and its arguments; ``fault``
+says which call fails, and how: see `armed`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import random
+import resource
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import tfrecord_io as tfr
+from reading_modes import blocks_of
+from tfrecord_io.write import slices, writer
+
+# ---- writing
+
+SHARDED: list[dict[str, Any]] = [{"path": "@3"}, {"path": "@*", "max_shard_bytes": 30_000}, {"path": "@5"}]
+
+
+def table_of(generation: int) -> pa.Table:
+    """All rows hold their generation; the number of rows and their sizes differ from those of the one before."""
+    rows = 500 + 7 * (generation % 5)
+    blobs = [random.Random(row).randbytes(100 + generation % 9) for row in range(rows)]
+    return pa.table({"generation": [10_000 + generation] * rows, "blob": blobs})
+
+
+def write_file(target: str, generation: int, **keywords: Any) -> None:
+    tfr.write_tfrecord(table_of(generation), target, **keywords)
+
+
+def write_shards(target: str, generation: int, **keywords: Any) -> None:
+    """Each form twice, so that the names of the shards stay the same, and change."""
+    form = {**SHARDED[generation // 2 % 3], **keywords}
+    tfr.write_tfrecord(table_of(generation), target + form.pop("path"), overwrite=True, **form)
+
+
+def write_records(target: str, generation: int) -> None:
+    rows = table_of(generation).to_pylist()
+    with tfr.RecordWriter(target) as records:
+        for row in rows:
+            records.write(tfr.encode_example(row))
+
+
+def write_batches(target: str, generation: int) -> None:
+    with tfr.open_writer(target, table_of(generation).schema, threads=1) as output:
+        for batch in table_of(generation).to_batches(max_chunksize=100):
+            output.write(batch)
+
+
+WRITES: dict[str, Callable[[str, int], None]] = {
+    "file": lambda target, generation: write_file(target, generation, threads=1),
+    "threads": lambda target, generation: write_file(target, generation, threads=4),
+    "gzip": lambda target, generation: write_file(target, generation, threads=2, compression="gzip"),
+    "index": lambda target, generation: write_file(target, generation, threads=1, write_index=True),
+    "shards": lambda target, generation: write_shards(target, generation, threads=1),
+    "shards and indexes": lambda target, generation: write_shards(target, generation, threads=1, write_index=True),
+    "gzip shards": lambda target, generation: write_shards(target, generation, threads=2, compression="gzip"),
+    "RecordWriter": write_records,
+    "open_writer": write_batches,
+}
+
+
+@contextmanager
+def small_pieces() -> Iterator[None]:
+    slices._PIECE_BYTES = 5000
+    writer.cpu_count = lambda: 8  # type: ignore[attr-defined]
+    yield
+
+
+def write(form: str, target: str, generation: int, fault: dict[str, Any]) -> dict[str, Any]:
+    """Write the generation before this one, unless there is none, and this one with a fault."""
+    with small_pieces():
+        if generation > 1:
+            WRITES[form](target, generation - 1)
+        return armed(fault, lambda: WRITES[form](target, generation))
+
+
+# ---- reading
+
+
+def taken(records: Any) -> list[Any]:
+    with records:
+        return list(records)
+
+
+def picked(path: str) -> list[Any]:
+    with tfr.open_random(path) as records:
+        return [records[i] for i in range(0, len(records), 7)]
+
+
+READS: dict[str, Callable[[str], Any]] = {
+    "read_table": lambda path: tfr.read_table(path, threads=1).to_pydict(),
+    "threads": lambda path: tfr.read_table(path, threads=4).to_pydict(),
+    "open_reader": lambda path: [batch.to_pydict() for batch in taken(tfr.open_reader(path, batch_size=99, threads=2))],
+    "RecordReader": lambda path: taken(tfr.RecordReader(path)),
+    "iter_arrays": lambda path: [
+        {name: column.tolist() for name, column in batch.items()}
+        for batch in taken(tfr.iter_arrays(path, batch_size=99, shuffle_buffer=200, seed=0, threads=2))
+    ],
+    "open_random": picked,
+    "count_records": lambda path: tfr.count_records(path, check_crc=True),
+    "verify": lambda path: [check.records for check in verified(path)],
+}
+
+
+def verified(path: str) -> Any:
+    """The report's files; an error in it is raised, so that it is described like others."""
+    report = tfr.verify(path)
+    for check in report.files:
+        if check.error is not None:
+            raise check.error
+    return report.files
+
+
+def read(way: str, path: str, fault: dict[str, Any], most: int | None = None) -> dict[str, Any]:
+    """Read a file without a fault, and then with a fault at each of its calls, or at some of them, at most `most`.
+
+    ``answers`` has what came of each: whether the data was ``right``, or the error.
+    """
+    with blocks_of(4000):
+        whole = armed({**fault, "at": -1}, lambda: READS[way](path))
+        if whole["error"] is not None:
+            raise AssertionError(whole["error"]["trace"])
+        calls = range(whole["calls"])
+        numbers = calls if most is None else sorted(random.Random(way).sample(calls, most))
+        answers = [armed({**fault, "at": at}, lambda: READS[way](path)) for at in numbers]
+    for answer in answers:
+        answer["right"] = answer.pop("value", None) == whole["value"]
+    return {"calls": whole["calls"], "answers": answers}
+
+
+# ---- limits of memory
+
+
+def address_space() -> int:
+    """The bytes of address space that this process uses."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def within(room: int, way: str, path: str, target: str) -> dict[str, Any]:
+    """Read a file, or write what is in it, with so much more address space; ``afterwards`` without a limit."""
+    rows = tfr.read_table(path, threads=1) if way.startswith("write") else None
+    tasks: dict[str, Callable[[], Any]] = {
+        "read_table": lambda: tfr.read_table(path, threads=1).num_rows,
+        "read_arrays": lambda: len(tfr.read_arrays(path, threads=1)["n"]),
+        "write": lambda: tfr.write_tfrecord(rows, target, threads=1).records,
+        "write gzip": lambda: tfr.write_tfrecord(rows, target, threads=1, compression="gzip").records,
+    }
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (address_space() + room, hard))
+    limited = armed({}, tasks[way])
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    content = Path(target).read_bytes() if os.path.exists(target) else b""
+    return {**limited, "target": content[:3].decode("latin-1"), "afterwards": armed({}, tasks[way])}
+
+
+# ---- jobs
+
+
+def armed(fault: dict[str, Any], call: Callable[[], Any]) -> dict[str, Any]:
+    """What a call gives while one call of the C library for files in ``folder`` fails.
+
+    ``kinds`` are counted; that with the number ``at`` gets ``action``: SIGKILL, half of its bytes, the error
+    ``number``. With ``lasting``, all later ones get it too. No call reads more than ``most`` bytes.
+    """
+    library = ctypes.CDLL(None)
+    arm = getattr(library, "fault_arm", None)
+    answer: dict[str, Any] = {"error": None}
+    if arm is not None and fault:
+        library.fault_name.restype = library.fault_path.restype = ctypes.c_char_p
+        library.fault_disarm.restype = ctypes.c_long
+        folder = fault["folder"].encode()
+        arm(
+            folder,
+            fault["kinds"],
+            ctypes.c_long(fault["at"]),
+            fault["action"],
+            fault.get("number", 0),
+            fault.get("lasting", 0),
+            ctypes.c_long(fault.get("most", 0)),
+        )
+    try:
+        answer["value"] = repr(call())
+    except Exception as error:
+        answer["error"] = described(error)
+    if arm is not None and fault:
+        answer["calls"] = library.fault_disarm()
+        answer["call"], answer["path"] = library.fault_name().decode(), library.fault_path().decode()
+    return answer
+
+
+def described(error: BaseException) -> dict[str, Any]:
+    names = [kind.__name__ for kind in type(error).__mro__]
+    return {
+        "class": names[0],
+        "classes": names,
+        "errno": getattr(error, "errno", None),
+        "filename": getattr(error, "filename", None),
+        "text": str(error),
+        "notes": getattr(error, "__notes__", []),
+        "trace": "".join(traceback.format_exception(error)),
+    }
+
+
+JOBS: dict[str, Callable[..., dict[str, Any]]] = {"write": write, "read": read, "within": within}
+
+
+def run(job: dict[str, Any]) -> dict[str, Any]:
+    receiver, sender = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.close(receiver)
+            os.environ.update(job.pop("environment", {}))
+            answer = json.dumps(JOBS[job.pop("job")](**job)).encode()
+            with open(sender, "wb") as pipe:
+                pipe.write(answer)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    os.close(sender)
+    with open(receiver, "rb") as pipe:
+        content = pipe.read()
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    return {"killed": status == -9, "status": status, **(json.loads(content) if content else {})}
+
+
+def import_all(folder: Path) -> None:
+    """Write and read once, so that all that is imported late is there when processes are forked; without threads."""
+    path = str(folder / "a.tfrecord")
+    write_file(path, 0, threads=1)
+    tfr.read_table(path, threads=1).to_pydict()
+    taken(tfr.RecordReader(path))
+
+
+def main(folder: str) -> None:
+    """Answer each line of standard input, until it ends."""
+    for line in sys.stdin:
+        request = json.loads(line)
+        if not request:
+            import_all(Path(folder))
+        print(json.dumps(run(request) if request else {}), flush=True)
