@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,6 +32,17 @@ def pytest_report_header() -> str:
     extent = "all" if COMPLETE else "reduced, all with STORM=1"
     seeds = "new" if RANDOM else "fixed, new with RANDOM=1"
     return f"tfrecord_io: {Path(tfrecord_io.__file__).parent}; rounds of randomised tests: {extent}; seeds: {seeds}"
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """In a complete run, the sums of what tests counted with `record_property`; docs/reliability.md has them."""
+    sums: Counter[str] = Counter()
+    for report in terminalreporter.stats.get("passed", ()):
+        sums.update({name: value for name, value in report.user_properties if isinstance(value, int)})
+    if COMPLETE and sums:
+        terminalreporter.section("figures")
+        for name, value in sums.items():
+            terminalreporter.line(f"{value:>12,}  {name}")
 
 
 @pytest.fixture

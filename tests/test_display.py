@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from html.parser import HTMLParser
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,9 +63,48 @@ def test_sizes_have_two_digits(size: int) -> None:
     assert float(number) < 1000 or unit == "PB"
 
 
-@pytest.mark.fault(58)
+@pytest.mark.fault(59)
 def test_html_is_escaped() -> None:
     assert html_table(["<b>"], [["<script>"]]).count("&lt;") == 2
+
+
+class Tags(HTMLParser):
+    """The tags and attributes of HTML, as a browser reads it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found |= {tag, *(name for name, _ in attrs)}
+
+
+SCRIPTS = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "</td></table><iframe srcdoc='<script>alert(1)</script>'>",
+    '"><svg onload=alert(1)>',
+    "&lt;b&gt;<!--",
+    HOSTILE,
+]
+
+
+@pytest.mark.fault(59)
+@pytest.mark.parametrize("text", SCRIPTS)
+def test_names_and_values_of_a_file_run_no_script_in_a_notebook(engine: str, tmp_path: Path, text: str) -> None:
+    """In names of files and columns, in texts, bytes and categories, and in the error of a damaged file."""
+    folder = tmp_path / "".join(c for c in text if c.isprintable() and c != "/")
+    folder.mkdir()
+    path, damaged = folder / "a.tfrecord", folder / "b.tfrecord"
+    data = {text: [text, text], "bytes": [text.encode(), b"\xff"], "kind": pd.Categorical([text, text])}
+    reports = [tfr.write_tfrecord(pd.DataFrame(data), path), tfr.verify(path), tfr.read_metadata(path)]
+    described = tfr.describe(path)
+    damaged.write_bytes(path.read_bytes()[:-1])
+    for report in (*reports, described, *described.columns, tfr.verify(damaged)):
+        shown = report._repr_html_()
+        assert Tags(shown).found <= {"div", "table", "thead", "tbody", "tr", "th", "td"}
+        assert shown.isprintable()
 
 
 class Rows(Report):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import random
+import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -69,7 +70,14 @@ def test_every_flipped_bit_is_found_after_the_intact_records(
         assert isinstance(error, tfr.CorruptRecordError), bit
         assert (error.record, error.records_intact, error.offset) == (record, record, [0, *ends][record]), bit
         assert given == payloads[:record], bit
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert until_error(io.BytesIO(damaged), on_error="skip") == (
+                payloads[:record] + payloads[record + 1 :],
+                None,
+            )
     record_property("flipped bits of plain files, all found by the reader at their record", len(bits))
+    record_property("flipped bits of plain files, all other records kept with skip", len(bits))
 
 
 @pytest.mark.fault(8)

@@ -222,6 +222,7 @@ def test_an_interrupt_at_any_moment(small: Path, tmp_path: Path, work: str) -> N
         assert set(os.listdir(tmp_path)) <= names
 
 
+@pytest.mark.fault(65)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_forks_while_threads_run(small: Path) -> None:
@@ -230,6 +231,7 @@ def test_forks_while_threads_run(small: Path) -> None:
         assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.fault(65)
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
 def test_multiprocessing_while_threads_run(small: Path, tmp_path: Path, method: str) -> None:

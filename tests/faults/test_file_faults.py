@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
+import random
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +79,57 @@ def test_a_file_that_shrinks_or_changes_while_it_is_read(engine: str, tmp_path: 
             over.write(b"\xa5" * (11 << 20))
         with pytest.raises(tfr.CorruptRecordError):
             list(reader)
+
+
+OPENED: dict[str, Callable[[Path], Any]] = {
+    "open_reader": lambda path: tfr.open_reader(path, batch_size=1, sample=1, threads=1),
+    "open_reader, threads": lambda path: tfr.open_reader(path, batch_size=1, sample=1, threads=2),
+    "RecordReader": tfr.RecordReader,
+    "iter_arrays": lambda path: tfr.iter_arrays(path, batch_size=1, schema={"n": "int64", "s": "binary"}, threads=2),
+}
+
+
+LARGE = 48  # records of half a MiB
+
+
+@cache
+def large_file(compression: str | None) -> bytes:
+    """Larger than what readers read ahead."""
+    noise = random.Random(0).randbytes(1 << 19)
+    content = framed(*[example(n=int64s(i), s=blobs(bytes([i]) + noise)) for i in range(LARGE)])
+    return content if compression is None else gzip.compress(content, 0)
+
+
+@pytest.mark.fault(23)
+@pytest.mark.parametrize("opened", OPENED.values(), ids=OPENED)
+@pytest.mark.parametrize("compression", [None, "gzip"])
+@pytest.mark.parametrize("change", ["cut", "emptied", "overwritten", "replaced", "deleted"])
+def test_every_reader_of_a_file_that_changes(
+    engine: str, tmp_path: Path, opened: Callable[[Path], Any], compression: str | None, change: str
+) -> None:
+    """What is behind an open file stays readable if another takes its name; changed content is an error."""
+    path = tmp_path / "a.tfrecord"
+    path.write_bytes(large_file(compression))
+    size = path.stat().st_size
+    with opened(path) as reader:
+        next(reader)
+        if change == "cut":
+            os.truncate(path, size - 5)
+        elif change == "emptied":
+            os.truncate(path, 0)
+        elif change == "overwritten":
+            with path.open("r+b") as file:
+                file.seek(-(1 << 19), os.SEEK_END)
+                file.write(b"\xa5" * (1 << 18))
+        elif change == "replaced":
+            os.replace(written(tmp_path / "b", PAYLOADS), path)
+        else:
+            path.unlink()
+        if change in ("replaced", "deleted"):
+            assert len(list(reader)) == LARGE - 1
+        else:
+            with pytest.raises((tfr.CorruptRecordError, tfr.CompressionError, OSError)):
+                list(reader)
 
 
 @pytest.mark.fault(24)

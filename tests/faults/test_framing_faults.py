@@ -259,6 +259,43 @@ def test_another_format_is_named(engine: str, file: Callable[[bytes], Path], con
     assert looks in str(error.got)
 
 
+def changed(content: bytes, record: int, kind: str) -> bytes:
+    """A file in which a record, but no other, was changed as some program may do it."""
+    begin, end = ENDS[record] - len(framed(PAYLOADS[record])), ENDS[record]
+    if kind == "text mode":
+        return content[:begin] + content[begin:end].replace(b"\n", b"\r\n") + content[end:]
+    at = begin + 20
+    return content[:at] + b"\0" * 7 + content[at:] if kind == "inserted" else content[:at] + content[at + 7 :]
+
+
+@pytest.mark.fault(18)
+@pytest.mark.parametrize("record", [0, 1, 2])
+@pytest.mark.parametrize("kind", ["text mode", "inserted", "deleted"])
+def test_text_mode_and_bytes_inserted_or_deleted(
+    engine: str, file: Callable[[bytes], Path], record: int, kind: str
+) -> None:
+    """All records before are intact; those behind, which have other offsets now, come back with ``skip``."""
+    path = file(changed(framed(*PAYLOADS), record, kind))
+    assert path.stat().st_size != ENDS[-1]
+    start = ENDS[record - 1] if record else 0
+    expect_error(path, tfr.CorruptRecordError, record=record, offset=start)
+    with tfr.RecordReader(path, on_error="skip") as records, pytest.warns(tfr.DamagedDataWarning):
+        assert list(records) == PAYLOADS[:record] + PAYLOADS[record + 1 :]
+
+
+@pytest.mark.fault(18)
+def test_text_mode_anywhere(engine: str, file: Callable[[bytes], Path]) -> None:
+    """Every LF of the file has become CR LF, in lengths and checksums too."""
+    payloads = [example(n=int64s(i), s=blobs(b"x" * (10 + i))) for i in range(64)]
+    whole = framed(*payloads)
+    hit = [b"\n" in framed(payload) for payload in payloads]
+    path = file(whole.replace(b"\n", b"\r\n"))
+    assert all(hit)  # the tag of an Example is an LF
+    with pytest.raises(tfr.CorruptRecordError) as caught:
+        tfr.read_table(path)
+    assert caught.value.record == 0
+
+
 @pytest.mark.fault(19)
 def test_concatenated_files_are_one(engine: str, file: Callable[[bytes], Path]) -> None:
     path = file(framed(*PAYLOADS) + framed() + framed(*PAYLOADS))

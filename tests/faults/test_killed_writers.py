@@ -17,11 +17,11 @@ import pytest
 
 import tfrecord_io as tfr
 from killed_writer import ROWS, write
-from rounds import rounds
+from rounds import COMPLETE
 
 LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp|_[0-9a-f]{16}-[0-9]{5}\.staged")
 SEED = 20_240_517
-TRIALS = rounds(200)
+TRIALS = 500 if COMPLETE else 50
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def strange_names(folder: Path, target: str) -> list[str]:
 @pytest.mark.fault(67)
 @pytest.mark.storm
 @pytest.mark.parametrize("name", ["one.tfrecord", "many"])
-def test_killed_at_random_moments(forker: Any, tmp_path: Path, name: str) -> None:
+def test_killed_at_random_moments(forker: Any, tmp_path: Path, name: str, record_property: Any) -> None:
     target = f"{tmp_path}/{name}"
     rng = random.Random(SEED)
     write(target, 0)  # imports what is needed
@@ -101,6 +101,7 @@ def test_killed_at_random_moments(forker: Any, tmp_path: Path, name: str) -> Non
     assert generation(target) == at + 1
     if name == "many":
         assert tfr.verify(f"{target}@*").ok
+    record_property("kills of a writer at random moments", TRIALS)
 
 
 @pytest.mark.fault(67)
