@@ -66,7 +66,7 @@ static int hit(unsigned kind, const char *name, int fd, const char *path) {
   char target[4096];
   if (!counts(kind, fd, &path, target, sizeof target)) return 0;
   long call = atomic_fetch_add(&calls, 1);
-  if (call != at && !(lasting && call > at)) return 0;
+  if (at < 0 || (call != at && !(lasting && call > at))) return 0;
   if (call == at) {
     hit_name = name;
     snprintf(hit_path, sizeof hit_path, "%s", path);
