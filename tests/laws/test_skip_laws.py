@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from reading_modes import blocks_of, engine_of
 from records import blobs, example, floats, framed, int64s
-from rounds import rounds
+from rounds import COMPLETE, rounds
 from tfrecord_io.read import record_reader
 from tfrecord_io.read.chunks.record_file import RecordFile
 
@@ -241,3 +241,25 @@ def test_no_record_is_invented_where_much_is_damaged(
     with file_of(content) as path:
         got, regions = read(path, size)
     check(payloads, Damage(content, 0, len(payloads), doubled=True), got, regions)
+
+
+GOLDEN = [
+    path for path in sorted((Path(__file__).parents[1] / "data").glob("*.tfrecord")) if path.stat().st_size < 5000
+]
+
+
+@pytest.mark.fault(5)
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.name)
+def test_a_flipped_bit_costs_one_record(native_engine: None, golden: Path) -> None:
+    content = golden.read_bytes()
+    payloads = list(tfr.RecordReader(golden))
+    ends = ends_of(payloads)
+    with file_of(content) as path:
+        for bit in range(0, 8 * len(content), 1 if COMPLETE else 61):
+            flipped = bytearray(content)
+            flipped[bit // 8] ^= 1 << bit % 8
+            path.write_bytes(flipped)
+            lost = max(i for i in range(len(payloads)) if ends[i] <= bit // 8)
+            got, regions = read(path)
+            assert got == payloads[:lost] + payloads[lost + 1 :]
+            assert [(region.begin, region.end) for region in regions] == [(ends[lost], ends[lost + 1])]

@@ -199,3 +199,20 @@ def test_manifests_and_embedded_schemas(engine: str, tmp_path: Path, quiet: None
     alone = tmp_path / "alone.tfrecord"
     alone.write_bytes(content)
     assert tfr.read_table(alone, on_error="skip").schema.field("x").type == pa.int64()
+
+
+def test_counts_are_those_of_the_intact_records(engine: str, tmp_path: Path) -> None:
+    files = [flip(written(tmp_path / name, GOOD), 0) for name in "ab"]
+    asked: list[int | None] = []
+    with pytest.warns(tfr.DamagedDataWarning, match=r"2 damaged regions .*a \(1\), .*b \(1\)"):
+        assert tfr.count_records(files, on_error="skip") == 38
+    with pytest.warns(tfr.DamagedDataWarning):
+        assert tfr.count_records(files, on_error=lambda error: asked.append(error.record) is None) == 38
+    assert asked == [0, 0]
+    flip(files[0], len(framed(*GOOD)) - 1)
+    with pytest.warns(tfr.DamagedDataWarning):
+        assert tfr.count_records(files, on_error="skip", check_crc=True) == 37
+    with pytest.raises(tfr.CorruptRecordError):
+        tfr.count_records(files)
+    with pytest.raises(ValueError, match="on_error='stop'"):
+        tfr.count_records(files, on_error="stop")

@@ -8,11 +8,12 @@ from typing import Any
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions
+from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, check_on_error
 from tfrecord_io.read.chunks.block_walker import count_by_reading, count_each
+from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source
-from tfrecord_io.typing import Compression, InputPath, Path
+from tfrecord_io.typing import Compression, InputPath, OnError, Path
 
 
 @check_keywords
@@ -22,6 +23,7 @@ def count_records(
     compression: Compression | None = "infer",
     check_crc: bool = False,
     index: Path | Iterable[Path] | None = None,
+    on_error: OnError = "raise",
     max_record_bytes: int = MAX_RECORD_BYTES,
     allow_missing_shards: bool = False,
     storage_options: Mapping[str, Any] | None = None,
@@ -44,6 +46,9 @@ def count_records(
     index : str, os.PathLike or list of those, optional
         The index file, or one for each data file in the order in which they are read, as in `open_random`. It is
         preferred to a manifest.
+    on_error : {"raise", "skip"} or callable
+        As in `RecordReader`. The records of a damaged file are those that it would return; without `check_crc`,
+        payloads are not checked, and a number that a manifest or an index states is taken as it is.
     max_record_bytes : int
         A longer record is an error.
     allow_missing_shards, storage_options, filesystem
@@ -68,6 +73,8 @@ def count_records(
     >>> tfr.count_records("three.tfrecord")
     3
     """
+    check_on_error(on_error, ("raise", "skip"))
+    recovery = recovery_of(on_error)
     storage = StorageOptions(storage_options, filesystem)
     sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
     count = KnownCounts(compression, max_record_bytes)
@@ -85,5 +92,9 @@ def count_records(
         if index_source is None:
             source.read_once()
     if check_crc:
-        return sum(count_by_reading(sources, count, check_crc=True))
-    return sum(count_each(sources, indexes, count, named=index is not None))
+        numbers = count_by_reading(sources, count, check_crc=True, recover=recovery)
+    else:
+        numbers = count_each(sources, indexes, count, named=index is not None, recover=recovery)
+    if recovery is not None:
+        recovery.skipped.warn()
+    return sum(numbers)

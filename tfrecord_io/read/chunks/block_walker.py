@@ -10,7 +10,7 @@ import numpy as np
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, Fault, Frames
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import TFRecordError
+from tfrecord_io.errors import CorruptRecordError, TFRecordError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size, is_record_header, payload_length
 from tfrecord_io.index import scan_sizes
 from tfrecord_io.index.known_counts import KnownCounts
@@ -331,27 +331,38 @@ def frame_step(engine: Engine, *, check_crc: bool, max_record_bytes: int) -> Ste
 
 
 def count_each(
-    sources: Sequence[Source], indexes: Sequence[Source | None], known: KnownCounts, *, named: bool = False
+    sources: Sequence[Source],
+    indexes: Sequence[Source | None],
+    known: KnownCounts,
+    *,
+    named: bool = False,
+    recover: Recover | None = None,
 ) -> list[int]:
     """The number of records of each file, by the cheapest method that applies to it; `indexes` has their index files.
 
     With `named`, an index is checked and used even where a manifest states the number. Errors are those of
-    `tfrecord_io.count_records`.
+    `tfrecord_io.count_records`, but for those that `recover` passes.
     """
-    numbers = [
-        _count_without_reading(source, index, known, named=named)
-        for source, index in zip(sources, indexes, strict=True)
-    ]
+    numbers: list[int | None] = []
+    for source, index in zip(sources, indexes, strict=True):
+        try:
+            numbers.append(_count_without_reading(source, index, known, named=named))
+        except CorruptRecordError:
+            if recover is None or named:
+                raise
+            numbers.append(None)
     unknown = [source for source, number in zip(sources, numbers, strict=True) if number is None]
-    counted = iter(count_by_reading(unknown, known))
+    counted = iter(count_by_reading(unknown, known, recover=recover))
     return [next(counted) if number is None else number for number in numbers]
 
 
-def count_by_reading(sources: Sequence[Source], known: KnownCounts, *, check_crc: bool = False) -> list[int]:
+def count_by_reading(
+    sources: Sequence[Source], known: KnownCounts, *, check_crc: bool = False, recover: Recover | None = None
+) -> list[int]:
     """The number of records of each file, by reading them completely."""
     step = frame_step(get_engine(), check_crc=check_crc, max_record_bytes=known.max_record_bytes)
     with SourcePrefetcher(list(sources)) as prefetched:
-        return [walk_file(source, step, known.compression)[0] for source in prefetched]
+        return [walk_file(source, step, known.compression, recover=recover)[0] for source in prefetched]
 
 
 def _count_without_reading(source: Source, index: Source | None, known: KnownCounts, *, named: bool) -> int | None:

@@ -118,7 +118,7 @@ class Recovery:
     skipped : SkippedRegions
     """
 
-    def __init__(self, on_error: object, answers: dict[tuple[int, int, str], bool] | None = None) -> None:
+    def __init__(self, on_error: object, answers: dict[tuple[str, int, str], bool] | None = None) -> None:
         self.skipped = SkippedRegions()
         self._on_error = on_error
         self._answers = {} if answers is None else answers  # of a callable, by region: it is asked once about each
@@ -139,14 +139,14 @@ class Recovery:
     def accept(self, region: SkippedRegion, file: int, error: TFRecordError) -> bool:
         """Whether a region may be left out; it then counts as skipped."""
         error.region = region
-        if self._on_error != "skip" and not self._asked(region, file, error):
+        if self._on_error != "skip" and not self._asked(region, error):
             return False
         self.skipped.add(region, file)
         return True
 
-    def _asked(self, region: SkippedRegion, file: int, error: TFRecordError) -> bool:
+    def _asked(self, region: SkippedRegion, error: TFRecordError) -> bool:
         assert callable(self._on_error)
-        key = (file, region.records_before, region.error)
+        key = (region.path, region.records_before, region.error)
         if key not in self._answers:
             self._answers[key] = bool(self._on_error(error))
         return self._answers[key]
