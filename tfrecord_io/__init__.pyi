@@ -1748,8 +1748,10 @@ def scan_polars(
         Accept shard names with missing or duplicate indices.
     check_crc : bool, default True
         Check the CRCs of payloads. The CRCs of lengths are always checked.
-    on_error : {"raise", "stop"}
-        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning.
+    on_error : {"raise", "stop", "skip"} or callable
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
+        damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
+        error, with its ``region``, and returns True to leave that out, or False to raise the error.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -1872,8 +1874,10 @@ def register_duckdb(
         Accept shard names with missing or duplicate indices.
     check_crc : bool, default True
         Check the CRCs of payloads. The CRCs of lengths are always checked.
-    on_error : {"raise", "stop"}
-        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning.
+    on_error : {"raise", "stop", "skip"} or callable
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
+        damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
+        error, with its ``region``, and returns True to leave that out, or False to raise the error.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000
@@ -1995,8 +1999,10 @@ def read_dask(
         Accept shard names with missing or duplicate indices.
     check_crc : bool, default True
         Check the CRCs of payloads. The CRCs of lengths are always checked.
-    on_error : {"raise", "stop"}
-        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning.
+    on_error : {"raise", "stop", "skip"} or callable
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
+        damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
+        error, with its ``region``, and returns True to leave that out, or False to raise the error.
     max_record_bytes : int, default 2**31 - 1
         A longer record is an error.
     max_features : int, default 100,000

@@ -133,6 +133,16 @@ def test_an_error_names_the_record_and_its_offset(tmp_path: Path) -> None:
     assert (sum(map(len, batches)), caught.value.records_intact) == (78, 99)
 
 
+def test_what_was_left_out_is_reported(numbers: Path) -> None:
+    content = bytearray(numbers.read_bytes())
+    content[-6] ^= 1
+    numbers.write_bytes(content)
+    with pytest.warns(tfr.DamagedDataWarning), query(numbers, on_error="skip").filter(f("n") > 2).open() as reader:
+        assert [n for batch in reader for n in batch["n"].to_pylist()] == [3, 4]
+    assert reader.report.records == 5
+    assert len(reader.report.skipped) == 1
+
+
 def test_rows_after_a_filter_have_their_origin(numbers: Path) -> None:
     with query([numbers, numbers]).filter(f("n") >= 4).open(whole=True) as reader:
         assert reader.read_all().num_rows == 4

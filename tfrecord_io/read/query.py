@@ -21,6 +21,7 @@ from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.read.chunks.block_walker import count_each
 from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.row_origins import RowOrigins
@@ -282,6 +283,11 @@ class FilteredReader(BatchStream):
     def schema(self) -> pa.Schema:
         """Of every batch."""
         return self._query.schema
+
+    @property
+    def report(self) -> ReadReport:
+        """What was read: its numbers count the records before the filter."""
+        return self._reader.report
 
     @property
     def payload_bytes(self) -> int:
