@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -313,3 +314,12 @@ def test_columns_are_names(columns: Any) -> None:
 def test_one_encoding_for_all_columns_raises_with_an_example() -> None:
     with pytest.raises(TypeError, match=r"column_encoding='raw': expected a dict such as \{'x': 'raw'\}, by column"):
         WriteOptions.of({"column_encoding": "raw"})
+
+
+def test_the_limits_in_the_security_policy_exist() -> None:
+    text = (Path(__file__).parent.parent / "SECURITY.md").read_text(encoding="utf-8")
+    limits = set(re.findall(r"`(max_\w+)=?`", text))
+    assert limits == {f.name for f in fields(ReadOptions) if f.name.startswith("max_")}
+    assert ReadOptions().max_features == 100_000
+    assert ReadOptions().max_expansion == 256 << 20
+    assert ReadOptions().max_decompression_ratio is None

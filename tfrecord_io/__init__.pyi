@@ -240,6 +240,7 @@ def read_tfrecord(
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -300,6 +301,9 @@ def read_tfrecord(
         they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
         wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
         padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
     large_offsets : bool, default False
         Infer large_string, large_binary and large_list, which have 64-bit offsets.
     threads : int, optional
@@ -360,6 +364,7 @@ def read_table(
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -417,6 +422,9 @@ def read_table(
         they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
         wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
         padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
     large_offsets : bool, default False
         Infer large_string, large_binary and large_list, which have 64-bit offsets.
     threads : int, optional
@@ -469,6 +477,7 @@ def read_arrays(
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -530,6 +539,9 @@ def read_arrays(
         they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
         wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
         padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
     large_offsets : bool, default False
         Infer large_string, large_binary and large_list, which have 64-bit offsets.
     threads : int, optional
@@ -609,6 +621,7 @@ def iter_arrays(
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -682,6 +695,9 @@ def iter_arrays(
         they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
         wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
         padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
     large_offsets : bool, default False
         Infer large_string, large_binary and large_list, which have 64-bit offsets.
     threads : int, optional
@@ -783,6 +799,7 @@ def open_reader(
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -846,6 +863,9 @@ def open_reader(
         they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
         wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
         padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
     large_offsets : bool, default False
         Infer large_string, large_binary and large_list, which have 64-bit offsets.
     threads : int, optional
@@ -904,6 +924,7 @@ def dataset(
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -970,6 +991,9 @@ def dataset(
         they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
         wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
         padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
     large_offsets : bool, default False
         Infer large_string, large_binary and large_list, which have 64-bit offsets.
     threads : int, optional
@@ -1028,6 +1052,7 @@ def open_random(
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
@@ -1086,6 +1111,9 @@ def open_random(
         they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
         wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
         padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
     large_offsets : bool, default False
         Infer large_string, large_binary and large_list, which have 64-bit offsets.
     storage_options : dict, optional
@@ -1138,6 +1166,7 @@ def infer_schema(
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -1189,6 +1218,9 @@ def infer_schema(
         they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
         wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
         padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
     large_offsets : bool, default False
         Infer large_string, large_binary and large_list, which have 64-bit offsets.
     threads : int, optional
@@ -1472,6 +1504,7 @@ def convert(
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
     threads: int | None = None,
     progress: bool = False,
@@ -1567,6 +1600,7 @@ def to_npy(
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -1641,6 +1675,7 @@ def to_npz(
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -1698,6 +1733,7 @@ def scan_polars(
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -1761,6 +1797,9 @@ def scan_polars(
         they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
         wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
         padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
     large_offsets : bool, default False
         Infer large_string, large_binary and large_list, which have 64-bit offsets.
     threads : int, optional
@@ -1821,6 +1860,7 @@ def register_duckdb(
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -1887,6 +1927,9 @@ def register_duckdb(
         they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
         wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
         padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
     large_offsets : bool, default False
         Infer large_string, large_binary and large_list, which have 64-bit offsets.
     threads : int, optional
@@ -1945,6 +1988,7 @@ def read_dask(
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -2012,6 +2056,9 @@ def read_dask(
         they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
         wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
         padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
     large_offsets : bool, default False
         Infer large_string, large_binary and large_list, which have 64-bit offsets.
     threads : int, optional
@@ -2073,6 +2120,7 @@ def describe(
     max_record_bytes: int = 2147483647,
     max_features: int = 100000,
     max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
     large_offsets: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -2136,6 +2184,9 @@ def describe(
         they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
         wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
         padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
     large_offsets : bool, default False
         Infer large_string, large_binary and large_list, which have 64-bit offsets.
     threads : int, optional

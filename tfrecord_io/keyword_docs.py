@@ -82,6 +82,9 @@ READ = {
     they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
     wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
     padded to the longest list, or have rows of missing lists, may take as much beyond their values.""",
+    "max_decompression_ratio": """float, optional
+    A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+    CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.""",
     "large_offsets": """bool, default False
     Infer large_string, large_binary and large_list, which have 64-bit offsets.""",
     "threads": """int, optional

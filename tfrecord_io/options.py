@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from numbers import Real
 from typing import Any, ClassVar, Literal, Self, get_args
 
 from tfrecord_io.typing import (
@@ -31,7 +32,6 @@ from tfrecord_io.typing import (
 MAX_RECORD_BYTES = 2**31 - 1
 MIB = 1 << 20
 MAX_EXPANSION = 256 * MIB
-IN_PLACE = "in_place"  # a value of `overwrite`
 INT64_MAX = 2**63 - 1  # the kernel counts records and bytes in 64 bits
 
 
@@ -69,11 +69,9 @@ _OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, Tens
     "threads": "n_jobs num_threads n_threads num_workers use_threads num_parallel_reads num_parallel_calls workers",
     "worker": "rank world_size shard shard_index",
 }
-_IN_BATCHES = "tfr.open_reader reads in batches"
 _WITHOUT_SAMPLE = frozenset({"sample", "on_new"})  # valid in every read: one that returns all rows infers from them all
 _ELSEWHERE = {  # by keyword of a stream: how calls that return all records do without it
-    "batch_size": _IN_BATCHES,
-    "batch_bytes": _IN_BATCHES,
+    **dict.fromkeys(("batch_size", "batch_bytes"), "tfr.open_reader reads in batches"),
     "filters": "tfr.dataset(path).filter(…) reads the rows that fulfil a condition",
 }
 
@@ -130,8 +128,8 @@ class _Options:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what differs from the defaults."""
-        values = [(f.name, getattr(self, f.name), f.default) for f in fields(self)]  # type: ignore[arg-type]
-        changed = {name: value for name, value, default in values if value is not default}
+        values = {f: getattr(self, f.name) for f in fields(self)}  # type: ignore[arg-type]
+        changed = {f.name: value for f, value in values.items() if value is not f.default}
         return partial(type(self), **changed), ()
 
     @property
@@ -212,6 +210,14 @@ def check_on_error(value: object, names: Sequence[str] = get_args(OnErrorName)) 
         raise ValueError(f"on_error={value!r}: expected one of {', '.join(map(repr, names))}{others}")
 
 
+def check_ratio(value: object) -> None:
+    """Raise TypeError or ValueError for a `max_decompression_ratio` that is none."""
+    if isinstance(value, bool) or not isinstance(value, Real | None):
+        raise TypeError(f"max_decompression_ratio={value!r}: expected a number or None")
+    if value is not None and not float(value) >= 1:
+        raise ValueError(f"max_decompression_ratio={value!r}: expected at least 1")
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions(_Options):
     """Keywords of all reading calls; see `tfrecord_io.read_table`."""
@@ -234,6 +240,7 @@ class ReadOptions(_Options):
     max_record_bytes: int = MAX_RECORD_BYTES
     max_features: int = 100_000
     max_expansion: int = MAX_EXPANSION
+    max_decompression_ratio: float | None = None
     large_offsets: bool = False
     threads: int | None = None
     storage_options: Mapping[str, Any] | None = None
@@ -249,9 +256,8 @@ class ReadOptions(_Options):
         _check_choice("on_new", self.on_new, get_args(OnNew))
         check_on_error(self.on_error)
         self._check_mapping("schema_overrides", "{'x': 'int32'}")
-        self._check_flags(
-            "stable_types", "infer_text", "allow_missing_shards", "check_crc", "large_offsets", "progress"
-        )
+        self._check_flags("stable_types", "infer_text", "allow_missing_shards", "check_crc")
+        self._check_flags("large_offsets", "progress")
         if not isinstance(self.include_file_paths, str | None):
             raise TypeError(f"include_file_paths={self.include_file_paths!r}: expected the name of a column")
         if self.sample != "all":
@@ -261,6 +267,7 @@ class ReadOptions(_Options):
         for name in ("max_features", "max_expansion", "batch_size", "batch_bytes"):
             _check_integer(name, getattr(self, name), 1, INT64_MAX)
         _check_integer("max_record_bytes", self.max_record_bytes, 1, MAX_RECORD_BYTES)  # the limit of protobuf
+        check_ratio(self.max_decompression_ratio)
 
     @property
     def declares_schema(self) -> bool:
@@ -352,10 +359,8 @@ class IterOptions(RepresentationOptions):
             reason = "a part that ends at damage, or leaves records out, is shorter than the others"
             raise ValueError(f"uneven={self.uneven!r} cannot be combined with on_error={self.on_error!r}: {reason}")
         if self.shuffle_buffer and self.seed is None and self.state is None:
-            reason = "the parts are taken from the shuffled order of the files"
-            raise ValueError(
-                f"uneven={self.uneven!r} with shuffle_buffer= needs the same seed= in all workers: {reason}"
-            )
+            reason = "needs the same seed= in all workers: the parts are taken from the shuffled order of the files"
+            raise ValueError(f"uneven={self.uneven!r} with shuffle_buffer= {reason}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -391,5 +396,5 @@ class WriteOptions(_Options):
         self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
         _check_integer("shards", self.shards, 1, optional=True)
         _check_integer("max_shard_bytes", self.max_shard_bytes, 1, optional=True)
-        if self.overwrite not in (None, True, False, IN_PLACE):
-            raise TypeError(f"overwrite={self.overwrite!r}: expected None, True, False or {IN_PLACE!r}")
+        if self.overwrite not in (None, True, False, *get_args(Overwrite)):
+            raise TypeError(f"overwrite={self.overwrite!r}: expected None, True, False or 'in_place'")

@@ -231,3 +231,37 @@ def test_another_thread_decompresses_ahead_of_the_decoder(
     assert tfr.read_table(path, threads=2).num_rows == len(VALUES)
     assert names[0] == threading.current_thread().name  # small files need no thread
     assert names[-1] == "tfrecord_io read ahead"
+
+
+def test_max_decompression_ratio_ends_the_reading_of_a_bomb(
+    engine: str, tmp_path: Path, codec: str, threads: int
+) -> None:
+    """The records before are returned; a file that does not reach the ratio is not affected."""
+    noise = random.Random(0)
+    texts = [*(noise.randbytes(20_000) for _ in range(40)), *(bytes(1 << 20) for _ in range(8))]
+    content = b"".join(framed(example(n=int64s(n), s=blobs(text))) for n, text in enumerate(texts))
+    path = written(tmp_path / "a", PACK[codec](content))
+    whole = tfr.read_table(path, threads=threads, max_decompression_ratio=20)
+    with pytest.raises(tfr.CompressionError, match="max_decompression_ratio=4 allows 4 times as many") as caught:
+        tfr.read_table(path, threads=threads, max_decompression_ratio=4)
+    assert caught.value.expected == 4 < caught.value.got
+    intact = caught.value.records_intact
+    assert 40 < intact < 46
+    with pytest.warns(tfr.StoppedEarlyWarning, match="max_decompression_ratio"):
+        stopped = tfr.read_table(path, threads=threads, max_decompression_ratio=4, on_error="stop")
+    assert stopped.equals(whole[:intact])
+    with pytest.raises(tfr.CompressionError, match="max_decompression_ratio"):
+        list(tfr.RecordReader(path, max_decompression_ratio=4))
+
+
+def test_a_small_file_may_be_uniform(tmp_path: Path, codec: str) -> None:
+    content = framed(example(s=blobs(bytes(900 << 10))))
+    path = written(tmp_path / "a", PACK[codec](content))
+    assert tfr.read_table(path, max_decompression_ratio=1).num_rows == 1
+
+
+@pytest.mark.parametrize(("ratio", "error"), [(0.5, ValueError), (float("nan"), ValueError), ("9", TypeError)])
+def test_invalid_ratios(tmp_path: Path, ratio: Any, error: type[Exception]) -> None:
+    for read in (tfr.read_table, tfr.RecordReader):
+        with pytest.raises(error, match="max_decompression_ratio="):
+            read(tmp_path / "none", max_decompression_ratio=ratio)  # type: ignore[operator]

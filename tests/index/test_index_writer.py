@@ -184,3 +184,11 @@ def test_an_index_keeps_its_mode(tmp_path: Path) -> None:
     index.chmod(0o640)
     tfr.write_tfrecord({"x": [2]}, path, write_index=True, overwrite=True)
     assert stat.S_IMODE(index.stat().st_mode) == 0o640
+
+
+def test_a_new_file_does_not_get_the_index_of_a_deleted_one(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": [1, 2]}, path, write_index=True)
+    path.unlink()
+    tfr.write_tfrecord({"x": [1]}, path)
+    assert os.listdir(tmp_path) == ["a.tfrecord"]

@@ -16,7 +16,7 @@ import pytest
 
 import tfrecord_io as tfr
 from hostile_metadata import CALLS, TABLES, mutated, mutated_schema
-from records import example, floats, int64s, written
+from records import blobs, example, floats, int64s, written
 from rounds import COMPLETE, rounds
 from tfrecord_io.schema.embedded import field_bytes, pack
 from tfrecord_io.schema.formats.tfds import shard_lengths
@@ -129,3 +129,31 @@ def test_images_declared_for_other_columns(tmp_path: Path) -> None:
         with pytest.raises(tfr.SchemaError, match=f"feature 'x': .*{reason}"):
             tfr.read_arrays(tmp_path / "a", missing="mask")
         assert tfr.read_table(tmp_path / "a").num_rows == 2
+
+
+DECIMALS = [pa.decimal32(9, 2), pa.decimal64(18, 2), pa.decimal128(38, 2), pa.decimal256(76, 76)]
+
+
+@pytest.mark.parametrize("type_", [*DECIMALS, pa.list_(pa.decimal128(38, 2))], ids=str)
+@pytest.mark.parametrize("text", ["1e-999999999", "1e-199", "1e999999999", "1e-99999999999", "NaN", "1_0"])
+def test_decimals_out_of_range(tmp_path: Path, type_: pa.DataType, text: str) -> None:
+    """Some of them make Arrow's cast crash, or return another number."""
+    path = written(tmp_path / "a", [example(), example(x=blobs(text.encode()))])
+    with pytest.raises(tfr.DecodeError, match=r"record 1.*feature 'x': the bytes are not a valid decimal"):
+        tfr.read_table(path, schema={"x": type_})
+
+
+@pytest.mark.parametrize("scale", [-(2**31), 2**31 - 1, 39])
+def test_an_embedded_decimal_of_a_far_scale(tmp_path: Path, scale: int) -> None:
+    schema = pa.schema([("x", pa.decimal128(38, scale))])
+    path = written(tmp_path / "a", [field_bytes(pack(schema)) + example(x=blobs(b"1"))])
+    with pytest.warns(tfr.SchemaWarning, match="embedded schema"):
+        assert tfr.read_table(path)["x"].to_pylist() == ["1"]
+    check(path)
+
+
+def test_decimals_of_text_with_exponents(tmp_path: Path) -> None:
+    path = written(tmp_path / "a", [example(x=blobs(text)) for text in (b"1e-1", b"1.50", b"-2E+1", b".5", b"0E-40")])
+    values = tfr.read_table(path, schema={"x": pa.decimal128(38, 2)})["x"].to_pylist()
+    assert list(map(str, values[:4])) == ["0.10", "1.50", "-20.00", "0.50"]
+    assert values[4] == 0

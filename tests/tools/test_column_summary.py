@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import tfrecord_io as tfr
 from tensors_of_arrays import tensor_column
 from tfrecord_io.format.dtypes import element
 from tfrecord_io.schema.tensor_types import dtype_metadata, tensor_type
@@ -119,3 +121,10 @@ def test_tensors_are_lists_of_their_values(
     assert (actual.minimum, actual.maximum) == ends
     assert (actual.min_shape, actual.max_shape) == (tuple(np.min(shapes, axis=0)), tuple(np.max(shapes, axis=0)))
     assert actual.example == arrays[0].tolist()
+
+
+@pytest.mark.parametrize("type_", [pa.decimal32(5, 2), pa.decimal64(12, 2), pa.decimal128(30, 2)], ids=str)
+def test_distinct_decimals_of_every_width(tmp_path: Path, type_: pa.DataType) -> None:
+    tfr.write_tfrecord(pa.table({"x": pa.array(["1.50", "2.25", "1.50"]).cast(type_)}), tmp_path / "a")
+    (column,) = tfr.describe(tmp_path / "a").columns
+    assert (column.distinct, str(column.minimum), str(column.maximum)) == (2, "1.50", "2.25")

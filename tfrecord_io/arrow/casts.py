@@ -6,11 +6,13 @@ looks for the first value that does not fit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types as t
 
 from tfrecord_io.arrow.buffers import bitmap_of, fixed_width, mask_of, scatter, variable_width
@@ -23,6 +25,9 @@ from tfrecord_io.schema.types import is_list_like, kind_of
 Cast = Callable[[int, int, Array | None, Array, Array | None], pa.Array]
 """Called with count, null count, validity, values and, for bytes, their offsets; raises RowFault."""
 
+_DECIMAL = re.compile(
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?:[eE](?P<exponent>[+-]?[0-9]{1,9}))?"
+)
 _REFUSED = (pa.ArrowInvalid, pa.ArrowNotImplementedError)
 DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 
@@ -157,7 +162,7 @@ def checked_cast(values: pa.Array, type_: pa.DataType) -> pa.Array:
 
     def cast(array: pa.Array) -> pa.Array:
         if t.is_decimal(type_) and is_text:
-            array = array.cast(pa.string())
+            array = _plain_decimals(array.cast(pa.string()), type_)
         elif t.is_decimal(type_):  # Arrow (26.0) makes wrong decimals of 32 and 64 bits of small numbers
             wide = pa.decimal128(type_.precision, type_.scale) if type_.bit_width < 128 else type_
             array = array.cast(pa.float64()).cast(wide)
@@ -178,6 +183,34 @@ def checked_cast(values: pa.Array, type_: pa.DataType) -> pa.Array:
             raise RowFault(row, f"the bytes are not a valid {type_}", expected=str(type_)) from None
         got = values[row].as_py()
         raise RowFault(row, f"the value is not a valid {type_}", expected=str(type_), got=got) from None
+
+
+def _plain_decimals(texts: pa.Array, type_: pa.DataType) -> pa.Array:
+    """Numbers as text of at most the digits of the type, without exponents; ArrowInvalid if one does not fit.
+
+    Arrow (26.0) does not check this when it casts text: it wraps around, or reads beyond its table of powers of ten.
+    """
+    fraction, whole = type_.scale, type_.precision - type_.scale
+    usual = pc.match_substring_regex(texts, rf"^[+-]?0*[0-9]{{0,{whole}}}(\.[0-9]{{0,{fraction}}})?$")
+    if pc.all(usual).as_py() is not False:
+        return texts
+    return pa.array([None if text is None else _plain_decimal(text, whole, fraction) for text in texts.to_pylist()])
+
+
+def _plain_decimal(text: str, whole: int, fraction: int) -> str:
+    match = _DECIMAL.fullmatch(text)
+    digits = "" if match is None else match["whole"] + (match["fraction"] or "")
+    if match is None or not digits:
+        raise pa.ArrowInvalid("not a number")
+    significant = digits.lstrip("0")
+    point = len(match["whole"]) - (len(digits) - len(significant)) + int(match["exponent"] or 0)
+    significant = significant.rstrip("0")
+    if not significant:
+        return "0"
+    if point > whole or len(significant) - point > fraction:
+        raise pa.ArrowInvalid("the number has too many digits")
+    padded = significant.ljust(point, "0") if point > 0 else "0" * (1 - point) + significant
+    return f"{match['sign']}{padded[: max(point, 1)]}.{padded[max(point, 1) :]}"
 
 
 def _dictionary(type_: pa.DictionaryType, given: pa.Array | None) -> Cast:

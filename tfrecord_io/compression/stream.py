@@ -16,6 +16,7 @@ from tfrecord_io.compression.codec import Codec, Damage, Decompressor
 from tfrecord_io.errors import CompressionError
 
 _CHUNK = 256 << 10  # compressed bytes per read
+RATIO_FREE_BYTES = 1 << 20  # that a file may decompress to whatever the ratio: its start may be uniform
 _STEP = 256 << 10  # uncompressed bytes per step; fits in the processor's cache until copied
 
 
@@ -43,24 +44,30 @@ class Stream(Protocol):
 
 
 def open_decompressed(
-    raw: Raw, codec: Codec | None, path: str, *, head: bytes = b"", size: int | None = None
+    raw: Raw,
+    codec: Codec | None,
+    path: str,
+    *,
+    head: bytes = b"",
+    size: int | None = None,
+    max_ratio: float | None = None,
 ) -> Stream:
     """Open the uncompressed bytes of a file as a stream.
 
     `raw` is closed with the stream; if it can seek, damaged data is read twice to return all bytes before the damage.
     `head` are the first bytes of the file, if they have been read from `raw` already. If the file ends before `size`,
-    that is an error, as files may shrink and connections break.
+    that is an error, as files may shrink and connections break. `max_ratio` is the option `max_decompression_ratio`.
 
     Raises
     ------
     CompressionError
-        By ``readinto``: the data is truncated or damaged. ``.offset`` is in the uncompressed bytes; the message has
-        both.
+        By ``readinto``: the data is truncated or damaged, or decompresses to more than `max_ratio` allows. ``.offset``
+        is in the uncompressed bytes; the message has both.
     OSError
         By ``readinto``: reading fails; the message has the offset in the file.
     """
     stream = PlainStream(raw, path, head, size)
-    return stream if codec is None else DecompressedStream(stream, codec)
+    return stream if codec is None else DecompressedStream(stream, codec, max_ratio)
 
 
 class PlainStream:
@@ -121,9 +128,9 @@ class PlainStream:
 class DecompressedStream:
     """The uncompressed bytes of the members of a file, one after the other."""
 
-    def __init__(self, source: PlainStream, codec: Codec) -> None:
+    def __init__(self, source: PlainStream, codec: Codec, max_ratio: float | None = None) -> None:
         self.offset = 0
-        self._source, self._codec = source, codec
+        self._source, self._codec, self._max_ratio = source, codec, max_ratio
         codec.decompressor()  # raises here if its library is missing
         self._data = b""  # read, but not passed to a member
         self._member: Decompressor | None = None
@@ -150,11 +157,24 @@ class DecompressedStream:
             except Damage as damage:
                 self._handle(damage)
                 continue
+            if out and self._max_ratio is not None:
+                self._check_ratio(len(out), self._max_ratio)
             if out:
                 buffer[: len(out)] = out
                 self.offset += len(out)
                 return len(out)
         return 0
+
+    def _check_ratio(self, size: int, most: float) -> None:
+        """Raise CompressionError if `size` more bytes are too many for the bytes of the file used for them."""
+        used, total = self.raw_offset, self.offset + size
+        if total > RATIO_FREE_BYTES + most * used:
+            reason = f"{used} bytes of {self._codec.name} data decompress to {total} or more"
+            reason += f": max_decompression_ratio={most:g} allows {most:g} times as many, and {RATIO_FREE_BYTES}"
+            advice = "pass a larger max_decompression_ratio, or None, if you trust the file"
+            path, offset, got = self._source.path, self.offset, total / max(used, 1)
+            self._error = CompressionError(reason, path=path, offset=offset, expected=most, got=got, advice=advice)
+            raise self._error
 
     def close(self) -> None:
         self._ended, self._member, self._data = True, None, b""

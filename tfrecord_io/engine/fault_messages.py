@@ -32,6 +32,10 @@ NO_VALUES = (
 
 _NESTED = "\n"  # the tag of field 1: names begin with it where another message has messages in the place of features
 _NAME = "<name>"  # in advice: the feature's
+_COMPANION = (
+    "it is read as a companion of the tensor '<tensor>', and had another type before: "
+    "pass schema={'<tensor>': 'binary'} to read the bytes without it"
+)
 _TWO_COLUMNS = "schema={'<name>': tfr.scalar(…, part='context'), '<name>_steps': tfr.sequence(…, feature='<name>')}"
 _INSIDE = "the file ends inside the record's {part} (expected {{f.expected}} bytes, got {{f.got}})"
 _CRC = "{part} CRC mismatch (stored 0x{{f.got:08x}}, computed 0x{{f.expected:08x}}{{length}})"
@@ -96,6 +100,12 @@ _WIRE_FAULTS = {
 }
 
 
+def _is_companion(feature: str | None, plan: Plan) -> bool:
+    """Whether a feature is read only as a companion of a tensor, of whatever type it has in the first record."""
+    is_named = feature is not None and feature.endswith(("/shape", "/dtype"))
+    return is_named and any(c.name == feature and c.kind is Kind.NONE for c in plan.columns)
+
+
 def _reason(fault: Fault) -> str:
     if fault.code in _WIRE_FAULTS:
         at = f" at byte {fault.byte} of the payload" if fault.byte >= 0 else ""
@@ -130,6 +140,8 @@ def to_error(
             advice = "the schema was fixed from a sample: pass sample='all' or schema="
     elif fault.code is FaultCode.VALUE_COUNT and fault.got == 0:
         advice = NO_VALUES
+    elif fault.code is FaultCode.KIND and plan is not None and _is_companion(fault.feature, plan):
+        advice = _COMPANION.replace("<tensor>", printable(fault.feature).rpartition("/")[0])
     if fault.code is FaultCode.UNKNOWN_FEATURE:
         if plan is not None and any(column.name == fault.feature for column in plan.columns):
             advice = (

@@ -10,7 +10,7 @@ from tfrecord_io.closing import ConsumedOnce
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import StorageOptions, check_on_error
+from tfrecord_io.options import StorageOptions, check_on_error, check_ratio
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import recovery_of
@@ -38,6 +38,8 @@ class RecordReader(ConsumedOnce[bytes]):
         and returns True to go on behind it, or False to raise it.
     max_record_bytes : int
         Longer records are an error.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more times its size, and 1 MiB, is an error.
     storage_options, filesystem
         For fsspec.
 
@@ -82,12 +84,14 @@ class RecordReader(ConsumedOnce[bytes]):
         check_crc: bool = True,
         on_error: OnError = "raise",
         max_record_bytes: int = MAX_RECORD_BYTES,
+        max_decompression_ratio: float | None = None,
         allow_missing_shards: bool = False,
         storage_options: Mapping[str, Any] | None = None,
         filesystem: Any = None,
     ) -> None:
         super().__init__()
         check_on_error(on_error)
+        check_ratio(max_decompression_ratio)
         storage = StorageOptions(storage_options, filesystem)
         sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
         self._on_error = on_error
@@ -99,7 +103,7 @@ class RecordReader(ConsumedOnce[bytes]):
         self._prefetcher = SourcePrefetcher(sources)
         self._walker = BlockWalker(
             self._prefetcher,
-            lambda source: RecordFile(source, compression),
+            lambda source: RecordFile(source, compression, max_decompression_ratio=max_decompression_ratio),
             max_record_bytes=max_record_bytes,
             recover=recovery,
         )

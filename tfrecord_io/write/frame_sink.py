@@ -19,6 +19,7 @@ from tfrecord_io.errors import TFRecordError, caller_line, printable
 from tfrecord_io.index.index_writer import IndexWriter, remove_index
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
+from tfrecord_io.storage.filesystem.locate import is_url
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.typing import Overwrite
@@ -175,7 +176,9 @@ class FrameSink(Sink):
         self.output = open_output(path, storage, overwrite=overwrite) if output is None else output
         self.records = self.bytes = self.crc32c = 0
         self._finished = False
-        self._old_index = (path, storage) if is_path and self.output.replaces else None
+        # An index without its file is outdated too; in a bucket, removing one would take a request for each file.
+        is_local = is_path and not is_url(path) and storage.filesystem is None
+        self._old_index = (path, storage) if is_path and (self.output.replaces or is_local) else None
 
     @property
     def file(self) -> WrittenFile:

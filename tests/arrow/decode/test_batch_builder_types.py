@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tfrecord_io as tfr
 from column_buffers import BYTES, DAY, FLOAT, GOOD, INT, built, faulty, lists, nothing, one, raw, scalars
 from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, to_table
@@ -229,3 +231,48 @@ def test_categories_of_all_batches_become_one() -> None:
     table = to_table(batches, builder.schema)
     assert [chunk.dictionary.to_pylist() for chunk in table.column(0).chunks] == [["a", "b", "c"]] * 2
     assert table.column(0).to_pylist() == ["a", "b", "c", "a"]
+
+
+def test_lists_in_structs_keep_that_their_items_are_not_null(tmp_path: Path) -> None:
+    items = pa.list_(pa.field("item", pa.int64(), nullable=False))
+    type_ = pa.struct([("a", pa.int64()), ("b", items), ("c", pa.struct([("d", items)]))])
+    table = pa.table({"s": pa.array([{"a": 1, "b": [1, 2], "c": {"d": [3]}}, None], type_)})
+    tfr.write_tfrecord(table, tmp_path / "a")
+    again = tfr.read_table(tmp_path / "a")
+    assert again.schema == table.schema
+    assert again.to_pylist() == table.to_pylist()
+
+
+@given(
+    digits=st.text("0123456789", max_size=90),
+    fraction=st.none() | st.text("0009", max_size=90),
+    exponent=st.none() | st.integers(-90, 90) | st.sampled_from([-(10**8), 10**8]),
+    sign=st.sampled_from(["", "+", "-"]),
+    type_=st.sampled_from([(pa.decimal32, 9), (pa.decimal64, 18), (pa.decimal128, 38), (pa.decimal256, 76)]),
+    data=st.data(),
+)
+def test_decimals_are_exact_or_refused(
+    digits: str, fraction: str | None, exponent: int | None, sign: str, type_: tuple[Any, int], data: st.DataObject
+) -> None:
+    """Arrow's own cast of text wraps around, and crashes for far exponents."""
+    make, most = type_
+    precision = data.draw(st.integers(1, most))
+    scale = data.draw(st.integers(0, precision))
+    text = sign + digits + ("" if fraction is None else f".{fraction}") + ("" if exponent is None else f"e{exponent}")
+    try:
+        number = Decimal(text) if exponent is None or abs(exponent) < 1000 else None
+    except ArithmeticError:
+        number = None
+    if number is None and digits.strip("0") == "" and (fraction or "").strip("0") == "" and digits + (fraction or ""):
+        number = Decimal(0)
+    with localcontext(Context(prec=400)):
+        fits = (
+            number is not None
+            and number == number.quantize(Decimal(1).scaleb(-scale))
+            and (abs(number) < Decimal(10) ** (precision - scale))
+        )
+    column, target = scalars(BYTES, [text.encode()]), make(precision, scale)
+    if fits:
+        assert one(column, target).to_pylist() == [number]
+    else:
+        assert "not a valid decimal" in faulty(column, target)[1].reason

@@ -13,6 +13,7 @@ import tfrecord_io as tfr
 from records import blobs, example, floats, int64s, written
 from strategies import sequence_example
 from tfrecord_io.arrow.tensor_values import to_cells
+from tfrecord_io.schema.embedded import field_bytes, pack
 from tfrecord_io.schema.field_makers import bytes_, image, list_, scalar, sequence, tensor, text
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import variable_shape_tensor
@@ -286,3 +287,37 @@ def test_casts_are_checked(read: Any, made: Any, good: bytes, value: Any, bad: b
 
 def _of(feature: str, made: Any) -> Any:
     return type(made)("", made.type, feature, made.encoding)
+
+
+@pytest.mark.fault(43)
+@pytest.mark.parametrize("first", [int64s(1), floats(1.0), blobs(b"x")], ids=["int64s", "floats", "bytes"])
+def test_a_companion_with_several_feature_types_is_named(read: Any, first: bytes) -> None:
+    """Of another type in all records it is ignored, as another feature of that name; of several it is an error."""
+    schema = {"x": tensor("int8", (1,))}
+    ignored = [example(**{"x": blobs(b"1"), "x/shape": first})] * 2
+    assert cells(read(ignored, schema), "x") == [[49], [49]]
+    other = floats(1.0) if first == blobs(b"x") else blobs(b"x")
+    mixed = [*ignored, example(**{"x": blobs(b"1"), "x/shape": other})]
+    with pytest.raises(
+        tfr.FeatureTypeError, match=r"record 2 .*feature 'x/shape'.*companion of the tensor 'x'"
+    ) as caught:
+        read(mixed, schema)
+    assert "schema={'x': 'binary'}" in str(caught.value)
+    assert read(mixed, {"x": pa.binary()})["x"].to_pylist() == [b"1"] * 3
+
+
+def test_raw_bytes_of_the_null_type_are_refused(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("x", pa.list_(pa.null()), metadata={"tfrecord_io.encoding": "raw"})])
+    path = written(tmp_path / "a", [field_bytes(pack(schema)) + example(x=blobs(b"1"))])
+    with pytest.raises(tfr.SchemaError, match="feature 'x': its encoding is 'raw', which needs a dtype"):
+        tfr.read_table(path)
+    assert tfr.read_table(path, schema="infer")["x"].to_pylist() == ["1"]
+
+
+@pytest.mark.parametrize("value", [pa.string(), pa.dictionary(pa.int8(), pa.string()), pa.json_()], ids=str)
+@pytest.mark.parametrize("outer", [lambda type_: type_, pa.list_], ids=["one", "list"])
+@pytest.mark.parametrize("keyword", ["schema", "schema_overrides"])
+def test_declared_text_is_always_utf8(tmp_path: Path, value: pa.DataType, outer: Any, keyword: str) -> None:
+    path = written(tmp_path / "a", [example(x=blobs(b"a")), example(x=blobs(b"\xff"))])
+    with pytest.raises(tfr.DecodeError, match=r"record 1.*feature 'x': .*(expected UTF-8|not a valid string)"):
+        tfr.read_table(path, **{keyword: {"x": outer(value)}})

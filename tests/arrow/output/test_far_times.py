@@ -60,6 +60,16 @@ def test_time_zones(seconds: int, zone: str, dtype: str, reason: str) -> None:
     assert categories.astype("int64").tolist() == [seconds]
 
 
+@pytest.mark.parametrize("number", [2**63 - 1, -(2**63) + 1])
+def test_nanoseconds_whose_local_time_is_out_of_range(number: int) -> None:
+    array = pa.array([number, None]).view(pa.timestamp("ns", "Europe/Paris"))
+    with pytest.warns(SchemaWarning, match=r"column 'x': the first or last day of datetime64\[ns\] in a time zone"):
+        frame = to_pandas(pa.table({"x": array}))
+    assert str(frame.dtypes["x"]) == "datetime64[ns]"
+    assert frame["x"].astype("int64")[0] == number
+    assert repr(frame)
+
+
 def test_known_zones_are_kept() -> None:
     array = pa.array([0, 253_370_764_799, -62_104_060_800, None]).view(pa.timestamp("s", "Europe/Paris"))
     with warnings.catch_warnings():

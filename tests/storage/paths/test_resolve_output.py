@@ -179,3 +179,19 @@ def test_suffixes_of_other_formats_are_refused(name, tmp_path):
 @pytest.mark.parametrize("name", ["m", "m.tfrecord.gz", "m.v1", "d.json/m.tfrec", "train@3"])
 def test_other_suffixes_are_no_obstacle(name, tmp_path):
     assert targets(resolve_output(f"{tmp_path}/{name}"))
+
+
+@pytest.mark.parametrize("path", ["a//b@2", "a///b", "/a/b@2"])
+def test_shards_with_empty_parts_in_their_names_are_refused_in_a_bucket(s3, path):
+    """Listings of buckets do not show such objects, so the dataset would not be found again. A single one is."""
+    keywords = {"storage_options": s3.storage_options}
+    with pytest.raises(ValueError, match="must not have empty parts"):
+        tfr.write_tfrecord({"x": [1]}, s3.url(path), shards=None if "@" in path else 2, **keywords)
+    assert s3.names() == []
+    tfr.write_tfrecord({"x": [1]}, s3.url("a//b.tfrecord"), **keywords)
+    assert tfr.read_table(s3.url("a//b.tfrecord"), **keywords).num_rows == 1
+
+
+def test_empty_parts_of_local_names(tmp_path):
+    tfr.write_tfrecord({"x": [1]}, f"{tmp_path}//a@2")
+    assert tfr.read_table(f"{tmp_path}//a@2").num_rows == 1

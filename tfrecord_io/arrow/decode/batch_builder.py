@@ -26,7 +26,7 @@ from tfrecord_io.arrow.decode.tensor_column import TensorColumn
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.engine.decoded_columns import LIST_MARK, FeatureColumns
-from tfrecord_io.errors import printable
+from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.kinds import Kind, Layout
@@ -344,7 +344,12 @@ def _leaf(field: Field, leaf: Leaf, dictionary: pa.Array | None, companions: Com
     restore = value_restore(leaf, field.shape, dictionary)
     if companions is None:
         return _Leaf(leaf, restore)
-    return _Leaf(leaf, restore, companions, element_of(value_type(leaf.type)))
+    try:
+        element = element_of(value_type(leaf.type))
+    except ValueError as error:
+        reason = f"its encoding is {field.encoding!r}, which needs a dtype: {error}"
+        raise SchemaError(reason, feature=leaf.feature, got=str(leaf.type)) from error
+    return _Leaf(leaf, restore, companions, element)
 
 
 def _as_handed(field: Field) -> Field:

@@ -112,8 +112,17 @@ def _nothing(type_: pa.DataType) -> Restore:
     return restore
 
 
+def _holds_text(type_: pa.DataType) -> bool:
+    """Whether values of a type, the categories of a dictionary or the storage of an extension type are text."""
+    if t.is_dictionary(type_):
+        return _holds_text(type_.value_type)
+    if isinstance(type_, pa.BaseExtensionType):
+        return _holds_text(type_.storage_type)
+    return bool(t.is_string(type_) or t.is_large_string(type_))
+
+
 def _scalars(type_: pa.DataType, cast: Cast) -> Restore:
-    text = t.is_string(type_) or t.is_large_string(type_)
+    text = _holds_text(type_)
 
     def restore(column: ColumnBuffers) -> pa.Array:
         assert column.values is not None
@@ -127,7 +136,7 @@ def _scalars(type_: pa.DataType, cast: Cast) -> Restore:
 
 def _lists(type_: pa.DataType, cast: Cast) -> Restore:
     value = type_.value_type
-    text = t.is_string(value) or t.is_large_string(value)
+    text = _holds_text(value)
 
     def restore(column: ColumnBuffers) -> pa.Array:
         assert column.values is not None

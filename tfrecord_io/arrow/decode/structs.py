@@ -43,6 +43,11 @@ def _bitmap(array: pa.Array) -> Array | None:
 
 
 def _struct(type_: pa.DataType, rows: int, validity: Array | None, children: list[pa.Array]) -> pa.Array:
+    # A list is made with nullable items, whatever the type says.
+    children = [
+        array if array.type == child.type else array.cast(child.type)
+        for child, array in zip(type_, children, strict=True)
+    ]
     return pa.Array.from_buffers(type_, rows, [None if validity is None else pa.py_buffer(validity)], children=children)
 
 

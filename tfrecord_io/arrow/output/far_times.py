@@ -10,6 +10,7 @@ from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM
 from tfrecord_io.errors import SchemaWarning, printable, warn
 
 _FIRST, _END = -62_104_060_800, 253_370_764_800  # the years 2 to 9998, in which every time zone has Python's datetime
+_DAY = 86_400
 _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
@@ -42,8 +43,8 @@ def zones_that_python_has(table: pa.Table) -> pa.Table:
         if not t.is_timestamp(type_) or type_.tz is None:
             continue
         column, utc = column.cast(type_), pa.timestamp(type_.unit, "UTC")
-        if not _has_python_years(column):
-            _warn(field, "years before 1 or after 9999 in a time zone: it is datetime64 in UTC, without a zone")
+        if (reason := _far_times(column)) is not None:
+            _warn(field, f"{reason} in a time zone: it is datetime64 in UTC, without a zone")
             column = column.cast(utc).cast(pa.timestamp(type_.unit))
         elif not _is_known(type_):
             _warn(field, f"the time zone '{printable(type_.tz, 60)}' is unknown here: it is in UTC")
@@ -59,9 +60,15 @@ def _warn(field: pa.Field, reason: str) -> None:
     warn(f"column '{printable(field.name)}': {reason}", SchemaWarning)
 
 
-def _has_python_years(column: pa.ChunkedArray) -> bool:
+def _far_times(column: pa.ChunkedArray) -> str | None:
+    """What the column has that no time zone can hold; None if there is nothing."""
     ends, unit = pc.min_max(column.cast(pa.int64())), _PER_SECOND[column.type.unit]
-    return not ends["min"].is_valid or (_FIRST * unit <= ends["min"].as_py() and ends["max"].as_py() < _END * unit)
+    if not ends["min"].is_valid:
+        return None
+    if ends["min"].as_py() < _FIRST * unit or ends["max"].as_py() >= _END * unit:
+        return "years before 1 or after 9999"
+    most = 2**63 - _DAY * unit  # local times are not representable at the very ends of the range
+    return "the first or last day of datetime64[ns]" if max(-ends["min"].as_py(), ends["max"].as_py()) > most else None
 
 
 def _is_known(type_: pa.DataType) -> bool:

@@ -391,4 +391,10 @@ class ChunkReader:
         ahead = options.thread_count > 1 and bool(source.size)  # not a pipe or a file object
         few = options.limit is not None and options.limit <= _FEW_ROWS
         block_bytes = _SMALL_BLOCK_BYTES if few else _BLOCK_BYTES
-        return RecordFile(source, options.compression, block_bytes=block_bytes, ahead=ahead)
+        return RecordFile(
+            source,
+            options.compression,
+            block_bytes=block_bytes,
+            ahead=ahead,
+            max_decompression_ratio=options.max_decompression_ratio,
+        )

@@ -33,6 +33,8 @@ class RecordFile:
         A file, or a piece of one.
     compression : str or None
         "infer" detects it from the content.
+    max_decompression_ratio : float or None
+        As in `tfrecord_io.read_table`.
     block_bytes : int
         Size of the blocks.
     ahead : bool
@@ -49,9 +51,12 @@ class RecordFile:
         block_bytes: int = BLOCK_BYTES,
         ahead: bool = False,
         recover: bool = False,
+        max_decompression_ratio: float | None = None,
     ) -> None:
         self.path = source.path
-        self._stream = open_source(source, compression, recover=recover)
+        self._stream = open_source(
+            source, compression, recover=recover, max_decompression_ratio=max_decompression_ratio
+        )
         self.compression = self._stream.compression
         self._span = source.span
         self._block_bytes = block_bytes

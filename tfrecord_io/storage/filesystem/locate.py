@@ -17,6 +17,7 @@ from tfrecord_io.storage.filesystem.local import LocalFileSystem
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
+_NO_BUCKET = re.compile(r"(?:^|::)(?:s3a?|gc?s)://(?:/|$)")
 _EXTRAS = {"s3": "tfrecord_io[s3]", "s3a": "tfrecord_io[s3]", "gs": "tfrecord_io[gcs]", "gcs": "tfrecord_io[gcs]"}
 _PACKAGES = {"http": "aiohttp", "https": "aiohttp", "abfs": "adlfs", "az": "adlfs", "hf": "huggingface_hub"}
 
@@ -25,7 +26,8 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
     """Find the filesystem that a path is in, and its name there.
 
     If the package for this kind of URL is not installed, this is a MissingDependencyError; if the kind of URL is
-    unknown, `storage_options` are given for a local path, or the path has a lone surrogate, a ValueError.
+    unknown or has no bucket, `storage_options` are given for a local path, or the path has a lone surrogate, a
+    ValueError.
     """
     text = os.fspath(path)
     if isinstance(text, bytes):
@@ -37,6 +39,8 @@ def locate(path: str | os.PathLike[str], storage: StorageOptions) -> tuple[FileS
         fsspec_filesystem = _as_fsspec(storage.filesystem)
         return _wrap(fsspec_filesystem, fsspec_filesystem._strip_protocol(text))
     if is_url(text):
+        if _NO_BUCKET.search(text):
+            raise ValueError(f"'{printable(text)}' names no bucket: expected s3://bucket/name, gs://bucket/name")
         import fsspec
 
         try:

@@ -117,6 +117,17 @@ def resolve_output(
     check_suffix(text)
     fs, name = locate(path, storage)
     check_writable(fs, name)
+    output = _resolved(fs, name, text, shards, max_shard_bytes, compression)
+    if output.sharded and not isinstance(fs, LocalFileSystem) and "//" in name.rstrip("/"):
+        reason = "names of shards in a bucket must not have empty parts ('//'), as listings do not show these objects"
+        raise ValueError(f"'{printable(text)}': {reason}; choose another name")
+    return output
+
+
+def _resolved(
+    fs: FileSystem, name: str, text: str, shards: int | None, max_shard_bytes: int | None, compression: str | None
+) -> Output:
+    """The output for the path `text`, which is `name` in `fs`."""
     entry = fs.entry(name)
     if text.endswith("/") or (entry is not None and entry.directory):
         directory = _base(fs, name, text)

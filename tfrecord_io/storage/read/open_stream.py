@@ -29,11 +29,18 @@ from tfrecord_io.storage.read.source import Source
 _BUFFER = 8 << 10  # small: columns of an array are read in pieces
 
 
-def open_source(source: Source, compression: str | None = "infer", *, recover: bool = False) -> Stream:
+def open_source(
+    source: Source,
+    compression: str | None = "infer",
+    *,
+    recover: bool = False,
+    max_decompression_ratio: float | None = None,
+) -> Stream:
     """Open a source and decompress it.
 
     The `compression` "infer" is detected by content; a name as for `tfrecord_io.compression.get_codec` is checked
-    against the content, and is a CompressionError if it does not match. A piece of a file is always plain.
+    against the content, and is a CompressionError if it does not match. A piece of a file is always plain. With
+    `max_decompression_ratio`, a file that decompresses to more times its size is a CompressionError when it is read.
 
     With `recover`, a damaged compressed file is read on behind the damage (`tfrecord_io.compression.recovery`), also if
     its first bytes are damaged: its codec is then the one named, or that of its suffix.
@@ -59,7 +66,7 @@ def open_source(source: Source, compression: str | None = "infer", *, recover: b
             source.pipe.may_rewind = codec is not None  # at damage
         if recover and codec is not None:
             return RecoveringStream(PlainStream(raw, source.path, head, size), codec)
-        return open_decompressed(raw, codec, source.path, head=head, size=size)
+        return open_decompressed(raw, codec, source.path, head=head, size=size, max_ratio=max_decompression_ratio)
     except BaseException:
         raw.close()
         raise

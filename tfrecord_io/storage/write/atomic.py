@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from typing import Any
 
-from tfrecord_io.options import DEFAULT_STORAGE, IN_PLACE, StorageOptions
+from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.errors import raise_os_errors
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
@@ -77,12 +77,12 @@ def open_sharded_dataset_writer(
 ) -> ShardedDatasetWriter:
     """Start writing a sharded dataset; see `ShardedDatasetWriter`. A missing directory is created."""
     fs, base = locate(output.base, storage)
-    replace = overwrite in (True, IN_PLACE)
+    replace = bool(overwrite)
     if not isinstance(fs, FsspecFileSystem):
         from tfrecord_io.storage.write.sharded_dataset_local import LocalShardedDatasetWriter
 
         return LocalShardedDatasetWriter(fs, base, output, replace)
-    if overwrite == IN_PLACE:
+    if overwrite == "in_place":
         from tfrecord_io.storage.write.sharded_dataset_remote import RemoteShardedDatasetWriter  # imports fsspec
 
         return RemoteShardedDatasetWriter(fs, base, output, replace)
