@@ -215,13 +215,13 @@ def test_arrays_outlive_the_decoder_and_the_columns() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads /proc")
 def test_a_dropped_column_frees_its_memory_while_others_are_kept() -> None:
-    columns, rows = wide_columns(300, 1 << 16)
+    columns, rows = wide_columns(300, 1 << 18)
     batch, _ = BatchBuilder(WIDE).batch(columns, rows)
     kept = batch.column("i")
     before = resident()
     del columns, batch
     gc.collect()
-    assert before - resident() > 15 << 20
+    assert before - resident() > 60 << 20  # of 75 MiB; other threads of the test run take some
     assert kept.to_pylist() == [7] * 300
 
 
