@@ -1,9 +1,14 @@
 # make demo · make test · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
+# make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize
 # make diagrams · make reference · make clean
 #
 # make test runs each randomised test a reduced number of rounds; make test STORM=1 (or make wheel-test STORM=1) runs all
 # of them, as .ci/run does once. Each run has the same examples; make test RANDOM=1 makes new ones. `pytest -m storm`
 # selects the long ones: bad networks, killed writers.
+#
+# make fuzz mutates inputs for SECONDS: of the kernel, in C++ under sanitizers, and at the same time of the formats that
+# are parsed in Python. make fuzz FUZZER=libfuzzer takes clang's libFuzzer for the kernel. An input that fails is kept in
+# build/fuzz; tests/fuzz/Makefile has the programs.
 #
 # The wheel is built once and installed into each environment; nothing imports the package from this directory, where it
 # would shadow the installed one and lose the kernel.
@@ -14,6 +19,8 @@ PYTEST_ARGS ?=
 STORM ?= 0
 RANDOM ?= 0
 BENCH_ARGS ?=
+SECONDS ?= 60
+FUZZER ?= fuzz
 
 VENV := .venv
 CONFORMANCE := .venv-conformance
@@ -21,11 +28,14 @@ BENCH := .venv-bench
 WHEELS := build/wheel
 SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md $(shell find tfrecord_io -name '*.py' -o -name '*.cc' -o -name '*.h' -o -name py.typed -o -name __init__.pyi)
 
+# Programs without Python.
+PROGRAMS = $(MAKE) --no-print-directory -j$(JOBS) -f tests/fuzz/Makefile
+
 export PYTHONSAFEPATH := 1
 export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
-.PHONY: demo test lint types format wheel-test conformance speed-guard bench bench-compare diagrams reference require-kernel clean
+.PHONY: demo test lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize diagrams reference require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
@@ -65,6 +75,39 @@ bench: $(BENCH)/.installed | build/bench/benchmarks
 # Two files of results, from make bench BENCH_ARGS="--json FILE": make bench-compare A=before.json B=after.json
 bench-compare: | build/bench/benchmarks
 	$(BENCHMARKS) $(PYTHON) -m benchmarks.results $(A) $(B)
+
+fuzz: require-kernel
+	$(PROGRAMS) build/fuzz/$(FUZZER) build/fuzz/allocation
+	build/fuzz/allocation
+	$(MAKE) --no-print-directory -j2 fuzz-formats fuzz-$(FUZZER)
+
+fuzz-fuzz:
+	build/fuzz/fuzz --seconds $(SECONDS) --seeds tests/data/fuzz --dictionary tests/data/fuzz/dictionary --artifacts build/fuzz
+
+fuzz-libfuzzer:
+	mkdir -p build/fuzz/corpus
+	build/fuzz/libfuzzer -max_total_time=$(SECONDS) -dict=tests/data/fuzz/dictionary -artifact_prefix=build/fuzz/ build/fuzz/corpus tests/data/fuzz/frames tests/data/fuzz/example tests/data/fuzz/sequence tests/data/fuzz/encoder tests/data/fuzz/primitives
+
+fuzz-formats: $(VENV)/.test
+	$(VENV)/bin/python tests/fuzz/formats.py --seconds $(SECONDS) --artifacts build/fuzz
+
+fuzz-differential: $(VENV)/.test require-kernel
+	$(VENV)/bin/python tests/fuzz/differential.py --seconds $(SECONDS) --artifacts build/fuzz
+
+# The tests of the engines with a kernel under the address and undefined behaviour sanitizers, whose runtime the interpreter
+# loads first; what the interpreter itself leaves allocated is no leak of the kernel. Allocations that fail, and threads,
+# run in programs without Python.
+SANITIZED := build/sanitized
+sanitize: $(VENV)/.dev
+	$(PROGRAMS) build/fuzz/allocation build/fuzz/threads
+	build/fuzz/allocation
+	setarch -R build/fuzz/threads
+	cmake -S . -B $(SANITIZED)/build -DTFR_SANITIZE=ON -DPython_EXECUTABLE=$(abspath $(VENV)/bin/python) >$(SANITIZED).log
+	cmake --build $(SANITIZED)/build -j $(JOBS) >>$(SANITIZED).log
+	rm -rf $(SANITIZED)/package && mkdir -p $(SANITIZED)/package && cp -r tfrecord_io $(SANITIZED)/package/
+	cp $(SANITIZED)/build/_kernel*.so $(SANITIZED)/package/tfrecord_io/_native/
+	PYTHONPATH=$(abspath $(SANITIZED)/package) LD_PRELOAD=$$($(CXX) -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
+	  $(VENV)/bin/python -m pytest -p no:cacheprovider $(PYTEST_ARGS) tests/engine tests/read/test_pieces.py tests/index tests/laws/test_thread_laws.py
 
 diagrams:
 	$(PYTHON) docs/diagrams/architecture.py

@@ -24,7 +24,8 @@ SUITES = {"laws", "faults", "end_to_end", "conformance", "support", "data"}
 # Files of tests that are about more than one module, next to those of their folder.
 TOPICS = {
     ".": {"layout", "file_sizes", "docs", "doctests", "diagrams", "importing", "reference"},  # the project itself
-    "engine": {"equivalence", "fast_paths", "find_header", "golden", "name_hash", "wire"},  # what both engines fulfil
+    # what both engines fulfil
+    "engine": {"allocation", "equivalence", "fast_paths", "find_header", "golden", "name_hash", "wire"},
     "compression": {"compression", "compressed_files"},  # all codecs
     "file_formats": {"hostile_files"},  # all formats of array files
 }

@@ -26,17 +26,17 @@ from typing import Any
 TESTS = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(TESTS / "support")]
 
-import numpy as np  # noqa: E402
-import pyarrow as pa  # noqa: E402
+import numpy as np
+import pyarrow as pa
 
-import tfrecord_io as tfr  # noqa: E402
-from hostile_metadata import CALLS, NONSENSE, TABLES, Call, at_random, describe, metadata, mutated, mutated_schema  # noqa: E402
-from records import example, floats, framed, int64s  # noqa: E402
-from tfrecord_io.cli.schema_text import schema_text  # noqa: E402
-from tfrecord_io.index.record_index import RecordIndex  # noqa: E402
-from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, field_bytes, pack, unpack  # noqa: E402
-from tfrecord_io.schema.formats.tfds import shard_lengths  # noqa: E402
-from tfrecord_io.storage.paths.manifest import parse_manifest  # noqa: E402
+import tfrecord_io as tfr
+from hostile_metadata import CALLS, NONSENSE, TABLES, Call, at_random, describe, metadata, mutated, mutated_schema
+from records import example, floats, framed, int64s
+from tfrecord_io.cli.schema_text import schema_text
+from tfrecord_io.index.record_index import RecordIndex
+from tfrecord_io.schema.embedded import EmbeddedSchemaUnreadable, field_bytes, pack, unpack
+from tfrecord_io.schema.formats.tfds import shard_lengths
+from tfrecord_io.storage.paths.manifest import parse_manifest
 
 REFUSED = (tfr.TFRecordError, EmbeddedSchemaUnreadable)
 SAMPLED = 50  # of the mutants that a parser refuses, one of so many passes a call

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 
 #ifdef __linux__
@@ -65,9 +66,10 @@ uint8_t* Arena::allocate([[maybe_unused]] size_t bytes, [[maybe_unused]] Chunk**
   bytes = round_up(bytes, kAlignment);
   if (chunk_ == nullptr || chunk_->size - begin_ < bytes) {
     close();
-    uint8_t* data = map_chunk(kChunk);
-    if (data == nullptr) return nullptr;
-    chunk_ = new Chunk{data, kChunk};
+    auto fresh = std::unique_ptr<Chunk>(new Chunk{nullptr, kChunk});  // first, as this may throw
+    fresh->data = map_chunk(kChunk);
+    if (fresh->data == nullptr) return nullptr;
+    chunk_ = fresh.release();
   }
   uint8_t* start = chunk_->data + begin_;
   begin_ += bytes;

@@ -1,0 +1,139 @@
+// Checksums, varints and text checks: each fast implementation equals a plain one.
+#include "crc32c.h"
+#include "name_hash.h"
+#include "targets.h"
+#include "text.h"
+#include "varint.h"
+#include "wire.h"
+
+namespace fuzz {
+namespace {
+
+using namespace tfr;
+
+uint32_t crc_plainly(uint32_t value, const Bytes& data) {
+  uint32_t crc = ~value;
+  for (u8 byte : data) {
+    crc ^= byte;
+    for (int i = 0; i < 8; ++i) crc = (crc >> 1) ^ ((crc & 1) != 0 ? 0x82f63b78u : 0);
+  }
+  return ~crc;
+}
+
+void check_crc(const Bytes& data, uint32_t value, size_t cut) {
+  Exact exact(data);
+  uint32_t expected = crc_plainly(value, data);
+  FUZZ_CHECK(crc32c(value, exact.data(), exact.size()) == expected);
+  FUZZ_CHECK(crc32c_portable(value, exact.data(), exact.size()) == expected);
+  for (Crc32cFunction function : {crc32c_x86(), crc32c_avx512(), crc32c_arm()})
+    if (function != nullptr) FUZZ_CHECK(function(value, exact.data(), exact.size()) == expected);
+  cut = std::min(cut, data.size());
+  uint32_t first = crc32c(value, exact.data(), cut), second = crc32c(0, exact.data() + cut, data.size() - cut);
+  FUZZ_CHECK(crc32c_combine(first, second, data.size() - cut) == expected);
+}
+
+// The code point of the sequence at `at`, which is moved behind it; −1 if malformed.
+int64_t next_point(const Bytes& data, size_t& at) {
+  u8 lead = data[at++];
+  if (lead < 0x80) return lead;
+  int more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
+  if (lead < 0xc0 || lead > 0xf7) return -1;
+  int64_t point = lead & (0x3f >> more);
+  for (int i = 0; i < more; ++i) {
+    if (at == data.size() || (data[at] & 0xc0) != 0x80) return -1;
+    point = point << 6 | (data[at++] & 0x3f);
+  }
+  static constexpr int64_t kLeast[] = {0, 0x80, 0x800, 0x10000};
+  bool valid = point >= kLeast[more] && point <= 0x10ffff && !(point >= 0xd800 && point <= 0xdfff);
+  return valid ? point : -1;
+}
+
+void check_text(const Bytes& data) {
+  bool utf8 = true, text = true;
+  for (size_t at = 0; at < data.size() && utf8;) {
+    int64_t point = next_point(data, at);
+    utf8 = point >= 0;
+    bool control = point < 0x20 || (point >= 0x7f && point < 0xa0);
+    if (control && point != '\t' && point != '\n' && point != '\r') text = false;
+  }
+  Exact exact(data);
+  FUZZ_CHECK(is_utf8(exact.data(), exact.size()) == utf8);
+  FUZZ_CHECK(is_text(exact.data(), exact.size()) == (utf8 && text));
+}
+
+bool decode_plainly(const Bytes& data, std::vector<int64_t>& values) {
+  for (size_t at = 0; at < data.size();) {
+    uint64_t value = 0;
+    int shift = 0;
+    for (;; shift += 7) {
+      if (at == data.size() || shift == 70) return false;
+      u8 byte = data[at++];
+      value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+      if (byte < 0x80) break;
+    }
+    values.push_back(static_cast<int64_t>(value));
+  }
+  return true;
+}
+
+void check_decoding(const Bytes& data) {
+  std::vector<int64_t> expected;
+  bool valid = decode_plainly(data, expected);
+  Exact exact(data);
+  for (DecodeRun decode : {decode_run, decode_run_portable, decode_run_x86()}) {
+    if (decode == nullptr) continue;
+    std::unique_ptr<int64_t[]> out(new int64_t[data.size() + kDecodeSlack]);
+    int64_t count = decode(exact.data(), exact.data() + exact.size(), out.get());
+    FUZZ_CHECK((count >= 0) == valid);
+    if (valid) FUZZ_CHECK(std::vector<int64_t>(out.get(), out.get() + count) == expected);
+  }
+}
+
+void check_encoding(const Bytes& data, unsigned bits) {
+  std::vector<uint64_t> values(data.size() / 8);
+  if (!values.empty()) std::memcpy(values.data(), data.data(), values.size() * 8);
+  for (uint64_t& value : values) value >>= bits;
+  for (const EncodeRun& encode : {encode_run, encode_run_portable, encode_run_x86()}) {
+    if (encode.put == nullptr) continue;
+    size_t size = encode.size(values.data(), values.size());
+    std::unique_ptr<u8[]> out(new u8[size + kRunSlack]);
+    FUZZ_CHECK(encode.put(out.get(), values.data(), values.size()) == out.get() + size);
+    std::vector<int64_t> back;
+    FUZZ_CHECK(decode_plainly(Bytes(out.get(), out.get() + size), back));
+    FUZZ_CHECK(std::equal(back.begin(), back.end(), values.begin(), values.end(), [](int64_t a, uint64_t b) { return static_cast<uint64_t>(a) == b; }));
+  }
+}
+
+// Reading and skipping a field stays inside the bytes, whatever they are.
+void check_fields(const Bytes& data, int depth) {
+  Exact exact(data);
+  const u8 *begin = exact.data(), *end = begin + exact.size();
+  WireError error;
+  for (const u8* p = begin; p != nullptr && p < end;) {
+    uint32_t tag = 0;
+    const u8* next = read_tag(p, end, &tag, error);
+    if (next != nullptr) next = skip_field(next, end, tag, depth, error);
+    FUZZ_CHECK(next == nullptr ? error.code != Code::kOk && error.at >= begin && error.at <= end : next > p && next <= end);
+    p = next;
+  }
+}
+
+}  // namespace
+
+void run_primitives(const u8* input, size_t size) {
+  Choices choices(input, size);
+  unsigned bits = choices.byte() % 64;
+  int depth = choices.byte() % 4;
+  size_t cut = choices.byte();
+  uint32_t value = choices.flag() ? 0x12345678u : 0;
+  Bytes data = choices.rest();
+  check_crc(data, value, cut);
+  check_text(data);
+  check_decoding(data);
+  check_encoding(data, bits);
+  check_fields(data, depth == 3 ? kDepthLimit : depth);
+  Exact exact(data);
+  FUZZ_CHECK(hash_name(exact.data(), exact.size()) == hash_name(data.data(), data.size()));
+}
+
+}  // namespace fuzz
