@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from engine_comparison import NATIVE, compare, essence, same_columns
 from records import blobs, floats
 from strategies import damaged, datasets, example, field, int64s, plans, tag
-from tfrecord_io.engine.contract import Decoder, Engine, Plan, PlanColumn, RecordCounts
+from tfrecord_io.engine.contract import Decoder, Engine, FaultCode, Plan, PlanColumn, RecordCounts
 from tfrecord_io.engine.reference import ENGINE as REFERENCE
 from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
 
@@ -282,3 +282,11 @@ def test_memory_that_is_used_again_changes_no_byte(payloads: list[bytes], cuts: 
     for begin, end in pairwise(min(cut, rows) for cut in cuts):
         again, _ = native.encode(begin, end, memory=memory)
         assert bytes(again) == bytes(REFERENCE.encoder(columns, sequence=True).encode(begin, end)[0])
+
+
+def test_a_missing_feature_has_no_numbers_of_another_one(engine: Engine) -> None:
+    plan = Plan((PlanColumn("a", Kind.INT64), PlanColumn("x", Kind.INT64, required=True)))
+    fault = engine.decoder(plan).feed(engine.frame([example(a=int64s(1))])).fault
+    assert fault is not None
+    assert (fault.code, fault.feature) == (FaultCode.MISSING_FEATURE, "x")
+    assert (fault.expected, fault.got) == (0, 0)

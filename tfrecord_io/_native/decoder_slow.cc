@@ -95,6 +95,7 @@ bool Decoder::check_record(const Walk& walk, Fault& fault) {
   for (size_t column : present_) {
     Code code = check_entry(slots[column], last_entries_[column], fault);
     if (code == Code::kOk) continue;
+    if (code != Code::kKind && code != Code::kValueCount) fault.expected = fault.got = 0;  // those of another feature
     set_feature(fault, code, slots[column].name);
     return false;
   }
