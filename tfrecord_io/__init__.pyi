@@ -18,7 +18,7 @@ from typing import (
     Literal,
 )
 
-from dask.dataframe import DataFrame as DaskDataFrame
+from dask.dataframe import DataFrame as _DaskDataFrame
 from duckdb import DuckDBPyConnection
 from numpy.typing import NDArray
 from pandas import DataFrame
@@ -1996,7 +1996,7 @@ def read_dask(
     progress: bool = False,
     batch_size: int = 65536,
     batch_bytes: int = 67108864,
-) -> DaskDataFrame:
+) -> _DaskDataFrame:
     """Open TFRecord files as a Dask DataFrame, whose partitions any worker reads by itself.
 
     Parameters

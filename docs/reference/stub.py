@@ -36,7 +36,7 @@ _PREFIXES = {
     "duckdb": "duckdb",
     "dd": "dask.dataframe",
 }
-_RENAMED = {"dd.DataFrame": "DaskDataFrame"}  # names that two libraries have
+_RENAMED = {"dd.DataFrame": "_DaskDataFrame"}  # names that two libraries have; editors do not offer this one
 
 
 class _Stub:

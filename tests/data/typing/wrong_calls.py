@@ -29,7 +29,7 @@ tfr.count_records(path, columns=["a"])  # error: mypy, pyright
 # values that a keyword does not have
 tfr.read_tfrecord(path, dtype_backend="polars")  # error: mypy, pyright
 tfr.read_tfrecord(path, compression="lzma")  # error: mypy, pyright
-tfr.read_tfrecord(path, on_error="skip")  # error: mypy, pyright
+tfr.read_tfrecord(path, on_error="ignore")  # error: mypy, pyright
 tfr.read_table(path, record_type="json")  # error: mypy, pyright
 tfr.read_table(path, on_error=None)  # error: mypy, pyright
 tfr.open_reader(path, on_new="drop")  # error: mypy, pyright
