@@ -1,4 +1,4 @@
-"""Each bit of a file is flipped, and each file is cut at each byte: no damage goes unnoticed."""
+"""Each bit of a file is flipped, and each file is truncated at each byte: no damage goes unnoticed."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def small_requests(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_fault_of_every_request(
     engine: str, read: Callable[..., Any], fault: Callable[[bytes], bytes], lasting: bool, record_property: Any
 ) -> None:
-    """One fault is passed over; lasting ones are an OSError that names the file. Never fewer records."""
+    """After one fault the request is repeated; lasting ones are an OSError that names the file. Never fewer records."""
     path = "faulty://a.tfrecord"
     sound = FaultyFileSystem(fault, -1, False)
     assert read(path, filesystem=sound) == [*range(ROWS)]

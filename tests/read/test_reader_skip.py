@@ -1,4 +1,4 @@
-"""Tables, streams and arrays that leave out what is damaged: which rows, and what is told of the others."""
+"""Tables, streams and arrays that leave out what is damaged: which rows remain, and what is reported of the others."""
 
 from __future__ import annotations
 

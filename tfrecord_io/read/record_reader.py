@@ -34,8 +34,8 @@ class RecordReader(ConsumedOnce[bytes]):
         Check the payloads' CRCs; those of the lengths are always checked.
     on_error : {"raise", "stop", "skip"} or callable
         "stop" ends at the first damage with a StoppedEarlyWarning. "skip" goes on behind it: see ``report`` for what
-        was left out, of which a DamagedDataWarning tells at the end. A callable gets each error, with its ``region``,
-        and returns True to go on behind it, or False to raise it.
+        was left out, and a DamagedDataWarning gives the totals at the end. A callable gets each error, with its
+        ``region``, and returns True to go on behind it, or False to raise it.
     max_record_bytes : int
         Longer records are an error.
     max_decompression_ratio : float, optional

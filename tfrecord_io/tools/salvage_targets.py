@@ -115,7 +115,7 @@ def _refuse_source(target: Target, sources: Sequence[Source], storage: StorageOp
 
 
 def _object(fs: Any, name: str) -> tuple[Any, ...]:
-    """What tells objects of buckets apart."""
+    """What distinguishes the objects of buckets."""
     options = getattr(fs, "storage_options", None) or {}
     protocol = fs.protocol if isinstance(fs.protocol, str) else tuple(fs.protocol)
     return protocol, str(options.get("endpoint_url")), fs._strip_protocol(name)

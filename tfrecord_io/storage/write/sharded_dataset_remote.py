@@ -55,7 +55,7 @@ class RemoteShardedDatasetWriter(ShardedDatasetWriter):
     ) -> None:
         """Remove what is new; restore the old manifest if the files that it lists are still the ones it describes.
 
-        Not every filesystem tells whether a file was replaced, so the content decides. A dataset without a manifest
+        Not every filesystem reports whether a file was replaced, so the content decides. A dataset without a manifest
         cannot be checked.
         """
         if not self._is_published():
