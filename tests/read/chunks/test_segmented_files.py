@@ -110,3 +110,21 @@ def test_a_file_that_cannot_be_opened_in_advance(tmp_path: Path, monkeypatch: py
     numbered(tmp_path, 6, 40)
     with blocks_of(200), pytest.raises(FileNotFoundError, match="04"):
         tfr.read_table(paths, threads=threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("places", [[(0, -3)], [(0, 5), (0, -3), (1, 0)], [(1, 700), (2, -1)], [(0, -3), (1, -3)]])
+def test_rows_behind_damage_are_read_once(
+    engine: str, tmp_path: Path, threads: int, places: list[tuple[int, int]]
+) -> None:
+    """Where the walk goes on in a file that is decoded ahead, its segments are not used."""
+    contents = [bytearray(framed(*(example(x=int64s(400 * i + j)) for j in range(400)))) for i in range(4)]
+    for number, at in places:
+        contents[number][at] ^= 1
+    paths = [tmp_path / f"{i}" for i in range(4)]
+    for path, content in zip(paths, contents, strict=True):
+        path.write_bytes(content)
+    with blocks_of(500), pytest.warns(tfr.DamagedDataWarning):
+        table = tfr.read_table(paths, on_error="skip", threads=threads)
+    assert table["x"].to_pylist() == sorted(set(table["x"].to_pylist()))
+    assert table.num_rows == 1600 - len(places)

@@ -44,6 +44,7 @@ class SegmentedFiles(Closing):
         self._walker, self._sources, self._workers, self._make = walker, sources, workers, make
         self._current: SegmentReader | None = None
         self._next: deque[SegmentReader | None] = deque()  # of the files that were opened in advance
+        self._first_ahead = 0  # number of the first of them
         self._number = -1  # of the last file that was begun
 
     def begin(self) -> SegmentReader | None:
@@ -55,8 +56,23 @@ class SegmentedFiles(Closing):
         if walker.number == self._number:
             return None
         self._number = walker.number
-        self._current = self._next.popleft() if self._next else self._reader()
+        ahead: SegmentReader | None = None
+        while self._next and self._first_ahead <= walker.number:
+            if ahead is not None:
+                ahead.close()
+            ahead, self._first_ahead = self._next.popleft(), self._first_ahead + 1
+        if ahead is not None and self._is_behind(ahead.position):
+            ahead.close()
+            ahead = None
+        self._current = ahead or self._reader()
         return self._current
+
+    def _is_behind(self, position: Position) -> bool:
+        """Whether the walk has gone on from a position, as it does behind damage."""
+        walker = self._walker
+        offset = 0 if walker.block is None else walker.offset
+        here = (walker.number, walker.record, offset)
+        return walker.error is not None or (position.number, position.record, position.offset) != here
 
     def end(self) -> None:
         """Let the walk go on at the position of the reader."""
@@ -119,6 +135,7 @@ class SegmentedFiles(Closing):
             if file is None:
                 return
             reader = self._reader_of(file, number, 0, 0)
+            self._first_ahead = number - len(self._next)
             self._next.append(reader)
             if reader is not None:
                 reader.decode_ahead()
