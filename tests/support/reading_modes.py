@@ -19,6 +19,7 @@ def blocks_of(size: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(decoding, "_BLOCK_BYTES", size)
         patch.setattr(decoding, "_SMALL_BLOCK_BYTES", size)
+        patch.setattr(decoding, "_FEW_ROWS", 0)
         patch.setattr(segment_decoder, "_BLOCK_BYTES", size)
         patch.setattr(segment_reader, "_LEAST_BYTES", size)
         patch.setattr(segment_reader, "_TINY_BYTES", 0)

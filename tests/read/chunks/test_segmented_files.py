@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from reading_modes import blocks_of
+from reading_modes import blocks_of, on_disk
 from records import example, framed, int64s, written
+from tfrecord_io.read.chunks import segment_reader
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 
 THREADS = (1, 2, 3, 8)
@@ -128,3 +131,31 @@ def test_rows_behind_damage_are_read_once(
         table = tfr.read_table(paths, on_error="skip", threads=threads)
     assert table["x"].to_pylist() == sorted(set(table["x"].to_pylist()))
     assert table.num_rows == 1600 - len(places)
+
+
+@given(
+    st.lists(st.integers(0, 120) | st.just(60), min_size=2, max_size=6),
+    st.sampled_from([10, 20, 30, 60, 80]) | st.integers(1, 130),
+    st.none() | st.integers(1, 400),
+    st.sets(st.tuples(st.integers(0, 5), st.sampled_from([0, -1]) | st.integers(0, 119)), max_size=3),
+)
+def test_files_of_any_size_are_read_once(
+    sizes: list[int], batch_size: int, limit: int | None, damaged: set[tuple[int, int]]
+) -> None:
+    """Small files, which have no segments, stand between others; batches and damage end where files end, or do not."""
+    contents = [[example(x=int64s(1000 * file + i)) for i in range(rows)] for file, rows in enumerate(sizes)]
+    frame = len(framed(example(x=int64s(1000))))
+    lost = {(file, record % sizes[file]) for file, record in damaged if file < len(sizes) and sizes[file]}
+    rows = [1000 * f + i for f, size in enumerate(sizes) for i in range(size) if (f, i) not in lost]
+    with blocks_of(10 * frame), on_disk(contents) as paths, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(segment_reader, "_TINY_BYTES", 25 * frame)
+        for file, record in lost:
+            content = bytearray(paths[file].read_bytes())
+            content[len(framed(*contents[file][: record + 1])) - 5] ^= 1  # the last byte of the payload
+            paths[file].write_bytes(content)
+        how = {"schema": {"x": "int64"}, "on_error": "skip"} if lost else {"schema": {"x": "int64"}}
+        for threads in THREADS:
+            with tfr.open_reader(paths, threads=threads, batch_size=batch_size, limit=limit, **how) as reader:
+                found = [x for batch in reader for x in batch["x"].to_pylist()]
+            assert found == rows[:limit]
+            assert tfr.read_table(paths, threads=threads, limit=limit, **how)["x"].to_pylist() == rows[:limit]
