@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(TESTS / "support")]
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(TESTS / "support")]
 
 import numpy as np
 import pyarrow as pa

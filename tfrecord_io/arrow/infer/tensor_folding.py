@@ -38,8 +38,8 @@ class FoldedTensor:
 
 def candidates(seen: Mapping[str, Observation]) -> list[str]:
     """The features that may be tensors, by kinds and numbers of values."""
-    named = filter(None, map(feature_of_companion, seen))  # few features have names like those of companions
-    names = dict.fromkeys(name for name in named if name in seen)
+    named = map(feature_of_companion, seen)  # few features have names like those of companions
+    names = dict.fromkeys(name for name in named if name is not None and name in seen)
     return [name for name in names if _is_bytes(seen[name]) and _are_companions(*map(seen.get, companions(name)))]
 
 
