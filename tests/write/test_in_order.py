@@ -99,7 +99,8 @@ def test_ctrl_c_ends_the_work_at_once(threads: int) -> None:
             yield partial(time.sleep, 0.001)
 
     results = in_order(tasks(), threads)
-    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in processes that a shell starts with &
+    # A shell starts processes in the background with this signal ignored.
+    earlier = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
             list(results)
