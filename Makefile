@@ -3,8 +3,8 @@
 # make diagrams · make reference · make clean
 #
 # make test runs each randomised test a reduced number of rounds, as .ci/run does; make test STORM=1 (or make wheel-test
-# STORM=1) runs all of them, which takes about half an hour: before a release. Each run has the same examples; make test RANDOM=1 makes new ones. `pytest -m storm`
-# selects the long ones: bad networks, killed writers.
+# STORM=1) runs all of them, which takes about half an hour: before a release. Each run has the same examples; make test
+# RANDOM=1 makes new ones. `pytest -m storm` selects the long ones: bad networks, killed writers.
 #
 # make fuzz mutates inputs for SECONDS: of the kernel, in C++ under sanitizers, and at the same time of the formats that
 # are parsed in Python. make fuzz FUZZER=libfuzzer takes clang's libFuzzer for the kernel. An input that fails is kept in
