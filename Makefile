@@ -1,14 +1,16 @@
-# make demo · make test · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
-# make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize
+# make demo · make test · make test-adapters · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
+# make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize · make mutation
 # make diagrams · make reference · make clean
 #
 # make test runs each randomised test a reduced number of rounds, as .ci/run does; make test STORM=1 (or make wheel-test
 # STORM=1) runs all of them, which takes about half an hour: before a release. Each run has the same examples; make test
 # RANDOM=1 makes new ones. `pytest -m storm` selects the long ones: bad networks, killed writers.
 #
+# make test-adapters tests the adapters of large libraries, in an environment for each; make test-adapter-torch that of one.
+#
 # make fuzz mutates inputs for SECONDS: of the kernel, in C++ under sanitizers, and at the same time of the formats that
-# are parsed in Python. make fuzz FUZZER=libfuzzer takes clang's libFuzzer for the kernel. An input that fails is kept in
-# build/fuzz; tests/fuzz/Makefile has the programs.
+# are parsed in Python, and of schemas and sidecars, which pass the calls that use them. make fuzz FUZZER=libfuzzer takes
+# clang's libFuzzer for the kernel. An input that fails is kept in build/fuzz; tests/fuzz/Makefile has the programs.
 #
 # The wheel is built once and installed into each environment; nothing imports the package from this directory, where it
 # would shadow the installed one and lose the kernel.
@@ -21,10 +23,32 @@ RANDOM ?= 0
 BENCH_ARGS ?=
 SECONDS ?= 60
 FUZZER ?= fuzz
+MUTATION_ARGS ?=
 
 VENV := .venv
 CONFORMANCE := .venv-conformance
 BENCH := .venv-bench
+
+# Adapters whose libraries are too large for $(VENV). A line for each: .venv-<name> has the extra of that name, <name>_PACKAGES,
+# and first <name>_SMALL, a small build of the library, where the index has it. There tests/adapters/test_<name>.py run, the
+# examples in the adapter's docstrings, and those in the documentation whose names match <name>_EXAMPLES. Where the small build
+# is a package of another name, which stands in for the extra, <name> is in WITHOUT_EXTRA.
+ADAPTERS := torch ray spark tf hf grain
+torch_SMALL := torch==2.13.0+cpu
+torch_PACKAGES := torchdata ml_dtypes
+torch_EXAMPLES := pytorch
+ray_PACKAGES := moto[server] s3fs
+ray_EXAMPLES := (ray and not array and not xarray)
+spark_PACKAGES := moto[server] s3fs
+spark_EXAMPLES := spark
+tf_SMALL := tensorflow-cpu
+tf_PACKAGES := ml_dtypes
+tf_EXAMPLES := tf-data or tf.data or keras
+hf_EXAMPLES := howto/hf or Hugging
+grain_PACKAGES := jax
+grain_EXAMPLES := jax
+WITHOUT_EXTRA := tf
+
 WHEELS := build/wheel
 SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md $(shell find tfrecord_io -name '*.py' -o -name '*.cc' -o -name '*.h' -o -name py.typed -o -name __init__.pyi)
 
@@ -35,13 +59,19 @@ export PYTHONSAFEPATH := 1
 export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
-.PHONY: demo test lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize diagrams reference require-kernel clean
+.PRECIOUS: .venv-%/.installed
+.PHONY: demo test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize mutation diagrams reference require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
 
 test: $(VENV)/.test require-kernel
 	$(VENV)/bin/pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+
+test-adapters: $(ADAPTERS:%=test-adapter-%)
+
+test-adapter-%: .venv-%/.installed
+	.venv-$*/bin/pytest tests/adapters/test_$*.py tests/test_docs.py tests/test_doctests.py -k 'test_$* or adapters.$* or $($*_EXAMPLES)' $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
@@ -86,17 +116,18 @@ fuzz-fuzz:
 
 fuzz-libfuzzer:
 	mkdir -p build/fuzz/corpus
-	build/fuzz/libfuzzer -max_total_time=$(SECONDS) -dict=tests/data/fuzz/dictionary -artifact_prefix=build/fuzz/ build/fuzz/corpus tests/data/fuzz/frames tests/data/fuzz/example tests/data/fuzz/sequence tests/data/fuzz/encoder tests/data/fuzz/primitives
+	build/fuzz/libfuzzer -max_total_time=$(SECONDS) -dict=tests/data/fuzz/dictionary -artifact_prefix=build/fuzz/ build/fuzz/corpus tests/data/fuzz/frames tests/data/fuzz/example tests/data/fuzz/sequence tests/data/fuzz/append tests/data/fuzz/encoder tests/data/fuzz/primitives
 
 fuzz-formats: $(VENV)/.test
-	$(VENV)/bin/python tests/fuzz/formats.py --seconds $(SECONDS) --artifacts build/fuzz
+	$(VENV)/bin/python tests/fuzz/formats.py --seconds $$(($(SECONDS) / 2)) --artifacts build/fuzz
+	$(VENV)/bin/python tests/fuzz/metadata.py --seconds $$(($(SECONDS) / 2))
 
 fuzz-differential: $(VENV)/.test require-kernel
 	$(VENV)/bin/python tests/fuzz/differential.py --seconds $(SECONDS) --artifacts build/fuzz
 
 # The tests of the engines with a kernel under the address and undefined behaviour sanitizers, whose runtime the interpreter
 # loads first; what the interpreter itself leaves allocated is no leak of the kernel. Allocations that fail, and threads,
-# run in programs without Python.
+# run in programs without Python: the shim of tests/engine/test_allocation.py cannot be loaded beside the runtime.
 SANITIZED := build/sanitized
 sanitize: $(VENV)/.dev
 	$(PROGRAMS) build/fuzz/allocation build/fuzz/threads
@@ -107,7 +138,12 @@ sanitize: $(VENV)/.dev
 	rm -rf $(SANITIZED)/package && mkdir -p $(SANITIZED)/package && cp -r tfrecord_io $(SANITIZED)/package/
 	cp $(SANITIZED)/build/_kernel*.so $(SANITIZED)/package/tfrecord_io/_native/
 	PYTHONPATH=$(abspath $(SANITIZED)/package) LD_PRELOAD=$$($(CXX) -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
-	  $(VENV)/bin/python -m pytest -p no:cacheprovider $(PYTEST_ARGS) tests/engine tests/read/test_pieces.py tests/index tests/laws/test_thread_laws.py
+	  $(VENV)/bin/python -m pytest -p no:cacheprovider $(PYTEST_ARGS) --ignore=tests/engine/test_allocation.py \
+	  tests/engine tests/read/test_pieces.py tests/index tests/laws/test_thread_laws.py
+
+# Changes of the code that tests must find; MUTATION_ARGS="--sample 60" runs a part of them.
+mutation: $(VENV)/.test require-kernel
+	$(VENV)/bin/python tests/mutation/run.py --jobs $(JOBS) $(MUTATION_ARGS)
 
 diagrams:
 	$(PYTHON) docs/diagrams/architecture.py
@@ -117,7 +153,7 @@ reference: $(VENV)/.installed
 	$(VENV)/bin/python docs/reference/api.py
 
 clean:
-	rm -rf $(VENV) $(CONFORMANCE) $(BENCH) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(CONFORMANCE) $(BENCH) $(ADAPTERS:%=.venv-%) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # ---- environments
 
@@ -156,6 +192,13 @@ $(CONFORMANCE)/.installed: $(WHEELS)/.built | $(CONFORMANCE)/bin/python
 	$(call replace,$(CONFORMANCE))
 	$(call install,$(CONFORMANCE),[test],$(TENSORFLOW) tensorflow-datasets)
 	$(call bare,$(CONFORMANCE),tfx-bsl)
+	touch $@
+
+.venv-%/.installed: $(WHEELS)/.built
+	$(PYTHON) -m venv .venv-$*
+	-$(if $($*_SMALL),$(call install,.venv-$*,,$($*_SMALL)))
+	$(call replace,.venv-$*)
+	$(call install,.venv-$*,$(if $(filter $*,$(WITHOUT_EXTRA)),,[$*]),pytest pytest-timeout hypothesis $($*_PACKAGES))
 	touch $@
 
 $(BENCH)/.installed: $(WHEELS)/.built | $(BENCH)/bin/python

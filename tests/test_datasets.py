@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +158,15 @@ def test_no_files_but_a_directory_of_none(tmp_path: Path) -> None:
     assert (dataset.rows, dataset.count_rows(), dataset.to_table().num_rows) == (0, 0, 0)
     assert dataset.filter(f("n") > 1).to_table().schema == dataset.schema
     assert [piece.read().num_rows for piece in dataset.pieces(4)] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("method", "extra", "library"),
+    [("to_torch", "torch", "torch"), ("to_tf", "tf", "tensorflow"), ("to_hf", "hf", "datasets")],
+)
+def test_a_missing_library_is_named(
+    path: Path, monkeypatch: pytest.MonkeyPatch, method: str, extra: str, library: str
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(tfr.MissingDependencyError, match=rf"{library} cannot be imported .*tfrecord_io\[{extra}\]"):
+        getattr(tfr.dataset(path), method)(**({"batch_size": 2} if extra == "tf" else {}))

@@ -17,9 +17,13 @@ MODULES = [
     *(m.name for m in pkgutil.walk_packages(tfrecord_io.__path__, "tfrecord_io.") if not m.name.endswith("._kernel")),
 ]
 
+LARGE = {"tfrecord_io.adapters.ray": "ray", "tfrecord_io.adapters.spark": "pyspark"}  # run by make test-adapters
+
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of_module(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if name in LARGE:
+        pytest.importorskip(LARGE[name])
     monkeypatch.chdir(tmp_path)
     flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
     assert doctest.testmod(importlib.import_module(name), optionflags=flags).failed == 0

@@ -28,6 +28,7 @@ TOPICS = {
     "engine": {"allocation", "equivalence", "fast_paths", "find_header", "golden", "name_hash", "wire"},
     "compression": {"compression", "compressed_files"},  # all codecs
     "file_formats": {"hostile_files"},  # all formats of array files
+    "options": {"options"},  # the keywords of all calls
 }
 
 

@@ -36,7 +36,9 @@ __version__ = "0.1.0"
 _HOMES = {
     "adapters.pandas": "register_pandas",
     "adapters.polars": "scan_polars",
-    "adapters.dask": "read_dask",
+    "adapters.dask": "read_dask write_dask",
+    "adapters.ray": "read_ray write_ray",
+    "adapters.spark": "register_spark",
     "adapters.duckdb": "register_duckdb",
     "api": "infer_schema open_reader open_writer read_table read_tfrecord write_tfrecord",
     "datasets": "Dataset DatasetPiece dataset",
@@ -68,7 +70,11 @@ _HOMES = {
     "file_formats.convert": "convert",
     "tools.count": "count_records",
     "tools.describe": "describe",
+    "tools.diff": "diff",
+    "training.explode": "explode",
     "tools.salvage": "salvage",
+    "tools.shuffle": "sample shuffle",
+    "tools.split": "merge split",
     "tools.verify": "verify",
     "tools.versions": "show_versions",
     "write.writer": "WriteReport Writer",
@@ -83,11 +89,14 @@ __all__ = [
     # write
     "write_tfrecord", "open_writer", "RecordWriter",
     # convert
-    "convert", "from_npy", "from_npz", "from_idx", "to_npy", "to_npz",
+    "convert", "explode", "from_npy", "from_npz", "from_idx", "to_npy", "to_npz",
+    # copy records
+    "split", "merge", "shuffle", "sample",
     # other libraries
-    "scan_polars", "register_duckdb", "read_dask", "register_pandas",
+    "scan_polars", "register_duckdb", "read_dask", "write_dask", "read_ray", "write_ray", "register_spark",
+    "register_pandas",
     # inspect
-    "count_records", "verify", "salvage", "describe", "read_metadata", "show_versions",
+    "count_records", "verify", "salvage", "describe", "diff", "read_metadata", "show_versions",
     # schema
     "Schema", "InferredSchema", "Field", "scalar", "list_", "text", "bytes_", "tensor", "sequence", "image",
     # results

@@ -24,8 +24,10 @@ from numpy.typing import NDArray
 from pandas import DataFrame
 from polars import LazyFrame
 from pyarrow import Table
+from ray.data import Dataset as _RayDataset
 
 from tfrecord_io.adapters.pandas import register_pandas as register_pandas
+from tfrecord_io.adapters.spark import register_spark as register_spark
 from tfrecord_io.datasets import (
     Dataset as Dataset,
     DatasetPiece as DatasetPiece,
@@ -107,10 +109,12 @@ from tfrecord_io.tf_compat.example import (
 from tfrecord_io.tf_compat.parse_example import parse_example as parse_example
 from tfrecord_io.tools.count import count_records as count_records
 from tfrecord_io.tools.describe import Description
+from tfrecord_io.tools.diff import diff as diff
 from tfrecord_io.tools.metadata import read_metadata as read_metadata
 from tfrecord_io.tools.salvage import salvage as salvage
 from tfrecord_io.tools.verify import verify as verify
 from tfrecord_io.tools.versions import show_versions as show_versions
+from tfrecord_io.training.explode import explode as explode
 from tfrecord_io.training.iterator import ArrayIterator as ArrayIterator
 from tfrecord_io.typing import (
     InputPath,
@@ -141,19 +145,29 @@ __all__ = [
     "open_writer",
     "RecordWriter",
     "convert",
+    "explode",
     "from_npy",
     "from_npz",
     "from_idx",
     "to_npy",
     "to_npz",
+    "split",
+    "merge",
+    "shuffle",
+    "sample",
     "scan_polars",
     "register_duckdb",
     "read_dask",
+    "write_dask",
+    "read_ray",
+    "write_ray",
+    "register_spark",
     "register_pandas",
     "count_records",
     "verify",
     "salvage",
     "describe",
+    "diff",
     "read_metadata",
     "show_versions",
     "Schema",
@@ -225,6 +239,7 @@ def read_tfrecord(
     *,
     dtype_backend: Literal["numpy_nullable", "pyarrow"] | None = None,
     columns: Sequence[str] | str | None = None,
+    filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     schema_overrides: Mapping[str, Any] | None = None,
     stable_types: bool = False,
@@ -261,6 +276,11 @@ def read_tfrecord(
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+        Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
+        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
+        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -349,6 +369,7 @@ def read_table(
     path: InputPath,
     *,
     columns: Sequence[str] | str | None = None,
+    filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     schema_overrides: Mapping[str, Any] | None = None,
     stable_types: bool = False,
@@ -382,6 +403,11 @@ def read_table(
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+        Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
+        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
+        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -462,6 +488,7 @@ def read_arrays(
     path: InputPath,
     *,
     columns: Sequence[str] | str | None = None,
+    filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     schema_overrides: Mapping[str, Any] | None = None,
     stable_types: bool = False,
@@ -499,6 +526,11 @@ def read_arrays(
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+        Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
+        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
+        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -604,6 +636,7 @@ def iter_arrays(
     *,
     batch_size: int,
     columns: Sequence[str] | str | None = None,
+    filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     schema_overrides: Mapping[str, Any] | None = None,
     stable_types: bool = False,
@@ -650,6 +683,11 @@ def iter_arrays(
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+        Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
+        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
+        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -748,10 +786,11 @@ def iter_arrays(
     -------
     ArrayIterator
         An iterator of dicts of arrays, as from `read_arrays`, of `batch_size` rows each; the last batch of an epoch may
-        have fewer. All batches have the same columns and dtypes: text has ``StringDType(na_object=None)``, as any batch
-        may lack a value, unless the schema requires the column (`read_arrays` uses ``StringDType()`` where no value is
-        missing). ``state()`` returns its position as a dict for JSON, and ``restore(state)`` continues from there with
-        exactly the batches that would have followed.
+        have fewer, and so may one of which ``on_error`` left out rows that arrays cannot hold; its ``report`` has what
+        was left out. All batches have the same columns and dtypes: text has ``StringDType(na_object=None)``, as any
+        batch may lack a value, unless the schema requires the column (`read_arrays` uses ``StringDType()`` where no
+        value is missing). ``state()`` returns its position as a dict for JSON, and ``restore(state)`` continues from
+        there with exactly the batches that would have followed.
 
     Raises
     ------
@@ -782,6 +821,7 @@ def open_reader(
     path: InputPath,
     *,
     columns: Sequence[str] | str | None = None,
+    filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     schema_overrides: Mapping[str, Any] | None = None,
     stable_types: bool = False,
@@ -819,6 +859,11 @@ def open_reader(
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+        Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
+        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
+        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -880,7 +925,9 @@ def open_reader(
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
-        Payload bytes after which a batch ends, if it has fewer rows.
+        Limit of the payload bytes of a batch, and of the bytes of its integers in lists, which may take 8 times as many as
+        in a payload. A batch has at least one row; it may end earlier, where the integers of the next record might exceed
+        the limit.
 
     Returns
     -------
@@ -907,6 +954,7 @@ def dataset(
     path: Path | Iterable[Path],
     *,
     columns: Sequence[str] | str | None = None,
+    filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     schema_overrides: Mapping[str, Any] | None = None,
     stable_types: bool = False,
@@ -947,6 +995,11 @@ def dataset(
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+        Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
+        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
+        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -1008,7 +1061,9 @@ def dataset(
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
-        Payload bytes after which a batch ends, if it has fewer rows.
+        Limit of the payload bytes of a batch, and of the bytes of its integers in lists, which may take 8 times as many as
+        in a payload. A batch has at least one row; it may end earlier, where the integers of the next record might exceed
+        the limit.
 
     Returns
     -------
@@ -1038,6 +1093,7 @@ def open_random(
     path: Path | Iterable[Path],
     *,
     index: Path | Iterable[Path] | None = None,
+    on_error: OnError = "raise",
     columns: Sequence[str] | str | None = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     schema_overrides: Mapping[str, Any] | None = None,
@@ -1074,6 +1130,11 @@ def open_random(
         The path or URL of the index file; for several data files a list with one for each, in the order in which they
         are read. By default, ``x.tfrecord.index``, ``.tfindex`` or ``.idx``, or ``x.index`` and so on, next to
         ``x.tfrecord``.
+    on_error : {"raise", "skip"} or callable
+        "skip" leaves damaged records out of tables, which are shorter by them, with a DamagedDataWarning; of a file
+        whose headers are damaged, and that has no index, only the records that can be found have a number.
+        ``report.skipped`` has each region. ``records[i]`` raises the error. A callable gets each error, with its
+        ``region``, and returns True to leave that out, or False to raise the error.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
@@ -1321,7 +1382,7 @@ def write_tfrecord(
         their number, ``name-00000.tfrecord``.
     order : {"keep", "round_robin"}
         With `shards`, "round_robin" writes row ``i`` to file ``i % shards``: a stream is not spooled, but the rows are read
-        back in another order.
+        back in another order, and all shards are open at the same time: the system limits their number (``ulimit -n``).
     write_index : bool, default False
         Write the record offsets of the file to ``<path>.index``, for random access, counting and splitting. Not for
         compressed files.
@@ -1430,7 +1491,7 @@ def open_writer(
         their number, ``name-00000.tfrecord``.
     order : {"keep", "round_robin"}
         With `shards`, "round_robin" writes row ``i`` to file ``i % shards``: a stream is not spooled, but the rows are read
-        back in another order.
+        back in another order, and all shards are open at the same time: the system limits their number (``ulimit -n``).
     write_index : bool, default False
         Write the record offsets of the file to ``<path>.index``, for random access, counting and splitting. Not for
         compressed files.
@@ -1488,6 +1549,7 @@ def convert(
     filesystem: Any = None,
     column: str | None = None,
     compressed: bool = False,
+    filters: Any = None,
     schema: SchemaLike | None = None,
     schema_overrides: Mapping[str, Any] | None = None,
     stable_types: bool = False,
@@ -1712,10 +1774,382 @@ def to_npz(
     ['x', 'y']
     """
 
+def split(
+    src: InputPath,
+    dst: Path,
+    *,
+    by: str | None = None,
+    fractions: Sequence[float] | Mapping[str, float] | None = None,
+    seed: int = 0,
+    allow_missing_shards: bool = False,
+    src_storage_options: Mapping[str, Any] | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    overwrite: bool | Literal["in_place"] | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: bool = False,
+) -> WriteReport | dict[str, WriteReport]:
+    """Split the records of files: into shards, by the values of a column, or at random into parts of given sizes.
+
+    Records are copied as bytes and keep their order; the embedded schema is in the first record of each file written.
+    With `by` or `fractions`, the files are read twice, and the part of each record takes a byte of memory.
+
+    Parameters
+    ----------
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
+    dst : str or PathLike
+        Without `by` and `fractions`, as in `write_tfrecord`, with `shards` or `max_shard_bytes`. With them, a directory
+        for the parts: ``<dst>/<name>.tfrecord``, each a dataset of shards if `shards` or `max_shard_bytes` is given.
+    by : str, optional
+        A column of texts, bytes, integers or bools, of at most 200 distinct values. The value is the name of its part,
+        with characters other than letters, digits and ``_.-~`` as ``%`` and two hexadecimal digits, as are a first
+        ``.`` or ``_`` (files that readers of a directory leave out) and ``-`` in names of shards
+        (``a-00000-of-00002``); records without a value are in ``%missing``. Such files have no name of a partition
+        (``label=3/``), as the column stays in the records.
+    fractions : sequence of float, or dict of str to float, optional
+        The size of each part; their sum is at most 1, and records that remain are left out. Two are named train and
+        test, three train, validation and test; a dict has the names. Which records are in a part is random. Of n
+        records, the first k parts together have exactly ``floor(n * sum(fractions[:k]) + 1/2)``.
+    seed : int, default 0
+        The same seed, and number of records, gives the same parts.
+    allow_missing_shards : bool, default False
+        As in `read_tfrecord`.
+    src_storage_options, dst_storage_options : dict, optional
+        Storage options of `src` or `dst` alone, in place of `storage_options`.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
+        zstd.
+    shards : int, optional
+        Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
+        A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
+        `max_shard_bytes` needs none.
+    max_shard_bytes : int, optional
+        Begin a new file before a record that would make one larger than this, uncompressed. The files are named without
+        their number, ``name-00000.tfrecord``.
+    write_index : bool, default False
+        Write the record offsets of the file to ``<path>.index``, for random access, counting and splitting. Not for
+        compressed files.
+    overwrite : bool or "in_place", optional
+        True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
+        while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
+        shards within the bucket, which "in_place" saves: a writer killed then leaves a dataset that readers refuse.
+    threads : int, optional
+        Number of encoding and compressing threads; by default the number of CPU cores. The output does not depend on
+        it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool, default False
+        Show a progress bar.
+
+    Returns
+    -------
+    WriteReport, or dict of str to WriteReport
+        With `by` or `fractions`, one for each part by name. Each part appears atomically, after all records were read.
+
+    Raises
+    ------
+    ValueError
+        None or several of the ways to split are given, a column has more than 200 distinct values, or a name in
+        `fractions` is empty, has a slash or backslash, or begins with ``.``.
+    CorruptRecordError, TruncatedRecordError, CompressionError
+        A file is damaged; nothing is written.
+    FeatureNotFoundError
+        There is no column `by`.
+    FileExistsError
+        As `write_tfrecord`.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": list(range(10)), "label": ["cat", "dog"] * 5}, "pets.tfrecord")
+    >>> parts = tfr.split("pets.tfrecord", "parts", fractions=[0.8, 0.1, 0.1], seed=1)
+    >>> {name: report.records for name, report in parts.items()}
+    {'train': 8, 'validation': 1, 'test': 1}
+    >>> sorted(tfr.split("pets.tfrecord", "by_label", by="label"))
+    ['cat', 'dog']
+    >>> tfr.split("pets.tfrecord", "shards/pets.tfrecord", shards=5).records
+    10
+    """
+
+def merge(
+    src: InputPath,
+    dst: Path,
+    *,
+    allow_missing_shards: bool = False,
+    src_storage_options: Mapping[str, Any] | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    overwrite: bool | Literal["in_place"] | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: bool = False,
+) -> WriteReport:
+    """Write the records of files to one file, or to other shards, in their order.
+
+    Records are copied as bytes, their checksums checked. The embedded schemas of the files are united, and the result
+    is in the first record of each file written.
+
+    Parameters
+    ----------
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
+    dst : str, PathLike or binary file object
+        As in `write_tfrecord`.
+    allow_missing_shards : bool, default False
+        As in `read_tfrecord`.
+    src_storage_options, dst_storage_options : dict, optional
+        Storage options of `src` or `dst` alone, in place of `storage_options`.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
+        zstd.
+    shards : int, optional
+        Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
+        A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
+        `max_shard_bytes` needs none.
+    max_shard_bytes : int, optional
+        Begin a new file before a record that would make one larger than this, uncompressed. The files are named without
+        their number, ``name-00000.tfrecord``.
+    write_index : bool, default False
+        Write the record offsets of the file to ``<path>.index``, for random access, counting and splitting. Not for
+        compressed files.
+    overwrite : bool or "in_place", optional
+        True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
+        while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
+        shards within the bucket, which "in_place" saves: a writer killed then leaves a dataset that readers refuse.
+    threads : int, optional
+        Number of encoding and compressing threads; by default the number of CPU cores. The output does not depend on
+        it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool, default False
+        Show a progress bar.
+
+    Returns
+    -------
+    WriteReport
+
+    Raises
+    ------
+    CorruptRecordError, TruncatedRecordError, CompressionError
+        A file is damaged; nothing is written.
+    SchemaError
+        The embedded schemas of two files state different types of a column.
+    FileExistsError
+        As `write_tfrecord`.
+
+    Warns
+    -----
+    SchemaWarning
+        Some files have an embedded schema and others do not, so that the output has none.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3, 4]}, "parts/x@2")
+    >>> tfr.merge("parts", "whole.tfrecord").records
+    4
+    >>> tfr.read_table("whole.tfrecord")["x"].to_pylist()
+    [1, 2, 3, 4]
+    """
+
+def shuffle(
+    src: InputPath,
+    dst: Path,
+    *,
+    seed: int = 0,
+    memory_bytes: int = 268435456,
+    allow_missing_shards: bool = False,
+    src_storage_options: Mapping[str, Any] | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    overwrite: bool | Literal["in_place"] | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: bool = False,
+) -> WriteReport:
+    """Write the records of files in a random order, of which all are equally likely.
+
+    Records are copied as bytes; the embedded schema is in the first record of each file written. Files may be larger
+    than memory: beyond `memory_bytes` their records are distributed to temporary files in the folder that ``TMPDIR``
+    names, which needs room for the uncompressed data.
+
+    Parameters
+    ----------
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
+    dst : str, PathLike or binary file object
+        As in `write_tfrecord`.
+    seed : int, default 0
+        The same seed gives the same order of the same records, whatever `memory_bytes` is and however they are divided
+        among files.
+    memory_bytes : int, default 256 MiB
+        Bytes of records to hold in memory; about twice as much is used.
+    allow_missing_shards : bool, default False
+        As in `read_tfrecord`.
+    src_storage_options, dst_storage_options : dict, optional
+        Storage options of `src` or `dst` alone, in place of `storage_options`.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
+        zstd.
+    shards : int, optional
+        Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
+        A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
+        `max_shard_bytes` needs none.
+    max_shard_bytes : int, optional
+        Begin a new file before a record that would make one larger than this, uncompressed. The files are named without
+        their number, ``name-00000.tfrecord``.
+    write_index : bool, default False
+        Write the record offsets of the file to ``<path>.index``, for random access, counting and splitting. Not for
+        compressed files.
+    overwrite : bool or "in_place", optional
+        True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
+        while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
+        shards within the bucket, which "in_place" saves: a writer killed then leaves a dataset that readers refuse.
+    threads : int, optional
+        Number of encoding and compressing threads; by default the number of CPU cores. The output does not depend on
+        it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool, default False
+        Show a progress bar.
+
+    Returns
+    -------
+    WriteReport
+
+    Raises
+    ------
+    CorruptRecordError, TruncatedRecordError, CompressionError
+        A file is damaged; nothing is written.
+    FileExistsError
+        As `write_tfrecord`.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": list(range(8))}, "ordered.tfrecord")
+    >>> tfr.shuffle("ordered.tfrecord", "shuffled@2", seed=3).records
+    8
+    >>> tfr.read_table("shuffled@2")["x"].to_pylist()
+    [0, 4, 7, 1, 5, 6, 3, 2]
+    """
+
+def sample(
+    src: InputPath,
+    dst: Path,
+    *,
+    n: int | None = None,
+    fraction: float | None = None,
+    seed: int = 0,
+    allow_missing_shards: bool = False,
+    src_storage_options: Mapping[str, Any] | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    shards: int | None = None,
+    max_shard_bytes: int | None = None,
+    write_index: bool = False,
+    overwrite: bool | Literal["in_place"] | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: bool = False,
+) -> WriteReport:
+    """Write a random choice of the records of files, in their order; every choice is equally likely.
+
+    Records are copied as bytes; the embedded schema is in the first record of each file written. The records are
+    counted first, as by `count_records`; each takes a byte of memory.
+
+    Parameters
+    ----------
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
+    dst : str, PathLike or binary file object
+        As in `write_tfrecord`.
+    n : int, optional
+        Number of records to write; all, if there are no more.
+    fraction : float, optional
+        The part of the records to write, from 0 to 1: of m records exactly ``floor(m * fraction + 1/2)``.
+    seed : int, default 0
+        The same seed, and number of records, gives the same choice.
+    allow_missing_shards : bool, default False
+        As in `read_tfrecord`.
+    src_storage_options, dst_storage_options : dict, optional
+        Storage options of `src` or `dst` alone, in place of `storage_options`.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
+        zstd.
+    shards : int, optional
+        Number of files to write, ``name-00000-of-00008``, with a manifest. Each file holds consecutive rows, see `order`.
+        A stream of unknown length (also with ``open_writer``) is spooled to a temporary file until its rows are counted;
+        `max_shard_bytes` needs none.
+    max_shard_bytes : int, optional
+        Begin a new file before a record that would make one larger than this, uncompressed. The files are named without
+        their number, ``name-00000.tfrecord``.
+    write_index : bool, default False
+        Write the record offsets of the file to ``<path>.index``, for random access, counting and splitting. Not for
+        compressed files.
+    overwrite : bool or "in_place", optional
+        True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
+        while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
+        shards within the bucket, which "in_place" saves: a writer killed then leaves a dataset that readers refuse.
+    threads : int, optional
+        Number of encoding and compressing threads; by default the number of CPU cores. The output does not depend on
+        it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool, default False
+        Show a progress bar.
+
+    Returns
+    -------
+    WriteReport
+
+    Raises
+    ------
+    ValueError
+        Not exactly one of `n` and `fraction` is given.
+    CorruptRecordError, TruncatedRecordError, CompressionError
+        A file is damaged; nothing is written.
+    FileExistsError
+        As `write_tfrecord`.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": list(range(100))}, "hundred.tfrecord")
+    >>> tfr.sample("hundred.tfrecord", "ten.tfrecord", n=10).records
+    10
+    >>> tfr.sample("hundred.tfrecord", "third.tfrecord", fraction=0.333).records
+    33
+    """
+
 def scan_polars(
     path: Path | Iterable[Path],
     *,
     columns: Sequence[str] | str | None = None,
+    filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     schema_overrides: Mapping[str, Any] | None = None,
     stable_types: bool = False,
@@ -1753,6 +2187,11 @@ def scan_polars(
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+        Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
+        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
+        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -1814,7 +2253,9 @@ def scan_polars(
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
-        Payload bytes after which a batch ends, if it has fewer rows.
+        Limit of the payload bytes of a batch, and of the bytes of its integers in lists, which may take 8 times as many as
+        in a payload. A batch has at least one row; it may end earlier, where the integers of the next record might exceed
+        the limit.
 
     Returns
     -------
@@ -1843,6 +2284,7 @@ def register_duckdb(
     *,
     name: str | None = None,
     columns: Sequence[str] | str | None = None,
+    filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     schema_overrides: Mapping[str, Any] | None = None,
     stable_types: bool = False,
@@ -1883,6 +2325,11 @@ def register_duckdb(
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+        Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
+        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
+        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -1944,14 +2391,16 @@ def register_duckdb(
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
-        Payload bytes after which a batch ends, if it has fewer rows.
+        Limit of the payload bytes of a batch, and of the bytes of its integers in lists, which may take 8 times as many as
+        in a payload. A batch has at least one row; it may end earlier, where the integers of the next record might exceed
+        the limit.
 
     Raises
     ------
     MissingDependencyError
         duckdb is not installed.
     ValueError
-        There is no `name`, and `path` is a list.
+        There is no `name`, and `path` is a list, or differs from the name of a view only in case.
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `tfrecord_io.dataset`. Queries raise DuckDB's own errors, with the same text.
 
@@ -1971,6 +2420,7 @@ def read_dask(
     npartitions: int | None = None,
     max_bytes: int = 134217728,
     columns: Sequence[str] | str | None = None,
+    filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     schema_overrides: Mapping[str, Any] | None = None,
     stable_types: bool = False,
@@ -2012,6 +2462,11 @@ def read_dask(
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+        Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
+        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
+        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -2073,7 +2528,9 @@ def read_dask(
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
-        Payload bytes after which a batch ends, if it has fewer rows.
+        Limit of the payload bytes of a batch, and of the bytes of its integers in lists, which may take 8 times as many as
+        in a payload. A batch has at least one row; it may end earlier, where the integers of the next record might exceed
+        the limit.
 
     Returns
     -------
@@ -2099,10 +2556,340 @@ def read_dask(
     np.int64(7)
     """
 
+def write_dask(
+    frame: _DaskDataFrame,
+    path: Path,
+    *,
+    schema: SchemaLike | None = None,
+    record_type: Literal["example", "sequence_example", "bytes"] | None = None,
+    column_encoding: Mapping[str, str] | None = None,
+    float64: Literal["round", "error", "raw"] | None = None,
+    nan_to_null: bool = True,
+    index: bool | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    overwrite: bool | Literal["in_place"] | None = None,
+    embed_schema: bool = True,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+) -> WriteReport:
+    """Write a Dask DataFrame to a sharded dataset, a shard for each partition, by the workers that compute them.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+        Its partitions may be computed on other machines, which reach `path` too. Partitions without rows get no shard.
+    path : str, PathLike or URL
+        A directory, or the name of a dataset: ``name`` or ``name@*`` for ``name-00000-of-00008`` and so on. It appears
+        complete when the call returns, or not at all. A partition that is computed twice, because a worker was lost,
+        is in it once.
+    schema : pyarrow.Schema, Schema or dict, optional
+        Columns to write, in this order, cast to these types. A value that cannot be cast back, such as a timestamp with a
+        time of day declared as date, is an EncodeError; floats declared as narrower floats are rounded as `float64` says,
+        numbers in text are parsed if Python or Arrow would write them so. By default, the data's own schema.
+    record_type : {None, "example", "sequence_example", "bytes"}
+        "sequence_example" writes lists of lists as feature lists, one step for each inner list. "bytes" writes the values
+        of one binary column as payloads.
+    column_encoding : dict, optional
+        By column: "list" (the values; default of plain columns), "raw" (little-endian bytes in C order, with companion
+        features ``x/shape`` and ``x/dtype``; lossless, and the default of arrays with two or more dimensions) or
+        "tensor_proto" (as ``tf.io.serialize_tensor``).
+    float64 : {None, "round", "error", "raw"}
+        TFRecord has no float64. None rounds to float32 with one PrecisionWarning, "round" rounds silently, "error" raises
+        if a value would change, "raw" stores all float64 columns as raw bytes, losslessly.
+    nan_to_null : bool, default True
+        Treat NaN in the float columns of pandas as missing. NaN in Arrow and NumPy data is always a value; that of
+        ``decimal.Decimal`` is always missing, as Arrow's decimals have none.
+    index : bool, optional
+        Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
+        embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
+        are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
+        zstd.
+    overwrite : bool or "in_place", optional
+        True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
+        while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
+        shards within the bucket, which "in_place" saves: a writer killed then leaves a dataset that readers refuse.
+    embed_schema : bool, default True
+        Store the schema in the first record of each file, in a field that TensorFlow ignores.
+    threads : int, optional
+        Number of encoding and compressing threads; by default the number of CPU cores. The output does not depend on
+        it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+
+    Returns
+    -------
+    WriteReport
+
+    Raises
+    ------
+    MissingDependencyError
+        dask.dataframe is not installed.
+    ValueError
+        `path` states a number of shards, or ``overwrite="in_place"``.
+    SchemaError
+        Partitions have different types in a column; nothing is written. Pass `schema`.
+    EncodeError, FileExistsError
+        As in `write_tfrecord`; ``record`` counts the rows of the partition.
+
+    Notes
+    -----
+    The workers write under hidden names; this process publishes the shards when all are written. If it is killed before
+    that, no reader sees anything of them, and ``tfr clean`` removes them.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3]}, "letters.tfrecord")
+    >>> letters = tfr.read_dask("letters.tfrecord", npartitions=2)
+    >>> report = tfr.write_dask(letters[letters["label"] == 3], "threes")
+    >>> report.records, tfr.read_table("threes@2")["label"].to_pylist()
+    (2, [3, 3])
+    """
+
+def read_ray(
+    path: Path | Iterable[Path],
+    *,
+    override_num_blocks: int | None = None,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    stable_types: bool = False,
+    infer_text: bool = True,
+    sample: int | Literal["all"] = 10000,
+    on_new: Literal["raise", "ignore"] = "raise",
+    record_type: Literal["example", "sequence_example", "bytes"] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    offset: int = 0,
+    limit: int | None = None,
+    include_file_paths: str | None = None,
+    allow_missing_shards: bool = False,
+    check_crc: bool = True,
+    on_error: OnError = "raise",
+    max_record_bytes: int = 2147483647,
+    max_features: int = 100000,
+    max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
+    large_offsets: bool = False,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: bool = False,
+    batch_size: int = 65536,
+    batch_bytes: int = 67108864,
+) -> _RayDataset:
+    """Open TFRecord files as a dataset of Ray, whose tasks read the pieces on any machine of the cluster.
+
+    Parameters
+    ----------
+    path : str, PathLike, list of those, or binary file object
+        A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
+        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+    override_num_blocks : int, optional
+        At most so many read tasks, of about the same number of bytes; by default, Ray chooses.
+    columns : sequence of str, optional
+        Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
+        parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+        Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
+        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
+        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
+    schema : Schema, pyarrow.Schema, dict or "infer", optional
+        Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
+        Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
+        (``label=cat/``) holds their values, cast to its type. By default, the schema embedded in the file is used; a file
+        without one has its types inferred from the values, and bytes with companion features ``x/shape`` and ``x/dtype``
+        become tensors. "infer" ignores embedded schemas and companion features.
+    schema_overrides : dict, optional
+        Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``).
+    stable_types : bool, default False
+        Always infer lists and binary, so that a column's type depends only on its feature type.
+    infer_text : bool, default True
+        Infer string for bytes features whose values are all text: UTF-8 without control characters except tabs and line
+        ends.
+    sample : int or "all", default 10,000
+        Number of records from which the schema of a stream is inferred. Calls that return all records use all of them.
+    on_new : {"raise", "ignore"}
+        What a stream does with a feature that was not in the sample.
+    record_type : {None, "example", "sequence_example", "bytes"}
+        None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" detects it from the content; the suffix is ignored. None: not compressed.
+    offset : int, default 0
+        Number of records to skip at the start.
+    limit : int, optional
+        Maximum number of rows to read. Types are inferred from exactly these rows.
+    include_file_paths : str, optional
+        Name of a column to add, with the path of each row's file.
+    allow_missing_shards : bool, default False
+        Accept shard names with missing or duplicate indices.
+    check_crc : bool, default True
+        Check the CRCs of payloads. The CRCs of lengths are always checked.
+    on_error : {"raise", "stop", "skip"} or callable
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
+        damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
+        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+    max_record_bytes : int, default 2**31 - 1
+        A longer record is an error.
+    max_features : int, default 100,000
+        More distinct feature names are an error.
+    max_expansion : int, default 256 MiB
+        Bytes of memory that data may take beyond 512 times the bytes it is read from: the rows of a batch, or all rows if
+        they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
+        wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
+        padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
+    large_offsets : bool, default False
+        Infer large_string, large_binary and large_list, which have 64-bit offsets.
+    threads : int, optional
+        Number of decoding threads, at most one for each core; by default the number of CPU cores. Nothing that is returned
+        or raised depends on it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool, default False
+        Show a progress bar.
+    batch_size : int, default 65,536
+        Maximum number of rows in a batch.
+    batch_bytes : int, default 64 MiB
+        Limit of the payload bytes of a batch, and of the bytes of its integers in lists, which may take 8 times as many as
+        in a payload. A batch has at least one row; it may end earlier, where the integers of the next record might exceed
+        the limit.
+
+    Returns
+    -------
+    ray.data.Dataset
+        Of Arrow blocks. ``select_columns`` and ``filter(expr=…)`` are pushed down: only the columns that are needed
+        are decoded. All tasks use the schema of `tfrecord_io.dataset`. Ray keeps the order of the records if
+        ``ray.data.DataContext.get_current().execution_options.preserve_order`` is True.
+
+    Raises
+    ------
+    MissingDependencyError
+        ray is not installed.
+    ValueError
+        `offset` or `limit` is given: such a read cannot be split.
+    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
+        As in `tfrecord_io.dataset`.
+
+    Examples
+    --------
+    >>> import ray, tfrecord_io as tfr
+    >>> _ = ray.init(num_cpus=1, include_dashboard=False, ignore_reinit_error=True)
+    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3]}, "letters.tfrecord")
+    >>> tfr.read_ray("letters.tfrecord").sum("label")
+    7
+    """
+
+def write_ray(
+    dataset: _RayDataset,
+    path: Path,
+    *,
+    schema: SchemaLike | None = None,
+    record_type: Literal["example", "sequence_example", "bytes"] | None = None,
+    column_encoding: Mapping[str, str] | None = None,
+    float64: Literal["round", "error", "raw"] | None = None,
+    nan_to_null: bool = True,
+    index: bool | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    overwrite: bool | Literal["in_place"] | None = None,
+    embed_schema: bool = True,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+) -> WriteReport:
+    """Write a dataset of Ray to a sharded dataset, a shard for each write task, on the machines that have the blocks.
+
+    Parameters
+    ----------
+    dataset : ray.data.Dataset
+        All machines of the cluster reach `path`. ``repartition`` sets the number of shards.
+    path : str, PathLike or URL
+        A directory, or the name of a dataset: ``name`` or ``name@*`` for ``name-00000-of-00008`` and so on. It appears
+        complete when the call returns, or not at all. A task that Ray runs again, because a worker was lost, is in it
+        once.
+    schema : pyarrow.Schema, Schema or dict, optional
+        Columns to write, in this order, cast to these types. A value that cannot be cast back, such as a timestamp with a
+        time of day declared as date, is an EncodeError; floats declared as narrower floats are rounded as `float64` says,
+        numbers in text are parsed if Python or Arrow would write them so. By default, the data's own schema.
+    record_type : {None, "example", "sequence_example", "bytes"}
+        "sequence_example" writes lists of lists as feature lists, one step for each inner list. "bytes" writes the values
+        of one binary column as payloads.
+    column_encoding : dict, optional
+        By column: "list" (the values; default of plain columns), "raw" (little-endian bytes in C order, with companion
+        features ``x/shape`` and ``x/dtype``; lossless, and the default of arrays with two or more dimensions) or
+        "tensor_proto" (as ``tf.io.serialize_tensor``).
+    float64 : {None, "round", "error", "raw"}
+        TFRecord has no float64. None rounds to float32 with one PrecisionWarning, "round" rounds silently, "error" raises
+        if a value would change, "raw" stores all float64 columns as raw bytes, losslessly.
+    nan_to_null : bool, default True
+        Treat NaN in the float columns of pandas as missing. NaN in Arrow and NumPy data is always a value; that of
+        ``decimal.Decimal`` is always missing, as Arrow's decimals have none.
+    index : bool, optional
+        Whether to write the index of a DataFrame, as in ``DataFrame.to_parquet``. None: a RangeIndex is kept in the
+        embedded schema, any other index is written as columns, of which `WriteReport.index` has the names. Of files that
+        are read together, an index that some lack becomes ordinary columns; levels without a name are left out.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" goes by the suffix: ``.gz``, ``.zlib``, ``.zz`` or ``.zst``. TensorFlow reads gzip and zlib, but not
+        zstd.
+    overwrite : bool or "in_place", optional
+        True replaces existing output, False raises. None replaces a file, but not a sharded dataset. If a writer is killed
+        while it replaces a sharded dataset, readers get the old or the new one. In a bucket this takes a copy of the new
+        shards within the bucket, which "in_place" saves: a writer killed then leaves a dataset that readers refuse.
+    embed_schema : bool, default True
+        Store the schema in the first record of each file, in a field that TensorFlow ignores.
+    threads : int, optional
+        Number of encoding and compressing threads; by default the number of CPU cores. The output does not depend on
+        it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+
+    Returns
+    -------
+    WriteReport
+
+    Raises
+    ------
+    MissingDependencyError
+        ray is not installed.
+    ValueError
+        `path` states a number of shards, or ``overwrite="in_place"``.
+    SchemaError
+        Blocks have different types in a column; nothing is written. Pass `schema`.
+    EncodeError, FileExistsError
+        As in `write_tfrecord`; ``record`` counts the rows of the task.
+
+    Notes
+    -----
+    The tasks write under hidden names; this process publishes the shards when all are written. If it is killed before
+    that, no reader sees anything of them, and ``tfr clean`` removes them.
+
+    Examples
+    --------
+    >>> import ray, tfrecord_io as tfr
+    >>> _ = ray.init(num_cpus=1, include_dashboard=False, ignore_reinit_error=True)
+    >>> report = tfr.write_ray(ray.data.range(100), "numbers/")
+    >>> report.records, tfr.read_table("numbers/")["id"].to_numpy().sum()
+    (100, np.int64(4950))
+    """
+
 def describe(
     path: InputPath,
     *,
     columns: Sequence[str] | str | None = None,
+    filters: Any = None,
     schema: SchemaLike | Literal["infer"] | None = None,
     schema_overrides: Mapping[str, Any] | None = None,
     stable_types: bool = False,
@@ -2140,6 +2927,11 @@ def describe(
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+        Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
+        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
+        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
     schema : Schema, pyarrow.Schema, dict or "infer", optional
         Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
         Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -2201,7 +2993,9 @@ def describe(
     batch_size : int, default 65,536
         Maximum number of rows in a batch.
     batch_bytes : int, default 64 MiB
-        Payload bytes after which a batch ends, if it has fewer rows.
+        Limit of the payload bytes of a batch, and of the bytes of its integers in lists, which may take 8 times as many as
+        in a payload. A batch has at least one row; it may end earlier, where the integers of the next record might exceed
+        the limit.
 
     Returns
     -------

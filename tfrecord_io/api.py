@@ -211,7 +211,7 @@ def open_writer(path: OutputPath, schema: SchemaLike | None = None, **keywords: 
     return Writer(path, WriteOptions.of({**keywords, "schema": schema}, open_writer))
 
 
-@document_keywords(ReadOptions, streaming=False, without={"schema"})
+@document_keywords(ReadOptions, streaming=False, without={"schema", "filters"})
 def infer_schema(path: InputPath, **keywords: Any) -> InferredSchema:
     """Infer the exact schema of TFRecord files, with the evidence for it, by decoding all records.
 

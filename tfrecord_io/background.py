@@ -1,8 +1,12 @@
-"""Threads that end before the interpreter does.
+"""Threads that end before the interpreter does, and pools of them.
 
 While the interpreter shuts down, a daemon thread that asks for the GIL is unwound on the spot, which aborts the process
 where C++ code is on its stack. So every thread that may outlive the call that started it is one of these: they are
 stopped and joined at exit.
+
+Where memory runs out, a thread may not start, or end before its first line, which Python does not report: `start` of
+`threading.Thread` then waits without end. So nothing here waits for a thread to begin: the thread that waits for a
+result claims the work, if no other has, and does it.
 """
 
 from __future__ import annotations
@@ -10,13 +14,29 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
-from typing import Any
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, Self, TypeVar
+
+T = TypeVar("T")
 
 _EXIT_SECONDS = 10.0  # to wait for a thread at exit: one may hang in a read that nothing ends
+_BEGIN_SECONDS = 1.0  # after which a thread that has not begun may be one that never will
 
 _running: set[BackgroundThread] = set()
+
+
+class NeverBegan(Exception):
+    """A thread has not begun to run, and will not: the caller does its work."""
+
+
+class _BoundedEvent(threading.Event):
+    """An event whose waits end after a second, by default."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return super().wait(_BEGIN_SECONDS if timeout is None else timeout)
 
 
 class BackgroundThread(threading.Thread):
@@ -34,21 +54,187 @@ class BackgroundThread(threading.Thread):
 
     def __init__(self, target: Callable[..., None], args: tuple[Any, ...], stop: Callable[[], None], name: str) -> None:
         super().__init__(target=target, args=args, name=f"tfrecord_io {name}", daemon=True)
+        self._started = _BoundedEvent()  # for which `start` waits
+        self._claim = threading.Lock()  # held by the thread that has begun, or by one that keeps it from beginning
+        self._is_over = self._never_began = False
         self.stop = stop
         _running.add(self)
-        self.start()
+        try:
+            self.start()
+        except RuntimeError:  # no memory for its stack, or too many threads
+            _running.discard(self)
 
     def run(self) -> None:
         try:
-            super().run()
+            if self._claim.acquire(blocking=False):
+                super().run()
         finally:
+            self._is_over = True
             _running.discard(self)
+
+    def take(self, items: SimpleQueue[T]) -> T:
+        """The next item that the thread puts into a queue.
+
+        Raises
+        ------
+        NeverBegan
+            The thread does not run.
+        MemoryError
+            It has ended without an item, for lack of memory.
+        """
+        while not self._never_began:
+            with suppress(Empty):
+                return items.get(timeout=_BEGIN_SECONDS) if self._started.is_set() else items.get_nowait()
+            self._never_began = self._claim.acquire(blocking=False)
+            if self._is_over and items.empty():
+                raise MemoryError(f"the thread '{self.name}' has ended for lack of memory")
+        raise NeverBegan
 
     def end(self, timeout: float | None = None) -> None:
         """Stop the thread, and wait until it has ended."""
         self.stop()
-        if self is not threading.current_thread():
+        if self is not threading.current_thread() and not self._never_began and self._started.wait():
             self.join(timeout)
+
+
+class Task(Generic[T]):
+    """A call that one thread makes: the first that claims it."""
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call: Callable[[], T] | None = call
+        self._claim, self._done = threading.Lock(), threading.Lock()
+        self._done.acquire()
+        self._value: T
+        self._error: BaseException | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return not self._done.locked()
+
+    def cancel(self) -> bool:
+        """Keep all threads from making the call; False if one has begun."""
+        return self._claim.acquire(blocking=False)
+
+    def run(self) -> bool:
+        """Make the call in this thread, unless one has begun; returns whether it did."""
+        if not self._claim.acquire(blocking=False):
+            return False
+        try:
+            assert self._call is not None
+            self._value = self._call()
+        except BaseException as error:
+            self._error = error
+            if not isinstance(error, Exception):  # Ctrl-C, which is not kept for later
+                raise
+        finally:
+            self._call = None
+            self._done.release()
+        return True
+
+    def wait(self) -> None:
+        """Wait for the thread that makes the call."""
+        with self._done:
+            pass
+
+    def result(self) -> T:
+        """What the call returned or raised; it is made here if no thread has begun."""
+        self.run()
+        self.wait()
+        error = self._error
+        if error is None:
+            return self._value
+        try:
+            raise error
+        finally:
+            del error, self  # its traceback refers to this frame
+
+
+Tasks = SimpleQueue[Task[Any] | None]
+
+
+def _run_tasks(tasks: Tasks) -> None:
+    while (task := tasks.get()) is not None:
+        with suppress(BaseException):  # `result` raises it
+            task.run()
+        del task
+
+
+def _stop_one(tasks: Tasks) -> None:
+    """Let one thread end after the call that it makes."""
+    _cancel_all(tasks)
+    tasks.put(None)
+
+
+def _cancel_all(tasks: Tasks) -> None:
+    with suppress(Empty):
+        while True:
+            task = tasks.get_nowait()
+            if task is None:
+                tasks.put(None)
+                return
+            task.cancel()
+
+
+class WorkerPool:
+    """Threads that make calls, started with the first ones; a context manager that waits for their end.
+
+    With fewer threads than wanted, or none, all results are the same: see `Task.result`.
+
+    Parameters
+    ----------
+    threads : int
+        At most.
+    name : str
+    """
+
+    def __init__(self, threads: int, name: str = "worker") -> None:
+        self._most, self._name = threads, name
+        self._tasks: Tasks = SimpleQueue()
+        self._threads: list[BackgroundThread] = []
+
+    def submit(self, call: Callable[[], T]) -> Task[T]:
+        """Let a thread make a call."""
+        task = Task(call)
+        self._tasks.put(task)
+        if len(self._threads) < self._most:
+            try:
+                stop = partial(_stop_one, self._tasks)
+                self._threads.append(BackgroundThread(_run_tasks, (self._tasks,), stop, self._name))
+            except MemoryError:
+                self._most = len(self._threads)
+        return task
+
+    def map(self, function: Callable[..., T], *items: Iterable[Any]) -> Generator[T]:
+        """The results of calls with each of the items, in their order; the others are cancelled at an error."""
+        return _results([self.submit(partial(function, *each)) for each in zip(*items, strict=False)])
+
+    def close(self, *, wait: bool = True) -> None:
+        """Cancel the calls that have not begun; the threads end, after those that they make."""
+        threads, self._threads, self._most = self._threads, [], 0
+        for thread in threads:
+            thread.stop()
+        for thread in threads if wait else ():
+            thread.end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_threads"):  # not if Ctrl-C ended `__init__`
+            self.close(wait=False)
+
+
+def _results(tasks: list[Task[T]]) -> Generator[T]:
+    tasks.reverse()
+    try:
+        while tasks:
+            yield tasks.pop().result()
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
 def _end_all() -> None:

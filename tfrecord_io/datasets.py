@@ -9,16 +9,23 @@ import pyarrow as pa
 
 from tfrecord_io.adapters.dask import to_dask
 from tfrecord_io.adapters.duckdb import to_duckdb
+from tfrecord_io.adapters.grain import to_grain
+from tfrecord_io.adapters.hf import to_hf
 from tfrecord_io.adapters.polars import to_polars
+from tfrecord_io.adapters.ray import to_ray
+from tfrecord_io.adapters.spark import to_spark
+from tfrecord_io.adapters.tf import to_tf
+from tfrecord_io.adapters.torch import to_torch, to_torch_map
 from tfrecord_io.adapters.xarray import to_xarray
 from tfrecord_io.arrays.read_arrays import query_arrays
 from tfrecord_io.arrow.stream import BatchStream
 from tfrecord_io.display import Report, Summary, byte_size, counted
 from tfrecord_io.errors import printable
-from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.options import IterOptions, ReadOptions, check_integer
 from tfrecord_io.read.query import PIECE_BYTES, Query, open_query
 from tfrecord_io.schema.type_names import logical_name
+from tfrecord_io.training.iterator import OF_FILES, ArrayIterator, Iteration
 from tfrecord_io.typing import ArrayLayout, DtypeBackend, Missing, Path
 
 if TYPE_CHECKING:
@@ -71,8 +78,8 @@ class DatasetPiece(_Shown):
 class Dataset(_Shown):
     """TFRecord files under one schema, which are opened when they are read; made by `tfrecord_io.dataset`.
 
-    It is immutable, can be pickled, and can be read any number of times. `select`, `filter` and `head` are lazy but for
-    `head`, which reads. Anything that accepts ``__arrow_c_stream__`` can read it: polars, DuckDB, `write_tfrecord`.
+    It is immutable, can be pickled, and can be read any number of times. `select` and `filter` are lazy. Anything that
+    accepts ``__arrow_c_stream__`` can read it: polars, DuckDB, `write_tfrecord`.
 
     Attributes
     ----------
@@ -112,8 +119,7 @@ class Dataset(_Shown):
         ValueError
             `n` or `max_bytes` is less than 1, or the dataset has an `offset` or a `limit`.
         """
-        if max_bytes < 1:
-            raise ValueError(f"max_bytes={max_bytes}: expected at least 1")
+        check_integer("max_bytes", max_bytes, 1)
         return [DatasetPiece(query.scan, query.columns, query.row_filter) for query in self.split(n, max_bytes)]
 
     # As a table, batches, a DataFrame, arrays -----------------------------------------------------------------------
@@ -136,12 +142,35 @@ class Dataset(_Shown):
         """All rows as NumPy arrays, by column; see `tfrecord_io.read_arrays`."""
         return query_arrays(self, ragged=ragged, pad_value=pad_value, missing=missing)
 
+    @check_keywords
+    @document_keywords(IterOptions, without=OF_FILES)
+    def iter_arrays(self, *, batch_size: int, **keywords: Any) -> ArrayIterator:
+        """Batches of arrays for training; see `tfrecord_io.iter_arrays`.
+
+        Parameters
+        ----------
+        {keywords}
+
+        Notes
+        -----
+        Workers share the rows of a filter evenly, but each reads all files, unless there are as many files as workers
+        and no `limit` and no ``uneven=``.
+        """
+        return Iteration.of(self, batch_size=batch_size, **keywords).begin()
+
     # By adapters, a line for each: see docs/architecture.md ----------------------------------------------------------
 
     to_polars = to_polars
     to_duckdb = to_duckdb
     to_dask = to_dask
+    to_ray = to_ray
+    to_spark = to_spark
     to_xarray = to_xarray
+    to_torch = to_torch
+    to_torch_map = to_torch_map
+    to_tf = to_tf
+    to_hf = to_hf
+    to_grain = to_grain
 
     def __arrow_c_schema__(self) -> object:
         return self.schema.__arrow_c_schema__()
@@ -190,4 +219,4 @@ def dataset(path: Path | Iterable[Path], **keywords: Any) -> Dataset:
     [1, 2]
     """
     query = open_query(path, ReadOptions.of(keywords, dataset))
-    return Dataset(query.scan)
+    return Dataset(query.scan, query.columns, query.row_filter)

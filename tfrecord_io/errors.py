@@ -41,6 +41,14 @@ def printable(text: object, limit: int = 200) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
 
+def _without_traceback(reason: str) -> str:
+    """The first and the last line of a reason that is a traceback: PyTorch makes it of an error in a worker process."""
+    if "\nOriginal Traceback (most recent call last):\n" not in reason:
+        return reason
+    lines = reason.strip().splitlines()
+    return f"{lines[0].rstrip('.')}: {lines[-1]}"
+
+
 def within_message_limit(text: str) -> str:
     """Shorten a message to 1,024 bytes of UTF-8."""
     encoded = text.encode("utf-8", "backslashreplace")
@@ -101,6 +109,8 @@ class TFRecordError(Exception):
         The number of records before the damage.
     advice : str or None
         What the user can do about it.
+    of_memory : bool
+        The record may be intact, but `max_expansion` leaves no room for it.
     region : SkippedRegion or None
         What is left out if reading goes on, where a callable passed as ``on_error`` decides about that.
     """
@@ -117,9 +127,11 @@ class TFRecordError(Exception):
         got: object = None,
         records_intact: int | None = None,
         advice: str | None = None,
+        of_memory: bool = False,
     ) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.of_memory = of_memory
         self.path = path
         self.record = record
         self.offset = offset
@@ -141,7 +153,7 @@ class TFRecordError(Exception):
             where.append(f"byte {self.offset}")
         if self.feature is not None:
             where.append(f"feature '{printable(self.feature)}'")
-        text = ": ".join([*where, printable(self.reason, 600)])
+        text = ": ".join([*where, printable(_without_traceback(self.reason), 600)])
         if self.records_intact:
             count = self.records_intact
             text += "; the record before it is intact" if count == 1 else f"; the {count} records before it are intact"

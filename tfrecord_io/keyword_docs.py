@@ -38,6 +38,11 @@ READ = {
     "columns": """sequence of str, optional
     Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
     parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.""",
+    "filters": """pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+    Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
+    ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
+    name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
+    fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.""",
     "schema": """Schema, pyarrow.Schema, dict or "infer", optional
     Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
     Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
@@ -94,7 +99,9 @@ READ = {
     "batch_size": """int, default 65,536
     Maximum number of rows in a batch.""",
     "batch_bytes": """int, default 64 MiB
-    Payload bytes after which a batch ends, if it has fewer rows.""",
+    Limit of the payload bytes of a batch, and of the bytes of its integers in lists, which may take 8 times as many as
+    in a payload. A batch has at least one row; it may end earlier, where the integers of the next record might exceed
+    the limit.""",
 }
 
 REPRESENTATION = {
@@ -191,7 +198,7 @@ WRITE = {
     their number, ``name-00000.tfrecord``.""",
     "order": """{"keep", "round_robin"}
     With `shards`, "round_robin" writes row ``i`` to file ``i % shards``: a stream is not spooled, but the rows are read
-    back in another order.""",
+    back in another order, and all shards are open at the same time: the system limits their number (``ulimit -n``).""",
     "write_index": """bool, default False
     Write the record offsets of the file to ``<path>.index``, for random access, counting and splitting. Not for
     compressed files.""",
@@ -261,7 +268,7 @@ def _with_parameters(function: F, added: Iterable[Field[Any]]) -> F:
     """Replace ``**keywords`` in the signature of a function by parameters."""
     signature = inspect.signature(function)
     own = [
-        p.replace(annotation=_spelled_out(p.annotation))
+        p if p.annotation is p.empty else p.replace(annotation=_spelled_out(p.annotation))
         for p in signature.parameters.values()
         if p.kind is not p.VAR_KEYWORD
     ]

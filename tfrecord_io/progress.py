@@ -31,7 +31,6 @@ class Progress:
             from tqdm.auto import tqdm
 
             hidden = True if os.environ.get("TERM") == "dumb" else None  # None: unless stderr is a terminal
-            hidden = True if os.environ.get("TERM") == "dumb" else None  # None: unless stderr is a terminal
             self._bar = tqdm(total=total, unit=unit, unit_scale=True, disable=hidden, delay=self.delay)
 
     def advance(self, count: int) -> None:

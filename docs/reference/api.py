@@ -29,13 +29,15 @@ COMMON = "These have the same meaning in every function whose signature contains
 GROUPS = {
     "Read": "read_tfrecord read_table read_arrays iter_arrays open_reader dataset open_random infer_schema",
     "Write": "write_tfrecord open_writer",
-    "Convert": "convert from_npy from_npz from_idx to_npy to_npz",
-    "Inspect": "count_records verify salvage describe read_metadata show_versions",
+    "Convert": "convert explode from_npy from_npz from_idx to_npy to_npz",
+    "Copy records": "split merge shuffle sample",
+    "Inspect": "count_records verify salvage describe diff read_metadata show_versions",
     "Records of any content": "RecordReader RecordWriter",
     "Schemas": "Schema InferredSchema Field scalar list_ text bytes_ tensor sequence image",
     "Results": "Reader ReadReport SkippedRegion Writer WriteReport Dataset DatasetPiece ArrayIterator ArrayStream "
     "RandomAccess",
-    "Other libraries": "scan_polars register_duckdb read_dask register_pandas",
+    "Other libraries": "scan_polars register_duckdb read_dask write_dask read_ray write_ray register_spark "
+    "register_pandas",
     "Single records and values, as in TensorFlow": "encode_example decode_example decode_json_example bytes_feature "
     "float_feature int64_feature serialize_tensor parse_tensor decode_raw",
     "Feature descriptions, as in TensorFlow": "parse_example FixedLenFeature VarLenFeature FixedLenSequenceFeature "
@@ -56,8 +58,9 @@ METHODS = {
     "Reader": "schema read_all read_next_batch read_pandas close",
     "Writer": "write close",
     "Dataset": "schema schema_source files bytes rows count_rows head select filter pieces to_table to_batches "
-    "to_pandas to_arrays to_polars to_duckdb "
-    "to_dask to_xarray",
+    "to_pandas to_arrays iter_arrays to_polars to_duckdb "
+    "to_dask to_ray to_spark to_xarray to_torch to_torch_map to_tf to_hf "
+    "to_grain",
     "DatasetPiece": "schema files bytes read to_batches count_rows select filter",
     "ArrayIterator": "state restore close",
     "ArrayStream": "read_all read_next_batch close",

@@ -1,6 +1,6 @@
 """Write tfrecord_io/__init__.pyi, in which type checkers and editors see the public calls as they are at run time.
 
-The keywords of a call, their types and defaults, are the fields of a class in options.py, and their descriptions are in
+The keywords of a call, their types and defaults, are the fields of a class in options/, and their descriptions are in
 keyword_docs.py. Both are put together when a module is imported, which static tools do not see. This copies the
 resulting signatures and docstrings; all other public names are imported from the modules that define them.
 
@@ -35,8 +35,11 @@ _PREFIXES = {
     "pl": "polars",
     "duckdb": "duckdb",
     "dd": "dask.dataframe",
+    "rd": "ray.data",
+    "sql": "pyspark.sql",
 }
-_RENAMED = {"dd.DataFrame": "_DaskDataFrame"}  # names that two libraries have; editors do not offer this one
+# Names that two libraries have; editors do not offer these.
+_RENAMED = {"dd.DataFrame": "_DaskDataFrame", "sql.DataFrame": "_SparkDataFrame", "rd.Dataset": "_RayDataset"}
 
 
 class _Stub:

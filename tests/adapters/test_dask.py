@@ -10,12 +10,13 @@ from typing import Any
 import dask
 import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
 from records import example, int64s, written
-from suites.adapter_suite import AdapterSuite
+from suites.adapter_suite import AdapterSuite, columns
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +78,68 @@ class TestDask(AdapterSuite):
         opened = self.open(path)
         with dask.config.set(scheduler="processes", num_workers=2):
             assert int(opened["ints"].sum().compute()) == 45
+
+
+# ---- writing
+
+
+def test_a_shard_for_each_partition(tmp_path: Path) -> None:
+    table = pa.table(columns())
+    for name in "abc":
+        tfr.write_tfrecord(table, tmp_path / f"{name}.tfrecord")
+    frame = tfr.read_dask(tmp_path / "*.tfrecord", npartitions=3)
+    report = tfr.write_dask(frame, tmp_path / "out")
+    assert [file.records for file in report.files] == [5, 5, 5]
+    again = tfr.read_table(tmp_path / "out@3")
+    assert again.schema.types == tfr.read_table(tmp_path / "*.tfrecord").schema.types
+    assert repr(again.to_pylist()) == repr(tfr.read_table(tmp_path / "*.tfrecord").to_pylist())
+
+
+def test_frames_of_pandas_and_their_index(tmp_path: Path) -> None:
+    local = pd.DataFrame({"x": [1.5, None, 2.5], "name": ["a", None, "c"]}, index=pd.Index([10, 20, 30], name="key"))
+    report = tfr.write_dask(dd.from_pandas(local, npartitions=3), tmp_path / "out", float64="raw", overwrite=True)
+    assert report.index == ("key",)
+    pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "out@3"), local, check_dtype=False)
+
+
+def test_partitions_without_rows_get_no_shard(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": [*range(100)]}, tmp_path / "in@4")
+    frame = tfr.read_dask(tmp_path / "in@4", npartitions=4)
+    report = tfr.write_dask(frame[frame["n"] >= 60], tmp_path / "out")
+    assert [file.records for file in report.files] == [15, 25]
+    assert tfr.read_table(tmp_path / "out@2")["n"].to_pylist() == [*range(60, 100)]
+    tfr.write_dask(frame[frame["n"] > 100], tmp_path / "none")
+    assert tfr.read_table(tmp_path / "none@1").schema.types == [pa.int64()]
+
+
+def test_only_the_columns_that_are_written_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tfrecord_io.read.scan import Scan
+
+    tfr.write_tfrecord({"a": [1, 2], "b": [3, 4]}, tmp_path / "in@2")
+    opened: list[list[str]] = []
+    original = Scan.open
+    frame = tfr.read_dask(tmp_path / "in@2", npartitions=2)
+    monkeypatch.setattr(Scan, "open", lambda scan, *rest: opened.append(scan.schema.names) or original(scan, *rest))
+    assert tfr.write_dask(frame[["b"]], tmp_path / "out").columns == ("b",)
+    assert opened == [["b"], ["b"]]
+
+
+def test_an_error_of_a_partition_leaves_nothing(tmp_path: Path) -> None:
+    frame = dd.from_pandas(pd.DataFrame({"x": [0.5, 0.25, 0.1, 1.0]}), npartitions=2)
+    with pytest.raises(tfr.EncodeError, match="x") as caught:
+        tfr.write_dask(frame, tmp_path / "d" / "out", float64="error")
+    assert caught.value.record == 0
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(TypeError, match="unexpected keyword argument 'shards'"):
+        tfr.write_dask(frame, tmp_path / "out", shards=3)
+
+
+def test_several_partitions_use_a_thread_each(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": [*range(100)]}, tmp_path / "in@2")
+    whole = tfr.dataset(tmp_path / "in@2")
+    assert {part.scan.options.threads for part in whole.tasks(2, 1)} == {1}
+    assert {part.scan.options.threads for part in whole.tasks(1, 1)} == {None}
+    assert {part.scan.options.threads for part in tfr.dataset(tmp_path / "in@2", threads=3).tasks(2, 1)} == {3}
 
 
 def test_only_what_is_needed_is_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

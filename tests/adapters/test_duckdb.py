@@ -14,6 +14,7 @@ import pytest
 
 import tfrecord_io as tfr
 from suites.adapter_suite import ZONE, AdapterSuite
+from tfrecord_io.adapters.duckdb import query_files
 
 
 class TestDuckDB(AdapterSuite):
@@ -121,3 +122,45 @@ def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with pytest.raises(tfr.MissingDependencyError, match=r"pip install 'tfrecord_io\[duckdb\]'"):
         tfr.dataset(tmp_path / "a.tfrecord").to_duckdb()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_paths_that_differ_only_in_case_are_refused(folder: Path) -> None:
+    for i, name in enumerate(["A.tfrecord", "b.tfrecord", "É.tfrecord", "é.tfrecord"]):
+        tfr.write_tfrecord({"x": [i]}, name)
+    with pytest.raises(ValueError, match=r"'A\.tfrecord' and 'a\.tfrecord' for the same table.*rename a file"):
+        query_files("SELECT x FROM 'A.tfrecord' UNION ALL SELECT x FROM 'a.tfrecord'")
+    both = query_files("SELECT x FROM 'É.tfrecord' UNION ALL SELECT x FROM 'é.tfrecord' ORDER BY x")
+    assert both["x"].to_pylist() == [2, 3]
+    with duckdb.connect() as connection:
+        for name in ("A.tfrecord", "b.tfrecord", "A.tfrecord"):
+            tfr.register_duckdb(connection, name)
+        with pytest.raises(ValueError, match=r"'A\.tfrecord' and 'a\.tfrecord'.*name="):
+            tfr.register_duckdb(connection, "a.tfrecord")
+        tfr.register_duckdb(connection, "b.tfrecord", name="other")
+        assert connection.sql("SELECT x FROM 'A.tfrecord'").fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "expected"),
+    [
+        ("WITH data AS (SELECT 1 AS x) SELECT x FROM data", [1]),
+        ("WITH DATA AS (SELECT 1 AS x) SELECT x FROM data", [1]),
+        ('WITH "my-cte" AS (SELECT 1 AS x) SELECT x FROM (SELECT * FROM "my-cte")', [1]),
+        ("WITH a AS (SELECT 1 AS x), \"b-c\" AS (SELECT x + 1 AS x FROM a) SELECT x FROM \"b-c\"", [2]),
+        ("WITH data AS (SELECT x + 1 AS x FROM data) SELECT x FROM data", [8]),
+        ("WITH a AS (SELECT x FROM data), data AS (SELECT 1 AS x) SELECT x FROM a UNION ALL FROM data", [7, 1]),
+        ("WITH RECURSIVE data AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM data WHERE x < 3) SELECT x FROM data",
+         [1, 2, 3]),
+        ("SELECT x FROM (WITH data AS (SELECT 1 AS x) SELECT x FROM data) UNION ALL SELECT x FROM data", [1, 7]),
+    ],
+)  # fmt: skip
+def test_the_name_of_a_cte_is_no_path(folder: Path, sql: str, expected: list[int]) -> None:
+    (folder / "data").mkdir()
+    tfr.write_tfrecord({"x": [7]}, folder / "data" / "a.tfrecord")
+    assert query_files(sql)["x"].to_pylist() == expected

@@ -94,3 +94,26 @@ def test_a_last_batch_of_fewer_rows_has_no_padding_for_those_it_lacks() -> None:
 def test_no_rows_take_nothing() -> None:
     rows = Ragged.of_present(np.zeros(0), np.zeros(0, np.int64), None)
     ArrayBudget(0, np.zeros(0), 5).take_padding(rows, 1, "x")
+
+
+@given(st.dictionaries(st.integers(0, 40), st.integers(0, 60), min_size=1), st.integers(0, 2000), st.integers(1, 9))
+def test_rows_keep_their_batches_where_others_are_left_out(
+    lengths: dict[int, int], limit: int, batch_rows: int
+) -> None:
+    places = np.array(sorted(lengths))
+    rows = Ragged.of_present(
+        np.zeros(sum(lengths.values()), "i8"), np.array([lengths[p] for p in sorted(lengths)]), None
+    )
+    row_bytes = np.zeros(len(places))
+    expected = None
+    for batch in np.unique(places // batch_rows):
+        begin, end = places.searchsorted([batch * batch_rows, (batch + 1) * batch_rows]).tolist()
+        if expected is None and excess(rows, begin, end) > limit:
+            expected = next(row for row in range(begin, end) if excess(rows, begin, row + 1) > limit)
+    budget = ArrayBudget(limit, row_bytes, batch_rows, places)
+    if expected is None:
+        budget.take_padding(rows, 0, "x")
+        return
+    with pytest.raises(RowFault) as caught:
+        budget.take_padding(rows, 0, "x")
+    assert caught.value.row == expected

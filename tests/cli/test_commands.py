@@ -292,3 +292,42 @@ def test_uses_of_standard_streams_that_make_no_sense(run, arguments: list[object
     shown = run(*arguments)
     assert shown.exit_code == 2
     assert message in shown.stderr
+
+
+# ---- sql
+
+
+def test_sql_reads_the_paths_that_a_query_names(run, words: Path, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    tfr.convert(words, tmp_path / "words.parquet")
+    shown = run("sql", f"SELECT word, id * 2 AS twice FROM '{words}' WHERE id < 3 ORDER BY id")
+    assert shown.exit_code == 0, shown.output
+    assert "twice" in shown.output
+    assert "bee" in shown.output
+    query = f"""WITH few AS (SELECT id FROM '{tmp_path}/*.tfrecord' WHERE word IS NOT NULL)
+        SELECT max(id) AS total, count(*) AS one FROM few JOIN '{tmp_path}/words.parquet' AS other USING (id)
+        WHERE id = 2"""
+    shown = run("sql", "--json", query)
+    assert shown.exit_code == 0, shown.output
+    assert json.loads(shown.stdout) == [{"total": 2, "one": 1}]
+    assert json.loads(run("sql", "--json", "SELECT 1 AS x").stdout) == [{"x": 1}]
+    assert json.loads(run("sql", "--json", "SET threads = 1").stdout) == []
+
+
+def test_sql_that_fails(run, words: Path, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    for query, text in [
+        ("SELEC 1", "syntax error"),
+        (f"SELECT nothing FROM '{words}'", "nothing"),
+        ("SELECT * FROM absent", "absent"),
+        (f"SELECT * FROM '{tmp_path}/absent.tfrecord'", "absent.tfrecord"),
+    ]:
+        shown = run("sql", query)
+        assert shown.exit_code == 2, shown.output
+        assert text in shown.output
+    content = bytearray(words.read_bytes())
+    content[-6] ^= 1
+    words.write_bytes(content)
+    shown = run("sql", f"SELECT sum(id) FROM '{words}'")
+    assert shown.exit_code == 1, shown.output
+    assert "words.tfrecord: record 2 at byte" in shown.output

@@ -104,3 +104,31 @@ def test_salvage_refuses(run, dataset: Path, tmp_path: Path) -> None:
     assert "--overwrite" in refused.stderr
     assert (tmp_path / "old").read_bytes() == b"old"
     assert sorted(os.listdir(tmp_path)) == ["d", "old"]
+
+
+def test_diff(run, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": [1, 2]}, tmp_path / "a")
+    tfr.write_tfrecord({"n": [2, 1]}, tmp_path / "b")
+    same = run("diff", tmp_path / "a", tmp_path / "a")
+    assert (same.exit_code, same.stdout) == (0, "equal: 2 records\n")
+    other = run("diff", tmp_path / "a", tmp_path / "b")
+    assert other.exit_code == 1
+    assert [line.split() for line in other.stdout.splitlines()[-2:]] == [["0", "n", "1", "2"], ["1", "n", "2", "1"]]
+    assert run("diff", "--any-order", tmp_path / "a", tmp_path / "b").exit_code == 0
+    assert json.loads(run("diff", "--json", tmp_path / "a", tmp_path / "b").stdout)["differing"] == 2
+    (tmp_path / "b").write_bytes((tmp_path / "a").read_bytes()[:-1])
+    damaged = run("diff", tmp_path / "a", tmp_path / "b")
+    assert (damaged.exit_code, damaged.stdout) == (2, "")
+    assert run("diff", tmp_path / "a", tmp_path / "none").exit_code == 2
+
+
+def test_bombs_are_refused(run, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [b"\0" * 10_000] * 300}, tmp_path / "a.tfrecord.gz")
+    for command in (["verify"], ["count"]):
+        shown = run(*command, "--max-decompression-ratio", "4", tmp_path / "a.tfrecord.gz")
+        assert shown.exit_code == 1
+        assert "=4 allows 4 times as many" in shown.stderr + shown.stdout
+        assert run(*command, "--max-decompression-ratio", "3000", tmp_path / "a.tfrecord.gz").exit_code == 0
+    salvage = ["salvage", "--max-decompression-ratio", "4", tmp_path / "a.tfrecord.gz", tmp_path / "b.tfrecord"]
+    assert run(*salvage).exit_code == 1
+    assert 0 < tfr.count_records(tmp_path / "b.tfrecord") < 300

@@ -132,6 +132,7 @@ def test_parts_that_are_appended_are_as_if_they_were_fed(
         if used is not None:
             used.clear()
     assert (joined.rows, joined.value_bytes, joined.sequence) == (whole.rows, whole.value_bytes, whole.sequence)
+    assert joined.integer_bytes == whole.integer_bytes
     assert (joined.counts, joined.new_names) == (whole.counts, whole.new_names)
     same_columns(list(joined.take()), list(whole.take()))
 

@@ -123,6 +123,50 @@ def test_features_that_come_and_go_decode_alike(seed: int) -> None:
     compare(Plan(columns=tuple(columns), unknown=random.choice(["skip", "fault", "discover"])), frames, cuts)
 
 
+@st.composite
+def odd_entries(draw: st.DrawFn, name: bytes) -> bytes:
+    """A map entry whose value has any content, sometimes in an unusual or malformed form."""
+    key, value = field(1, name), field(2, draw(st.binary(max_size=40) | st.binary(min_size=120, max_size=140)))
+    extra = draw(st.sampled_from([b"", b"", b"", b"\x18\x01", b"\x18", b"\x0b", field(2, b"")]))
+    parts = draw(
+        st.sampled_from([(key, value), (key, value), (key, value), (value, key), (key,), (value,), (key, key, value)])
+    )
+    content = b"".join(parts) + extra
+    length = draw(st.sampled_from([len(content)] * 8 + [len(content) + 1, max(0, len(content) - 1)]))
+    size = _varint(length) if draw(st.integers(0, 9)) else bytes([length & 0x7F | 0x80, length >> 7 | 0x80, 0])
+    return b"\x0a" + size + content
+
+
+@given(st.data())
+def test_features_that_are_not_read_are_skipped_alike(data: st.DataObject) -> None:
+    """In the order of the record before, where the fast path expects them; their values are not parsed."""
+    names = data.draw(st.lists(st.text(max_size=30), min_size=2, max_size=6, unique=True))
+    wanted = data.draw(st.sets(st.sampled_from(names), max_size=len(names) - 1))
+    features = [name.encode() for name in names]
+    records = []
+    for record in range(data.draw(st.integers(2, 6))):
+        usual = [entry(name, 3, _varint(data.draw(st.integers(0, 2**40)))) for name in features]
+        if record and data.draw(st.booleans()):
+            at = data.draw(st.integers(0, len(features) - 1))
+            usual[at] = data.draw(odd_entries(features[at]))
+        records.append(field(1, b"".join(usual)))
+    frames = REFERENCE.frame([*records, BALLAST])
+    compare(Plan(select=lambda name: name in wanted), frames, [])
+    columns = tuple(PlanColumn(name, Kind.INT64, Layout.ANY, Text.NO) for name in sorted(wanted))
+    compare(Plan(columns=columns, ignored=frozenset(names) - wanted, unknown="fault"), frames, [])
+    compare(Plan(columns=columns, unknown="skip"), frames, [])
+
+
+@pytest.mark.parametrize("read", [{"aaaa"}, {"bbbb"}, set()], ids=["first", "second", "none"])
+@pytest.mark.parametrize("start", [b"", b"\xff"])
+@pytest.mark.parametrize("size", [1, 2, 63, 64, 65, 96, 120, 300])
+def test_zeros_are_not_taken_for_a_feature_that_is_not_read(size: int, start: bytes, read: set[str]) -> None:
+    usual = field(1, entry(b"aaaa", 3, _varint(7)) + entry(b"bbbb", 3, _varint(9)))
+    odd = field(1, start + bytes(size))
+    for later in (odd, field(1, entry(b"aaaa", 3, _varint(7)) + start + bytes(size))):
+        compare(Plan(select=lambda name: name in read), REFERENCE.frame([*[usual] * 40, later, usual, BALLAST]), [])
+
+
 @pytest.mark.parametrize("name", [b"", b"abc", b"\x12" * 18, b"a" * 50, b"a" * 86])
 @pytest.mark.parametrize("kind", [1, 3])
 def test_lengths_modulo_256_are_not_taken_for_lengths(name: bytes, kind: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -246,6 +247,26 @@ def test_wide_text_is_written_in_pieces(tmp_path: Path) -> None:
     with pytest.raises(tfr.DecodeError, match=r"max_expansion=1 .*pass max_expansion=") as caught:
         tfr.to_npy(path, tmp_path / "b.npy", max_expansion=1)
     assert caught.value.record is not None
+
+
+@pytest.mark.parametrize(
+    ("tensor", "column"),
+    [
+        (proto(3, (10**6,), field(7, varint(7))), tfr.tensor("int32", (None,), encoding="tensor_proto")),
+        (bytes(tfr.serialize_tensor(np.array(["a"]))), tfr.tensor("U100000", (1,), encoding="tensor_proto")),
+    ],
+    ids=["values", "width"],
+)
+def test_intact_records_are_not_left_out_for_lack_of_room(
+    engine: str, tmp_path: Path, tensor: bytes, column: Any
+) -> None:
+    path = written(tmp_path / "a", [example(x=blobs(tensor))] * 3)
+    schema = {"x": column}
+    with pytest.raises(tfr.DecodeError, match="max_expansion=1 ") as caught:
+        tfr.read_table(path, schema=schema, max_expansion=1, on_error="skip")
+    assert caught.value.of_memory
+    assert pickle.loads(pickle.dumps(caught.value)).of_memory
+    assert tfr.read_table(path, schema=schema, on_error="skip").num_rows == 3
 
 
 def test_parsing_pads_to_a_long_record(engine: str, tmp_path: Path) -> None:

@@ -14,8 +14,16 @@ TESTS = Path(__file__).parents[1]
 TABLE = TESTS.parent / "docs" / "faults.md"
 
 NUMBERS = range(1, 73)
-# What storage, processes, writers and the display do, whatever the engine; all other rows are shown on both engines.
-WITHOUT_ENGINE = {*range(26, 35), 52, *range(54, 57), *range(58, 70), 72}
+# Why a row need not be shown on both engines: none takes part.
+WITHOUT_ENGINE = {
+    54: "arrays of objects and bad headers are refused when the array file is opened, before a value is encoded",
+    55: "names in a manifest are refused while the path is resolved, before a file is opened",
+    58: "the command line escapes what it prints, which the engine has returned before",
+    60: "what is printed was returned by the engine before the pipe is written to",
+    64: "the interpreter handles signals between two calls of an engine, or within the reference one, which is Python",
+    67: "a killed process calls nothing: the target depends on the renames before, which no engine makes",
+    68: "the file that is renamed last wins, whatever encoded it",
+}
 ENGINE_FIXTURES = {"engine"}
 
 
@@ -70,10 +78,11 @@ def marked_numbers() -> dict[int, bool]:
 @pytest.mark.parametrize("number", NUMBERS)
 def test_fault_has_a_test(number: int) -> None:
     assert number in marked_numbers(), f"no test is marked fault({number})"
-    if number not in WITHOUT_ENGINE:
-        assert marked_numbers()[number], (
-            f"no test marked fault({number}) has the fixture `engine`, which runs it on both"
-        )
+    on_both = marked_numbers()[number]
+    assert on_both or number in WITHOUT_ENGINE, (
+        f"no test marked fault({number}) has the fixture `engine`, which runs it on both"
+    )
+    assert not (on_both and number in WITHOUT_ENGINE), f"fault({number}) is shown on both engines: remove its exemption"
 
 
 def test_marks_name_faults_of_the_table() -> None:

@@ -43,7 +43,13 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("way", ["read_table", "read_arrays", "write", "write gzip"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        *("read_table", "read_arrays", "write", "write gzip"),
+        *("read_table, threads", "open_reader, threads", "iter_arrays, threads", "write gzip, threads"),
+    ],
+)
 def test_a_limit_of_memory(
     run: FaultyProcess, large: Path, tmp_path: Path, engine: str, way: str, record_property: Any
 ) -> None:

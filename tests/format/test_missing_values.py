@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 import tfrecord_io as tfr
-from tfrecord_io.format.missing_values import has_missing, without_masks
+from tfrecord_io.format.missing_values import has_missing, unmasked_rows, without_masks
 
 PARTLY = np.ma.masked_array([1, 2, 3], [False, True, False])
 WHOLE = np.ma.masked_array([4, 5, 6], True)
@@ -116,3 +116,45 @@ def test_a_masked_record_array_is_refused_by_its_dtype() -> None:
         tfr.encode_example({"a": records})
     with pytest.raises(tfr.EncodeError, match="part of its array is masked"):
         tfr.write_tfrecord({"a": [records]}, "unused.tfrecord")
+
+
+def test_arrays_of_objects_may_hold_masked_arrays() -> None:
+    objects = np.empty((2, 2), object)
+    objects[0, 0], objects[0, 1], objects[1, 1] = WHOLE, 3, "x"
+    for cells in ([objects], [None, (objects,)]):
+        found = without_masks(cells)
+        assert found is not None
+        rows = found[0] if len(cells) == 1 else found[1][0]
+        assert rows[0] == [None, 3]
+        assert list(rows[1]) == [None, "x"]
+    objects[1, 0] = PARTLY
+    with pytest.raises(tfr.EncodeError, match="part of its array is masked") as caught:
+        without_masks([3, objects])
+    assert caught.value.record == 1
+    assert without_masks([np.array([1, "x"], object), {"x": [2]}]) is None
+
+
+def test_structs_may_hold_masked_arrays() -> None:
+    assert without_masks([{"x": 1, "y": [WHOLE]}, None]) == [{"x": 1, "y": [None]}, None]
+
+
+def test_rows_without_elements_are_not_masked() -> None:
+    assert unmasked_rows(np.ma.masked_array(np.empty((2, 0)), np.empty((2, 0), bool))).tolist() == [True, True]
+    assert unmasked_rows(np.ma.masked_array([[1], [2]], [[True], [False]])).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("value", [5, "x", None, np.array([np.nan]), [1, [2]], [], pa.array([1]), pd.Series([1.5])])
+def test_values_that_are_not_missing(value: Any) -> None:
+    assert has_missing(value) is False
+
+
+def test_nulls_of_polars_are_counted_by_a_method() -> None:
+    polars = pytest.importorskip("polars")
+    assert has_missing(polars.Series([1, None]))
+    assert not has_missing(polars.Series([1, 2]))
+
+
+def test_values_of_a_masked_column_are_plain() -> None:
+    found = without_masks(np.ma.masked_array([1, 2], [True, False]))
+    assert found == [None, 2]
+    assert type(found[1]) is int

@@ -29,7 +29,8 @@ from rows import records
 from tfrecord_io.engine.contract import FaultCode, Plan, PlanColumn
 from tfrecord_io.engine.reference import ENGINE as REFERENCE
 from tfrecord_io.engine.reference import messages
-from tfrecord_io.format.kinds import Kind, Layout, RecordType, Text
+from tfrecord_io.format.kinds import EMBEDDED_FIELD, Kind, Layout, RecordType, Text
+from tfrecord_io.format.protobuf import varint
 from wire_forms import NAMES, WireForms
 
 OPTIONS = {"frames": 6, "example": 7, "sequence": 7, "encoder": 3}  # bytes of a seed before its records
@@ -172,11 +173,21 @@ def check(folder: Path, seeds: Sequence[bytes]) -> Callable[[bytes], None]:
         if runs % _EVERY == 0:
             path = folder / "mutant.tfrecord"
             path.write_bytes(REFERENCE.frame([draw.choice(seeds), payload]))
+            if _may_stop_first(payload):
+                return
             native, reference = outcome(path, "native"), outcome(path, "reference")
             same = native.equals(reference) if hasattr(native, "equals") else native == reference
             assert same or _same_bits(native, reference), f"{native} and {reference}"
 
     return run
+
+
+def _may_stop_first(payload: bytes) -> bool:
+    """Whether an engine may use the embedded schema of a record before it refuses the record; see `Decoder.feed`."""
+    is_refused = (
+        REFERENCE.decoder(Plan(record_type=RecordType.DETECT)).feed(REFERENCE.frame([payload])).fault is not None
+    )
+    return is_refused and varint(EMBEDDED_FIELD << 3 | 2) in payload
 
 
 def _same_bits(a: Any, b: Any) -> bool:

@@ -1,4 +1,5 @@
-"""Fuzz what files say about themselves: ``python tests/fuzz/metadata.py --rounds 100000 [--target NAME] [--seed 0]``.
+"""Fuzz what files say about themselves: ``python tests/fuzz/metadata.py --rounds 100000 [--target NAME] [--seed 0]``,
+or ``--seconds 60`` for all targets together.
 
 Each target mutates one kind of metadata: the embedded schema, the metadata of pandas in it, features.json and
 dataset_info.json of TFDS, schema.pbtxt of TFX, manifests and indexes. Every mutant passes its parser. One that the
@@ -19,7 +20,7 @@ import time
 import traceback
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -347,13 +348,16 @@ def run(target: Target, seed: int, round_: int) -> bool:
     return accepted
 
 
-def fuzz(name: str, rounds: Sequence[int], seed: int, folder: str | None) -> int:
+def fuzz(name: str, rounds: Iterable[int], seed: int, folder: str | None, most_seconds: float) -> int:
     """Run rounds of one target; returns the number of places where an unexpected exception was raised."""
     places: dict[tuple[str, str, int], int] = {}
-    accepted, begin = 0, time.monotonic()
+    done, accepted, begin = 0, 0, time.monotonic()
     with tempfile.TemporaryDirectory(dir=folder) as directory:
         target = TARGETS[name](Path(directory))
         for round_ in rounds:
+            if time.monotonic() - begin >= most_seconds:
+                break
+            done += 1
             try:
                 accepted += run(target, seed, round_)
             except Exception as error:
@@ -364,13 +368,14 @@ def fuzz(name: str, rounds: Sequence[int], seed: int, folder: str | None) -> int
                     print(f"{name}: round {round_} of seed {seed}:", flush=True)
                     traceback.print_exc()
     seconds = time.monotonic() - begin
-    print(f"{name}: {len(rounds)} rounds, {accepted} accepted, {len(places)} findings, {seconds:.0f} s", flush=True)
+    print(f"{name}: {done} rounds, {accepted} accepted, {len(places)} findings, {seconds:.0f} s", flush=True)
     return len(places)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=1000, help="of each target")
+    parser.add_argument("--rounds", type=int, help="of each target; 1000 unless --seconds are given")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="for all targets together")
     parser.add_argument("--target", choices=TARGETS, action="append")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="run this round only")
@@ -378,9 +383,12 @@ def main() -> int:
         "--folder", help="for temporary files", default="/dev/shm" if os.path.isdir("/dev/shm") else None
     )
     arguments = parser.parse_args()
-    rounds = range(arguments.rounds) if arguments.only is None else [arguments.only]
+    most = arguments.rounds or (1000 if arguments.seconds == float("inf") else sys.maxsize)
+    rounds = range(most) if arguments.only is None else [arguments.only]
     warnings.simplefilter("ignore")
-    found = [fuzz(name, rounds, arguments.seed, arguments.folder) for name in arguments.target or TARGETS]
+    names = arguments.target or list(TARGETS)
+    seconds = arguments.seconds / len(names)
+    found = [fuzz(name, rounds, arguments.seed, arguments.folder, seconds) for name in names]
     return 1 if any(found) else 0
 
 

@@ -29,23 +29,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
-import crc32c
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent / "support")]
 
 import tfrecord_io as tfr
+from records import framed
 
 KINDS = ("flip", "cut", "zeros", "twice", "insert", "lost block")
 _BLOCK = 4 << 10
 _CONFIRMED = 64  # records that prove a place to go on
-
-
-def masked(data: bytes) -> bytes:
-    crc = crc32c.crc32c(data)
-    return ((((crc >> 15) | (crc << 17)) + 0xA282EAD8) & 0xFFFFFFFF).to_bytes(4, "little")
-
-
-def framed(payload: bytes) -> bytes:
-    length = len(payload).to_bytes(8, "little")
-    return length + masked(length) + payload + masked(payload)
 
 
 def payloads_of(rng: random.Random) -> list[bytes]:

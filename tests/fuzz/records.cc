@@ -1,5 +1,7 @@
 // Examples and SequenceExamples: blocks of any size and both paths of the decoder give the same columns and faults.
+#include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "decoding.h"
 #include "encoder.h"
@@ -110,6 +112,26 @@ void run_records(const u8* input, size_t size, std::initializer_list<RecordType>
     for (const TakenColumn& column : batch.columns) checked_text(column);
 }
 
+// Records of valid frames, by number.
+class Frames {
+ public:
+  explicit Frames(const Bytes& data) : data_(data), list_(scan(data.data(), data.size(), 0, -1, false, 0x7fffffff, true)) {}
+
+  size_t count() const { return list_.starts.size(); }
+  int64_t payload_bytes(size_t begin, size_t end) const {
+    return std::accumulate(list_.lengths.begin() + static_cast<int64_t>(begin), list_.lengths.begin() + static_cast<int64_t>(end), int64_t{0});
+  }
+  Bytes between(size_t begin, size_t end) const { return Bytes(data_.begin() + offset(begin), data_.begin() + offset(end)); }
+
+ private:
+  int64_t offset(size_t number) const {
+    return number == count() ? list_.consumed : list_.starts[number] - static_cast<int64_t>(kHeaderBytes);
+  }
+
+  const Bytes& data_;
+  FrameList list_;
+};
+
 // A column as an encoder takes it, with offsets of 64 bits.
 struct Columns {
   std::vector<Source> sources;
@@ -138,11 +160,66 @@ struct Columns {
   }
 };
 
+// The columns that the records have, as a schema that is inferred from them plans these.
+std::vector<ColumnPlan> observed_columns(const DecoderPlan& plan, const Bytes& data, Text text) {
+  std::vector<ColumnPlan> columns;
+  Outcome seen = decode(plan, data, SIZE_MAX);
+  for (size_t c = 0; c < seen.names.size(); ++c) {
+    const TakenColumn& taken = seen.batches.back().columns[c];
+    const TakenColumn& values = seen.steps[c] ? *taken.steps : taken;
+    columns.push_back({seen.names[c], values.kind, values.layout, text, false, seen.steps[c]});
+  }
+  return columns;
+}
+
 }  // namespace
 
 void run_example(const u8* data, size_t size) { run_records(data, size, {RecordType::kExample}); }
 
 void run_sequence(const u8* data, size_t size) { run_records(data, size, {RecordType::kSequence, RecordType::kDetect}); }
+
+// Parts of the records, each decoded by a decoder of its own and then appended, are as if all were decoded by one.
+void run_append(const u8* input, size_t size) {
+  Choices choices(input, size);
+  DecoderPlan plan = draw_plan(choices, {RecordType::kExample, RecordType::kSequence, RecordType::kDetect});
+  plan.max_expansion = -1;
+  u8 cuts[] = {choices.byte(), choices.byte(), choices.byte()}, middle = choices.byte();
+  Text text = static_cast<Text>(choices.byte() % 4);
+  Bytes data = choices.rest();
+  repair(data, Repair::kAll);
+  if (plan.columns.empty() && plan.unknown == Unknown::kAsk) plan.columns = observed_columns(plan, data, text);
+  data.resize(decode(plan, data, SIZE_MAX).consumed);  // up to a fault
+  Frames frames(data);
+  Decoder whole(plan), joined(plan);
+  FUZZ_CHECK(!feed_all(whole, data));
+
+  for (u8& cut : cuts) cut = static_cast<u8>(cut % (frames.count() + 1));
+  std::sort(std::begin(cuts), std::end(cuts));
+  std::unique_ptr<Decoder> part;
+  size_t begin = 0;
+  for (size_t end : {size_t{cuts[0]}, size_t{cuts[1]}, size_t{cuts[2]}, frames.count()}) {
+    if (part == nullptr) part = std::make_unique<Decoder>(plan);
+    Fault fault = feed_all(*part, frames.between(begin, end));
+    part->complete();
+    size_t half = fault ? begin : begin + middle % (end - begin + 1);
+    for (auto [from, to] : {std::pair{begin, half}, std::pair{half, end}}) {
+      bool is_known = !fault && part->slots.size() == plan.columns.size();  // as engine/native.py asks for it
+      if (is_known && joined.append(*part, static_cast<int64_t>(from - begin), static_cast<int64_t>(to - begin), frames.payload_bytes(from, to))) continue;
+      FUZZ_CHECK(!feed_all(joined, frames.between(from, to)));
+    }
+    part->clear();
+    if (fault || part->slots.size() != plan.columns.size() || part->record_type != plan.record_type) part.reset();
+    begin = end;
+  }
+  FUZZ_CHECK(joined.rows == whole.rows && joined.value_bytes == whole.value_bytes && joined.record_type == whole.record_type);
+  FUZZ_CHECK(joined.seen == whole.seen && joined.foreign == whole.foreign && joined.nested == whole.nested);
+  TakenColumns one = take_columns(whole), other = take_columns(joined);
+  FUZZ_CHECK(one.columns.size() == other.columns.size());
+  for (size_t c = 0; c < one.columns.size(); ++c) {
+    FUZZ_CHECK(whole.slots[c].name == joined.slots[c].name && whole.slots[c].steps == joined.slots[c].steps);
+    FUZZ_CHECK(checked_text(one.columns[c]) == checked_text(other.columns[c]));
+  }
+}
 
 // Columns of decoded records are encoded and decoded again, which gives the same columns.
 void run_encoder(const u8* input, size_t size) {

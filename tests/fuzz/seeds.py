@@ -33,7 +33,14 @@ from wire_forms import INTS, KINDS, NAMES, WireForms, delimited, varint
 FOLDER = TESTS / "data/fuzz"
 MOST = 1500  # bytes of a seed
 
-OPTIONS = {"frames": 6, "example": 7, "sequence": 7, "encoder": 3, "primitives": 4}  # bytes before the records
+OPTIONS = {
+    "frames": 6,
+    "example": 7,
+    "sequence": 7,
+    "append": 8,
+    "encoder": 3,
+    "primitives": 4,
+}  # bytes before the records
 
 
 def files() -> Iterator[tuple[str, bytes]]:

@@ -75,11 +75,12 @@ struct Target {
 void run_frames(const u8* data, size_t size);
 void run_example(const u8* data, size_t size);
 void run_sequence(const u8* data, size_t size);
+void run_append(const u8* data, size_t size);
 void run_encoder(const u8* data, size_t size);
 void run_primitives(const u8* data, size_t size);
 
 constexpr Target kTargets[] = {
-    {"frames", run_frames}, {"example", run_example}, {"sequence", run_sequence}, {"encoder", run_encoder}, {"primitives", run_primitives},
+    {"frames", run_frames}, {"example", run_example}, {"sequence", run_sequence}, {"append", run_append}, {"encoder", run_encoder}, {"primitives", run_primitives},
 };
 
 }  // namespace fuzz

@@ -15,7 +15,7 @@ import tfrecord_io as tfr
 from records import framed, header, written
 from tfrecord_io.index import find_indexes, indexed_files, lookup, read_index
 from tfrecord_io.index.record_index import RecordIndex
-from tfrecord_io.read.chunks import block_walker
+from tfrecord_io.read.chunks import count_frames
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.random_access import open_random_access
 from tfrecord_io.tools.index_files import write_indexes
@@ -65,12 +65,11 @@ def elsewhere(path: Path) -> Path:
 
 @pytest.fixture
 def scanned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The files whose headers are scanned."""
+    """The files whose headers are read."""
     paths: list[str] = []
-    for module in (indexed_files, block_walker):
-        name = "scan_index" if module is indexed_files else "scan_sizes"
-        scan = getattr(module, name)
-        monkeypatch.setattr(module, name, lambda path, *rest, scan=scan: (paths.append(path), scan(path, *rest))[1])
+    scan, count = indexed_files.scan_index, count_frames._count_file
+    monkeypatch.setattr(indexed_files, "scan_index", lambda path, *rest: (paths.append(path), scan(path, *rest))[1])
+    monkeypatch.setattr(count_frames, "_count_file", lambda s, *a, **k: (paths.append(s.path), count(s, *a, **k))[1])
     return paths
 
 

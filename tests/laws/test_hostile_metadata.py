@@ -157,3 +157,12 @@ def test_decimals_of_text_with_exponents(tmp_path: Path) -> None:
     values = tfr.read_table(path, schema={"x": pa.decimal128(38, 2)})["x"].to_pylist()
     assert list(map(str, values[:4])) == ["0.10", "1.50", "-20.00", "0.50"]
     assert values[4] == 0
+
+
+def test_a_language_with_a_lone_surrogate(tmp_path: Path) -> None:
+    path = written(tmp_path / "data-train.tfrecord-00000-of-00001", [example(label=int64s(1))])
+    document = json.dumps(FEATURES).replace('"en"', '"\\ud800"')
+    assert "ud800" in document
+    (tmp_path / "features.json").write_text(document)
+    with pytest.warns(tfr.SchemaWarning, match=r"caption/\\ud800.*lone surrogate"):
+        tfr.describe(path)

@@ -157,6 +157,63 @@ def test_the_number_of_threads_changes_nothing(
             assert outcome(read, paths, threads=threads, **options) == expected
 
 
+def count(paths: list[str], **keywords: Any) -> Iterator[Any]:
+    yield tfr.count_records(paths, **keywords)
+
+
+COUNTING = st.fixed_dictionaries(
+    {"check_crc": st.booleans()},
+    optional={
+        "on_error": st.sampled_from(["skip", lambda error: error.record % 2 == 0]),
+        "max_record_bytes": st.integers(20, 99),
+    },
+)
+
+
+@given(contents=files(), options=COUNTING, size=st.sampled_from([32, 64, 300]))
+def test_files_are_counted_alike_on_any_number_of_threads(
+    native_engine: None, contents: list[bytes], options: dict[str, Any], size: int
+) -> None:
+    with on_disk(contents) as paths:
+        expected = outcome(count, paths, threads=1, **options)
+        with blocks_of(size):
+            for threads in THREADS:
+                assert outcome(count, paths, threads=threads, **options) == expected
+        if options["check_crc"]:
+            assert outcome(by_record, paths, **options) == expected
+
+
+def verified(paths: list[str], **keywords: Any) -> Iterator[Any]:
+    yield tfr.verify(paths, **keywords).to_dict()
+
+
+VERIFYING = st.fixed_dictionaries(
+    {},
+    optional={
+        "record_type": st.sampled_from(["example", "sequence_example", "bytes"]),
+        "max_record_bytes": st.integers(20, 99),
+    },
+)
+
+
+@given(contents=files(), options=VERIFYING, size=st.sampled_from([32, 64, 300]))
+def test_files_are_verified_alike_on_any_number_of_threads(
+    native_engine: None, contents: list[bytes], options: dict[str, Any], size: int
+) -> None:
+    with on_disk(contents) as paths:
+        expected = outcome(verified, paths, threads=1, **options)
+        assert outcome(verified, paths[:1], threads=8, **options) == outcome(verified, paths[:1], threads=1, **options)
+        with blocks_of(size):
+            for threads in (*THREADS, 32):
+                assert outcome(verified, paths, threads=threads, **options) == expected
+
+
+def by_record(paths: list[str], *, check_crc: bool, on_error: Any = "raise", **keywords: Any) -> Iterator[Any]:
+    """What `count` tells, by reading the records one by one."""
+    with tfr.RecordReader(paths, on_error=on_error, **keywords) as reader:
+        yield sum(1 for _ in reader)
+
+
 @pytest.mark.parametrize("read", [table, stream])
 @given(contents=files(), options=OPTIONS, threads=st.sampled_from(THREADS[1:]))
 def test_the_reference_engine_does_not_depend_on_threads(

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import gzip
+import io
+import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from reading_modes import blocks_of
 from records import blobs, example, field, floats, framed, int64s, written
 from strategies import sequence_example
+from tfrecord_io.arrays.read_arrays import query_arrays
+from tfrecord_io.arrow.row_fault import RowFault
 
 GOOD = [example(x=int64s(i), t=blobs(b"text %d" % i)) for i in range(20)]
 
@@ -216,3 +222,143 @@ def test_counts_are_those_of_the_intact_records(engine: str, tmp_path: Path) -> 
         tfr.count_records(files)
     with pytest.raises(ValueError, match="on_error='stop'"):
         tfr.count_records(files, on_error="stop")
+
+
+def images(tmp_path: Path, bad: Sequence[int], name: str = "a", rows: int = 30) -> Path:
+    """A file whose images have 2 × 3 pixels, but for those that are none."""
+    pillow = pytest.importorskip("PIL.Image")
+    buffer = io.BytesIO()
+    pillow.fromarray(np.zeros((2, 3, 3), np.uint8)).save(buffer, "PNG")
+    contents = [b"none" if row in bad else buffer.getvalue() for row in range(rows)]
+    return written(tmp_path / name, [example(x=int64s(i), im=blobs(c)) for i, c in enumerate(contents)])
+
+
+IMAGES = {"x": "int64", "im": tfr.image((2, 3, 3))}
+
+
+@given(
+    bad=st.sets(st.integers(0, 29)),
+    batch_size=st.integers(1, 9),
+    buffer=st.sampled_from([0, 1, 7, 40]),
+    drop_last=st.booleans(),
+    taken=st.integers(1, 12),
+    threads=st.sampled_from([1, 2]),
+)
+@settings(max_examples=40)
+def test_batches_lack_only_the_rows_that_arrays_cannot_hold(
+    bad: set[int], batch_size: int, buffer: int, drop_last: bool, taken: int, threads: int
+) -> None:
+    """Each batch is the one of the read without broken images, less their rows; from any state on, too."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", tfr.DamagedDataWarning)
+        damaged, whole = images(Path(folder), sorted(bad), "damaged"), images(Path(folder), [], "whole")
+
+        def batches(path: Path, **more: Any) -> tfr.ArrayIterator:
+            return tfr.iter_arrays(
+                path,
+                batch_size=batch_size,
+                schema=IMAGES,
+                shuffle_buffer=buffer,
+                seed=3,
+                drop_last=drop_last,
+                epochs=2,
+                threads=threads,
+                **more,
+            )
+
+        everything = [batch["x"].tolist() for batch in batches(whole)]
+        expected = [[x for x in batch if x not in bad] for batch in everything]
+        expected = [batch for batch in expected if batch]
+        reader = batches(damaged, on_error="skip")
+        before, state = [], reader.state()
+        for batch in reader:
+            assert batch["im"].shape == (len(batch["x"]), 2, 3, 3)
+            before.append(batch["x"].tolist())
+            if len(before) == taken:
+                state = reader.state()
+        assert before == expected
+        if bad and not drop_last:
+            assert sorted(region.records_before for region in reader.report.skipped) == sorted(bad)
+            assert reader.report.records == 30 - len(bad)
+        if len(before) >= taken:
+            again = [batch["x"].tolist() for batch in batches(damaged, on_error="skip", state=state)]
+            assert before[:taken] + again == expected
+
+
+def test_training_ends_where_arrays_can_hold_no_row(tmp_path: Path, quiet: None) -> None:
+    path = images(tmp_path, range(30))
+    assert list(tfr.iter_arrays(path, batch_size=4, epochs=None, schema=IMAGES, on_error="skip")) == []
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_function_decides_about_each_row_of_a_batch(tmp_path: Path, threads: int) -> None:
+    path = images(tmp_path, [4, 17])
+    asked: list[int | None] = []
+
+    def decide(error: tfr.TFRecordError) -> bool:
+        asked.append(error.record)
+        return error.record == 4
+
+    reader = tfr.iter_arrays(path, batch_size=8, schema=IMAGES, on_error=decide, threads=threads)
+    found = []
+    with pytest.raises(tfr.DecodeError, match="record 17: feature 'im'"):
+        found.extend(batch["x"].tolist() for batch in reader)
+    assert found == [[0, 1, 2, 3, 5, 6, 7], [*range(8, 16)], [16]]
+    assert asked == [4, 17]
+    assert reader.report.skipped.total == 1
+
+
+def test_rows_of_a_file_that_is_given_twice(tmp_path: Path) -> None:
+    path = images(tmp_path, [4])
+    asked = []
+    with pytest.warns(tfr.DamagedDataWarning, match=r"2 damaged regions .*a \(2\)"):
+        arrays = tfr.read_arrays([path, path], schema=IMAGES, on_error=lambda error: asked.append(error.region) is None)
+    good = [x for x in range(30) if x != 4]
+    assert arrays["x"].tolist() == good * 2
+    assert [region.records_before for region in asked] == [4, 4]
+    with tfr.open_reader([path, path], columns="x", on_error="skip") as reader:
+        rows = reader.read_all().num_rows
+        reader.leave_out(RowFault(34, "no image"))
+        reader.leave_out(RowFault(3, "no image"))
+        assert reader.report.records == rows - 2
+        assert [reader.report.skipped.has_file(number) for number in range(3)] == [True, True, False]
+    assert [region.records_before for region in reader.report.skipped] == [3, 4]
+
+
+def test_rows_of_datasets_and_their_pieces(tmp_path: Path) -> None:
+    path = images(tmp_path, [4, 17, 21])
+    dataset = tfr.dataset(path, schema=IMAGES, on_error="skip")
+    good = [x for x in range(30) if x not in (4, 17, 21)]
+    with pytest.warns(tfr.DamagedDataWarning, match="3 damaged regions"):
+        assert dataset.to_arrays()["x"].tolist() == good
+    with pytest.warns(tfr.DamagedDataWarning, match="2 damaged regions") as warned:
+        assert dataset.filter([("x", ">", 10)]).to_arrays()["x"].tolist() == [x for x in good if x > 10]
+    assert len(warned) == 1
+    with pytest.warns(tfr.DamagedDataWarning):
+        assert [x for piece in dataset.pieces(4) for x in query_arrays(piece)["x"].tolist()] == good
+    with pytest.raises(tfr.DecodeError, match=r"record 17: feature 'im'") as caught:
+        tfr.dataset(path, schema=IMAGES).filter([("x", ">", 10)]).to_arrays()
+    assert caught.value.records_intact == 6
+    errors = []
+    for piece in tfr.dataset(path, schema=IMAGES).pieces(4):
+        try:
+            query_arrays(piece)
+        except tfr.DecodeError as error:
+            errors.append(error)
+    assert all(error.record is None or error.record == 4 for error in errors)
+    assert sum("after byte" in error.reason for error in errors) >= 1
+
+
+@pytest.mark.parametrize("limit", [None, 60])
+@pytest.mark.parametrize("filters", [None, [("x", ">=", 0)]])
+def test_damage_is_reported_whatever_ends_the_read(
+    engine: str, tmp_path: Path, limit: int | None, filters: list[Any] | None
+) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": range(100)}, path)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 4] ^= 0xFF
+    path.write_bytes(data)
+    with pytest.warns(tfr.DamagedDataWarning):
+        table = tfr.read_table(path, on_error="skip", schema={"x": "int64"}, limit=limit, filters=filters)
+    assert table.num_rows == (limit or 99)

@@ -49,7 +49,7 @@ def test_batch_bytes_ends_a_batch_before_it_would_be_larger(
     path = written(tmp_path / "a", payloads)
     with tfr.open_reader(path, record_type="bytes", batch_bytes=30, threads=threads) as reader:
         assert [len(b) for b in reader] == [3, 1, 4, 1, 2]
-    rows = [example(x=int64s(*range(n))) for n in (4, 4, 4, 40, 2, 2)]
+    rows = [example(x=blobs(bytes(n))) for n in (4, 4, 4, 40, 2, 2)]
     sizes = [len(row) for row in rows]
     expected, room = [], 0
     for size in sizes:
@@ -63,6 +63,9 @@ def test_batch_bytes_ends_a_batch_before_it_would_be_larger(
         written(tmp_path / "b", rows), batch_bytes=40, threads=threads, sample=sample, stable_types=True
     ) as reader:
         assert [len(b) for b in reader] == expected
+    integers = written(tmp_path / "c", [example(x=int64s(*range(n))) for n in (4, 4, 4, 40, 2, 2)])
+    with tfr.open_reader(integers, batch_bytes=40, threads=threads, schema={"x": pa.list_(pa.int64())}) as reader:
+        assert [len(b) for b in reader] == [1] * 6  # eight bytes each
 
 
 LATE = {

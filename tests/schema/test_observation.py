@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
@@ -88,7 +89,41 @@ def test_conflicting_kinds_name_both_records() -> None:
         assert (caught.value.path, caught.value.record, caught.value.feature) == ("b.tfrecord", 1, "x")
 
 
+def test_a_conflict_without_records_names_none_of_them() -> None:
+    """Such as between the schemas of two files: a record that is known comes after them."""
+    unknown, known = Observation(Kind.INT64, Layout.SCALAR), Observation(Kind.FLOAT, Layout.SCALAR)
+    for other, record in ((known, None), (replace(known, first=RecordRef("b", 0)), 0)):
+        for pair in ((unknown, other), (other, unknown)):
+            with pytest.raises(SchemaError) as caught:
+                join("x", *pair)
+            assert caught.value.record == record
+            assert caught.value.got == (other if record == 0 else pair[1]).kind.description
+
+
+def test_steps_without_values_are_remembered() -> None:
+    many, none = Observation(nulls=False), Observation(nulls=True)
+    assert join("x", many, none).nulls
+    assert join("x", none, many).nulls
+    assert not join("x", many, many).nulls
+
+
+def test_records_are_named_by_path_and_number() -> None:
+    assert str(RecordRef(None, 3)) == "record 3"
+    assert str(RecordRef("a\n", 3)) == "a\\n record 3"
+    assert RecordRef("b", 7).order() == (0, 7, "b")
+
+
 def test_context_feature_and_feature_list_of_the_same_name_conflict() -> None:
+    context, steps = (
+        Observation(Kind.INT64, Layout.SCALAR, first=RecordRef("a", 1)),
+        Observation(layout=Layout.LIST, steps=Observation(), first=RecordRef("a", 2)),
+    )
+    for pair in ((context, steps), (steps, context)):
+        with pytest.raises(SchemaError, match="a context feature in a record 1 and a feature list in a record 2"):
+            join("x", *pair)
+
+
+def test_conflicts_of_forms_without_records() -> None:
     with pytest.raises(SchemaError, match="a feature list"):
         join("x", Observation(Kind.INT64, Layout.SCALAR), Observation(layout=Layout.LIST, steps=Observation()))
 
@@ -120,6 +155,7 @@ def steps(step: Observation) -> Observation:
         (BYTES, {"stable_types": True}, pa.list_(pa.binary())),
         (BYTES, {"large_offsets": True}, pa.large_string()),
         (BINARY, {}, pa.list_(pa.binary())),
+        (BYTES, {"large_offsets": True, "infer_text": False}, pa.large_binary()),
         (FLOATS, {"large_offsets": True}, pa.large_list(pa.float32())),
         (steps(BYTES), {}, pa.list_(pa.string())),
         (steps(FLOATS), {}, pa.list_(pa.list_(pa.float32()))),

@@ -149,3 +149,13 @@ def test_repr_is_a_table_and_escapes_names() -> None:
         "  a\\x1b[31m  int8    required",
         "  b          string  feature bb, default '?'",
     ]
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\udfff"])
+def test_names_without_a_utf8_form_are_refused(name: str) -> None:
+    with pytest.raises(SchemaError, match="lone surrogate") as caught:
+        Schema({"a": "int64", name: "int64"})
+    assert caught.value.feature == name
+    with pytest.raises(SchemaError, match="lone surrogate"):
+        Schema([Field("a", pa.int64(), feature=name)])
+    assert Schema({"𐀀": "int64"}).to_arrow().names == ["𐀀"]

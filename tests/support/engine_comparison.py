@@ -92,7 +92,14 @@ def run(engine: Engine, plan: Plan, data: bytes, cuts: list[int], max_records: i
             progress, embedded = feed_on(decoder, data[:end], begin, max_records, max_bytes, final)
             begin += progress.consumed
             seen.append(
-                (progress.records, progress.consumed, essence(progress.fault), decoder.rows, decoder.value_bytes)
+                (
+                    progress.records,
+                    progress.consumed,
+                    essence(progress.fault),
+                    decoder.rows,
+                    decoder.value_bytes,
+                    decoder.integer_bytes,
+                )
             )
             seen.append((decoder.counts, decoder.sequence, embedded))
             if progress.fault is not None or progress.records == 0:

@@ -11,7 +11,8 @@ import pytest
 
 from records import written
 from tfrecord_io.read.chunks import chunk_reader as decoding
-from tfrecord_io.read.chunks import segment_decoder, segment_reader
+from tfrecord_io.read.chunks import file_windows, segment_reader, segment_walk, workers
+from tfrecord_io.tools import record_check
 
 
 @contextmanager
@@ -20,15 +21,22 @@ def blocks_of(size: int) -> Iterator[None]:
         patch.setattr(decoding, "_BLOCK_BYTES", size)
         patch.setattr(decoding, "_SMALL_BLOCK_BYTES", size)
         patch.setattr(decoding, "_FEW_ROWS", 0)
-        patch.setattr(segment_decoder, "_BLOCK_BYTES", size)
+        patch.setattr(file_windows, "_BLOCK_BYTES", size)
         patch.setattr(segment_reader, "_LEAST_BYTES", size)
         patch.setattr(segment_reader, "_TINY_BYTES", 0)
         patch.setattr(segment_reader, "_PART_BYTES", size)
+        patch.setattr(segment_reader, "_PART_BYTES_OF_LISTS", size)
         patch.setattr(segment_reader, "_RECORDS_PER_PART", 0)
         patch.setattr(segment_reader, "_MOST_COPIED", 1)
         patch.setattr(segment_reader, "_LEAST_RECORDS", 0)
         patch.setattr(segment_reader, "_BYTES_PER_COLUMN", 1)
-        patch.setattr(segment_reader, "cpu_count", lambda: 8)
+        patch.setattr(segment_walk, "_SEGMENT_BYTES", size)
+        patch.setattr(segment_walk, "_LEAST_BYTES", size)
+        patch.setattr(segment_walk, "_LEAST_RECORDS", 0)
+        patch.setattr(segment_walk, "_SKIP_BYTES", 4 * size)
+        patch.setattr(segment_walk, "_MOST_RECORD_BYTES", 8 * size)
+        patch.setattr(workers, "cpu_count", lambda: 8)
+        patch.setattr(record_check, "_PARSED_BYTES", size)
         yield
 
 

@@ -14,10 +14,12 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
-from records import blobs, example, framed, int64s, written
+from reading_modes import blocks_of
+from records import blobs, example, floats, framed, int64s, written
 from tfrecord_io import RecordWriter
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.schema.embedded import embedded_schema, field_bytes, pack
+from tfrecord_io.tools.file_check import FileChecker
 from tfrecord_io.tools.verify import verify
 
 
@@ -257,3 +259,21 @@ def test_an_interrupted_check_ends_its_threads(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(KeyboardInterrupt):
         verify(paths, threads=2)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("tfrecord_io verify")]
+
+
+@pytest.mark.parametrize("record_type", [None, "bytes"])
+def test_a_large_file_is_split(engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record_type: Any) -> None:
+    in_order: list[int] = []
+    check = FileChecker._check_block
+    monkeypatch.setattr(FileChecker, "_check_block", lambda *given: (in_order.append(1), check(*given))[1])
+    records = [example(x=int64s(i), empty=b"") for i in range(3000)]
+    records[1500:1500] = [example(late=int64s(1))] * 3
+    path = written(tmp_path / "a", records)
+    with blocks_of(1000):
+        report = verify(path, threads=4, record_type=record_type)
+        assert (report.ok, report.records, report.bytes) == (True, 3003, path.stat().st_size)
+        assert report.intact == 3003
+        assert len(in_order) < 20
+        records[2000] = example(x=floats(1.0))
+        (problem,) = verify(written(path, records), threads=4).files[0].problems if record_type is None else [None]
+    assert problem is None or (problem.error.record, problem.error.feature) == (2000, "x")

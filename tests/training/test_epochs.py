@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from records import example, framed, int64s
-from tfrecord_io.read.chunks import block_walker
+from tfrecord_io.read.chunks import count_frames
 from tfrecord_io.tools.index_files import write_indexes
 from tfrecord_io.training.epochs import equal_part
 from training_batches import chunks_of, joined, numbered, values
@@ -147,8 +147,8 @@ def test_damage_in_equal_parts(tmp_path: Path) -> None:
 
 def test_records_are_counted_only_where_that_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    scan = block_walker.scan_sizes
-    monkeypatch.setattr(block_walker, "scan_sizes", lambda path, *rest: (read.append(path), scan(path, *rest))[1])
+    count = count_frames._count_file
+    monkeypatch.setattr(count_frames, "_count_file", lambda s, *a, **k: (read.append(s.path), count(s, *a, **k))[1])
     path = tmp_path / "a.tfrecord"
     for target, options in [(path, {}), (tmp_path / "b.tfrecord", {"write_index": True}), (tmp_path / "c@3", {})]:
         tfr.write_tfrecord({"x": range(10)}, target, **options)

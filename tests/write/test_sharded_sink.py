@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -361,11 +363,25 @@ def test_an_index_that_cannot_be_written_leaves_the_dataset_published(
         assert records[[99, 0]] == TABLE.take([99, 0])
 
 
-def test_more_contiguous_shards_than_open_files(tmp_path: Path) -> None:
+@contextmanager
+def few_open_files() -> Iterator[None]:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 30, limits[1]))
     try:
-        tfr.write_tfrecord({"x": range(90)}, tmp_path / "a@120")
+        yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_more_contiguous_shards_than_open_files(tmp_path: Path) -> None:
+    with few_open_files():
+        tfr.write_tfrecord({"x": range(90)}, tmp_path / "a@120")
     assert tfr.read_table(tmp_path / "a@120")["x"].to_pylist() == list(range(90))
+
+
+def test_more_shards_in_turn_than_open_files_are_an_error_with_advice(tmp_path: Path, engine: str) -> None:
+    with few_open_files(), pytest.raises(OSError, match=r"all 120 shards open.*ulimit -n.*order='keep'") as caught:
+        tfr.write_tfrecord({"x": range(90)}, tmp_path / "a@120", order="round_robin")
+    assert caught.value.errno == errno.EMFILE
+    assert caught.value.filename == str(tmp_path / "a@120")
+    assert os.listdir(tmp_path) == []

@@ -1,5 +1,7 @@
 #include "arrow_import.h"
 
+#include <cstring>
+
 #include "text.h"
 
 namespace tfr {
@@ -38,7 +40,29 @@ bool are_utf8(const Source& source, int64_t rows) {
   return true;
 }
 
+// Bytes between the first and the last offset of an array of variable width.
+template <class Offset>
+int64_t content_bytes(const ArrowArray& array) {
+  if (array.buffers[1] == nullptr) return 0;
+  const u8* offsets = static_cast<const u8*>(array.buffers[1]) + array.offset * static_cast<int64_t>(sizeof(Offset));
+  Offset first, last;
+  std::memcpy(&first, offsets, sizeof(Offset));
+  std::memcpy(&last, offsets + array.length * static_cast<int64_t>(sizeof(Offset)), sizeof(Offset));
+  return static_cast<int64_t>(last - first);
+}
+
 }  // namespace
+
+int64_t value_bytes(const ArrowArray& batch, const std::vector<PlainForm>& forms) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < forms.size() && i < static_cast<size_t>(batch.n_children); ++i) {
+    const ArrowArray& array = *batch.children[i];
+    bool variable = forms[i].value == Value::kBytes || forms[i].value == Value::kText;
+    if (variable) bytes += forms[i].large ? content_bytes<int64_t>(array) : content_bytes<int32_t>(array);
+    else if (forms[i].value != Value::kOther) bytes += (array.length * forms[i].bits + 7) / 8;
+  }
+  return bytes;
+}
 
 ArrowColumns::ArrowColumns(ArrowArray& batch, const std::vector<PlainForm>& forms)
     : sources(forms.size()), taken(forms.size(), false), batch_(batch) {

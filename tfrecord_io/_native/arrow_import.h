@@ -18,6 +18,9 @@ struct PlainForm {
   bool large = false;  // kBytes, kText: offsets of 64 bits
 };
 
+// Bytes of the values of the columns that have a form; `batch` is a struct array.
+int64_t value_bytes(const ArrowArray& batch, const std::vector<PlainForm>& forms);
+
 // A batch, which it releases, and the Sources that borrow from it.
 class ArrowColumns {
  public:

@@ -359,7 +359,8 @@ NB_MODULE(_kernel, m) {
       .def("facts", &facts)
       .def("arrays", &export_arrays, nb::arg("forms"), nb::arg("form_of"), nb::arg("indices"));
   nb::class_<Buffer>(m, "Memory").def(nb::init<>()).def_prop_ro("capacity", &Buffer::capacity);
-  nb::class_<PlainForms>(m, "PlainForms").def("__init__", &make_forms, nb::arg("forms"));
+  nb::class_<PlainForms>(m, "PlainForms").def("__init__", &make_forms, nb::arg("forms")).def(
+      "value_bytes", [](const PlainForms& forms, const nb::capsule& batch) { return value_bytes(*static_cast<const ArrowArray*>(batch.data()), forms.columns); });
   nb::class_<ArrowColumns>(m, "ArrowColumns")
       .def("__init__", &make_arrow_columns, nb::arg("batch"), nb::arg("forms"))
       .def_prop_ro("taken", [](const ArrowColumns& columns) {
@@ -391,7 +392,7 @@ NB_MODULE(_kernel, m) {
       .def("expect", [](Decoder& decoder, int64_t payload_bytes) { decoder.arena.expected = payload_bytes; })
       .def("accept_embedded", &Decoder::accept_embedded)
       .def_ro("rows", &Decoder::rows)
-      .def_ro("value_bytes", &Decoder::value_bytes)
+      .def_ro("value_bytes", &Decoder::value_bytes).def_prop_ro("integer_bytes", &Decoder::integer_bytes)
       .def_ro("seen", &Decoder::seen)
       .def_ro("foreign", &Decoder::foreign)
       .def_ro("nested", &Decoder::nested)

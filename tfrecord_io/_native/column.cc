@@ -262,7 +262,7 @@ void Column::complete(int64_t total_rows) {
       start(plan_kind);
       first_row = -1;
     }
-  } else if (plan_layout == Layout::kAny && layout == Layout::kList && list_row < 0) {
+  } else if (layout == Layout::kList && !has_lists()) {
     become_scalar();
   }
   complete_ends();

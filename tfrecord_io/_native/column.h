@@ -107,6 +107,9 @@ class Column {
   // Empties the column, whose memory is used again.
   void clear();
 
+  // Whether it is planned as lists, or a row has another number of values than one.
+  bool has_lists() const { return plan_layout == Layout::kList || list_row >= 0; }
+
   // Whether rows of a completed column with the same plan can be appended without changes to the rows so far.
   bool can_append(const Column& part) const;
   // Appends the rows [begin, end) of such a column as `row` and those after it. Nulls may be left to fill_nulls().

@@ -290,6 +290,15 @@ bool Decoder::append(const Decoder& part, int64_t begin, int64_t end, int64_t pa
   return true;
 }
 
+int64_t Decoder::integer_bytes() const {
+  int64_t values = 0;
+  for (const Slot& slot : slots) {
+    const Column& column = slot.column.steps ? *slot.column.steps : slot.column;
+    if (column.kind == Kind::kInt64 && column.has_lists()) values += column.value_count;
+  }
+  return values * 8;
+}
+
 void Decoder::clear() {
   for (Slot& slot : slots) slot.column.clear();
   rows = value_bytes = seen = foreign = nested = 0;

@@ -68,6 +68,9 @@ class Decoder {
   bool append(const Decoder& part, int64_t begin, int64_t end, int64_t payload_bytes);
   void clear();
 
+  // Bytes of the integers in list columns.
+  int64_t integer_bytes() const;
+
   struct Slot {
     std::string name;
     bool steps;

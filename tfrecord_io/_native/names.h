@@ -80,7 +80,7 @@ class Shape {
   alignas(64) u8 base_[kMost] = {};    // the bytes for n = 0
   alignas(64) u8 varies_[kMost] = {};  // 0xff where n is added
   uint64_t varying_ = 0;
-  size_t head_ = 1;  // bytes before the value; 1 with an empty base matches nothing
+  size_t head_ = 1;      // bytes before the value; 1 with an empty base matches zeros, before an empty value
   size_t fixed_ = 0;     // size of the value if it is fixed (long values), else 0
   uint64_t after_head_ = 0;
   uint32_t high_varying_ = 0, high_after_head_ = 0;

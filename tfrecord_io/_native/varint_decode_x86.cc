@@ -1,5 +1,6 @@
 // Decodes sixteen varints per step. One mask holds the ends of all varints of 64 bytes, so the loads do not depend on one
 // another; four varints are then compacted at a time by multiplications, in the 64-bit lanes of one register.
+#include "cpu.h"
 #include "varint.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -146,7 +147,7 @@ namespace tfr {
 
 DecodeRun decode_run_x86() {
   __builtin_cpu_init();
-  bool supported = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("popcnt");
+  bool supported = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && has_lzcnt() && __builtin_cpu_supports("popcnt");
   return supported ? avx2 : nullptr;
 }
 

@@ -1,4 +1,5 @@
 // Encodes without a branch on the length: a varint of up to 8 bytes is one store.
+#include "cpu.h"
 #include "varint.h"
 
 #if defined(__x86_64__)
@@ -75,7 +76,7 @@ __attribute__((target("avx2,bmi,bmi2,lzcnt"))) u8* put_avx2(u8* out, const uint6
 
 EncodeRun encode_run_x86() {
   __builtin_cpu_init();
-  bool supported = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("lzcnt");
+  bool supported = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && has_lzcnt();
   return supported ? EncodeRun{size_avx2, put_avx2} : EncodeRun{};
 }
 

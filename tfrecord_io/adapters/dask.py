@@ -1,4 +1,4 @@
-"""Dask: a DataFrame with a partition for each piece of the files."""
+"""Dask: a DataFrame with a partition for each piece of the files, and a shard for each partition."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ import pyarrow as pa
 
 from tfrecord_io.adapters.requirements import needs
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import ReadOptions
+from tfrecord_io.options import ReadOptions, WriteOptions
 from tfrecord_io.read.query import PIECE_BYTES, Query, open_query
 from tfrecord_io.typing import Path
+from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
+from tfrecord_io.write.writer import WriteReport
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -66,8 +68,71 @@ def to_dask(query: Query, *, npartitions: int | None = None, max_bytes: int = PI
         import dask.dataframe as dd
     from_map: Any = dd.from_map
     meta = _frame(query.schema.empty_table())
-    parts = query.split(npartitions, max_bytes)
+    parts = query.tasks(npartitions, max_bytes)
     return from_map(_load, parts, meta=meta, label="read-tfrecord", enforce_metadata=False)
+
+
+@document_keywords(WriteOptions, without=WITHOUT)
+def write_dask(frame: dd.DataFrame, path: Path, **keywords: Any) -> WriteReport:
+    """Write a Dask DataFrame to a sharded dataset, a shard for each partition, by the workers that compute them.
+
+    Parameters
+    ----------
+    frame : dask.dataframe.DataFrame
+        Its partitions may be computed on other machines, which reach `path` too. Partitions without rows get no shard.
+    path : str, PathLike or URL
+        A directory, or the name of a dataset: ``name`` or ``name@*`` for ``name-00000-of-00008`` and so on. It appears
+        complete when the call returns, or not at all. A partition that is computed twice, because a worker was lost,
+        is in it once.
+    {keywords}
+
+    Returns
+    -------
+    WriteReport
+
+    Raises
+    ------
+    MissingDependencyError
+        dask.dataframe is not installed.
+    ValueError
+        `path` states a number of shards, or ``overwrite="in_place"``.
+    SchemaError
+        Partitions have different types in a column; nothing is written. Pass `schema`.
+    EncodeError, FileExistsError
+        As in `write_tfrecord`; ``record`` counts the rows of the partition.
+
+    Notes
+    -----
+    The workers write under hidden names; this process publishes the shards when all are written. If it is killed before
+    that, no reader sees anything of them, and ``tfr clean`` removes them.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3]}, "letters.tfrecord")
+    >>> letters = tfr.read_dask("letters.tfrecord", npartitions=2)
+    >>> report = tfr.write_dask(letters[letters["label"] == 3], "threes")
+    >>> report.records, tfr.read_table("threes@2")["label"].to_pylist()
+    (2, [3, 3])
+    """
+    with needs("dask"):
+        from dask.base import compute
+        from dask.delayed import delayed
+    run: Any = compute  # without types
+    partitions: Any = frame.to_delayed
+    writer = DistributedWriter.begin(path, WriteOptions.of(keywords, write_dask))
+    write = delayed(_write, pure=False)
+    try:
+        parts = run(*(write(writer, task, part) for task, part in enumerate(partitions())))
+    except BaseException:
+        writer.abort()
+        raise
+    return writer.commit(parts)
+
+
+def _write(writer: DistributedWriter, task: int, frame: pd.DataFrame) -> WrittenPart:
+    """An attempt to write a partition."""
+    return writer.write_part(task, [frame])
 
 
 def _load(query: Query, columns: Sequence[str] | None = None) -> pd.DataFrame:

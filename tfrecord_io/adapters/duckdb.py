@@ -7,7 +7,10 @@ dataset in C++ that does not exist here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +25,8 @@ from tfrecord_io.typing import Path
 
 if TYPE_CHECKING:
     import duckdb
+
+_OF_DUCKDB = re.compile(r"\.(parquet|csv|tsv|json|jsonl|ndjson|xlsx)(\.gz|\.zst)?$", re.IGNORECASE)
 
 
 @document_keywords(ReadOptions)
@@ -43,7 +48,7 @@ def register_duckdb(
     MissingDependencyError
         duckdb is not installed.
     ValueError
-        There is no `name`, and `path` is a list.
+        There is no `name`, and `path` is a list, or differs from the name of a view only in case.
     FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
         As in `tfrecord_io.dataset`. Queries raise DuckDB's own errors, with the same text.
 
@@ -60,6 +65,8 @@ def register_duckdb(
         if not hasattr(path, "__fspath__") and not isinstance(path, str):
             raise ValueError("a list of paths has no name for a table: pass name=")
         name = str(path)
+        views = connection.execute("SELECT view_name FROM duckdb_views() WHERE NOT internal").fetchall()
+        _check_case([view for (view,) in views if view != name], name)
     query = open_query(path, ReadOptions.of(keywords, register_duckdb))
     connection.register(name, _arrow_dataset(query))
 
@@ -77,23 +84,112 @@ def to_duckdb(query: Query, connection: duckdb.DuckDBPyConnection | None = None)
     return (connection or duckdb.default_connection()).from_arrow(_arrow_dataset(query))
 
 
-class _Scanner:
-    """What DuckDB takes for a pyarrow Scanner: a stream, whose errors keep their text."""
+def query_files(sql: str, **keywords: Any) -> pa.Table:
+    """The result of an SQL query whose tables are the paths of TFRecord files.
 
-    def __init__(self, query: Query) -> None:
-        self._query = query
+    Paths of files that DuckDB itself reads, such as Parquet files, may stand among them.
+
+    Raises
+    ------
+    MissingDependencyError
+        duckdb is not installed.
+    ValueError
+        DuckDB does not accept the query; it says why. Or two paths differ only in case.
+    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
+        As in `tfrecord_io.dataset`, also while the query runs.
+    """
+    with needs("duckdb"):
+        import duckdb
+    streams: list[BatchStream] = []
+    with duckdb.connect() as connection:
+        try:
+            paths = list(filter(_is_path, _table_names(connection, sql)))
+            for i, name in enumerate(paths):
+                _check_case(paths[:i], name)
+                query = open_query(name, ReadOptions.of(keywords))
+                connection.register(name, _arrow_dataset(query, streams))
+            result = connection.sql(sql)
+            return pa.table({}) if result is None else result.to_arrow_table()  # None: a statement without rows
+        except duckdb.Error as error:
+            fault = next((stream.fault for stream in streams if stream.fault is not None), None)
+            if fault is not None:
+                raise fault from None
+            raise ValueError(str(error)) from error
+
+
+def _folded(name: str) -> bytes:
+    """What DuckDB compares of a name: it ignores the case of ASCII letters only."""
+    return name.encode().lower()
+
+
+def _check_case(others: Iterable[str], name: str) -> None:
+    """ValueError if DuckDB takes one of the other names for this one."""
+    for other in others:
+        if _folded(other) == _folded(name):
+            reason = f"DuckDB takes {other!r} and {name!r} for the same table, as its names ignore case"
+            raise ValueError(f"{reason}: rename a file, or use register_duckdb with name=")
+
+
+def _table_names(connection: duckdb.DuckDBPyConnection, sql: str) -> list[str]:
+    """The tables of a SELECT, without its CTEs; none of another statement, or of one with an error."""
+    (text,) = connection.execute("SELECT json_serialize_sql(?)", [sql]).fetchall()[0]
+    names: dict[str, None] = {}
+    nodes: list[tuple[Any, frozenset[bytes]]] = [(json.loads(text), frozenset())]
+    for node, ctes in nodes:  # which grows
+        if isinstance(node, dict):
+            if node.get("type") == "BASE_TABLE" and (
+                node.get("schema_name") or _folded(node["table_name"]) not in ctes
+            ):
+                names[node["table_name"]] = None
+            nodes += _children(node, ctes)
+        elif isinstance(node, list):
+            nodes += [(child, ctes) for child in node]
+    return list(names)
+
+
+def _children(node: dict[str, Any], ctes: frozenset[bytes]) -> Iterator[tuple[Any, frozenset[bytes]]]:
+    """The values of a node of a query, each with the names of the CTEs that it sees.
+
+    A CTE sees those before it, and itself only if it is recursive.
+    """
+    if node.get("type") == "RECURSIVE_CTE_NODE":
+        ctes |= {_folded(node["cte_name"])}
+    for cte in (node.get("cte_map") or {}).get("map") or ():
+        yield cte["value"], ctes
+        ctes |= {_folded(cte["key"])}
+    yield from ((value, ctes) for key, value in node.items() if key != "cte_map")
+
+
+def _is_path(name: str) -> bool:
+    """Whether a table is a path of TFRecord files: no name of a table or view, and no file that DuckDB reads."""
+    if _OF_DUCKDB.search(name):
+        return False
+    return re.fullmatch(r"\w+", name) is None or os.path.exists(name)
+
+
+class _Scanner:
+    """What DuckDB takes for a pyarrow Scanner: a stream, whose errors keep their text.
+
+    Streams are appended to `streams`: they know the errors themselves.
+    """
+
+    def __init__(self, query: Query, streams: list[BatchStream] | None) -> None:
+        self._query, self._streams = query, streams
 
     @property
     def projected_schema(self) -> pa.Schema:
         return self._query.schema
 
     def to_reader(self) -> BatchStream:
-        return self._query.open(whole=self._query.scan.options.limit is None)
+        stream = self._query.open(whole=self._query.scan.options.limit is None)
+        if self._streams is not None:
+            self._streams.append(stream)
+        return stream
 
 
-def _arrow_dataset(query: Query) -> Any:
+def _arrow_dataset(query: Query, streams: list[BatchStream] | None = None) -> Any:
     """The rows of a query as a pyarrow Dataset, for DuckDB alone."""
-    return _dataset_class()(query)
+    return _dataset_class()(query, streams)
 
 
 @cache
@@ -103,8 +199,8 @@ def _dataset_class() -> type[Any]:
     class ArrowDataset(ds.Dataset):  # type: ignore[misc]
         """A pyarrow Dataset of which only the schema and the scanner exist."""
 
-        def __init__(self, query: Query) -> None:
-            self._query = query
+        def __init__(self, query: Query, streams: list[BatchStream] | None) -> None:
+            self._query, self._streams = query, streams
 
         @property
         def schema(self) -> pa.Schema:
@@ -112,7 +208,7 @@ def _dataset_class() -> type[Any]:
 
         def scanner(self, columns: Sequence[str] | None = None, filter: Any = None, **_: Any) -> _Scanner:
             query = self._query if filter is None else self._query.filter(filter)
-            return _Scanner(query if columns is None else query.only(columns))
+            return _Scanner(query if columns is None else query.only(columns), self._streams)
 
         def __reduce__(self) -> tuple[Any, ...]:
             return _arrow_dataset, (self._query,)

@@ -1,4 +1,4 @@
-"""The libraries of adapters: each is imported when it is used, and installed by the extra of its name."""
+"""The libraries of adapters: each is imported when it is used, and installed by the extra of the adapter's name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from tfrecord_io.errors import MissingDependencyError
 
 
 @contextmanager
-def needs(library: str) -> Iterator[None]:
-    """Turn the ImportError of an import in its block into one that names the extra to install.
+def needs(library: str, *, extra: str | None = None) -> Iterator[None]:
+    """Turn the ImportError of an import in its block into one that names the extra to install: by default of that name.
 
     Examples
     --------
@@ -22,5 +22,5 @@ def needs(library: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        advice = f"pip install 'tfrecord_io[{library}]'"
+        advice = f"pip install 'tfrecord_io[{extra or library}]'"
         raise MissingDependencyError(f"{library} cannot be imported ({error})", advice=advice) from error

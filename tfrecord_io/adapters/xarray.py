@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.adapters.requirements import needs
-from tfrecord_io.arrays.representation import TableRepresentation, slice_columns
+from tfrecord_io.arrays.representation import TableRepresentation, representation_options, slice_columns
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.options import ReadOptions, RepresentationOptions
+from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.query import Query, open_query
 from tfrecord_io.read.random_access import RandomAccess
 from tfrecord_io.storage.read.random_access import codec_of, open_random_access
@@ -139,8 +139,7 @@ def _is_compressed(source: Source) -> bool:
 
 def _arrays(table: pa.Table, query: Query, missing: Any) -> dict[str, Array]:
     """The arrays of a column, by name: several for a struct. `missing` makes the error for a row without a value."""
-    kept = {f.name: getattr(query.scan.options, f.name) for f in fields(ReadOptions)}
-    options = RepresentationOptions(**kept, ragged="object", missing="mask")
+    options = representation_options(query.scan.options, ragged="object", missing="mask")
     representation = TableRepresentation(table.schema, options, complete=False)
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in table.schema], schema=table.schema)
     arrays = slice_columns(representation.represent(table.to_batches() or [empty]), 0, table.num_rows)

@@ -6,6 +6,7 @@ and `RATIO` bytes for each byte that its rows were read from, more than their va
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,14 +28,22 @@ class ArrayBudget:
         The bytes that each row was read from.
     batch_rows : int, optional
         Rows of an array; by default all.
+    places : int64 ndarray, optional
+        The place of each row in the batches, where rows in between are left out; ascending.
     """
 
-    def __init__(self, limit: int, row_bytes: Array, batch_rows: int | None = None) -> None:
-        self._limit = limit
-        self._rows = len(row_bytes)
+    def __init__(
+        self, limit: int, row_bytes: Array, batch_rows: int | None = None, places: Array | None = None
+    ) -> None:
+        self._limit, self._places = limit, places
+        self._rows = len(row_bytes) if places is None or not len(places) else int(places[-1]) + 1
         self._batch_rows = max(1, min(batch_rows or self._rows, self._rows))
-        self._read = self._running(row_bytes)
-        self._taken = np.zeros_like(self._read)
+        self._row_bytes = row_bytes
+        self._taken: Array | None = None  # most columns take nothing
+
+    @cached_property
+    def _read(self) -> Array:
+        return self._running(self._row_bytes)
 
     def take_padding(self, rows: Ragged, mask_bytes: int, feature: str) -> None:
         """Count the padding of a column; RowFault at the row with which it is too much.
@@ -45,7 +54,7 @@ class ArrayBudget:
             return
         shapes = rows.lengths[:, None] if rows.shapes is None else rows.shapes
         longest = np.maximum.accumulate(self._by_batch(shapes.astype(np.float64)), axis=1)
-        counts = self._running(np.ones(self._rows))
+        counts = self._running(np.ones(len(shapes)))
         cells = counts * longest.prod(axis=2)
         extra = cells * (value_bytes(rows.values) + mask_bytes) - self._running(rows.lengths) * value_bytes(rows.values)
         self._take(extra, feature, "padded to the longest of them")
@@ -57,7 +66,7 @@ class ArrayBudget:
             self._take(self._running(~rows.valid) * own, feature, "with zeros for those without a value")
 
     def _take(self, extra: Array, feature: str, description: str) -> None:
-        self._taken += extra
+        self._taken = extra if self._taken is None else self._taken + extra
         room = self._limit + RATIO * self._read
         if not (self._taken[:, -1] > room[:, -1]).any():
             return
@@ -68,15 +77,16 @@ class ArrayBudget:
         reason = f"the arrays of {row + 1} rows, {description}, take {size} bytes more than their values"
         advice = f'{expansion.advice(size)}, or ragged="offsets" or "object"'
         row += batch * self._batch_rows
-        fault = RowFault(row, expansion.excess(reason), feature=feature, advice=advice, of_memory=True)
-        fault.expected, fault.got = expansion.room, size
-        raise fault
+        row = row if self._places is None else int(self._places.searchsorted(row))
+        reason = expansion.excess(reason)
+        raise RowFault(row, reason, feature=feature, expected=expansion.room, got=size, advice=advice, of_memory=True)
 
     def _by_batch(self, rows: Array) -> Array:
         """Rows as [batches, rows of a batch, ...]; the last batch is filled up with zeros."""
         batches = -(-self._rows // self._batch_rows)
         filled = np.zeros((batches * self._batch_rows, *rows.shape[1:]), rows.dtype)
-        filled[: len(rows)] = rows
+        places: Array | slice = slice(len(rows)) if self._places is None else self._places
+        filled[places] = rows
         return filled.reshape(batches, self._batch_rows, *rows.shape[1:])
 
     def _running(self, sizes: Array) -> Array:

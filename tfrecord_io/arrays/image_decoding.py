@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +17,7 @@ import pyarrow.compute as pc
 from tfrecord_io.arrow.output.ragged import Ragged
 from tfrecord_io.arrow.output.to_numpy import Dense, Rows
 from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.background import WorkerPool
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import MissingDependencyError, SchemaError
 from tfrecord_io.format.expansion import Expansion
@@ -175,11 +175,8 @@ def _map(
     if threads == 1 or len(images) <= 1:
         yield from map(decode, images)
         return
-    with ThreadPoolExecutor(min(threads, len(images)), thread_name_prefix="tfrecord_io images") as pool:
-        try:
-            yield from pool.map(decode, images)
-        finally:
-            pool.shutdown(cancel_futures=True)
+    with WorkerPool(min(threads, len(images)), "images") as pool:
+        yield from pool.map(decode, images)
 
 
 def _loses_bits(data: bytes) -> bool:

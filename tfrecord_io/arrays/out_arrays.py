@@ -41,11 +41,11 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
         for name in out:
             if name not in names:
                 raise SchemaError("out= has an array for it, but it is not among the columns read", feature=name)
-        reader.tell_of_damage = lambda skipped: None
+        reader.defer_warning()
         done = read = 0
 
         def passes(fault: RowFault) -> bool:
-            return reader.goes_on and reader.leave_out(replace(fault, row=read + fault.row))
+            return reader.goes_on and reader.leave_out(fault.at(read + fault.row))
 
         for batch in reader:
             if done + len(batch) > rows:
@@ -53,9 +53,9 @@ def fill_arrays(path: Any, options: ArrayOptions, out: Mapping[str, Any]) -> dic
             filled, failure = _fill(representation, batch, out, done, passes)
             done, read = done + filled, read + len(batch)
             if failure is not None:
-                error = failure.to_error(*reader.origins.of(read - len(batch) + failure.row))
+                error = reader.row_error(failure.at(read - len(batch) + failure.row))
                 error.records_intact = done
-                end_read(error, options.on_error, failure.__cause__)
+                end_read(error, options.on_error)
                 break
         reader.report.skipped.warn()
     is_complete = reader.report.stopped is None and not reader.report.skipped.total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,13 @@ import pyarrow as pa
 
 from tfrecord_io.arrays.array_budget import ArrayBudget
 from tfrecord_io.arrays.out_arrays import fill_arrays
-from tfrecord_io.arrays.representation import TableRepresentation, reader_options, slice_columns
+from tfrecord_io.arrays.representation import TableRepresentation, reader_options, representation_options, slice_columns
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import MIB, ArrayOptions, ReadOptions, RepresentationOptions
+from tfrecord_io.options import MIB, ArrayOptions, RepresentationOptions
 from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.read.on_error import end_read
-from tfrecord_io.read.query import FilteredReader, Query
+from tfrecord_io.read.query import Query
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.typing import InputPath
@@ -76,18 +76,16 @@ def read_arrays(path: InputPath, **keywords: Any) -> dict[str, npt.NDArray[Any]]
 def query_arrays(query: Query, **representation: Any) -> dict[str, npt.NDArray[Any]]:
     """All rows of a query; `representation` are `ragged`, `pad_value` and `missing`, see `read_arrays`."""
     scan = query.scan.over(batch_bytes=_BATCH_BYTES)
-    kept = {f.name: getattr(scan.options, f.name) for f in fields(ReadOptions)}
-    options = RepresentationOptions(**kept, **representation)
+    options = representation_options(scan.options, **representation)
     with replace(query, scan=scan).open(whole=True, warns=True) as reader:
         return arrays_of(reader, options)
 
 
-def arrays_of(reader: Reader | FilteredReader, options: RepresentationOptions) -> dict[str, npt.NDArray[Any]]:
+def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.NDArray[Any]]:
     """All rows of a reader that was opened for a whole read; see `read_arrays`."""
-    if isinstance(reader, Reader):
-        reader.tell_of_damage = lambda skipped: None
+    reader.defer_warning()
     table = reader.read_all()
-    if table.nbytes <= _JOINED_BYTES * table.num_columns:
+    if table.get_total_buffer_size() <= _JOINED_BYTES * table.num_columns:
         table = table.combine_chunks()
     representation = TableRepresentation(reader.schema, options, complete=True)
     row_bytes = reader.payload_bytes / max(table.num_rows, 1)
@@ -97,18 +95,17 @@ def arrays_of(reader: Reader | FilteredReader, options: RepresentationOptions) -
             arrays = _arrays(representation, table, row_bytes, options.max_expansion)
             break
         except RowFault as fault:
-            if isinstance(reader, Reader) and reader.goes_on:
+            if reader.goes_on:
                 failure, table = _fitting(reader, representation, table, row_bytes, options.max_expansion)
             else:
                 failure, table = fault, table.slice(0, fault.row)
             if failure is not None and options.on_error != "stop":
                 break
     if failure is not None:
-        error = failure.to_error(*reader.origins.of(failure.row))
-        error.records_intact = failure.row
-        end_read(error, options.on_error, failure.__cause__)
-    if isinstance(reader, Reader):
-        reader.report.skipped.warn()
+        error = reader.row_error(failure)
+        error.records_intact = table.num_rows
+        end_read(error, options.on_error)
+    reader.report.skipped.warn()
     return arrays
 
 
@@ -135,5 +132,5 @@ def _fitting(
 
 def _arrays(representation: TableRepresentation, table: pa.Table, row_bytes: float, limit: int) -> dict[str, Any]:
     empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in table.schema], schema=table.schema)
-    budget = ArrayBudget(limit, np.full(table.num_rows, row_bytes))
+    budget = ArrayBudget(limit, np.broadcast_to(np.float64(row_bytes), table.num_rows))
     return slice_columns(representation.represent(table.to_batches() or [empty], budget), 0, table.num_rows)

@@ -12,7 +12,8 @@ import pyarrow as pa
 from tfrecord_io.arrays.array_budget import ArrayBudget
 from tfrecord_io.arrays.image_decoding import ImageDecoder, stack_equal
 from tfrecord_io.arrays.padding import pad_value
-from tfrecord_io.arrow.output.ragged import Ragged
+from tfrecord_io.arrow.buffers import writable
+from tfrecord_io.arrow.output.ragged import Ragged, joined_objects, shape_of_all
 from tfrecord_io.arrow.output.to_numpy import (
     Dense,
     Rows,
@@ -21,6 +22,7 @@ from tfrecord_io.arrow.output.to_numpy import (
     leaf_arrays,
     leaf_fields,
     missing_step,
+    plain_numbers,
     rows_of_equal_tensors,
     to_rows,
 )
@@ -99,7 +101,16 @@ class ColumnRepresentation:
                 fault.row += before
                 raise
             before += len(array)
+        if len(parts) > 1 and self._are_objects(parts):
+            return Dense(joined_objects(parts))  # type: ignore[arg-type]
         return joined(parts)
+
+    def _are_objects(self, parts: list[Rows]) -> bool:
+        """Whether the rows of all chunks become an array of objects, for which their values need not be joined."""
+        if not self.complete or self.length is not None or self.options.ragged not in (None, "object"):
+            return False
+        ragged = [part for part in parts if isinstance(part, Ragged)]
+        return len(ragged) == len(parts) and (self.options.ragged == "object" or shape_of_all(ragged) is None)
 
     def _rows(self, array: pa.Array) -> Rows:
         if self.decoder is not None:
@@ -112,8 +123,10 @@ class ColumnRepresentation:
 
     def represent(self, arrays: list[pa.Array], budget: ArrayBudget | None) -> ColumnArrays:
         """Join Arrow arrays, decode images, and choose the representation; RowFault if a row cannot be represented."""
-        rows = self._join(arrays)
         options, name = self.options, self.field.name
+        if len(arrays) == 1 and (numbers := plain_numbers(arrays[0])) is not None:
+            return ColumnArrays(name, Dense(writable(numbers)), None, options.missing == "mask")
+        rows = self._join(arrays)
         mask_bytes = int(options.missing == "mask")
         if isinstance(rows, Ragged):
             shape = self._shape(rows)
@@ -240,6 +253,11 @@ def slice_columns(columns: list[ColumnArrays], begin: int, end: int) -> dict[str
 def reader_options(options: RepresentationOptions) -> ReadOptions:
     """The subset of the options that readers have."""
     return ReadOptions(**{f.name: getattr(options, f.name) for f in fields(ReadOptions)})
+
+
+def representation_options(options: ReadOptions, **representation: Any) -> RepresentationOptions:
+    """The options of a reader, and how its columns are represented: `ragged`, `pad_value` and `missing`."""
+    return RepresentationOptions(**{f.name: getattr(options, f.name) for f in fields(ReadOptions)}, **representation)
 
 
 def _refuse_nested(fields: list[pa.Field], ragged: str | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DecodeError, TFRecordError
@@ -46,6 +46,12 @@ class RowFault(Exception):
         self.row = int(offsets.searchsorted(self.row, side="right")) - 1
         return self
 
+    def at(self, row: int) -> RowFault:
+        """The same fault, about the row that has another index where more rows are counted."""
+        fault = replace(self, row=row)
+        fault.__cause__ = self.__cause__
+        return fault
+
     def to_error(self, path: str | None, record: int | None) -> TFRecordError:
         """The exception, about a record of a file."""
         return self.error(
@@ -56,6 +62,7 @@ class RowFault(Exception):
             expected=self.expected,
             got=self.got,
             advice=self.advice,
+            of_memory=self.of_memory,
         )
 
 

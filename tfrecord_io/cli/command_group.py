@@ -14,6 +14,8 @@ from tfrecord_io.cli.exit_codes import error_line, exit_code, print_error, with_
 from tfrecord_io.cli.process import interruption
 from tfrecord_io.errors import printable
 
+ERROR_CODE = "tfrecord_io.error_code"  # in the ``meta`` of a command's context: its exit code for all errors
+
 
 class CommandGroup(click.Group):
     """A command group that ends every failure with an exit code and one line on stderr.
@@ -67,4 +69,4 @@ class CommandGroup(click.Group):
             if number is None:
                 raise
             report(error_line(error))
-            raise click.exceptions.Exit(number) from None
+            raise click.exceptions.Exit(number if ctx is None else ctx.meta.get(ERROR_CODE, number)) from None

@@ -122,6 +122,17 @@ on_error = click.option(
 )
 
 
+threads = click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of threads.")
+
+
+max_decompression_ratio = click.option(
+    "--max-decompression-ratio",
+    type=click.FloatRange(min=1),
+    metavar="RATIO",
+    help="Refuse compressed files that decompress to more than RATIO times their size.",
+)
+
+
 def storage(name: str, keyword: str, what: str) -> Callable[[Any], Any]:
     """An option with KEY=VALUE pairs for fsspec."""
     text = f"Option for {what}, such as anon=true; may be repeated."
@@ -179,8 +190,9 @@ def schema(path: str | list[str], as_json: bool, format: str | None, **options: 
         output.print_result(as_json, value, text, lambda: output.schema_table(schema))
 
 
-@inspection(compression)
+@inspection(compression, max_decompression_ratio)
 @click.option("--index", multiple=True, metavar="FILE", help="The index file of PATH; repeat it for several files.")
+@threads
 def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **options: Any) -> None:
     """Count the records, for several PATHs also of each."""
     from tfrecord_io.cli import output
@@ -234,6 +246,25 @@ def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
 
 
 @tfr.command()
+@click.argument("query", metavar="QUERY")
+@compression
+@allow_missing_shards
+@storage_option
+@json_flag
+def sql(query: str, as_json: bool, **options: Any) -> None:
+    """Run an SQL query by DuckDB, whose tables are quoted PATHs.
+
+    Only the columns and rows that the query needs are decoded: tfr sql "SELECT count(*) FROM 'train-*.tfrecord'"
+    """
+    from tfrecord_io.adapters.duckdb import query_files
+    from tfrecord_io.cli import output
+
+    rows = query_files(query, **options)
+    value = output.record_dicts(rows) if as_json else None
+    output.print_result(as_json, value, table=lambda: output.records_table(rows))
+
+
+@tfr.command()
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
 @click.argument("target", metavar="TARGET")
 @columns
@@ -256,6 +287,9 @@ def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
     help="none, gzip, zlib or zstd; by default from the name or content of the TFRecord file.",
 )
 @click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing target (the default), or fail.")
+@click.option(
+    "--in-place", is_flag=True, help="Replace the shards of a dataset in a bucket one by one, without copies of them."
+)
 @click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of TFRecord files to write.")
 @click.option("--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Maximum bytes of a TFRecord file.")
 @click.option("--embed-schema/--no-embed-schema", default=None, help="Store the schema in TFRecord files; the default.")
@@ -264,7 +298,11 @@ def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
     type=click.Choice(["example", "sequence_example", "bytes"]),
     help="What each record of a TFRecord file is; detected when reading, by default.",
 )
-@click.option("--on-error", type=click.Choice(["raise", "stop"]), help="At damaged data, fail (the default), or stop.")
+@click.option(
+    "--on-error",
+    type=click.Choice(["raise", "stop", "skip"]),
+    help="At damaged data, fail (the default), use the records before it, or leave it out.",
+)
 @click.option(
     "--sample",
     type=click.UNPROCESSED,
@@ -282,7 +320,7 @@ def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
 @storage("--source-option", "src_storage_options", "the storage of SOURCE")
 @storage("--target-option", "dst_storage_options", "the storage of TARGET")
 @json_flag
-def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
+def convert(sources: tuple[str, ...], target: str, as_json: bool, in_place: bool, **options: Any) -> None:
     """Convert between TFRecord and NumPy, IDX, Parquet or Arrow files.
 
     The format of SOURCE and TARGET is detected from the name: .npy, .npz, IDX (train-images-idx3-ubyte.gz), .parquet,
@@ -296,6 +334,10 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
     given = {name: value for name, value in options.items() if value is not None}
     if given.get("compression") == "none":
         given["compression"] = None
+    if in_place:
+        if given.get("overwrite") is False:
+            raise click.UsageError("--in-place replaces the target: it cannot be combined with --no-overwrite")
+        given["overwrite"] = "in_place"
     to_stdout = target == "-"
     if to_stdout and not {"shards", "max_shard_bytes"}.isdisjoint(given):
         raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")

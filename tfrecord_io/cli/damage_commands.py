@@ -1,29 +1,37 @@
-"""The commands of ``tfr`` about damaged files: ``verify`` and ``salvage``."""
+"""The commands of ``tfr`` that check files: ``verify``, ``salvage`` and ``diff``."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from tfrecord_io.cli.command_group import ERROR_CODE
 from tfrecord_io.cli.commands import (
     compression,
     inspection,
     json_flag,
+    max_decompression_ratio,
     record_type,
     storage,
     storage_option,
     tfr,
+    threads,
     with_stdin,
 )
-from tfrecord_io.cli.exit_codes import INVALID_DATA, report_exit_code, with_option_names
+from tfrecord_io.cli.exit_codes import INVALID_DATA, USAGE_ERROR, report_exit_code, with_option_names
 from tfrecord_io.cli.process import echo
 
-__all__ = ["salvage", "tfr", "verify"]  # importing `tfr` from here declares all commands
+__all__ = ["diff", "salvage", "tfr", "verify"]  # importing `tfr` from here declares these and the other commands
 
 
-@inspection(record_type, compression)
-@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Number of files checked at a time.")
+def _input(ctx: click.Context, argument: click.Parameter, path: str) -> str:
+    return with_stdin(ctx, argument, (path,))[0]
+
+
+@inspection(record_type, compression, max_decompression_ratio)
+@threads
 def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Check checksums, records, schema, manifest and index.
 
@@ -33,20 +41,18 @@ def verify(path: str | list[str], as_json: bool, **options: Any) -> None:
     from tfrecord_io.cli import output
     from tfrecord_io.tools.verify import verify as verify_files
 
-    context = click.get_current_context()
     report = verify_files(path, progress=True, **options)
     output.print_result(as_json, report.to_dict(), report.title(), lambda: output.verified_table(report))
-    if not as_json:
-        for line in report.problem_lines():
-            echo(with_option_names(line, context.command))
+    _print_lines([] if as_json else report.problem_lines())
     if not report.ok:
-        context.exit(report_exit_code(report.files))
+        click.get_current_context().exit(report_exit_code(report.files))
 
 
 @tfr.command()
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
 @click.argument("target", metavar="TARGET")
 @compression
+@max_decompression_ratio
 @click.option("--dry-run", is_flag=True, help="Write nothing: report what can be kept, and what is lost.")
 @click.option("--report", metavar="FILE", help="Write the report as JSON to FILE.")
 @click.option("--overwrite/--no-overwrite", default=None, help="Replace existing files (the default), or fail.")
@@ -63,11 +69,41 @@ def salvage(sources: tuple[str, ...], target: str, as_json: bool, **options: Any
     from tfrecord_io.cli import output
     from tfrecord_io.tools.salvage import salvage as salvage_files
 
-    context = click.get_current_context()
     report = salvage_files(sources[0] if len(sources) == 1 else list(sources), target, progress=True, **options)
     output.print_result(as_json, report.to_dict(), report.title(), lambda: output.salvaged_table(report))
-    if not as_json:
-        for line in report.loss_lines():
-            echo(with_option_names(line, context.command))
+    _print_lines([] if as_json else report.loss_lines())
     if not report.ok:
+        click.get_current_context().exit(INVALID_DATA)
+
+
+@tfr.command()
+@click.argument("a", metavar="A", callback=_input)
+@click.argument("b", metavar="B", callback=_input)
+@click.option("--any-order", is_flag=True, help="Compare the records regardless of their order.")
+@click.option("-n", "limit", type=click.IntRange(min=0), default=10, show_default=True, help="Records to show.")
+@storage_option
+@storage("--a-option", "a_storage_options", "the storage of A")
+@storage("--b-option", "b_storage_options", "the storage of B")
+@json_flag
+def diff(a: str, b: str, as_json: bool, **options: Any) -> None:
+    """Compare columns, numbers of records and values.
+
+    Exit codes: 0 equal, 1 different, 2 a file is damaged or cannot be read, or a wrong usage.
+    """
+    from tfrecord_io.cli import output
+    from tfrecord_io.tools.diff import HEADINGS
+    from tfrecord_io.tools.diff import diff as compare
+
+    context = click.get_current_context()
+    context.meta[ERROR_CODE] = USAGE_ERROR
+    report = compare(a, b, **options)
+    table = (lambda: output.TextTable(HEADINGS, report.rows())) if report.values else None
+    output.print_result(as_json, report.to_dict(), "\n".join([report.title(), *report.schema_lines()]), table)
+    if not report.equal:
         context.exit(INVALID_DATA)
+
+
+def _print_lines(lines: Sequence[str]) -> None:
+    """Print lines of a report, in which keywords of functions become options of the command."""
+    for line in lines:
+        echo(with_option_names(line, click.get_current_context().command))

@@ -33,7 +33,10 @@ def interruption(error: KeyboardInterrupt) -> tuple[int, str]:
 
 @contextmanager
 def ending_by_signals() -> Iterator[None]:
-    """Raise `Terminated` on SIGTERM and SIGHUP, unless they are ignored (``nohup``) or handled."""
+    """Raise `Terminated` on SIGTERM and SIGHUP, unless they are ignored (``nohup``) or handled.
+
+    An interrupt that Python has turned into a RuntimeError, as in ``__set_name__`` during imports, is raised itself.
+    """
 
     def terminate(number: int, frame: object) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)  # `timeout` sends it twice, and the second must not disturb the cleanup
@@ -45,6 +48,10 @@ def ending_by_signals() -> Iterator[None]:
             signal.signal(number, terminate)
     try:
         yield
+    except RuntimeError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            raise error.__cause__ from None
+        raise
     finally:
         for number in numbers:
             if signal.getsignal(number) is terminate:

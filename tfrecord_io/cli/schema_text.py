@@ -9,12 +9,13 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.api import infer_schema
+from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import DTYPE_KEY
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.leaf import ENCODING_KEY, FEATURE_LIST, companions
+from tfrecord_io.schema.leaf import ENCODING_KEY, FEATURE_LIST
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import (

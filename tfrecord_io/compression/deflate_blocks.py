@@ -8,12 +8,13 @@ one have the same size: the same data gives the same bytes on any number of thre
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, ClassVar, Protocol
+
+from tfrecord_io.background import BackgroundThread, Task
 
 BLOCK_BYTES = 1 << 20
 _LAST = b"\x03\x00"  # an empty final block
@@ -47,7 +48,7 @@ class DeflateBlocks:
     def __init__(self, deflate: Callable[[memoryview], bytes], header: bytes, trailer: Trailer, threads: int) -> None:
         self._deflate, self._header, self._trailer, self._threads = deflate, header, trailer, threads
         self._held = bytearray()  # the next block, while it is incomplete
-        self._pending: deque[Future[bytes]] = deque()
+        self._pending: deque[Task[bytes]] = deque()
         self._error: BaseException | None = None
 
     def compress(self, data: Any, /) -> Iterator[bytes]:
@@ -99,17 +100,21 @@ class DeflateBlocks:
             yield self._deflate(block)
             return
         yield from self._completed(self._threads - 1)
-        future: Future[bytes] = Future()
-        threading.Thread(target=self._run, args=(future, block), name="tfrecord_io compress").start()
-        self._pending.append(future)
-
-    def _run(self, future: Future[bytes], block: memoryview) -> None:
-        try:
-            future.set_result(self._deflate(block))
-        except BaseException as error:  # raised where the result is used
-            future.set_exception(error)
+        task = Task(partial(self._deflate, block))
+        with suppress(MemoryError):  # then it is done where the result is used
+            BackgroundThread(_run, (task,), _end_soon, "compress")
+        self._pending.append(task)
 
     def _completed(self, most: int) -> Iterator[bytes]:
         """Completed blocks, in order; waits until at most `most` are pending."""
-        while self._pending and (len(self._pending) > most or self._pending[0].done()):
+        while self._pending and (len(self._pending) > most or self._pending[0].is_done):
             yield self._pending.popleft().result()
+
+
+def _end_soon() -> None:
+    """A block takes milliseconds."""
+
+
+def _run(task: Task[bytes]) -> None:
+    with suppress(Exception):  # raised where the result is used
+        task.run()

@@ -61,15 +61,30 @@ class _Place:
 class RecoveringStream(DecompressedStream):
     """The uncompressed bytes of a file that can be read; `gaps` has what was left out.
 
-    No error but those of the storage is raised. If the file cannot seek, it ends at the first damage.
+    No error but those of the storage is raised. If it `asks`, CompressionError is raised at each damage, and
+    `pass_damage` goes on behind it. If the file cannot seek, it ends at the first damage.
     """
 
-    def __init__(self, source: PlainStream, codec: Codec) -> None:
-        super().__init__(source, codec)
+    def __init__(
+        self, source: PlainStream, codec: Codec, max_ratio: float | None = None, *, asks: bool = False
+    ) -> None:
+        super().__init__(source, codec, max_ratio)
         self.gaps: list[Gap] = []
+        self._asks = asks
+        self._damage: str | None = None  # the reason, until it is passed
         self._search = _Search(source, codec)
 
     def _end(self, reason: str) -> None:
+        self._damage = reason
+        if self._asks:
+            super()._end(reason)
+        else:
+            self.pass_damage()
+
+    def pass_damage(self) -> Gap | None:
+        """Go on behind the damage that ended the stream; None if nothing behind it can be read."""
+        if self._damage is None:
+            return None
         begin = self.raw_offset
         in_header = self._member is None or (self._member_begin or (0, 0))[0] == begin
         place = self._search.find(begin, in_header)
@@ -81,19 +96,28 @@ class RecoveringStream(DecompressedStream):
             self._source.rewind(end)
             self._data, self._member = b"", None
             if place.inside:
-                self._member_begin, self._new_member = (end, self.offset), place.new_member
-                self._member = place.new_member()
-        self.gaps.append(Gap(begin, end, self.offset, reason))
+                self._resume(end, place.new_member)
+        gap = Gap(begin, end, self.offset, self._damage)
+        self.gaps.append(gap)
+        self._damage = self._error = None
+        return None if place is None else gap
+
+    def _refuse(self, reason: str, most: float, ratio: float) -> None:
+        if self._asks:
+            super()._refuse(reason, most, ratio)
+        begin = self.raw_offset
+        self._ended = True
+        self.gaps.append(Gap(begin, begin + self._rest_of_file(begin), self.offset, reason))
 
     def _rest_of_file(self, begin: int) -> int:
         """The number of bytes from `begin` to the end of the file."""
-        if self._source.size is None and not self._source.rewind(begin):
+        if self._source.size is not None:
+            return self._source.size - begin
+        if not self._source.rewind(begin):
             return 0
-        if self._source.size is None:
-            while self._source.read():
-                pass
-            return self._source.offset - begin
-        return self._source.size - begin
+        while self._source.read():
+            pass
+        return self._source.offset - begin
 
 
 class _Search:
@@ -167,8 +191,7 @@ class _Trial(DecompressedStream):
         super().__init__(source, codec)
         self.is_damaged = False
         if place.inside:
-            self._member_begin, self._new_member = (place.offset, 0), place.new_member
-            self._member = place.new_member()
+            self._resume(place.offset, place.new_member)
 
     def _handle(self, damage: Damage) -> None:
         self._ended = self.is_damaged = True

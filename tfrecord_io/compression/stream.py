@@ -159,11 +159,16 @@ class DecompressedStream:
                 continue
             if out and self._max_ratio is not None:
                 self._check_ratio(len(out), self._max_ratio)
-            if out:
+            if out and not self._ended:
                 buffer[: len(out)] = out
                 self.offset += len(out)
                 return len(out)
         return 0
+
+    def _resume(self, begin: int, new_member: Callable[..., Decompressor]) -> None:
+        """Begin inside a member, at the byte `begin` of the file."""
+        self._member_begin, self._new_member = (begin, self.offset), new_member
+        self._member = new_member()
 
     def _check_ratio(self, size: int, most: float) -> None:
         """Raise CompressionError if `size` more bytes are too many for the bytes of the file used for them."""
@@ -171,10 +176,14 @@ class DecompressedStream:
         if total > RATIO_FREE_BYTES + most * used:
             reason = f"{used} bytes of {self._codec.name} data decompress to {total} or more"
             reason += f": max_decompression_ratio={most:g} allows {most:g} times as many, and {RATIO_FREE_BYTES}"
-            advice = "pass a larger max_decompression_ratio, or None, if you trust the file"
-            path, offset, got = self._source.path, self.offset, total / max(used, 1)
-            self._error = CompressionError(reason, path=path, offset=offset, expected=most, got=got, advice=advice)
-            raise self._error
+            self._refuse(reason, most, total / max(used, 1))
+
+    def _refuse(self, reason: str, most: float, ratio: float) -> None:
+        """End the stream, as the data decompresses to too many times its size."""
+        advice = "pass a larger max_decompression_ratio, or None, if you trust the file"
+        path, offset = self._source.path, self.offset
+        self._error = CompressionError(reason, path=path, offset=offset, expected=most, got=ratio, advice=advice)
+        raise self._error
 
     def close(self) -> None:
         self._ended, self._member, self._data = True, None, b""

@@ -191,6 +191,10 @@ class Decoder(Protocol):
         """Payload bytes of the rows held."""
 
     @property
+    def integer_bytes(self) -> int:
+        """Bytes of the integers in lists held: of features that have another number than one in some row, or may."""
+
+    @property
     def counts(self) -> RecordCounts:
         """The records since the decoder was made."""
 
@@ -285,6 +289,9 @@ class ArrowReader(Protocol):
 
     def read(self, batch: Any) -> ArrowColumns:
         """The columns of a batch, which has ``__arrow_c_array__``."""
+
+    def value_bytes(self, batch: Any) -> int:
+        """The bytes of the values of those columns that have a form."""
 
 
 class Encoder(Protocol):

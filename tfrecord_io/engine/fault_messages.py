@@ -15,6 +15,7 @@ from tfrecord_io.errors import (
     TruncatedRecordError,
     printable,
 )
+from tfrecord_io.format.companions import feature_of_companion
 from tfrecord_io.format.kinds import Kind
 from tfrecord_io.format.magic import looks_like
 
@@ -31,6 +32,7 @@ NO_VALUES = (
 
 
 _NESTED = "\n"  # the tag of field 1: names begin with it where another message has messages in the place of features
+_TFRECORD = "TFRecord"  # what is expected where a file looks like another format
 _NAME = "<name>"  # in advice: the feature's
 _COMPANION = (
     "it is read as a companion of the tensor '<tensor>', and had another type before: "
@@ -102,7 +104,7 @@ _WIRE_FAULTS = {
 
 def _is_companion(feature: str | None, plan: Plan) -> bool:
     """Whether a feature is read only as a companion of a tensor, of whatever type it has in the first record."""
-    is_named = feature is not None and feature.endswith(("/shape", "/dtype"))
+    is_named = feature is not None and feature_of_companion(feature) is not None
     return is_named and any(c.name == feature and c.kind is Kind.NONE for c in plan.columns)
 
 
@@ -141,7 +143,7 @@ def to_error(
     elif fault.code is FaultCode.VALUE_COUNT and fault.got == 0:
         advice = NO_VALUES
     elif fault.code is FaultCode.KIND and plan is not None and _is_companion(fault.feature, plan):
-        advice = _COMPANION.replace("<tensor>", printable(fault.feature).rpartition("/")[0])
+        advice = _COMPANION.replace("<tensor>", printable(feature_of_companion(fault.feature or "") or ""))
     if fault.code is FaultCode.UNKNOWN_FEATURE:
         if plan is not None and any(column.name == fault.feature for column in plan.columns):
             advice = (
@@ -202,7 +204,12 @@ def record_error(
     if kind is None:
         return to_error(fault, path=path, record=record, offset=offset, **context)
     reason = f"not TFRecord: looks like {kind}"
-    return CorruptRecordError(reason, path=path, record=0, offset=0, expected="TFRecord", got=kind, records_intact=0)
+    return CorruptRecordError(reason, path=path, record=0, offset=0, expected=_TFRECORD, got=kind, records_intact=0)
+
+
+def is_other_format(error: TFRecordError) -> bool:
+    """Whether an error of `record_error` is about the first bytes of a file, which look like another format."""
+    return error.expected == _TFRECORD
 
 
 def _value(fault: Fault, number: int) -> object:

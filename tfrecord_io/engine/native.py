@@ -118,6 +118,10 @@ class NativeDecoder:
         return self._kernel.value_bytes
 
     @property
+    def integer_bytes(self) -> int:
+        return self._kernel.integer_bytes
+
+    @property
     def counts(self) -> RecordCounts:
         return RecordCounts(self._kernel.seen, self._kernel.foreign, self._kernel.nested)
 
@@ -232,6 +236,10 @@ class NativeArrowReader:
     def read(self, batch: Any) -> ArrowColumns:
         _, array = batch.__arrow_c_array__()
         return _kernel.ArrowColumns(array, self._forms)
+
+    def value_bytes(self, batch: Any) -> int:
+        _, array = batch.__arrow_c_array__()
+        return self._forms.value_bytes(array)
 
 
 def _plain(form: PlainForm) -> tuple[bytes, int, int, bool, bool]:

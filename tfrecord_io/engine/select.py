@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from functools import cache
 
 from tfrecord_io.engine.contract import Engine
 from tfrecord_io.errors import SlowEngineWarning, warn
@@ -13,6 +14,7 @@ _MODULES = {"native": "tfrecord_io.engine.native", "reference": "tfrecord_io.eng
 _warned: set[str] = set()  # the warning is issued once per process
 
 
+@cache
 def _load(name: str) -> Engine:
     return importlib.import_module(_MODULES[name]).ENGINE
 

@@ -35,7 +35,7 @@ _RAGGED = "a .npy file holds rows of one shape: read it with read_arrays(ragged=
 
 
 @check_keywords
-@sign_keywords(ReadOptions)
+@sign_keywords(ReadOptions, without={"filters"})
 def to_npy(
     source: Path | Sequence[Path],
     target: Path,
@@ -103,7 +103,7 @@ def to_npy(
 
 
 @check_keywords
-@sign_keywords(ReadOptions)
+@sign_keywords(ReadOptions, without={"filters"})
 def to_npz(
     source: Path | Sequence[Path],
     target: Path,

@@ -226,7 +226,8 @@ def _refuse_expansion(message: Any, name: str, dtype: np.dtype, count: int, expa
         size += max(count - len(message.string_val), 0) * len(message.string_val[-1])
     if not expansion.take(size):
         reason = f"its {message.ByteSize()} bytes state {count} values, which take {size} bytes"
-        raise DecodeError(expansion.excess(reason), expected=expansion.room, got=size, advice=expansion.advice(size))
+        reason, advice = expansion.excess(reason), expansion.advice(size)
+        raise DecodeError(reason, expected=expansion.room, got=size, advice=advice, of_memory=True)
 
 
 def _listed(message: Any, name: str, dtype: np.dtype, count: int) -> Array:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from tfrecord_io.background import WorkerPool
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array
 from tfrecord_io.errors import CorruptRecordError, StaleIndexWarning, warn
 from tfrecord_io.index.header_scan import scan_index
@@ -29,6 +30,16 @@ class IndexedFiles:
     Threads and forked processes may share it. It can be pickled; unpickling opens the files again. `indexes` has the
     index of each file: read from its index file in `index_sources`, or computed from its headers. An index file that
     does not match is skipped with a warning, or an error if it was `named` by the caller.
+
+    Parameters
+    ----------
+    sources : list of Source
+    index_sources : sequence of Source or None
+    max_record_bytes : int
+    named : bool
+    recover : callable, optional
+        Takes a source with a damaged header, and its number, and returns the index of its records and of the damaged
+        parts between them, and which of its entries are records.
     """
 
     def __init__(
@@ -38,37 +49,51 @@ class IndexedFiles:
         max_record_bytes: int = MAX_RECORD_BYTES,
         *,
         named: bool = False,
+        recover: Callable[[Source, int], tuple[RecordIndex, Array]] | None = None,
     ) -> None:
         self.sources = sources
+        self._intact: dict[int, Array] = {}  # the entries that are records, of the files where others are not
         self._max_record_bytes, self._named = max_record_bytes, named
         self._open_files: dict[int, RandomAccessFile] = {}
         try:
-            with ThreadPoolExecutor(_THREADS) as pool:
-                loaded = list(pool.map(self._load_index, range(len(sources)), index_sources))
+            with WorkerPool(min(_THREADS, len(sources)), "index") as pool:
+                load = partial(self._load_index, recovers=recover is not None)
+                loaded = list(pool.map(load, range(len(sources)), index_sources))
+            self.indexes = [index or RecordIndex.of_sizes([]) for index, _ in loaded]
+            for file, (index, _) in enumerate(loaded):
+                if index is None and recover is not None:
+                    self.indexes[file], self._intact[file] = recover(sources[file], file)
         except BaseException:
             self.close()
             raise
-        self.indexes = [index for index, _ in loaded]
         self._number()
         for text in filter(None, (text for _, text in loaded)):
             warn(text, StaleIndexWarning)
 
-    def _load_index(self, file: int, index_source: Source | None) -> tuple[RecordIndex, str]:
-        """The index of a file, and the text of a warning."""
+    def _load_index(self, file: int, index_source: Source | None, *, recovers: bool) -> tuple[RecordIndex | None, str]:
+        """The index of a file, and the text of a warning; with `recovers`, None for a damaged file."""
         source = self.sources[file]
         opened = self._open_files[file] = open_plain(source, "random access")
         index, text = None, ""
         if index_source is not None:
             index, text = usable_index(index_source, source, opened, named=self._named)
         if index is None:
-            index = scan_index(source.path, opened, self._max_record_bytes)
+            try:
+                index = scan_index(source.path, opened, self._max_record_bytes)
+            except CorruptRecordError:
+                if not recovers:
+                    raise
         if not self._keeps_open:
             self._open_files.pop(file).close()
         return index, text
 
     def _number(self) -> None:
         # number of each file's first record, and the number of all records
-        self.first = np.cumsum([0, *map(len, self.indexes)], dtype=np.int64)
+        self.first = np.cumsum([0, *map(self.count, range(len(self.indexes)))], dtype=np.int64)
+
+    def count(self, file: int) -> int:
+        """The number of records of a file."""
+        return len(self._intact.get(file, self.indexes[file]))
 
     @property
     def _keeps_open(self) -> bool:
@@ -78,9 +103,13 @@ class IndexedFiles:
         return int(self.first[-1])
 
     def locate(self, numbers: Array) -> tuple[Array, Array]:
-        """The file of each record, and its record index in the file."""
+        """The file of each record, and its record index in the file, where a damaged part counts as one record."""
         files = self.first.searchsorted(numbers, side="right") - 1
-        return files, numbers - self.first[files]
+        records = numbers - self.first[files]
+        for file, intact in self._intact.items():
+            rows = files == file
+            records[rows] = intact[records[rows]]
+        return files, records
 
     def offset(self, file: int, record: int) -> int:
         """The offset of a record in its file."""
@@ -124,7 +153,7 @@ class IndexedFiles:
 
         needed = np.unique(files).tolist()
         if len(needed) > 1 and any(self.sources[file].remote is not None for file in needed):
-            with ThreadPoolExecutor(min(_THREADS, len(needed))) as pool:
+            with WorkerPool(min(_THREADS, len(needed)), "read") as pool:
                 list(pool.map(read, needed))
         else:
             for file in needed:
@@ -149,11 +178,11 @@ class IndexedFiles:
         while self._open_files:
             self._open_files.popitem()[1].close()
 
-    def __getstate__(self) -> tuple[PackedSources, list[RecordIndex]]:
-        return PackedSources.of(self.sources), self.indexes
+    def __getstate__(self) -> tuple[PackedSources, list[RecordIndex], dict[int, Array]]:
+        return PackedSources.of(self.sources), self.indexes, self._intact
 
-    def __setstate__(self, state: tuple[PackedSources, list[RecordIndex]]) -> None:
-        sources, self.indexes = state
+    def __setstate__(self, state: tuple[PackedSources, list[RecordIndex], dict[int, Array]]) -> None:
+        sources, self.indexes, self._intact = state
         self.sources = list(sources.unpack())
         self._open_files = {}
         self._number()

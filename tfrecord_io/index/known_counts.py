@@ -25,10 +25,13 @@ class KnownCounts:
         As in `read_tfrecord`.
     max_record_bytes : int
         The number of records is unknown if one of them is longer: reading the file raises an error.
+    max_decompression_ratio : float, optional
+        For compressed files, which are read.
     """
 
     compression: str | None
     max_record_bytes: int
+    max_decompression_ratio: float | None = None
     _shard_lengths: dict[tuple[int, str], dict[str, int]] = field(default_factory=dict)  # of TFDS, by folder
 
     @property

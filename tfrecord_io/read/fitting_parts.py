@@ -14,8 +14,8 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.errors import SkippedRegion
 from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.read.chunks.chunk import DecodedChunk
-from tfrecord_io.read.chunks.chunk_reader import RowBudget
 from tfrecord_io.read.chunks.recovery import Recovery, is_damage
+from tfrecord_io.read.chunks.row_budget import RowBudget
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ def fitting_parts(
 def leave_out(recovery: Recovery | None, fault: RowFault, path: str, file: int, record: int) -> bool:
     """Whether the record of a row with a fault may be left out; it then counts as skipped."""
     error = fault.to_error(path, record)
-    if recovery is None or fault.of_memory or not is_damage(error):
+    if recovery is None or not is_damage(error):
         return False
     region = SkippedRegion(path, None, None, error.reason, record, type(error).__name__)
     return recovery.accept(region, file, error)

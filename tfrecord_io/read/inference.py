@@ -14,6 +14,7 @@ from tfrecord_io.arrow.infer.tensor_folding import FoldedTensor, are_companions,
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Fault, FaultCode
 from tfrecord_io.engine.fault_messages import to_error
 from tfrecord_io.errors import FeatureTypeError, SchemaError
+from tfrecord_io.format.companions import companions, feature_of_companion
 from tfrecord_io.format.expansion import BYTES_PER_CELL, Expansion
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.options import ReadOptions
@@ -21,7 +22,7 @@ from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.inferred_schema import Evidence
-from tfrecord_io.schema.leaf import FEATURE_LIST, RAW, companions
+from tfrecord_io.schema.leaf import FEATURE_LIST, RAW
 from tfrecord_io.schema.observation import Observation, RecordRef, arrow_type, contradiction, join
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_types import dtype_metadata, tensor_type
@@ -209,3 +210,21 @@ def _evidence(observation: Observation, records: int, least: int | None, most: i
     text = values.kind is Kind.BYTES and values.text
     part = "context" if observation.steps is None else FEATURE_LIST
     return Evidence(values.kind.name.lower(), records, least, most, text, part, values.listed, values.binary)
+
+
+class SampledNames:
+    """Selects the features that a sample decodes: the projection and its companions."""
+
+    def __init__(self, projection: Projection, with_companions: bool) -> None:
+        self._projection = projection
+        self._with_companions = with_companions
+
+    def __call__(self, name: str) -> bool:
+        return self._projection(name) or self.is_companion(name)
+
+    def is_companion(self, name: str | None) -> bool:
+        """Whether the feature is read only as a companion of a selected one."""
+        if name is None or not self._with_companions or self._projection(name):
+            return False
+        feature = feature_of_companion(name)
+        return feature is not None and self._projection(feature)

@@ -10,11 +10,9 @@ from __future__ import annotations
 from tfrecord_io.errors import StoppedEarlyWarning, warn
 
 
-def end_read(error: Exception, on_error: object, cause: BaseException | None = None) -> str:
+def end_read(error: Exception, on_error: object) -> str:
     """End a read at `error`: raise it, or warn and return its text."""
     if on_error != "stop":
-        if cause is not None:
-            raise error from cause
         raise error
     warn(f"reading stopped early: {error}", StoppedEarlyWarning)
     return str(error)

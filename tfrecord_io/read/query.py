@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.decode.batch_builder import to_table
 from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.arrow.output.to_pandas import to_pandas
-from tfrecord_io.arrow.stream import BatchStream
 from tfrecord_io.display import counted
-from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import printable
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.options import MIB, ReadOptions
-from tfrecord_io.read.chunks.block_walker import count_each
+from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.row_filter import RowFilter
-from tfrecord_io.read.row_origins import RowOrigins
+from tfrecord_io.read.row_filter import ReadSelection, RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.source import total
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,8 +71,7 @@ class Query:
     @property
     def bytes(self) -> int | None:
         """The size of the files, compressed if they are, or of the parts that are read; None if unknown."""
-        sizes = [source.size for source in self.scan.sources]
-        return None if None in sizes else sum(filter(None, sizes))
+        return total(source.size for source in self.scan.sources)
 
     @property
     def rows(self) -> int | None:
@@ -149,12 +143,26 @@ class Query:
 
     def split(self, n: int | None, max_bytes: int) -> list[Self]:
         """See `tfrecord_io.Dataset.pieces`."""
-        query = self._pruned()
+        query = self.pruned()
         if n is None:
             n = max(1, -(-(query.bytes or 0) // max_bytes)) if query.bytes is not None else max(1, len(query.files))
         return [replace(query, scan=scan) for scan in query.scan.pieces(n)] or [query]
 
-    def _pruned(self) -> Self:
+    def tasks(self, n: int | None, max_bytes: int) -> list[Self]:
+        """As `split`, for an engine that runs a task on each core, in processes with other working directories.
+
+        Several tasks use one thread each, unless `threads` was given.
+        """
+        parts = self.absolute().split(n, max_bytes)
+        if len(parts) == 1 or self.scan.options.threads is not None:
+            return parts
+        return [replace(part, scan=part.scan.over(threads=1)) for part in parts]
+
+    def absolute(self) -> Self:
+        """The same, for a process with another working directory."""
+        return replace(self, scan=self.scan.over(source.absolute() for source in self.scan.sources))
+
+    def pruned(self) -> Self:
         """Without the files that can have no row of the result."""
         if self.row_filter is None or self.scan.options.offset:  # an offset counts the records of all files
             return self
@@ -172,7 +180,7 @@ class Query:
     # Reading ------------------------------------------------------------------------------------------------------
 
     def decoded(self) -> Scan:
-        """The scan of the columns that are needed: the selected ones and those of the filter."""
+        """The scan that decodes the columns that are needed, the selected ones and those of the filter."""
         scan = self.scan if self.row_filter is None else self.scan.over(limit=None)
         if self.columns is None:
             return scan
@@ -183,17 +191,18 @@ class Query:
             changes["columns"] = tuple(name for name in names if name != path_column)
         return scan.over(**changes)
 
-    def open(self, *, whole: bool = False, warns: bool = False) -> Reader | FilteredReader:
+    def open(self, *, whole: bool = False, warns: bool = False) -> Reader:
         """Open the files; `warns`: of declared columns that no record has.
 
         A `whole` read is decoded on all threads, in batches as large as possible.
         """
-        query = self._pruned()
+        query = self.pruned()
         scan = replace(query.decoded(), whole=whole)
         absent = scan.absent_columns() if warns and len(query.scan.sources) == len(self.scan.sources) else None
-        if query.row_filter is None and scan.schema.names == query.schema.names:
-            return scan.open(absent)
-        return FilteredReader(scan.open(absent), query, keep_origins=whole)
+        if query.row_filter is not None or scan.schema.names != query.schema.names:
+            limit = None if query.row_filter is None else query.scan.options.limit
+            scan = replace(scan, selection=ReadSelection(tuple(query.schema.names), query.row_filter, limit))
+        return scan.open(absent)
 
     def read(self, *, warns: bool = False) -> pa.Table:
         """All rows as a table; `warns`: as `open`."""
@@ -220,10 +229,10 @@ class Query:
         if self.row_filter is not None:
             with self.select([]).open() as reader:
                 return sum(batch.num_rows for batch in reader)
-        scan = self.scan
-        known = KnownCounts(scan.options.compression, scan.options.max_record_bytes)
+        scan, options = self.scan, self.scan.options
+        known = KnownCounts(options.compression, options.max_record_bytes, options.max_decompression_ratio)
         whole = [source for source in scan.sources if source.span is None]
-        counts = count_each(whole, known.indexes(whole), known)
+        counts = count_each(whole, known.indexes(whole), known, threads=scan.options.thread_count)
         parts = [source for source in scan.sources if source.span is not None]
         if parts:
             with scan.over(parts, columns=(), include_file_paths=None, limit=None, offset=0).open() as reader:
@@ -249,96 +258,12 @@ def open_query(path: Any, options: ReadOptions) -> Query:
         if source.is_file_object or source.pipe is not None:
             reason = "a dataset is read any number of times: it takes paths of files, no file objects and no pipes"
             raise TypeError(f"{source.path}: {reason}")
-    return Query(plan_scan(sources, options).close())
+    return query_of(plan_scan(sources, options).close())
 
 
-@dataclass(slots=True)
-class FilteredOrigins:
-    """The records that the rows after a filter come from: `kept` has the numbers of the rows before it."""
-
-    rows: RowOrigins
-    kept: list[Array] = field(default_factory=list)
-
-    def of(self, row: int) -> tuple[str, int]:
-        """Path and record index of a row."""
-        for kept in self.kept:
-            if row < len(kept):
-                return self.rows.of(int(kept[row]))
-            row -= len(kept)
-        raise IndexError("no such row was read")
-
-
-class FilteredReader(BatchStream):
-    """The selected columns of the rows that fulfil the filter of a query."""
-
-    _word = "reader"
-
-    def __init__(self, reader: Reader, query: Query, *, keep_origins: bool) -> None:
-        super().__init__()
-        self._reader, self._query, self._keeps_origins = reader, query, keep_origins
-        self._batches: Generator[pa.RecordBatch] = self._filtered()
-        self.origins = FilteredOrigins(reader.origins)
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Of every batch."""
-        return self._query.schema
-
-    @property
-    def report(self) -> ReadReport:
-        """What was read: its numbers count the records before the filter."""
-        return self._reader.report
-
-    @property
-    def payload_bytes(self) -> int:
-        """The size of the records read so far."""
-        return self._reader.payload_bytes
-
-    @property
-    def is_one_whole_file(self) -> bool:
-        """Whether all rows of one file are read: only then does its stored RangeIndex apply."""
-        return self._query.row_filter is None and self._reader.is_one_whole_file
-
-    def _filtered(self) -> Generator[pa.RecordBatch]:
-        remaining = self._query.scan.options.limit if self._query.row_filter is not None else None
-        begin = 0
-        if not self._query.scan.sources:  # no file can have a row of the result
-            return
-        while remaining is None or remaining > 0:
-            try:
-                batch = self._reader.read_next_batch()
-            except StopIteration:
-                return
-            rows = len(batch)
-            batch, kept = self._chosen(batch, remaining)
-            if self._keeps_origins:
-                self.origins.kept.append(kept + begin)
-            begin += rows
-            if remaining is not None:
-                remaining -= len(batch)
-            if len(batch):
-                yield batch
-            del batch
-
-    def _chosen(self, batch: pa.RecordBatch, most: int | None) -> tuple[pa.RecordBatch, Array]:
-        """The rows of the result in a batch, at most so many, and their numbers."""
-        names, row_filter = self.schema.names, self._query.row_filter
-        if row_filter is None:
-            return batch.select(names), np.arange(len(batch))
-        mask = row_filter.mask(batch)
-        kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False))[:most]
-        batch = batch.select(names)
-        if len(kept) == len(batch):
-            return batch, kept
-        if not names:  # a batch without columns has no rows after filtering
-            return pa.RecordBatch.from_arrays([pa.nulls(len(kept))], ["x"]).select([]), kept
-        last = int(kept[-1]) + 1 if len(kept) else 0
-        return batch.slice(0, last).filter(mask.slice(0, last)), kept
-
-    def read_all(self) -> pa.Table:
-        """All remaining rows as one table."""
-        return self._reader.with_common_index(to_table(list(self), self.schema))
-
-    def _close(self) -> None:
-        self._batches.close()
-        self._reader.close()
+def query_of(scan: Scan) -> Query:
+    """The query for what a scan delivers."""
+    selection = scan.selection
+    if selection is None:
+        return Query(scan)
+    return Query(replace(scan.over(limit=selection.limit), selection=None), selection.names, selection.row_filter)

@@ -5,39 +5,47 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tfrecord_io.arrow.decode.batch_builder import to_table
+from tfrecord_io.arrow.buffers import cut
+from tfrecord_io.arrow.decode.batch_builder import Columns, to_table
+from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
 from tfrecord_io.arrow.output.to_python import cell
-from tfrecord_io.closing import Closing
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.closing import Closing, Shared
 from tfrecord_io.engine.contract import Array, Fault, RecordCounts
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.engine.fault_messages import record_error
-from tfrecord_io.errors import CorruptRecordError, TFRecordError
+from tfrecord_io.errors import CorruptRecordError, SkippedRegion, TFRecordError
 from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.options import MIB, ReadOptions, check_on_error
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
-from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchema, SchemaRevision
+from tfrecord_io.read.chunks.damaged_index import index_around_damage
+from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
+from tfrecord_io.read.chunks.recovery import Recovery, is_damage, recovery_of
+from tfrecord_io.read.fitting_parts import fitting_parts
+from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.resolve_schema import Planned, plan_scan
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.block_reader import Bytes
-from tfrecord_io.typing import Path
+from tfrecord_io.typing import OnError, Path
 
 Location = tuple[int, int]  # of a record: the number of its file, and its record index
 
 _CHUNK_BYTES = 64 * MIB  # of records that are read and decoded together
-_OMITTED = ("offset", "limit", "on_error", "batch_size", "batch_bytes", "threads", "progress", "compression")
+_OMITTED = ("filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads", "progress", "compression")
 
 
-class RandomAccess(Closing):
+class RandomAccess(Closing, Shared):
     """Records of TFRecord files by number; made by `tfrecord_io.open_random`.
 
     A sequence and a context manager. Threads may share it, and a forked process may use it. It can be pickled;
@@ -49,23 +57,32 @@ class RandomAccess(Closing):
         Of the tables.
     schema_source : str
         As in `ReadReport`.
+    report : ReadReport
+        The records and bytes read so far, and the regions that were ``skipped``: when the files were opened, and of the
+        records in tables.
     """
 
-    def __init__(self, files: IndexedFiles, scan: Scan) -> None:
-        self._files, self._scan = files, scan
+    def __init__(self, files: IndexedFiles, scan: Scan, recovery: Recovery | None = None) -> None:
+        self._files, self._scan, self._recovery = files, scan, recovery
         self._check = scan.embedded_check
         self._closed = False
+        self._left_out: set[Location] = set()  # of the records that were left out of a table
         self.schema, self.schema_source = scan.schema, scan.resolved.source
+        self.report = ReadReport(files=len(files.sources), schema_source=self.schema_source)
+        if recovery is not None:
+            self.report.skipped = recovery.skipped
+        self._share()
 
     # Records ----------------------------------------------------------------------------------------------------
 
-    def _batches(self, numbers: Array) -> Iterator[pa.RecordBatch]:
-        """Batches of records, in the order requested."""
+    def _batches(self, numbers: Array, *, leaves_out: bool = False) -> Iterator[pa.RecordBatch]:
+        """Batches of records, in the order requested; `leaves_out`: but for damaged ones, if `on_error` allows it."""
         for chunk in self._files.chunks(numbers, _CHUNK_BYTES):
-            yield from self._decode(chunk)
+            yield from self._decode(chunk, leaves_out=leaves_out)
 
-    def _decode(self, numbers: Array) -> Iterator[pa.RecordBatch]:
+    def _decode(self, numbers: Array, *, leaves_out: bool) -> Iterator[pa.RecordBatch]:
         frames = self._files.frames(numbers)
+        ends = np.cumsum([len(frame) for frame in frames])
         data = frames[0] if len(frames) == 1 else np.concatenate(frames)
         files, records = self._files.locate(numbers)
         locations = list(zip(files.tolist(), records.tolist(), strict=True))
@@ -74,27 +91,24 @@ class RandomAccess(Closing):
         while done < len(locations):
             expansion = Expansion(self._scan.options.max_expansion)
             decoder = settings.decoder()
-            first = done
+            first, error = done, None
             while True:
                 progress = decoder.feed(data, consumed, max_records=len(locations) - done, max_bytes=_CHUNK_BYTES)
                 done, consumed = done + progress.records, consumed + progress.consumed
                 if progress.fault is not None:
-                    raise self._fault_error(progress.fault, locations[done], data)
+                    error = self._fault_error(progress.fault, locations[done], data)
+                    if not leaves_out or not self._leave_out(error, locations[done]):
+                        raise error
+                    break
                 if not progress.embedded:
                     break
                 self._check_embedded(locations[done], progress.embedded)
                 decoder.accept_embedded()
             expansion.add(decoder.value_bytes)
             columns = by_feature(decoder.take())
-            batch, row_fault = self._scan.builder.batch(columns, done - first, expansion)
-            if row_fault is not None:
-                path, record, offset = self._origin(locations[first + row_fault.row])
-                error = row_fault.to_error(path, record)
-                error.offset = offset
-                raise error
-            sources = [self._files.sources[file] for file, _ in locations[first:done]]
-            path_column = self._scan.options.include_file_paths
-            yield self._scan.partitions.add_to(batch, sources, self.schema, path_column)
+            yield from self._built(columns, locations[first:done], expansion, leaves_out=leaves_out)
+            if error is not None:
+                done, consumed = done + 1, int(ends[done])
         if consumed != len(data):
             path, record, offset = self._origin(locations[-1])
             raise CorruptRecordError(
@@ -104,6 +118,55 @@ class RandomAccess(Closing):
                 offset=offset,
                 advice="rebuild the index: tfr index",
             )
+
+    def _built(
+        self, columns: Columns, locations: Sequence[Location], expansion: Expansion, *, leaves_out: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """Batches of decoded records, but for those whose values do not fit, if they are left out."""
+        rows = len(locations)
+
+        def make(begin: int, end: int) -> pa.RecordBatch | RowFault:
+            room = expansion.room
+            part = columns if end - begin == rows else {name: cut(c, begin, end) for name, c in columns.items()}
+            batch, fault = self._scan.builder.batch(part, end - begin, expansion)
+            if fault is None:
+                return batch
+            expansion.room = room
+            return fault
+
+        def error_of(fault: RowFault) -> TFRecordError:
+            path, record, offset = self._origin(locations[fault.row])
+            error = fault.to_error(path, record)
+            error.offset = offset
+            return error
+
+        def passes(fault: RowFault) -> bool:
+            return leaves_out and self._leave_out(error_of(fault), locations[fault.row])
+
+        for begin, end, part in fitting_parts(rows, make, passes):
+            if isinstance(part, RowFault):
+                raise error_of(part)
+            with self._lock:
+                self.report.records += end - begin
+                self.report.bytes += sum(self._size(location) for location in locations[begin:end])
+            sources = [self._files.sources[file] for file, _ in locations[begin:end]]
+            yield self._scan.partitions.add_to(part, sources, self.schema, self._scan.options.include_file_paths)
+
+    def _leave_out(self, error: TFRecordError, location: Location) -> bool:
+        """Whether a record may be left out of a table; it counts as skipped, once."""
+        if self._recovery is None or not is_damage(error):
+            return False
+        path, record, offset = self._origin(location)
+        region = SkippedRegion(path, offset, offset + self._size(location), error.reason, record, type(error).__name__)
+        with self._lock:
+            if location not in self._left_out and self._recovery.accept(region, location[0], error):
+                self._left_out.add(location)
+            return location in self._left_out
+
+    def _size(self, location: Location) -> int:
+        """The bytes of a record with its frame."""
+        file, record = location
+        return self._files.offset(file, record + 1) - self._files.offset(file, record)
 
     def _check_embedded(self, location: Location, contents: Sequence[bytes]) -> None:
         path, record, offset = self._origin(location)
@@ -147,7 +210,8 @@ class RandomAccess(Closing):
         IndexError
             A number is out of range.
         TFRecordError
-            A record is damaged or does not fit the schema; the message names it.
+            A record is damaged or does not fit the schema; the message names it. Of several records, ``on_error``
+            may leave it out.
         """
         if self._closed:
             raise ValueError("the file is closed")
@@ -160,7 +224,11 @@ class RandomAccess(Closing):
         return {field.name: cell(column, 0, field) for field, column in zip(batch.schema, batch.columns, strict=True)}
 
     def _table(self, numbers: Array) -> pa.Table:
-        return to_table(self._batches(numbers), self.schema)
+        skipped, before = self.report.skipped, self.report.skipped.total
+        table = to_table(self._batches(numbers, leaves_out=True), self.schema)
+        if skipped.total > before:
+            skipped.warn()
+        return table
 
     def _normalized(self, numbers: Array) -> Array:
         """The numbers counted from the start; raises IndexError if one is out of range."""
@@ -178,7 +246,10 @@ class RandomAccess(Closing):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._closed:
             raise ValueError("the file is closed")
-        return RandomAccess, (self._files, self._scan)
+        return RandomAccess, (self._files, self._scan, self._recovery)
+
+    def _after_fork(self) -> None:
+        self._share()
 
 
 def _as_integer(key: Any) -> int | None:
@@ -210,7 +281,11 @@ def _as_integers(key: Any) -> Array:
 
 @document_keywords(ReadOptions, without=_OMITTED)
 def open_random(
-    path: Path | Iterable[Path], *, index: Path | Iterable[Path] | None = None, **keywords: Any
+    path: Path | Iterable[Path],
+    *,
+    index: Path | Iterable[Path] | None = None,
+    on_error: OnError = "raise",
+    **keywords: Any,
 ) -> RandomAccess:
     """Open TFRecord files for reading any of their records, by number.
 
@@ -226,6 +301,11 @@ def open_random(
         The path or URL of the index file; for several data files a list with one for each, in the order in which they
         are read. By default, ``x.tfrecord.index``, ``.tfindex`` or ``.idx``, or ``x.index`` and so on, next to
         ``x.tfrecord``.
+    on_error : {"raise", "skip"} or callable
+        "skip" leaves damaged records out of tables, which are shorter by them, with a DamagedDataWarning; of a file
+        whose headers are damaged, and that has no index, only the records that can be found have a number.
+        ``report.skipped`` has each region. ``records[i]`` raises the error. A callable gets each error, with its
+        ``region``, and returns True to leave that out, or False to raise the error.
     {keywords}
 
     Returns
@@ -254,15 +334,21 @@ def open_random(
     ...     len(records), records[-1], records[[1, 0, 1]]["word"].to_pylist()
     (3, {'x': 3, 'word': None}, ['b', 'a', 'b'])
     """
-    options = replace(ReadOptions.of(keywords, open_random), threads=1)
+    check_on_error(on_error, ("raise", "skip"))
+    recovery = recovery_of(on_error)
+    sampling: OnError = "raise" if recovery is None else "skip"  # a callable is asked when records are read
+    options = replace(ReadOptions.of(keywords, open_random), threads=1, on_error=sampling)
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
     index_sources = find_indexes(sources, index, options.storage)
-    files = IndexedFiles(sources, index_sources, options.max_record_bytes, named=index is not None)
+    recover = None if recovery is None else partial(index_around_damage, recovery, options.max_record_bytes)
+    files = IndexedFiles(sources, index_sources, options.max_record_bytes, named=index is not None, recover=recover)
     try:
-        return RandomAccess(files, _plan(files, options))
+        records = RandomAccess(files, _plan(files, options), recovery)
     except BaseException:
         files.close()
         raise
+    records.report.skipped.warn()
+    return records
 
 
 def _plan(files: IndexedFiles, options: ReadOptions) -> Scan:
@@ -284,7 +370,7 @@ def _check_first_records(files: IndexedFiles, planned: Planned) -> SchemaRevisio
     """Check the embedded schemas in the first record of each file, and that any of these records has a feature."""
     settings, check = first_record_settings(planned.scan.options), planned.scan.embedded_check
     counts = RecordCounts()
-    nonempty = [file for file, index in enumerate(files.indexes) if len(index)]
+    nonempty = [file for file in range(len(files.sources)) if files.count(file)]
     for numbers in files.chunks(files.first[nonempty], _CHUNK_BYTES):
         for file, data in zip(files.locate(numbers)[0].tolist(), files.frames(numbers), strict=True):
             decoder = ChunkDecoder(settings, check)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from tfrecord_io.closing import ConsumedOnce
@@ -103,7 +104,13 @@ class RecordReader(ConsumedOnce[bytes]):
         self._prefetcher = SourcePrefetcher(sources)
         self._walker = BlockWalker(
             self._prefetcher,
-            lambda source: RecordFile(source, compression, max_decompression_ratio=max_decompression_ratio),
+            partial(
+                RecordFile,
+                compression=compression,
+                recover=recovery is not None,
+                asks=True,
+                max_decompression_ratio=max_decompression_ratio,
+            ),
             max_record_bytes=max_record_bytes,
             recover=recovery,
         )

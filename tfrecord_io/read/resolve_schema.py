@@ -10,21 +10,24 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.arrow.decode.plan import reads_companions
+from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
 from tfrecord_io.engine.contract import Plan, RecordCounts
 from tfrecord_io.errors import CorruptRecordError, FeatureNotFoundError
+from tfrecord_io.format.companions import companions
 from tfrecord_io.format.kinds import RECORD_TYPES, RecordType, Text
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.read.chunks import payload_decoder
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings, plan_limits
-from tfrecord_io.read.chunks.chunk_reader import ChunkReader, RowBudget, row_budget
+from tfrecord_io.read.chunks.chunk_reader import ChunkReader
 from tfrecord_io.read.chunks.embedded_schemas import (
-    EmbeddedSchema,
     EmbeddedSchemaCheck,
     ForeignFeature,
     SchemaRevision,
     schema_of_empty,
 )
+from tfrecord_io.read.chunks.row_budget import RowBudget, row_budget
 from tfrecord_io.read.inference import (
+    SampledNames,
     evidence_of,
     folded_columns,
     inferred_schema,
@@ -33,13 +36,15 @@ from tfrecord_io.read.inference import (
     refuse_undeclared,
     within_memory,
 )
+from tfrecord_io.read.open_scan import OpenScan
 from tfrecord_io.read.partition_columns import PartitionColumns
-from tfrecord_io.read.reader import OpenScan, Reader, check_record_type
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.record_type import check_record_type
+from tfrecord_io.read.row_filter import RowFilter, unfiltered
 from tfrecord_io.read.scan import ResolvedSchema, Scan
 from tfrecord_io.read.sidecar_schema import find_sidecar_schema
 from tfrecord_io.schema.column_selection import Projection, apply_overrides, is_glob, matches
 from tfrecord_io.schema.inferred_schema import InferredSchema
-from tfrecord_io.schema.leaf import companions, feature_of_companion
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source
@@ -126,7 +131,7 @@ def plan_scan(
     """
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
     planner = _Planner(tuple(sources), options, whole=whole, with_index=with_index, with_evidence=with_evidence)
-    return planner.plan(ChunkReader(sources, planner.options), planner.assumptions(embedded))
+    return planner.plan(ChunkReader(planner.sources, planner.options), planner.assumptions(embedded))
 
 
 def open_scan(path: Any, options: ReadOptions, *, whole: bool = False, with_index: bool = False) -> Reader:
@@ -141,12 +146,15 @@ class _Planner:
         self, sources: tuple[Source, ...], options: ReadOptions, *, whole: bool, with_index: bool, with_evidence: bool
     ) -> None:
         self.sources = sources
-        self.options = replace(options, sample="all") if whole else options
-        self._whole, self._with_index, self._with_evidence = whole, with_index, with_evidence
-        self._projection = Projection(options.columns)
-        self._partitions = PartitionColumns.of(sources)
-        self._text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
         self._infers = isinstance(options.schema, str) and options.schema == "infer"
+        self._filters, self._requested = options.filters, replace(options, filters=None)
+        self._whole, self._with_index, self._with_evidence = whole, with_index, with_evidence
+        self._partitions = PartitionColumns.of(sources)
+        if self._filters is not None:
+            options, self.sources = unfiltered(options, sources, self._partitions)
+        self.options = replace(options, sample="all") if whole else options
+        self._projection = Projection(options.columns)
+        self._text = Text.TRACK if options.infer_text and not options.stable_types else Text.NO
 
     def assumptions(self, embedded: EmbeddedSchema | None) -> Assumptions:
         """The initial assumptions."""
@@ -223,11 +231,15 @@ class _Planner:
 
     def _scan(self, resolved: ResolvedSchema, **known: Any) -> Scan:
         fields = {"partitions": self._partitions, "with_index": self._with_index, "whole": self._whole, **known}
-        return Scan(self.sources, self.options, resolved, **fields)
+        scan = Scan(self.sources, self.options, resolved, **fields)
+        if self._filters is None:
+            return scan
+        requested = Scan(self.sources, self._requested, resolved, **fields)
+        return scan.delivering(RowFilter.of(self._filters, scan.schema), self._requested.limit, requested)
 
     def _check_names(self, features: Collection[str]) -> None:
         self._partitions.refuse_features(features, self.sources)
-        self._projection.check([*features, *self._partitions.names])
+        Projection(self._requested.columns).check([*features, *self._partitions.names])
 
     def _overridden(self, schema: Schema) -> Schema:
         overrides = self.options.schema_overrides
@@ -275,7 +287,7 @@ class _Planner:
     def _inferred(self, reader: ChunkReader, assumptions: Assumptions) -> Planned | Assumptions:
         """Decode a sample and infer the schema from it."""
         options = self.options
-        names = _NameFilter(self._projection, assumptions.fold_tensors)
+        names = SampledNames(self._projection, assumptions.fold_tensors)
         plan = Plan(
             unknown="discover",
             select=None if self._projection.takes_all else names,
@@ -290,8 +302,7 @@ class _Planner:
         if sample and (revision := sample[-1].revision) is not None:
             revision.warn_if_late()
             return replace(assumptions, embedded=revision.embedded)
-        failed = next((i for i, chunk in enumerate(sample) if chunk.error is not None), None)
-        error = None if failed is None else sample[failed].error
+        failed, error = next(((i, c.error) for i, c in enumerate(sample) if c.error is not None), (None, None))
         if failed is not None and (embedded := self._with_later(None, sample[failed].file)) is not None:
             return replace(assumptions, embedded=embedded)
         counts = sum((chunk.counts for chunk in sample), RecordCounts())
@@ -306,7 +317,6 @@ class _Planner:
         if assumptions.record_type is RecordType.DETECT and any(chunk.sequence for chunk in sample):
             # One feature list makes all records SequenceExamples, also those that were decoded as Examples.
             return replace(assumptions, record_type=RecordType.SEQUENCE_EXAMPLE)
-        sampled = sum(chunk.rows for chunk in sample)
         folded = folded_columns(sample, observations, self._may_fold) if assumptions.fold_tensors else {}
         schema = self._overridden(inferred_schema(observations, options, folded))
         hidden = self._hidden_companions(schema, sample, seen) if assumptions.fold_tensors else frozenset()
@@ -318,6 +328,7 @@ class _Planner:
             companions=hidden,
             observations=observations,
         )
+        sampled = sum(chunk.rows for chunk in sample)
         scan = self._scan(resolved)
         opened = scan.opened(reader)
         opened.check_record_type(counts)
@@ -380,21 +391,3 @@ class _Planner:
         hidden = {name for f in schema if reads_companions(f) for name in companions(f.feature)}
         hidden |= left_out_companions(sample, set(names), self._projection)
         return frozenset(hidden - set(self.options.columns or ()) - set(self.options.schema_overrides or ()))
-
-
-class _NameFilter:
-    """Selects the features that a sample decodes: the projection and its companions."""
-
-    def __init__(self, projection: Projection, with_companions: bool) -> None:
-        self._projection = projection
-        self._with_companions = with_companions
-
-    def __call__(self, name: str) -> bool:
-        return self._projection(name) or self.is_companion(name)
-
-    def is_companion(self, name: str | None) -> bool:
-        """Whether the feature is read only as a companion of a selected one."""
-        if name is None or not self._with_companions or self._projection(name):
-            return False
-        feature = feature_of_companion(name)
-        return feature is not None and self._projection(feature)

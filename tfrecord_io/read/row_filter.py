@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import pickle
-import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.expression_columns import expression_columns
+from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.options import ReadOptions, parse_filters
 from tfrecord_io.read.partition_columns import PartitionColumns
+from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
-
-_MISSING = re.compile(r"No match for FieldRef\.(?:Nested\(FieldRef\.)?Name\((.*?)\)")
-_STARTS = ("No match for FieldRef.Name({}) in ", "No match for FieldRef.Nested(FieldRef.Name({}) ")
-_EXPECTED = "expected a pyarrow expression, such as pc.field('x') > 1, or a list of tuples, such as [('x', '>', 1)]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +57,15 @@ class RowFilter:
             `filters` is no filter.
         """
         expression = parse_filters(filters)
+        named, names = expression_columns(expression), schema.names
+        missing = [name for name in named if name not in names]
+        if missing:
+            advice = f"valid names: {', '.join(sorted(names)[:20]) or 'none'}"
+            raise FeatureNotFoundError("the filter names a column that is not there", feature=missing[0], advice=advice)
         type_ = _result_type(expression, schema)
         if not pa.types.is_boolean(type_) and not pa.types.is_null(type_):
             raise SchemaError(f"the filter '{expression}' is no condition: its values are {type_}, not bool")
-        return cls(expression, _needed(expression, schema))
+        return cls(expression, tuple(name for name in names if name in named))
 
     def __and__(self, other: RowFilter) -> RowFilter:
         columns = dict.fromkeys([*self.columns, *other.columns])
@@ -98,31 +102,78 @@ class RowFilter:
         names = dict.fromkeys([*known.schema.names, *self.columns])
         types = {name: known.schema.field(name).type for name in known.schema.names}
         schema = pa.schema([(name, types.get(name, pa.null())) for name in names])
-        return bool(list(ds.FileSystemDataset([fragment], schema, format_).get_fragments(self.expression)))
+        try:
+            return bool(list(ds.FileSystemDataset([fragment], schema, format_).get_fragments(self.expression)))
+        except pa.ArrowException:  # it does not apply to null in place of a feature, whose type is not known
+            return True
 
 
-def parse_filters(filters: Any) -> pc.Expression:
-    """The expression of a filter; TypeError or ValueError if it is none."""
-    import pyarrow.compute as pc
+@dataclass(frozen=True, slots=True)
+class ReadSelection:
+    """The rows and columns that a read delivers, of those that it decodes.
 
-    if isinstance(filters, pc.Expression):
-        expression = filters
-    elif isinstance(filters, Iterable) and not isinstance(filters, str | bytes | tuple):
-        from pyarrow.parquet import filters_to_expression
+    Attributes
+    ----------
+    names : tuple of str
+        The columns, in order.
+    row_filter : RowFilter or None
+        It may need other columns, too.
+    limit : int or None
+        The number of rows after the filter.
+    added_index : tuple of str
+        Those of `names` that were not requested, and are only read because they are levels of the index.
+    """
 
-        terms = list(filters)
-        alternatives = [terms] if terms and isinstance(terms[0], tuple) else terms
-        for term in (term for alternative in alternatives for term in alternative):
-            if not isinstance(term, tuple) or len(term) != 3:
-                raise ValueError(f"filters={filters!r}: expected tuples (column, operator, value)")
-        expression = filters_to_expression(terms)
-    else:
-        raise TypeError(f"a filter of the type {type(filters).__name__}: {_EXPECTED}")
-    try:
-        pickle.dumps(expression)
-    except pa.ArrowNotImplementedError as error:
-        raise ValueError(f"the filter '{expression}' refers to columns by position: name them") from error
-    return expression
+    names: tuple[str, ...]
+    row_filter: RowFilter | None = None
+    limit: int | None = None
+    added_index: tuple[str, ...] = ()
+
+    def schema(self, decoded: pa.Schema) -> pa.Schema:
+        """The schema of what is delivered."""
+        return pa.schema([decoded.field(name) for name in self.names], metadata=decoded.metadata)
+
+    def chosen(self, batch: pa.RecordBatch, most: int | None) -> tuple[pa.RecordBatch, Array]:
+        """The rows of a batch that are delivered, at most so many, and their numbers."""
+        if self.row_filter is None:
+            return batch.select(self.names), np.arange(len(batch))
+        mask = self.row_filter.mask(batch)
+        kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False))[:most]
+        batch = batch.select(self.names)
+        if len(kept) == len(batch):
+            return batch, kept
+        if not self.names:  # a batch without columns has no rows after filtering
+            return pa.RecordBatch.from_arrays([pa.nulls(len(kept))], ["x"]).select([]), kept
+        last = int(kept[-1]) + 1 if len(kept) else 0
+        return batch.slice(0, last).filter(mask.slice(0, last)), kept
+
+
+def unfiltered(
+    options: ReadOptions, sources: tuple[Source, ...], partitions: PartitionColumns
+) -> tuple[ReadOptions, tuple[Source, ...]]:
+    """The options to decode all rows that ``filters=`` is applied to, and the files that can have rows which pass."""
+    names = expression_columns(options.filters)
+    if options.schema is not None and not (isinstance(options.schema, str) and options.schema == "infer"):
+        partitions, _ = partitions.declared(Schema.parse(options.schema), sources)
+    if not options.offset:  # it counts the records of all files
+        possible = RowFilter(options.filters, names).possible(sources, partitions)
+        sources = possible or sources[:1]  # a file has the schema of no rows
+    columns = with_filter_columns(options.columns, [name for name in names if name != options.include_file_paths])
+    return replace(options, columns=columns, filters=None, limit=None), sources
+
+
+def with_filter_columns(columns: Sequence[str] | str | None, filter_columns: Sequence[str]) -> Sequence[str] | None:
+    """The ``columns=`` that selects the columns of a filter, too.
+
+    >>> with_filter_columns(["!image", "!id"], ["id"])
+    ('*', '!image', 'id')
+    """
+    if columns is None or any(name.startswith("!") for name in filter_columns):  # which no entry selects
+        return None
+    entries = (columns,) if isinstance(columns, str) else columns
+    kept = [entry for entry in entries if entry.removeprefix("!") not in filter_columns]
+    only_excludes = bool(entries) and all(entry.startswith("!") for entry in entries)
+    return ("*", *kept, *filter_columns) if only_excludes else (*kept, *filter_columns)
 
 
 def _evaluated(expression: pc.Expression, batch: pa.RecordBatch) -> pa.Array:
@@ -136,14 +187,10 @@ def _evaluated(expression: pc.Expression, batch: pa.RecordBatch) -> pa.Array:
     try:
         return values.to_table(use_threads=False).column(0).combine_chunks()  # threads would change the order
     except pa.ArrowException as error:
-        raise _refusal(expression, error, batch.schema.names) from error
+        raise _refusal(expression, error) from error
 
 
-def _refusal(expression: pc.Expression, error: Exception, names: Sequence[str]) -> SchemaError:
-    missing = _MISSING.search(str(error))
-    if missing is not None and missing[1] not in names:  # else a field of a struct
-        advice = f"valid names: {', '.join(sorted(names)[:20]) or 'none'}"
-        return FeatureNotFoundError("the filter names a column that is not there", feature=missing[1], advice=advice)
+def _refusal(expression: pc.Expression, error: Exception) -> SchemaError:
     reason = str(error).partition("\n")[0]
     return SchemaError(f"the filter '{expression}' cannot be applied: {reason}", advice="cast the column or the value")
 
@@ -151,19 +198,3 @@ def _refusal(expression: pc.Expression, error: Exception, names: Sequence[str]) 
 def _result_type(expression: pc.Expression, schema: pa.Schema) -> pa.DataType:
     arrays = [pa.nulls(0, field.type) for field in schema]
     return _evaluated(expression, pa.RecordBatch.from_arrays(arrays, schema.names)).type
-
-
-def _needed(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
-    """The columns that an expression needs: pyarrow names one of them at a time, as missing."""
-    needed: set[str] = set()
-    while True:
-        try:
-            _result_type(expression, pa.schema([field for field in schema if field.name in needed]))
-        except SchemaError as error:
-            text = str(error.__cause__)
-            named = {name for name in schema.names if any(text.startswith(start.format(name)) for start in _STARTS)}
-            if named <= needed:  # the text is another one in a later pyarrow
-                return tuple(schema.names)
-            needed.add(max(named - needed, key=len))
-        else:
-            return tuple(name for name in schema.names if name in needed)

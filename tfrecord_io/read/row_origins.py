@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
+import numpy as np
+
+from tfrecord_io.engine.contract import Array
+
 
 class RowOrigins:
-    """The records that the rows of a read come from; consecutive records of one file take one entry.
+    """The records that the rows of a read come from.
+
+    Consecutive records of one file take one entry; where a filter leaves some out, an entry has a bit for each record.
 
     Attributes
     ----------
@@ -16,28 +22,54 @@ class RowOrigins:
     Examples
     --------
     >>> origins = RowOrigins()
-    >>> origins.add("a.tfrecord", 0, 3)
-    >>> origins.add("b.tfrecord", 0, 2)
-    >>> origins.of(4)
-    ('b.tfrecord', 1)
+    >>> origins.add("a.tfrecord", 0, 3, file=0)
+    >>> origins.add("b.tfrecord", 0, 2, file=1)
+    >>> origins.of(4), origins.file_of(4)
+    (('b.tfrecord', 1), 1)
     """
 
     def __init__(self) -> None:
         self.rows = 0
         self._first_rows: list[int] = []
-        self._runs: list[tuple[str, int]] = []  # path and first record, for each entry of `_first_rows`
+        self._runs: list[tuple[int, str, int, Array | None]] = []  # file, path, first record, bits, by `_first_rows`
 
-    def add(self, path: str, first_record: int, rows: int) -> None:
-        """Add `rows` rows: the records from `first_record` on."""
-        if rows and (
-            not self.rows or self.of(self.rows) != (path, first_record)
-        ):  # not the next record of the last run
-            self._first_rows.append(self.rows)
-            self._runs.append((path, first_record))
+    def add(self, path: str, first_record: int, rows: int, *, file: int) -> None:
+        """Add `rows` rows: the records from `first_record` on of the file with this number in the order of reading."""
+        is_next = self.rows > 0 and self._runs[-1][3] is None and self._locate(self.rows) == (file, path, first_record)
+        if rows and not is_next:
+            self._begin(file, path, first_record, None)
         self.rows += rows
+
+    def add_some(self, path: str, first_record: int, numbers: Array, *, file: int) -> None:
+        """Add a row for each of `numbers`, which are in order: the records so many behind `first_record`."""
+        rows = len(numbers)
+        if not rows or int(numbers[-1] - numbers[0]) + 1 == rows:
+            self.add(path, first_record + (int(numbers[0]) if rows else 0), rows, file=file)
+            return
+        bits = np.zeros(int(numbers[-1]) + 1, bool)
+        bits[numbers] = True
+        self._begin(file, path, first_record, np.packbits(bits))
+        self.rows += rows
+
+    def _begin(self, file: int, path: str, first_record: int, bits: Array | None) -> None:
+        self._first_rows.append(self.rows)
+        self._runs.append((file, path, first_record, bits))
 
     def of(self, row: int) -> tuple[str, int]:
         """Path and record index of a row."""
+        return self._known(row)[1:]
+
+    def file_of(self, row: int) -> int:
+        """The number of the file of a row: a path may be given twice, or in pieces."""
+        return self._known(row)[0]
+
+    def _known(self, row: int) -> tuple[int, str, int]:
+        if row >= self.rows:
+            raise IndexError("no such row was read")
+        return self._locate(row)
+
+    def _locate(self, row: int) -> tuple[int, str, int]:
         run = bisect_right(self._first_rows, row) - 1
-        path, first_record = self._runs[run]
-        return path, first_record + row - self._first_rows[run]
+        file, path, first_record, bits = self._runs[run]
+        row -= self._first_rows[run]
+        return file, path, first_record + (row if bits is None else int(np.flatnonzero(np.unpackbits(bits))[row]))

@@ -12,6 +12,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder, CompositeDecoder
 from tfrecord_io.arrow.decode.plan import other_part, plan_columns
+from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
 from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.engine.contract import Plan
 from tfrecord_io.errors import SchemaError, printable
@@ -19,11 +20,14 @@ from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.absent_columns import AbsentColumns, warn_of_schema
 from tfrecord_io.read.chunks.chunk import DecodeSettings, plan_limits
-from tfrecord_io.read.chunks.chunk_reader import ChunkReader, row_budget
-from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchema, EmbeddedSchemaCheck
+from tfrecord_io.read.chunks.chunk_reader import ChunkReader
+from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
+from tfrecord_io.read.chunks.row_budget import row_budget
+from tfrecord_io.read.open_scan import OpenScan
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.pieces import split_sources
-from tfrecord_io.read.reader import OpenScan, Reader
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.row_filter import ReadSelection, RowFilter
 from tfrecord_io.read.sidecar_schema import SidecarSchema
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.observation import Observation
@@ -82,11 +86,13 @@ class Scan:
         Index columns that were stored from a DataFrame are read in addition to any projection.
     whole : bool
         Everything is read at once: batches are as large as possible.
+    selection : ReadSelection, optional
+        What is delivered of the rows and columns that are decoded; by default all.
 
     Attributes
     ----------
     schema : pyarrow.Schema
-        Of the batches.
+        Of the batches that are decoded.
     columns : Schema
         Of the features.
     settings : DecodeSettings
@@ -106,6 +112,7 @@ class Scan:
     sidecar: SidecarSchema | None = None
     with_index: bool = False
     whole: bool = False
+    selection: ReadSelection | None = None
     schema: pa.Schema = field(init=False, repr=False, compare=False)
     columns: Schema = field(init=False, repr=False, compare=False)
     _compiled: Callable[[], DecodeSettings] = field(init=False, repr=False, compare=False)
@@ -143,6 +150,21 @@ class Scan:
         excluded = {name.removeprefix("!") for name in self.options.columns or ()}
         index = stored_index(self.resolved.schema.to_arrow())
         return [name for name in index if name not in names and name not in excluded]
+
+    @property
+    def delivered_schema(self) -> pa.Schema:
+        """Of the batches that a reader delivers."""
+        return self.schema if self.selection is None else self.selection.schema(self.schema)
+
+    def delivering(self, row_filter: RowFilter, limit: int | None, requested: Scan) -> Scan:
+        """This scan, of which the rows that pass a filter, at most `limit`, and the columns of `requested` are read."""
+        names, index = requested.schema.names, requested.added_index
+        return replace(self, selection=ReadSelection(tuple(names), row_filter, limit, tuple(index)))
+
+    @property
+    def added_index(self) -> list[str]:
+        """The columns that were not selected, and are only read because they are levels of the index."""
+        return self._added_index(Projection(self.options.columns).order(self.resolved.schema.names))
 
     @property
     def settings(self) -> DecodeSettings:
@@ -235,21 +257,23 @@ class Scan:
             budget=row_budget(self.options, whole=self.whole),
             absent=absent,
             whole=self.whole,
-            added_index=self._added_index(Projection(self.options.columns).order(self.resolved.schema.names)),
+            added_index=self.added_index if self.selection is None else self.selection.added_index,
+            selection=self.selection,
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        arguments = (self.options, self.resolved, self.partitions, self.sidecar, self.with_index, self.whole)
+        state = (self.with_index, self.whole, self.selection)
+        arguments = (self.options, self.resolved, self.partitions, self.sidecar, *state)
         return _unpickle, (PackedSources.of(self.sources), *arguments)
 
 
 def _compile(resolved: ResolvedSchema, options: ReadOptions, columns: Schema, parts: Schema) -> DecodeSettings:
     """How the features of `parts`, which the `columns` consist of, are decoded."""
-    text = Text.STRICT if resolved.is_inferred else Text.UTF8
-    compiled = plan_columns(parts, text=text, folded=resolved.folded)
     if options.record_type == "bytes":
         plan = Plan(check_crc=options.check_crc, max_record_bytes=options.max_record_bytes)
         return DecodeSettings(plan, as_bytes=True)
+    text = Text.STRICT if resolved.is_inferred else Text.UTF8
+    compiled = plan_columns(parts, text=text, folded=resolved.folded)
     read = {column.name for column in compiled.columns}
     unknown, ignored, plan_of_columns = "fault", compiled.ignored, compiled.columns
     if resolved.is_inferred:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -313,9 +313,15 @@ def _flat(values: Any) -> Iterator[Any]:
             yield value
 
 
-def check_unique(fields: Iterable[Field]) -> None:
-    """Raise SchemaError where two fields have the same column."""
+def check_names(fields: Sequence[Field]) -> None:
+    """Raise SchemaError where two fields have the same column, or a name has no UTF-8 form: a lone surrogate."""
     columns = [f.column for f in fields]
+    names = [*columns, *(f.feature for f in fields)]
+    try:
+        "".join(names).encode()
+    except UnicodeEncodeError as error:
+        name = next(name for name in names if error.object[error.start] in name)
+        raise SchemaError("the name cannot be encoded as UTF-8 (a lone surrogate)", feature=name) from None
     if len(set(columns)) == len(columns):
         return
     for column, count in Counter(columns).items():

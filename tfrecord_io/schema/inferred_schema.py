@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from tfrecord_io.display import plain_table
 from tfrecord_io.errors import printable
+from tfrecord_io.format.companions import companions
 from tfrecord_io.schema.field import Field
 from tfrecord_io.schema.field_makers import bytes_, list_, sequence
-from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, companions
+from tfrecord_io.schema.leaf import FEATURE_LIST, LIST
 from tfrecord_io.schema.observation import RecordRef
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyarrow import types as t
 
+from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.tensor_encodings import TENSOR_ENCODINGS, EncodingRules, encoding_rules
@@ -55,21 +56,6 @@ class Leaf:
     def companions(self) -> tuple[str, ...]:
         """Names of the companion features: shape (INT64, LIST) and dtype (BYTES, SCALAR)."""
         return companions(self.feature) if encoding_rules(self.encoding).companions else ()
-
-
-def companions(feature: str) -> tuple[str, str]:
-    """Names of the shape and the dtype companion of a raw feature."""
-    return f"{feature}/shape", f"{feature}/dtype"
-
-
-def feature_of_companion(name: str) -> str | None:
-    """The feature of which `name` is a companion by its form, None if it is not one.
-
-    >>> feature_of_companion("x/shape")
-    'x'
-    """
-    feature, slash, last = name.rpartition("/")
-    return feature if slash and last in ("shape", "dtype") else None
 
 
 def encoding_of(field: pa.Field) -> str | None:

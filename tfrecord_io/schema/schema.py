@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from tfrecord_io.errors import FeatureNotFoundError, printable
-from tfrecord_io.schema.field import CONTEXT, Field, check_unique
+from tfrecord_io.schema.field import CONTEXT, Field, check_names
 from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.formats import feature_description, json, python_source, tfds
 from tfrecord_io.schema.formats.tf_features import FEATURES
@@ -54,7 +54,7 @@ class Schema:
         self, fields: SchemaLike | Iterable[Field] = (), metadata: Mapping[bytes, bytes] | None = None
     ) -> None:
         columns, own_metadata = _fields_and_metadata(fields)
-        check_unique(columns)
+        check_names(columns)
         object.__setattr__(self, "fields", columns)
         object.__setattr__(self, "metadata", MappingProxyType(dict(own_metadata if metadata is None else metadata)))
         object.__setattr__(self, "_by_name", {f.column: f for f in columns})

@@ -78,6 +78,11 @@ def plain_kind(type: pa.DataType) -> Kind | None:
     return _PLAIN.get(type.id, _NOT_PLAIN)[0]
 
 
+def uncommon(schema: pa.Schema) -> list[int]:
+    """The positions of the columns whose types are not of the most common ones, of which there may be thousands."""
+    return [at for at, type in enumerate(schema.types) if plain_kind(type) is None]
+
+
 def kind_of(type: pa.DataType, feature: str = "") -> Kind:
     """The feature type of one value of `type`, which is neither a list nor a struct; NONE for the null type."""
     if t.is_null(type):

@@ -8,8 +8,8 @@ from typing import Any
 from tfrecord_io.index import find_indexes
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, check_on_error
-from tfrecord_io.read.chunks.block_walker import count_by_reading, count_each
+from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, check_integer, check_on_error, check_ratio, cpu_count
+from tfrecord_io.read.chunks.count_frames import count_by_reading, count_each
 from tfrecord_io.read.chunks.recovery import recovery_of
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source
@@ -25,15 +25,17 @@ def count_records(
     index: Path | Iterable[Path] | None = None,
     on_error: OnError = "raise",
     max_record_bytes: int = MAX_RECORD_BYTES,
+    max_decompression_ratio: float | None = None,
     allow_missing_shards: bool = False,
+    threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
     filesystem: Any = None,
 ) -> int:
     """Count the records of files, without decoding them; payloads may have any content.
 
     The number comes from the dataset's manifest, if there is one (`verify` checks it against the records); else from
-    the index of a file, from the ``dataset_info.json`` of TFDS, or from the headers, reading one after the other.
-    Compressed files without a manifest are read completely.
+    the index of a file, from the ``dataset_info.json`` of TFDS, or from the headers. Compressed files without a
+    manifest are read completely.
 
     Parameters
     ----------
@@ -51,6 +53,11 @@ def count_records(
         payloads are not checked, and a number that a manifest or an index states is taken as it is.
     max_record_bytes : int
         A longer record is an error.
+    max_decompression_ratio : float, optional
+        As in `read_tfrecord`.
+    threads : int, optional
+        Number of threads that read local files; large plain ones are split. By default the number of CPU cores. The
+        result does not depend on it.
     allow_missing_shards, storage_options, filesystem
         As in `read_tfrecord`.
 
@@ -74,10 +81,12 @@ def count_records(
     3
     """
     check_on_error(on_error, ("raise", "skip"))
+    check_integer("threads", threads, 1, optional=True)
+    check_ratio(max_decompression_ratio)
     recovery = recovery_of(on_error)
     storage = StorageOptions(storage_options, filesystem)
     sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
-    count = KnownCounts(compression, max_record_bytes)
+    count = KnownCounts(compression, max_record_bytes, max_decompression_ratio)
     if index is not None and (check_crc or not count.may_be_plain):
         reason = (
             "check_crc=True reads all records"
@@ -92,9 +101,11 @@ def count_records(
         if index_source is None:
             source.read_once()
     if check_crc:
-        numbers = count_by_reading(sources, count, check_crc=True, recover=recovery)
+        numbers = count_by_reading(sources, count, check_crc=True, recover=recovery, threads=threads or cpu_count())
     else:
-        numbers = count_each(sources, indexes, count, named=index is not None, recover=recovery)
+        numbers = count_each(
+            sources, indexes, count, named=index is not None, recover=recovery, threads=threads or cpu_count()
+        )
     if recovery is not None:
         recovery.skipped.warn()
     return sum(numbers)

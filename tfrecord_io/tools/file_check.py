@@ -16,10 +16,12 @@ from tfrecord_io.progress import Progress
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery
+from tfrecord_io.read.chunks.segment_walk import SegmentWalk
+from tfrecord_io.read.chunks.workers import Workers
 from tfrecord_io.storage.read.random_access import open_plain
 from tfrecord_io.storage.read.source import Source, checksum
 from tfrecord_io.tools.index_files import compare_index
-from tfrecord_io.tools.record_check import FileContents, RecordChecker
+from tfrecord_io.tools.record_check import FileContents, RecordChecker, RecordPart
 
 MOST_PROBLEMS = 100  # that are kept for each file
 
@@ -124,15 +126,17 @@ class Stopped(Exception):
 
 @dataclass(slots=True)
 class FileChecker:
-    """Checks a file; see `check`. The parameters are those of `tfrecord_io.verify`."""
+    """Checks a file; see `check`. The parameters are those of `tfrecord_io.verify`, `threads` those for this file."""
 
     source: Source
     index: Source | None = None
     record_type: str | None = None
     compression: str | None = "infer"
     max_record_bytes: int = MAX_RECORD_BYTES
+    max_decompression_ratio: float | None = None
     progress: Progress | None = None
     stopped: threading.Event = field(default_factory=threading.Event)
+    threads: int = 1
     contents: FileContents = field(default_factory=FileContents)  # filled by `check`
     _file: RecordFile | None = None
     _problems: list[Problem] = field(default_factory=list)
@@ -201,15 +205,17 @@ class FileChecker:
             self._open,
             max_record_bytes=self.max_record_bytes,
             progress=self.progress,
-            recover=Recovery(lambda error: True),
+            recover=Recovery("skip"),
         )
         checker = RecordChecker(self.contents, self.source.path, self.record_type, self.max_record_bytes)
         end = 0
         try:
-            while walker.load():
-                if self.stopped.is_set():
-                    raise Stopped
-                end = self._check_block(walker, checker)
+            with Workers(self.threads) as workers:
+                walk = SegmentWalk(workers, checker.part, checker.join, max_record_bytes=self.max_record_bytes)
+                while walker.load():
+                    if self.stopped.is_set():
+                        raise Stopped
+                    end = self._check_segments(walker, walk) or self._check_block(walker, checker)
         except TFRecordError as error:  # of a file that is not compressed as it is said to be
             self._add("compression", error)
             self._before = 0, 0
@@ -219,8 +225,19 @@ class FileChecker:
         checker.finish()
         return walker.record, end
 
+    def _check_segments(self, walker: BlockWalker, walk: SegmentWalk[RecordPart]) -> int:
+        """Check records on all threads, once the features of the first ones are known; returns where they end, or 0."""
+        if not walker.record or walker.error is not None:
+            return 0
+        begin, before = walker.offset, walker.bytes
+        records = walk.advance(walker)
+        self._intact += records
+        self._intact_bytes += walker.bytes - before
+        return begin + walker.bytes - before if records else 0
+
     def _open(self, source: Source) -> RecordFile:
-        self._file = RecordFile(source, self.compression, recover=True)
+        ratio = self.max_decompression_ratio
+        self._file = RecordFile(source, self.compression, recover=True, max_decompression_ratio=ratio)
         return self._file
 
     def _check_block(self, walker: BlockWalker, checker: RecordChecker) -> int:

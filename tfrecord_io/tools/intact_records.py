@@ -8,6 +8,7 @@ from typing import Any
 
 from tfrecord_io.compression.recovery import Gap
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Plan
+from tfrecord_io.engine.fault_messages import is_other_format
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, SkippedRegion, TFRecordError
 from tfrecord_io.format.framing import FRAME_BYTES
@@ -17,8 +18,6 @@ from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import MOST_REGIONS, Recovery
 from tfrecord_io.storage.read.source import Source
-
-_NOT_TFRECORD = "TFRecord"  # what the error for a file of another format says that it expected
 
 
 class IntactRecords:
@@ -49,20 +48,17 @@ class IntactRecords:
         compression: str | None = "infer",
         max_record_bytes: int = MAX_RECORD_BYTES,
         progress: Progress | None = None,
+        max_decompression_ratio: float | None = None,
     ) -> None:
         self.records = self.bytes = self.unread = self.lost = self.region_count = 0
         self.regions: list[SkippedRegion] = []
         self.compression: str | None = None
         self.lost_first = False
-        self._source, self._compression = source, compression
+        self._source, self._compression, self._max_ratio = source, compression, max_decompression_ratio
         self._file: RecordFile | None = None
         self._gaps = 0  # of the compressed file that were noted
         self._walker = BlockWalker(
-            iter([source]),
-            self._open,
-            max_record_bytes=max_record_bytes,
-            progress=progress,
-            recover=Recovery(lambda error: True),
+            iter([source]), self._open, max_record_bytes=max_record_bytes, progress=progress, recover=Recovery("skip")
         )
 
     def open(self) -> None:
@@ -97,7 +93,7 @@ class IntactRecords:
                 if error is None:
                     walker.read_on()
                     continue
-                if error.expected == _NOT_TFRECORD:
+                if is_other_format(error):
                     other_format = error
                     error = CorruptRecordError(error.reason, path=error.path, record=0, offset=0)
                 if not walker.recover(error):
@@ -111,7 +107,7 @@ class IntactRecords:
             raise other_format
 
     def _open(self, source: Source) -> RecordFile:
-        self._file = RecordFile(source, self._compression, recover=True)
+        self._file = RecordFile(source, self._compression, recover=True, max_decompression_ratio=self._max_ratio)
         self.compression = self._file.compression
         return self._file
 

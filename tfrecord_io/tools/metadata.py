@@ -18,6 +18,7 @@ from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.schema.type_names import logical_name
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
+from tfrecord_io.storage.read.source import total
 from tfrecord_io.typing import Path
 
 
@@ -111,12 +112,6 @@ def read_metadata(
     options = ReadOptions(**storage.keywords, threads=1, allow_missing_shards=allow_missing_shards)
     with open_scan(sources, options) as reader:
         schema, schema_source = reader.schema, reader.report.schema_source
-    size = _total(file.bytes for file in files)
-    records = 0 if size == 0 else _total(None if source.shard is None else source.shard.records for source in sources)
+    size = total(file.bytes for file in files)
+    records = 0 if size == 0 else total(None if source.shard is None else source.shard.records for source in sources)
     return Metadata(tuple(files), size, records, schema, schema_source)
-
-
-def _total(numbers: Iterable[int | None]) -> int | None:
-    """The sum; None if a number is unknown."""
-    known = list(numbers)
-    return None if None in known else sum(filter(None, known))

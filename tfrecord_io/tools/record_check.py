@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tfrecord_io.arrow.decode.plan import plan_columns
-from tfrecord_io.engine.contract import Decoder, Plan, PlanColumn, Progress, RecordCounts
+from tfrecord_io.engine.contract import Decoder, Fault, FeatureName, Plan, PlanColumn, Progress, RecordCounts
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import RECORD_TYPES, Kind, Layout, RecordType, Text
@@ -39,6 +39,40 @@ class FileContents:
     counts: RecordCounts = field(default_factory=RecordCounts)
 
 
+class RecordPart:
+    """Parses records by a plan, apart from those before them: the step of a thread that checks a segment.
+
+    Attributes
+    ----------
+    plan : Plan or None
+        None: only frames are checked.
+    decoder : Decoder or None
+    is_plain : bool
+        Whether they have no embedded schema, and no values of features outside the plan.
+    """
+
+    def __init__(self, plan: Plan | None, max_record_bytes: int) -> None:
+        self.plan = plan
+        self.decoder = None if plan is None else get_engine().decoder(plan)
+        self.is_plain = True
+        self._max_record_bytes = max_record_bytes
+
+    def __call__(self, data: Any, final: bool) -> tuple[int, int, Fault | None]:
+        """See `tfrecord_io.read.chunks.block_walker.Step`; takes nothing any more once it is not plain."""
+        if self.plan is None or self.decoder is None:
+            frames, fault = get_engine().scan(data, max_record_bytes=self._max_record_bytes, final=final)
+            return len(frames.starts), frames.consumed, fault
+        records = consumed = 0
+        while self.is_plain:
+            progress = self.decoder.feed(data, consumed, max_bytes=_PARSED_BYTES, final=final)
+            records, consumed = records + progress.records, consumed + progress.consumed
+            kinds = _kinds(self.decoder, self.plan)
+            self.is_plain = not progress.embedded and not kinds
+            if not progress.consumed or progress.fault is not None:
+                return records, consumed, progress.fault
+        return records, consumed, None
+
+
 class RecordChecker:
     """Parses all values of records, and discards them.
 
@@ -69,14 +103,26 @@ class RecordChecker:
             frames, fault = self._engine.scan(data, max_record_bytes=self._max_record_bytes, final=final)
             return Progress(len(frames.starts), frames.consumed, fault)
         progress = self._decoder.feed(data, max_bytes=_PARSED_BYTES, final=final)
-        columns = self._decoder.take()
-        if self._decoder.new_names and len(self._contents.kinds) < _MOST_PLANNED:
-            for column in columns:
-                kind = column.kind if column.steps is None else column.steps.kind
-                if kind != Kind.NONE:
-                    self._contents.kinds.setdefault((column.name, column.steps is not None), Kind(kind))
+        kinds = _kinds(self._decoder, self.plan)
+        if kinds and len(self._contents.kinds) < _MOST_PLANNED:
+            self._contents.kinds = kinds | self._contents.kinds
             self._plan_known_kinds()
         return progress
+
+    def part(self) -> RecordPart:
+        """A checker of records that follow, beside this one; see `join`."""
+        return RecordPart(self.plan, self._max_record_bytes)
+
+    def join(self, part: RecordPart) -> bool:
+        """Whether the records of a part, which has no fault, would change nothing here; they count as checked then."""
+        if part.plan is not self.plan:
+            return False
+        if part.decoder is not None and self._decoder is not None:
+            is_known = set(part.decoder.new_names) <= set(self._decoder.new_names)
+            if not part.is_plain or not is_known or part.decoder.sequence != self._decoder.sequence:
+                return False
+            self._contents.counts += part.decoder.counts
+        return True
 
     def check_schema(self, content: bytes, record: int, offset: int) -> SchemaError | None:
         """Check the embedded schema of the next record, which is decoded by it; returns what is wrong with it."""
@@ -127,3 +173,11 @@ class RecordChecker:
         assert self.plan is not None
         assert self._decoder is not None
         return RecordType.SEQUENCE_EXAMPLE if self._decoder.sequence else self.plan.record_type
+
+
+def _kinds(decoder: Decoder, plan: Plan | None) -> dict[FeatureName, Kind]:
+    """Take the rows; returns the feature types of the new names that have values in them."""
+    columns = decoder.take()
+    new = [] if plan is None or not decoder.new_names else columns[len(plan.columns) :]
+    kinds = [(column, column.kind if column.steps is None else column.steps.kind) for column in new]
+    return {(column.name, column.steps is not None): Kind(kind) for column, kind in kinds if kind != Kind.NONE}

@@ -7,15 +7,18 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import CorruptRecordError, SkippedRegion, printable
 from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions
+from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, check_ratio
 from tfrecord_io.progress import Progress
 from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.source import total
 from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.tools.intact_records import IntactRecords
 from tfrecord_io.tools.salvage_targets import missing_shards, plan_targets
 from tfrecord_io.tools.salvage_writer import SalvagedFile, SalvageWriter
 from tfrecord_io.typing import Compression, InputPath
@@ -122,6 +125,7 @@ def salvage(
     *,
     compression: Compression | None = "infer",
     max_record_bytes: int = MAX_RECORD_BYTES,
+    max_decompression_ratio: float | None = None,
     dry_run: bool = False,
     report: str | os.PathLike[str] | None = None,
     overwrite: bool | None = None,
@@ -151,6 +155,8 @@ def salvage(
         compression, and the shards of a dataset get a new manifest. Files appear atomically, shards together.
     compression, max_record_bytes
         Of `src`, as in `read_tfrecord`.
+    max_decompression_ratio : float, optional
+        As in `read_tfrecord`; what a file decompresses to beyond that is left out.
     dry_run : bool, default False
         Write nothing but the `report`.
     report : str or os.PathLike, optional
@@ -192,15 +198,20 @@ def salvage(
     >>> tfr.read_table("salvaged.tfrecord")["x"].to_pylist()
     [1, 2]
     """
+    check_ratio(max_decompression_ratio)
     storage = StorageOptions(storage_options, filesystem)
     read_from, write_to = storage.with_options(src_storage_options), storage.with_options(dst_storage_options)
     faults: list[CorruptRecordError] = []
     sources = resolve_inputs(src, read_from, allow_missing_shards=True, check_sizes=False, manifest_faults=faults)
     targets = plan_targets(sources, dst, write_to)
-    sizes = [source.size for source in sources]
-    total = None if None in sizes else sum(filter(None, sizes))
-    with closing(Progress(progress, total, "B")) as bar:
-        writer = SalvageWriter(targets, write_to, compression, max_record_bytes, overwrite, dry_run, bar)
+    with closing(Progress(progress, total(source.size for source in sources), "B")) as bar:
+        read = partial(
+            IntactRecords,
+            compression=compression,
+            max_record_bytes=max_record_bytes,
+            max_decompression_ratio=max_decompression_ratio,
+        )
+        writer = SalvageWriter(targets, write_to, read, overwrite, dry_run, bar)
         files = writer.run()
     result = SalvageReport(tuple(files), tuple(missing_shards(sources, src)), _texts(faults), dry_run)
     if report is not None:

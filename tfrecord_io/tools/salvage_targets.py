@@ -14,7 +14,7 @@ from tfrecord_io.storage.filesystem.locate import check_writable, locate
 from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
 from tfrecord_io.storage.paths.manifest import parse_manifest
 from tfrecord_io.storage.paths.resolve_output import Output, check_suffix
-from tfrecord_io.storage.paths.shard_names import parse_shard, parse_spec
+from tfrecord_io.storage.paths.shard_names import dataset_of, parse_shard, parse_spec
 from tfrecord_io.storage.read.source import Source, read_manifest
 
 
@@ -77,10 +77,7 @@ def plan_targets(sources: Sequence[Source], dst: str | os.PathLike[str], storage
         targets = []
         for source, relative in zip(sources, _relative_paths([source.path for source in sources]), strict=True):
             path = root + relative
-            directory, _, base = path.rpartition("/")
-            shard = parse_shard(base)
-            dataset = None if shard is None else (directory, shard.stem)
-            targets.append(Target(source, path, dataset, same_name=True))
+            targets.append(Target(source, path, dataset_of(path), same_name=True))
     paths = [target.path for target in targets]
     twice = next((path for path in paths if paths.count(path) > 1), None) if len({*paths}) < len(paths) else None
     if twice is not None:

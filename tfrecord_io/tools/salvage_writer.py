@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SkippedRegion
-from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
-from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions
+from tfrecord_io.options import StorageOptions
 from tfrecord_io.progress import Progress
 from tfrecord_io.schema.embedded import field_bytes
-from tfrecord_io.storage.filesystem.local import LocalFileSystem
-from tfrecord_io.storage.filesystem.locate import locate
-from tfrecord_io.storage.paths.shard_names import parse_shard
-from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
+from tfrecord_io.storage.paths.shard_names import dataset_of
+from tfrecord_io.storage.write.atomic import make_parent, open_sharded_dataset_writer
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
 from tfrecord_io.tools.intact_records import IntactRecords, embedded_content, is_message
 from tfrecord_io.tools.salvage_targets import NamedShards, Target
-from tfrecord_io.write.frame_sink import FrameSink
+from tfrecord_io.write.frame_sink import FrameSink, prefixed
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +67,7 @@ class SalvageWriter:
 
     targets: Sequence[Target]
     storage: StorageOptions
-    compression: str | None
-    max_record_bytes: int
+    read: Callable[..., IntactRecords]  # takes a source, and optionally a progress bar
     overwrite: bool | None
     dry_run: bool
     progress: Progress
@@ -97,9 +91,8 @@ class SalvageWriter:
         if self.dry_run:
             return self._copy(target, records, None)[0]
         compression = target.codec(records.compression)
-        fs, name = locate(target.path, self.storage)
-        if target.same_name and isinstance(fs, LocalFileSystem):
-            os.makedirs(os.path.dirname(name), exist_ok=True)
+        if target.same_name:
+            make_parent(target.path, self.storage)
         sink = FrameSink(target.path, self.storage, compression=compression, overwrite=self.overwrite)
         try:
             result, _ = self._copy(target, records, sink)
@@ -125,7 +118,7 @@ class SalvageWriter:
                 sinks[-1].finish()
                 content = content or found
                 results.append(result)
-            shards = [WrittenShard(i, sink.output, sink.records, sink.crc32c) for i, sink in enumerate(sinks)]
+            shards = [WrittenShard(i, s.records, s.bytes, s.crc32c, s.output) for i, s in enumerate(sinks)]
             dataset.publish(shards, content)
         except BaseException:
             for sink in sinks:
@@ -135,7 +128,7 @@ class SalvageWriter:
         return results
 
     def _open(self, target: Target) -> IntactRecords:
-        records = IntactRecords(target.source, self.compression, self.max_record_bytes, self.progress)
+        records = self.read(target.source, progress=self.progress)
         records.open()
         return records
 
@@ -168,36 +161,26 @@ class SalvageWriter:
         """The embedded schema in the manifest of a file's dataset, or in the first record of another of its shards."""
         if target.source.shard is not None and target.source.shard.manifest.schema is not None:
             return target.source.shard.manifest.schema
-        dataset = _dataset(target.source.path)
+        dataset = dataset_of(target.source.path)
         if dataset is None:
             return None
         if dataset not in self._schemas:
-            shards = (other for other in self.targets if _dataset(other.source.path) == dataset)
+            shards = (other for other in self.targets if dataset_of(other.source.path) == dataset)
             contents = (self._first_schema(shard) for shard in shards)
             self._schemas[dataset] = next((content for content in contents if content is not None), None)
         return self._schemas[dataset]
 
     def _first_schema(self, target: Target) -> bytes | None:
-        records = IntactRecords(target.source, self.compression, self.max_record_bytes)
+        records = self.read(target.source)
         with closing(records.frames()) as blocks:
             for data, sizes in blocks:
                 return None if records.lost_first else embedded_content(data[: sizes[0]])
         return None
 
 
-def _dataset(path: str) -> tuple[str, str] | None:
-    """The directory and the name of the dataset that a file is a shard of; None for other files."""
-    directory, name = os.path.split(path)
-    shard = parse_shard(name)
-    return None if shard is None else (directory, shard.stem)
-
-
 def _with_schema(frame: Any, content: bytes) -> bytes | None:
     """A record with an embedded schema in front, framed; None if it is not a message, or would be too large."""
-    payload = field_bytes(content) + frame[HEADER_BYTES:-FOOTER_BYTES].tobytes()
-    if len(payload) > MAX_RECORD_BYTES or not is_message(frame):
-        return None
-    return get_engine().frame([payload])
+    return prefixed(field_bytes(content), frame) if is_message(frame) else None
 
 
 def _result(target: Target, records: IntactRecords, schema: str | None) -> SalvagedFile:

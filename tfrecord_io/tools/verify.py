@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
+from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
+from tfrecord_io.background import WorkerPool
 from tfrecord_io.display import LINE_WIDTH, Report, Summary, byte_size, counted
 from tfrecord_io.errors import FeatureTypeError, SchemaError, TFRecordError, printable
 from tfrecord_io.format.kinds import RECORD_TYPES, Kind
 from tfrecord_io.index import find_indexes
 from tfrecord_io.keyword_docs import check_keywords
-from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, cpu_count
+from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions, check_integer, check_ratio, cpu_count
 from tfrecord_io.progress import Progress
-from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchema, merge
 from tfrecord_io.storage.paths.resolve import resolve_inputs
-from tfrecord_io.storage.paths.shard_names import parse_shard
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.paths.shard_names import dataset_of
+from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.file_check import FileCheck, FileChecker, Problem
 from tfrecord_io.tools.record_check import FileContents
 from tfrecord_io.typing import Compression, InputPath, RecordTypeName
@@ -109,6 +108,7 @@ def verify(
     record_type: RecordTypeName | None = None,
     compression: Compression | None = "infer",
     max_record_bytes: int = MAX_RECORD_BYTES,
+    max_decompression_ratio: float | None = None,
     allow_missing_shards: bool = False,
     threads: int | None = None,
     storage_options: Mapping[str, Any] | None = None,
@@ -131,8 +131,11 @@ def verify(
         SequenceExamples.
     compression, max_record_bytes, allow_missing_shards, storage_options, filesystem, progress
         As in `read_tfrecord`.
+    max_decompression_ratio : float, optional
+        As in `read_tfrecord`; what a file decompresses to beyond that is a problem of its compression.
     threads : int, optional
-        Number of files checked at a time; by default the number of CPU cores.
+        Number of files checked at a time; if there are fewer files, large ones that are local and not compressed are
+        split. By default the number of CPU cores. The report does not depend on it.
 
     Returns
     -------
@@ -156,20 +159,22 @@ def verify(
     """
     if record_type not in (*RECORD_TYPES, "bytes"):
         raise ValueError(f"record_type={record_type!r}: expected one of {', '.join(map(repr, RECORD_TYPES))}, 'bytes'")
-    if threads is not None and threads < 1:
-        raise ValueError(f"threads={threads}: expected at least 1")
+    check_integer("threads", threads, 1, optional=True)
+    check_ratio(max_decompression_ratio)
     storage = StorageOptions(storage_options, filesystem)
     sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards, check_sizes=False)
     indexes = find_indexes(sources)
-    sizes = [source.size for source in sources]
-    total = None if None in sizes else sum(filter(None, sizes))
-    with closing(Progress(progress, total, "B")) as bar:
+    with closing(Progress(progress, total(source.size for source in sources), "B")) as bar:
         stopped = threading.Event()
+        threads = threads or cpu_count()
+        each = max(1, threads // max(1, len(sources)))
         checkers = [
-            FileChecker(source, index, record_type, compression, max_record_bytes, bar, stopped)
+            FileChecker(
+                source, index, record_type, compression, max_record_bytes, max_decompression_ratio, bar, stopped, each
+            )
             for source, index in zip(sources, indexes, strict=True)
         ]
-        results = _check_all(checkers, min(threads or cpu_count(), len(checkers)), stopped)
+        results = _check_all(checkers, min(threads, len(checkers)), stopped)
     files = [_unreadable(c.source, r) if isinstance(r, OSError) else r for c, r in zip(checkers, results, strict=True)]
     if all(isinstance(result, OSError) for result in results):
         raise next(result for result in results if isinstance(result, OSError))
@@ -180,13 +185,11 @@ def _check_all(checkers: Sequence[FileChecker], threads: int, stopped: threading
     """Check files on several threads; returns the results in order."""
     if threads == 1:
         return [_check(checker) for checker in checkers]
-    with ThreadPoolExecutor(threads, thread_name_prefix="tfrecord_io verify") as pool:
-        futures = [pool.submit(_check, checker) for checker in checkers]
+    with WorkerPool(threads, "verify") as pool:
         try:
-            return [future.result() for future in futures]
+            return list(pool.map(_check, checkers))
         except BaseException:
             stopped.set()
-            pool.shutdown(cancel_futures=True)
             raise
 
 
@@ -209,7 +212,7 @@ def _compare_shards(checkers: Sequence[FileChecker], files: Sequence[FileCheck])
     kinds: dict[tuple[str, str], dict[tuple[str, bool], tuple[Kind, str]]] = {}
     compared = []
     for checker, file in zip(checkers, files, strict=True):
-        dataset = _dataset(file.path)
+        dataset = dataset_of(file.path)
         if dataset is not None:
             try:
                 _join_schema(schemas, dataset, checker.contents, file.path)
@@ -220,13 +223,6 @@ def _compare_shards(checkers: Sequence[FileChecker], files: Sequence[FileCheck])
                 file = file.with_problem(Problem("records", error))
         compared.append(file)
     return compared
-
-
-def _dataset(path: str) -> tuple[str, str] | None:
-    """The directory and the name of the dataset that a file is a shard of; None for other files."""
-    directory, name = os.path.split(path)
-    shard = parse_shard(name)
-    return None if shard is None else (directory, shard.stem)
 
 
 def _join_schema(

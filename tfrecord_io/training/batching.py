@@ -15,6 +15,7 @@ from tfrecord_io.arrays.representation import ColumnArrays, TableRepresentation
 from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.options import IterOptions
+from tfrecord_io.read.fitting_parts import fitting_parts
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.epochs import EpochRows, Epochs
 from tfrecord_io.training.row_pool import RowPool
@@ -70,10 +71,14 @@ class ArrayChunk:
 
     Attributes
     ----------
+    rows : int
+        Drawn from the pool: batches are made of so many, and are shorter where some of them were left out.
     begin : int
         Index of the first row among the rows drawn from the pool.
     error : Exception or None
         To be raised after these rows.
+    kept : int64 ndarray, optional
+        The rows that `columns` have, where others were left out.
     """
 
     rows: int
@@ -82,6 +87,19 @@ class ArrayChunk:
     begin: int = 0
     error: Exception | None = None
     ends_epoch: bool = False
+    kept: Array | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of rows of `columns`."""
+        return self.rows if self.kept is None else len(self.kept)
+
+    def bounds(self, begin: int, end: int) -> tuple[int, int]:
+        """The bounds in `columns` of the rows [begin, end)."""
+        if self.kept is None:
+            return begin, end
+        first, last = self.kept.searchsorted([begin, end]).tolist()
+        return first, last
 
     def position(self, rows: int) -> IteratorPosition:
         """The position after `rows` rows of the chunk have been delivered."""
@@ -119,12 +137,13 @@ class Batching:
             try:
                 for pool, state, ends_epoch in self._drawn(rows, position):
                     for chunk in self._represented(rows, pool, state, ends_epoch):
-                        count += chunk.rows
+                        count += chunk.count
                         yield chunk
                         if chunk.error is not None:
                             return
             finally:
                 rows.close()
+            self._epochs.warn_of_damage(rows)
             if rows.failed or (not count and not position.delivered):
                 return
             position = IteratorPosition(position.epoch + 1, 0, 0)
@@ -196,17 +215,50 @@ class Batching:
             step = max(1, _IMAGES // self._batch_size) * self._batch_size
         for begin in range(0, len(pool), step):
             part = pool.slice(begin, begin + step)
-            error = None
+            error: Exception | None = None
+            kept: Array | None = None
             while True:
                 try:
-                    budget = ArrayBudget(self._max_expansion, part.row_bytes, self._batch_size)
-                    columns = self._representation.represent([part.rows], budget)
+                    columns = self._columns(part if kept is None else part.take(kept), kept)
                     break
-                except RowFault as fault:  # again, with the rows before the fault
-                    error = fault.to_error(*rows.origin(int(part.numbers[fault.row])))
-                    error.__cause__ = fault.__cause__
-                    part = part.slice(0, fault.row)
+                except RowFault as fault:
+                    failure: RowFault | None = fault
+                    if kept is not None:
+                        failure = fault.at(int(kept[fault.row]))
+                    elif rows.goes_on:
+                        kept, failure = self._fitting(rows, part)
+                    if failure is not None:  # again, with the rows before it
+                        error = rows.row_error(failure.at(int(part.numbers[failure.row])))
+                        part = part.slice(0, failure.row)
+                        kept = None if kept is None else kept[kept < failure.row]
             is_last = begin + len(part) == len(pool)
-            yield ArrayChunk(len(part), columns, state, begin, error, ends_epoch and is_last and error is None)
+            ends = ends_epoch and is_last and error is None
+            yield ArrayChunk(len(part), columns, state, begin, error, ends, kept)
             if error is not None:
                 return
+
+    def _columns(self, rows: RowPool, places: Array | None) -> list[ColumnArrays]:
+        """The arrays of rows, which have these places in their batches if others are left out."""
+        budget = ArrayBudget(self._max_expansion, rows.row_bytes, self._batch_size, places)
+        return self._representation.represent([rows.rows], budget)
+
+    def _fitting(self, rows: EpochRows, part: RowPool) -> tuple[Array, RowFault | None]:
+        """The indices of the rows that arrays can hold, and the fault of one that may not be left out."""
+
+        def make(begin: int, end: int) -> Array | RowFault:
+            places = np.arange(begin, end)
+            try:
+                self._columns(part.slice(begin, end), places)
+            except RowFault as fault:
+                return fault
+            return places
+
+        def passes(fault: RowFault) -> bool:
+            return rows.leave_out(fault.at(int(part.numbers[fault.row])))
+
+        kept = [np.empty(0, np.int64)]
+        for _, _, places in fitting_parts(len(part), make, passes):
+            if isinstance(places, RowFault):
+                return np.concatenate(kept), places
+            kept.append(places)
+        return np.concatenate(kept), None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from tfrecord_io.options import INT64_MAX, IterOptions
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.read.query import Query
 
 _VERSION = 1
 _OPTIONS = (
@@ -54,14 +54,18 @@ class ReadIdentity:
     options: dict[str, Any]
 
     @classmethod
-    def of(cls, sources: Sequence[Source], options: IterOptions) -> Self:
+    def of(cls, query: Query, options: IterOptions) -> Self:
         """The identity of a read; files count by name and size, so that a folder may be moved."""
+        sources = query.scan.sources
         digest = hashlib.sha256()
         for source in sources:
             digest.update(f"{os.path.basename(source.path)}\0{source.size}\0".encode("utf-8", "surrogateescape"))
         size = sum(source.size or 0 for source in sources)
         files = {"count": len(sources), "bytes": size, "digest": digest.hexdigest()}
-        return cls(files, json.loads(json.dumps({name: getattr(options, name) for name in _OPTIONS}, default=int)))
+        values: dict[str, Any] = {name: getattr(options, name) for name in _OPTIONS}
+        if query.row_filter is not None:
+            values["filter"] = str(query.row_filter.expression)
+        return cls(files, json.loads(json.dumps(values, default=int)))
 
     def state(self, seed: int, position: IteratorPosition) -> dict[str, Any]:
         """A position as dicts, lists, numbers and text, for `restored`."""
@@ -91,15 +95,15 @@ class ReadIdentity:
             )
             difference = "others of the same size" if before == now else f"those were {before}, these are {now}"
             raise ValueError(f"the state is that of other files: {difference}; pass the files that it was made with")
-        changes = [
-            (name, state["options"].get(name, getattr(IterOptions, name, None)), self.options[name], "the same")
-            for name in _OPTIONS
+        changes: list[tuple[str, object, object, str]] = [
+            (name, state["options"].get(name, getattr(IterOptions, name, None)), self.options.get(name), "the same")
+            for name in (*_OPTIONS, "filter")
         ]
         changes.append(("seed", state["seed"], state["seed"] if seed is None else seed, "the same, or none"))
-        for name, before, now, advice in changes:
-            if before != now:
+        for name, saved, given, advice in changes:
+            if saved != given:
                 raise ValueError(
-                    f"the state was made with {name}={before!r}, and this is {name}={now!r}; pass {advice}"
+                    f"the state was made with {name}={saved!r}, and this is {name}={given!r}; pass {advice}"
                 )
         return state["seed"], IteratorPosition(state["epoch"], state["given"], state["next"], state["buffer"])
 

@@ -6,17 +6,19 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tfrecord_io.arrow.buffers import int64_array
+from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.options import IterOptions, ReadOptions
-from tfrecord_io.read.chunks.block_walker import count_each
+from tfrecord_io.read.chunks.count_frames import count_each
 from tfrecord_io.read.chunks.recovery import recovery_of
+from tfrecord_io.read.query import Query
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.row_origins import RowOrigins
+from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.training.checkpoint import IteratorPosition
 from tfrecord_io.training.row_pool import RowPool
+from tfrecord_io.training.row_selection import RowSelection
 from tfrecord_io.training.shuffle import permutation
 
 
@@ -25,38 +27,52 @@ class Epochs:
 
     Parameters
     ----------
-    scan : Scan
+    query : Query
         Its schema is that of all batches.
     options : IterOptions
     seed : int
     counts : sequence of int, optional
-        The number of records of each file, for parts of equal size; see `count_sources`.
+        For parts of equal size: the number of records of each file, or of all rows that fulfil the filter; see
+        `count_rows`.
 
     Attributes
     ----------
     warnings, damage : list of str
         Texts of SchemaWarnings and DamagedDataWarnings, for the thread that takes the batches to issue.
+    rows : EpochRows or None
+        Of the epoch that was begun last.
     """
 
-    def __init__(self, scan: Scan, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
-        self._scan = scan
+    def __init__(self, query: Query, options: IterOptions, seed: int, counts: Sequence[int] | None = None) -> None:
+        self._query, self._limit = query, options.limit
+        self._scan = scan = query.decoded()
         self._seed = seed
         self._worker, self._workers = worker, workers = options.worker or (0, 1)
         self._counts, self._pads = counts, options.uneven == "pad"
         window = options.offset > 0 or options.limit is not None
         by_file = counts is None and workers > 1 and not window and len(scan.sources) >= workers
         self._sources = scan.sources[worker::workers] if by_file else scan.sources
-        self._residue, self._modulus = (0, 1) if by_file or counts is not None else (worker, workers)
+        by_range = counts is not None and query.row_filter is None
+        self._residue, self._modulus = (0, 1) if by_file or by_range else (worker, workers)
         self.warnings: list[str] = []
         self.damage: list[str] = []
+        self.rows: EpochRows | None = None
         self._permuted = options.shuffle_buffer > 0 and not window and self._modulus == 1
 
     def open(self, position: IteratorPosition) -> EpochRows:
         """The rows of an epoch from `position` on; before it, those that are in the shuffle buffer."""
+        self.rows = self._open(position)
+        return self.rows
+
+    def _open(self, position: IteratorPosition) -> EpochRows:
         begin = min([position.next, *position.buffer])
+        deals = self._modulus > 1 or self._limit is not None or self._counts is not None
+        if self._query.row_filter is not None and deals:
+            return self._dealt(position.epoch, begin)
         if self._counts is not None:
             runs = self._equal_part(position.epoch, begin)
-            return EpochRows((scan.open() for scan in runs), begin, expected=self._part_size())
+            rows = RowSelection(self._query)
+            return EpochRows((scan.open() for scan in runs), begin, rows, expected=self._part_size())
         options = self._scan.options
         begin = max(options.offset, begin)
         limit = None if options.limit is None else max(0, options.limit - (begin - options.offset))
@@ -67,9 +83,28 @@ class Epochs:
             scan = self._scan.over(sources, offset=options.offset, limit=options.limit)
         is_whole = position.epoch == 0 and begin == options.offset and self._workers == 1
         reader = scan.open(scan.absent_columns(self.warnings.append) if is_whole else None)
-        reader.tell_of_damage = lambda skipped: skipped.warn(self.damage.append)
+        reader.defer_warning()  # arrays may leave out more rows
         residue = (self._residue + options.offset) % self._modulus
-        return EpochRows(iter([reader]), scan.options.offset, residue, self._modulus, resumed_at=begin)
+        rows = RowSelection(self._query, residue, self._modulus, resumed_at=begin)
+        return EpochRows(iter([reader]), scan.options.offset, rows)
+
+    def warn_of_damage(self, rows: EpochRows) -> None:
+        """Note what the rows of an epoch that was read leave out, for a warning."""
+        rows.report.skipped.warn(self.damage.append)
+
+    def _dealt(self, epoch: int, begin: int) -> EpochRows:
+        """The rows that fulfil the filter, dealt out to the workers: each reads all of them, from the first on."""
+        scan = self._scan.over([self._sources[i] for i in self._order(epoch)])
+        if self._counts is None:
+            limit, expected, times = self._limit, None, 1
+        else:
+            limit = expected = self._part_size() * self._workers
+            times = -(-limit // max(self._rows(), 1))  # more than once, if they are padded with rows from the start
+        rows = RowSelection(self._query, self._residue, self._modulus, resumed_at=begin, limit=limit)
+        readers = [scan.open() for _ in range(times)]
+        for reader in readers:
+            reader.defer_warning()
+        return EpochRows(iter(readers), scan.options.offset, rows, expected=expected)
 
     def _equal_part(self, epoch: int, begin: int) -> list[Scan]:
         """What this worker reads, without the first `begin` rows: rows in sequence, then padding from the start."""
@@ -91,7 +126,8 @@ class Epochs:
     def _rows(self) -> int:
         """The number of records of one epoch, of all workers together."""
         assert self._counts is not None
-        return _in_window(sum(self._counts), self._scan.options)
+        total = sum(self._counts)
+        return total if self._query.row_filter is not None else _in_window(total, self._scan.options)
 
     def _part_size(self) -> int:
         return sum(
@@ -113,6 +149,8 @@ class Epochs:
         """
         if self._counts is not None:
             return self._part_size()
+        if self._query.row_filter is not None:
+            raise TypeError("the number of batches is unknown: it depends on the filter")
         options = self._scan.options
         total, known = 0, KnownCounts(options.compression, options.max_record_bytes)
         try:
@@ -154,18 +192,25 @@ def equal_part(rows: int, worker: int, workers: int, *, pads: bool) -> list[tupl
     return [(first, last), (0, padding)] if padding else [(first, last)]
 
 
-def count_sources(scan: Scan) -> list[int]:
-    """The number of records of each file; see `tfrecord_io.count_records` for where it is taken from."""
-    known = KnownCounts(scan.options.compression, scan.options.max_record_bytes)
+def count_rows(query: Query) -> list[int]:
+    """The number of records of each file, or of all rows that fulfil the filter.
+
+    See `tfrecord_io.count_records` for where the former is taken from; for the latter, the columns of the filter are
+    read.
+    """
+    if query.row_filter is not None:
+        return [query.count_rows()]
+    scan, options = query.scan, query.scan.options
+    known = KnownCounts(options.compression, options.max_record_bytes, options.max_decompression_ratio)
     indexes = known.indexes(scan.sources)
-    return count_each(scan.sources, indexes, known)
+    return count_each(scan.sources, indexes, known, threads=scan.options.thread_count)
 
 
 class EpochRows:
     """The numbered rows of readers, one after the other, that belong to this worker.
 
     An error ends the iteration; `raise_error` raises it, once the rows before it have been delivered. It is an error,
-    too, if the last number is not `expected`.
+    too, if the rows are not as many as `expected`.
 
     Attributes
     ----------
@@ -174,47 +219,36 @@ class EpochRows:
     """
 
     def __init__(
-        self,
-        readers: Iterator[Reader],
-        begin: int,
-        residue: int = 0,
-        modulus: int = 1,
-        *,
-        expected: int | None = None,
-        resumed_at: int = 0,
+        self, readers: Iterator[Reader], begin: int, selection: RowSelection, *, expected: int | None = None
     ) -> None:
         self.next = begin
-        self._resumed_at = resumed_at  # rows before it are not delivered
         self._readers = readers
-        self._reader: Reader | None = None
-        self._origins: list[tuple[int, RowOrigins]] = []  # with the number of the first row of each reader
-        self._residue, self._modulus = residue, modulus
-        self._expected = expected
+        self._opened: list[tuple[int, Reader]] = []  # with the number of the first row of each
+        self._selection, self._expected = selection, expected
         self._pools = self._read()
         self._resumed: list[RowPool] = []  # rows that `resume` read beyond the buffer
         self._error: Exception | None = None
 
     def _read(self) -> Iterator[RowPool]:
         for reader in self._readers:
-            self._reader = reader
-            self._origins.append((self.next, reader.origins))
+            self._opened.append((self.next, reader))
             size = 0
             for batch in reader:
                 size, before = reader.payload_bytes, size
                 row_bytes = (size - before) / max(len(batch), 1)
                 numbers = np.arange(self.next, self.next + len(batch))
                 self.next += len(batch)
-                if self._modulus > 1 or (len(numbers) and numbers[0] < self._resumed_at):
-                    in_part = numbers % self._modulus == self._residue
-                    selected = np.flatnonzero(in_part & (numbers >= self._resumed_at))
-                    numbers, batch = numbers[selected], batch.take(int64_array(selected))
+                numbers, batch = self._selection.of(numbers, batch)
                 if len(batch):
                     yield RowPool(numbers, batch, np.full(len(batch), row_bytes))
+                if self._selection.is_complete:
+                    break
             if self._expected is not None:
                 reader.close()
-        if self._expected not in (None, self.next):
-            reason = f"the part of this worker has {self.next} records, but {self._expected} were counted"
-            raise CorruptRecordError(reason, expected=self._expected, got=self.next, advice="open the files again")
+        got = self._selection.passed if self._selection.filters else self.next
+        if self._expected not in (None, got):
+            reason = f"the part of this worker has {got} records, but {self._expected} were counted"
+            raise CorruptRecordError(reason, expected=self._expected, got=got, advice="open the files again")
 
     def __iter__(self) -> Iterator[RowPool]:
         yield from self._resumed
@@ -245,19 +279,41 @@ class EpochRows:
     @property
     def failed(self) -> bool:
         """Whether an error ended the rows, or ended them early under ``on_error="stop"``."""
-        stopped = self._reader is not None and self._reader.report.stopped is not None
-        return self._error is not None or stopped
+        return self._error is not None or any(reader.report.stopped is not None for _, reader in self._opened)
 
     def raise_error(self) -> None:
         """Raise the error that ended the rows, if any."""
         if self._error is not None:
             raise self._error
 
-    def origin(self, number: int) -> tuple[str, int]:
-        """Path and record index of the row with this number."""
-        begin, origins = next(item for item in reversed(self._origins) if item[0] <= number)
-        return origins.of(number - begin)
+    @property
+    def report(self) -> ReadReport:
+        """What was read."""
+        reports = [reader.report for _, reader in self._opened]
+        if len(reports) == 1:
+            return reports[0]
+        records, size, files = (sum(getattr(r, name) for r in reports) for name in ("records", "bytes", "files"))
+        source = reports[0].schema_source if reports else ReadReport.schema_source
+        return ReadReport(records, size, files, source)  # of equal parts, which leave nothing out
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether rows that arrays cannot hold may be left out."""
+        return any(reader.goes_on for _, reader in self._opened)
+
+    def leave_out(self, fault: RowFault) -> bool:
+        """Whether the row with the number ``fault.row`` may be left out; it counts as skipped."""
+        begin, reader = self._reader_of(fault.row)
+        return reader.leave_out(fault.at(fault.row - begin))
+
+    def row_error(self, fault: RowFault) -> TFRecordError:
+        """The error of the row with the number ``fault.row``."""
+        begin, reader = self._reader_of(fault.row)
+        return reader.row_error(fault.at(fault.row - begin))
+
+    def _reader_of(self, number: int) -> tuple[int, Reader]:
+        return next(item for item in reversed(self._opened) if item[0] <= number)
 
     def close(self) -> None:
-        if self._reader is not None:
-            self._reader.close()
+        for _, reader in self._opened[-1:]:
+            reader.close()

@@ -33,7 +33,7 @@ def sample_lengths(scan: Scan, options: IterOptions) -> dict[str, int]:
     size = 0
     with scan.over(limit=limit).open() as reader, suppress(TFRecordError, OSError):
         # An error ends the sample; the read itself raises it again, after the records before it.
-        reader.tell_of_damage = lambda skipped: None
+        reader.defer_warning()
         for batch in reader:
             arrays = leaf_arrays(batch)
             for i in lists:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Any, NoReturn
 
@@ -16,20 +16,23 @@ from tfrecord_io.closing import Closing, Shared
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import DamagedDataWarning, warn
 from tfrecord_io.keyword_docs import document_keywords
-from tfrecord_io.options import MIB, IterOptions
+from tfrecord_io.options import MIB, IterOptions, ReadOptions
 from tfrecord_io.read.absent_columns import warn_of_schema
 from tfrecord_io.read.on_error import end_read
+from tfrecord_io.read.query import Query, query_of
+from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.scan import Scan
 from tfrecord_io.training.batching import ArrayChunk, Batching
 from tfrecord_io.training.checkpoint import IteratorPosition, ReadIdentity
-from tfrecord_io.training.epochs import Epochs, count_sources
+from tfrecord_io.training.epochs import Epochs, count_rows
 from tfrecord_io.training.fixed_lengths import sample_lengths
 from tfrecord_io.training.prefetch import BackgroundGenerator
 from tfrecord_io.typing import Path
 
 _CHUNK_ROWS = 65_536
 _CHUNK_BYTES = 4 * MIB  # read at a time: for each, the shuffle buffer is copied once
+_CHUNKS: dict[str, Any] = {"batch_size": _CHUNK_ROWS, "batch_bytes": _CHUNK_BYTES}
+OF_FILES = frozenset(f.name for f in fields(ReadOptions)) - {"batch_size"}  # keywords that a dataset has already
 _SEED_BITS = 48
 _READY = 2  # chunks made ahead by the thread
 
@@ -54,45 +57,50 @@ class ArrayIterator(Closing, Shared):
 
     def __init__(
         self,
-        scan: Scan,
+        query: Query,
         options: IterOptions,
         lengths: dict[str, int],
         damage: Exception | None,
         counts: Sequence[int] | None,
+        epoch: int = 0,
     ) -> None:
         """See `iter_arrays`.
 
         Parameters
         ----------
-        scan : Scan
+        query : Query
         options : IterOptions
         lengths : dict of str to int
             Lists that have one length, see `sample_lengths`.
         damage : Exception or None
             The error that ended the sample before any column was found.
         counts : sequence of int, optional
-            The number of records of each file, for parts of equal size.
+            For parts of equal size; see `count_rows`.
+        epoch : int
+            The first one.
         """
         self._counts = counts
-        self._scan, self._options, self._lengths, self._damage = scan, options, lengths, damage
-        self._representation = TableRepresentation(scan.schema, options, complete=False, lengths=lengths)
-        self.schema: pa.Schema = scan.schema
-        self._identity = ReadIdentity.of(scan.sources, options)
+        self._query, self._options, self._lengths, self._damage = query, options, lengths, damage
+        self._representation = TableRepresentation(query.schema, options, complete=False, lengths=lengths)
+        self.schema: pa.Schema = query.schema
+        self._identity = ReadIdentity.of(query, options)
         self.seed = secrets.randbits(_SEED_BITS) if options.seed is None else int(options.seed)
         self._chunks: Generator[ArrayChunk] | BackgroundGenerator[ArrayChunk] | None = None
         self._records: int | None = None  # of an epoch, once `len` has looked it up
         self._warnings: list[str] = []
         self._left_out: list[str] = []
+        self._epochs: Epochs | None = None
         self._share()
-        self._begin(IteratorPosition(0, 0, 0))
+        self._begin(IteratorPosition(epoch, 0, 0))
         if options.state is not None:
             self.restore(options.state)
 
     def __repr__(self) -> str:
-        return f"<ArrayIterator of {self._scan}>"
+        return f"<ArrayIterator of {self._query.scan}>"
 
     def _begin(self, position: IteratorPosition) -> None:
         self._stop()
+        self._epochs = None
         self._beginning = position
         self._position = position  # before the current chunk
         self._chunk: ArrayChunk | None = None
@@ -104,6 +112,15 @@ class ArrayIterator(Closing, Shared):
         chunks, self._chunks = self._chunks, None
         if chunks is not None:
             chunks.close()
+
+    @property
+    def report(self) -> ReadReport:
+        """What was read of the current epoch, and what ``on_error="skip"`` or a callable left out.
+
+        It counts what is read ahead of the batches, and begins anew with each epoch.
+        """
+        rows = None if self._epochs is None else self._epochs.rows
+        return ReadReport(schema_source=self._query.schema_source) if rows is None else rows.report
 
     def state(self) -> dict[str, Any]:
         """The position after the last batch delivered, as a dict that JSON can hold.
@@ -150,7 +167,7 @@ class ArrayIterator(Closing, Shared):
         if epochs is None:
             raise TypeError("the number of batches has no end with epochs=None; pass a number of epochs")
         if self._records is None:
-            self._records = Epochs(self._scan, self._options, self.seed, self._counts).records()
+            self._records = Epochs(self._query, self._options, self.seed, self._counts).records()
         first = max(0, self._records - self._beginning.delivered)
         in_first, in_others = (n // size if drop_last else -(-n // size) for n in (first, self._records))
         later = epochs - self._beginning.epoch - 1
@@ -189,11 +206,14 @@ class ArrayIterator(Closing, Shared):
             self._chunk = None
 
     def _take(self) -> dict[str, Any]:
-        while self._chunk is None or self._delivered == self._chunk.rows:
-            self._advance()
-        begin = self._delivered
-        self._delivered = min(begin + self._options.batch_size, self._chunk.rows)
-        return slice_columns(self._chunk.columns, begin, self._delivered)
+        while True:
+            while self._chunk is None or self._delivered == self._chunk.rows:
+                self._advance()
+            begin = self._delivered
+            self._delivered = min(begin + self._options.batch_size, self._chunk.rows)
+            first, last = self._chunk.bounds(begin, self._delivered)
+            if first < last:  # else all rows of the batch are left out
+                return slice_columns(self._chunk.columns, first, last)
 
     def _advance(self) -> None:
         """Take the next chunk, or raise what ended the previous one."""
@@ -233,7 +253,7 @@ class ArrayIterator(Closing, Shared):
 
     def _start(self) -> Iterator[ArrayChunk]:
         if self._chunks is None:
-            epochs = Epochs(self._scan, self._options, self.seed, self._counts)
+            self._epochs = epochs = Epochs(self._query, self._options, self.seed, self._counts)
             self._warnings, self._left_out = epochs.warnings, epochs.damage
             batching = Batching(epochs, self._representation, self._options, self.seed)
             make = partial(batching.chunks, self._position)
@@ -259,13 +279,13 @@ class ArrayIterator(Closing, Shared):
     def __reduce__(self) -> tuple[Any, ...]:
         if self._chunks is not None or self._closed:
             raise TypeError("the iterator has begun; pickle the result of state(), and pass it as state= to a new one")
-        return _unpickle, (self._scan, self._options, self._lengths, self._damage, self._counts, self.state())
+        return _unpickle, (self._query, self._options, self._lengths, self._damage, self._counts, self.state())
 
 
 def _unpickle(
-    scan: Scan, options: IterOptions, lengths: Any, damage: Any, counts: Any, state: Mapping[str, Any]
+    query: Query, options: IterOptions, lengths: Any, damage: Any, counts: Any, state: Mapping[str, Any]
 ) -> ArrayIterator:
-    return ArrayIterator(scan, replace(options, state=state), lengths, damage, counts)
+    return ArrayIterator(query, replace(options, state=state), lengths, damage, counts)
 
 
 @document_keywords(IterOptions)
@@ -282,10 +302,11 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
     -------
     ArrayIterator
         An iterator of dicts of arrays, as from `read_arrays`, of `batch_size` rows each; the last batch of an epoch may
-        have fewer. All batches have the same columns and dtypes: text has ``StringDType(na_object=None)``, as any batch
-        may lack a value, unless the schema requires the column (`read_arrays` uses ``StringDType()`` where no value is
-        missing). ``state()`` returns its position as a dict for JSON, and ``restore(state)`` continues from there with
-        exactly the batches that would have followed.
+        have fewer, and so may one of which ``on_error`` left out rows that arrays cannot hold; its ``report`` has what
+        was left out. All batches have the same columns and dtypes: text has ``StringDType(na_object=None)``, as any
+        batch may lack a value, unless the schema requires the column (`read_arrays` uses ``StringDType()`` where no
+        value is missing). ``state()`` returns its position as a dict for JSON, and ``restore(state)`` continues from
+        there with exactly the batches that would have followed.
 
     Raises
     ------
@@ -314,15 +335,56 @@ def iter_arrays(path: Path | Iterable[Path], *, batch_size: int, **keywords: Any
     if "batch_bytes" in keywords:
         raise TypeError("unexpected keyword argument 'batch_bytes': batches for training have batch_size rows each")
     options = IterOptions.of({**keywords, "batch_size": batch_size}, iter_arrays)
-    chunks: dict[str, Any] = {"batch_size": _CHUNK_ROWS, "batch_bytes": _CHUNK_BYTES}
-    planned = plan_scan(path, replace(reader_options(options), threads=options.thread_count, **chunks))
+    planned = plan_scan(path, replace(reader_options(options), threads=options.thread_count, **_CHUNKS))
     scan = planned.close()
     if any(source.is_file_object for source in scan.sources):
         raise TypeError("iter_arrays opens files more than once: pass paths, not a file object")
-    damage = None if leaf_fields(scan.schema) else planned.error
-    if (
-        not leaf_fields(scan.schema) and damage is None and planned.sampled != 0
-    ):  # a file without records is not an error
+    query = query_of(scan)
+    fields = leaf_fields(query.schema)
+    damage = None if fields else planned.error
+    if not fields and damage is None and planned.sampled != 0:  # a file without records is not an error
         raise ValueError("no column to read: pass columns= or schema= with a feature that the records have")
-    counts = count_sources(scan) if options.has_equal_parts else None
-    return ArrayIterator(scan, options, sample_lengths(scan, options), damage, counts)
+    counts = count_rows(query) if options.has_equal_parts else None
+    return ArrayIterator(query, options, sample_lengths(query.decoded(), options), damage, counts)
+
+
+@dataclass(frozen=True, slots=True)
+class Iteration:
+    """What is iterated over, and how: it can be pickled, and begun by any worker at any epoch.
+
+    Attributes
+    ----------
+    query : Query
+    options : IterOptions
+    lengths : dict of str to int
+        Lists that have one length, see `sample_lengths`.
+    counts : sequence of int or None
+        For parts of equal size; see `count_rows`.
+    """
+
+    query: Query
+    options: IterOptions
+    lengths: dict[str, int]
+    counts: Sequence[int] | None
+
+    @classmethod
+    def of(cls, query: Query, **keywords: Any) -> Iteration:
+        """An iteration with keywords of `IterOptions`; files are read if parts are equal, and to know lengths of lists.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The value of a keyword is invalid.
+        """
+        of_files = {name: getattr(query.scan.options, name) for name in OF_FILES}
+        options = IterOptions(**{**of_files, "batch_size": 1, **keywords})
+        query = query.pruned()
+        query = replace(query, scan=query.scan.over(**_CHUNKS))
+        counts = count_rows(query) if options.uneven != "keep" else None
+        return cls(query, options, sample_lengths(query.decoded(), options), counts)
+
+    def begin(self, epoch: int = 0, **changes: Any) -> ArrayIterator:
+        """The batches from the beginning of an epoch on, or from a `state`; `changes`: other values of keywords."""
+        options = replace(self.options, **changes)
+        query = replace(self.query, scan=self.query.scan.over(threads=options.thread_count))
+        return ArrayIterator(query, options, self.lengths, None, self.counts, epoch)

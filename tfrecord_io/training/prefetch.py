@@ -8,7 +8,7 @@ from contextlib import closing
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
-from tfrecord_io.background import BackgroundThread
+from tfrecord_io.background import BackgroundThread, NeverBegan
 
 T = TypeVar("T")
 
@@ -61,6 +61,8 @@ class BackgroundGenerator(Generic[T]):
     """
 
     def __init__(self, make: Callable[[], Generator[T]], depth: int) -> None:
+        self._make = make
+        self._source: Generator[T] | None = None  # if the thread never began
         self._channel: _Channel[T] = _Channel(depth)
         self._thread = BackgroundThread(_run, (make, self._channel), self._channel.stop, "batches")
 
@@ -68,7 +70,13 @@ class BackgroundGenerator(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        item = self._channel.items.get()
+        if self._source is not None:
+            return next(self._source)
+        try:
+            item = self._thread.take(self._channel.items)
+        except NeverBegan:  # for lack of memory
+            self._source = self._make()
+            return next(self._source)
         if isinstance(item, _End):
             self._channel.items.put(item)  # for further calls
             if item.error is not None:
@@ -80,6 +88,8 @@ class BackgroundGenerator(Generic[T]):
     def close(self) -> None:
         """End the thread, once its current item is complete."""
         self._thread.end()
+        if self._source is not None:
+            self._source.close()
 
     def __del__(self) -> None:
         running = getattr(self, "_thread", None) or getattr(self, "_channel", None)  # None if Ctrl-C ended `__init__`

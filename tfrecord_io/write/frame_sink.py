@@ -14,8 +14,10 @@ from typing import Any
 from tfrecord_io.closing import Closing, NotCopied, Shared
 from tfrecord_io.compression import codec_for_path, get_codec
 from tfrecord_io.display import counted
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import TFRecordError, caller_line, printable
+from tfrecord_io.errors import EncodeError, TFRecordError, caller_line, printable
+from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
 from tfrecord_io.index.index_writer import IndexWriter, remove_index
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
@@ -241,3 +243,24 @@ class FrameSink(Sink):
         if self._compressor is not None:
             self._compressor.close()
         self.output.discard()
+
+
+def with_prefix(prefix: bytes, frame: Any, path: str) -> bytes:
+    """A framed record with the embedded schema, a field, in front of its payload.
+
+    Raises
+    ------
+    EncodeError
+        The record would be too large; `path` is named.
+    """
+    framed = prefixed(prefix, frame)
+    if framed is None:
+        reason = f"a first record with the embedded schema would exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
+        raise EncodeError(reason, path=path, advice="pass embed_schema=False")
+    return framed
+
+
+def prefixed(prefix: bytes, frame: Any) -> bytes | None:
+    """A framed record with fields in front of its payload; None if it would be too large."""
+    payload = prefix + frame[HEADER_BYTES:-FOOTER_BYTES].tobytes()
+    return None if len(payload) > MAX_RECORD_BYTES else get_engine().frame([payload])

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Generic, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
+
+from tfrecord_io.background import Task, WorkerPool
 
 T = TypeVar("T")
 
@@ -28,61 +29,16 @@ def in_order(tasks: Iterator[Callable[[], T]], threads: int) -> Generator[T]:
         for task in tasks:
             yield task()
         return
-    pending: deque[_Job[T]] = deque()
-    with ThreadPoolExecutor(threads - 1, thread_name_prefix="tfrecord_io encode") as pool:
-        try:
-            while _fill(pending, tasks, _AHEAD * threads, pool):
-                if pending[0].is_done:
-                    yield pending.popleft().result()
-                elif not any(job.run_here() for job in pending):
-                    pending[0].wait()
-        finally:
-            for job in pending:
-                job.cancel()
+    pending: deque[Task[T]] = deque()
+    with WorkerPool(threads - 1, "encode") as pool:
+        while _fill(pending, tasks, _AHEAD * threads, pool):
+            if pending[0].is_done:
+                yield pending.popleft().result()
+            elif not any(task.run() for task in pending):
+                pending[0].wait()
 
 
-class _Job(Generic[T]):
-    """A task, and its result."""
-
-    def __init__(self, task: Callable[[], T]) -> None:
-        self._task = task
-        self._future: Future[T] = Future()
-        self._submitted: Future[None] | None = None
-
-    @property
-    def is_done(self) -> bool:
-        return self._future.done()
-
-    def submit(self, pool: ThreadPoolExecutor) -> None:
-        self._submitted = pool.submit(self._run)
-
-    def cancel(self) -> bool:
-        """Keep other threads from running the task; False if one has begun."""
-        return self._submitted is None or self._submitted.cancel()
-
-    def run_here(self) -> bool:
-        """Run the task in this thread unless it has begun; returns whether it did."""
-        if self.is_done or not self.cancel():
-            return False
-        self._run()
-        return True
-
-    def _run(self) -> None:
-        try:
-            self._future.set_result(self._task())
-        except BaseException as error:
-            self._future.set_exception(error)
-            if not isinstance(error, Exception):  # Ctrl-C, which is not kept for later
-                raise
-
-    def wait(self) -> None:
-        self._future.exception()
-
-    def result(self) -> T:
-        return self._future.result()
-
-
-def _fill(pending: deque[_Job[T]], tasks: Iterator[Callable[[], T]], most: int, pool: ThreadPoolExecutor) -> bool:
+def _fill(pending: deque[Task[T]], tasks: Iterator[Callable[[], T]], most: int, pool: WorkerPool) -> bool:
     """Take tasks until `most` are pending, and let threads run all but a first one; returns whether any is pending."""
     while len(pending) < most:
         try:
@@ -91,10 +47,7 @@ def _fill(pending: deque[_Job[T]], tasks: Iterator[Callable[[], T]], most: int, 
             task = partial(_raise, error)
         if task is None:
             break
-        job = _Job(task)
-        if pending:
-            job.submit(pool)
-        pending.append(job)
+        pending.append(pool.submit(task) if pending else Task(task))
     return bool(pending)
 
 

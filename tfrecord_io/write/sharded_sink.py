@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -10,16 +11,15 @@ import numpy as np
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Frames
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import EncodeError
-from tfrecord_io.format.framing import FOOTER_BYTES, HEADER_BYTES
 from tfrecord_io.index.index_writer import check_uncompressed
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
 from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer
+from tfrecord_io.storage.write.output_file import OutputFile
 from tfrecord_io.storage.write.sharded_dataset import WrittenShard
 from tfrecord_io.typing import Overwrite
-from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile
+from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile, with_prefix
 from tfrecord_io.write.piece import Piece, frame_sizes
 from tfrecord_io.write.shard_assignment import BySize, Contiguous, RoundRobin, ShardAssigner
 from tfrecord_io.write.spool import Spool
@@ -92,7 +92,8 @@ class ShardedSink(Sink):
         for shard, selection in RoundRobin(count, row).assign(sizes):
             own, first = Frames(starts[selection], sizes[selection], 0), row + selection.start
             if self._prefix and first < count:
-                frame = self._engine.frame([self._prefixed(data[own.starts[0] : own.starts[0] + own.lengths[0]])])
+                first_frame = data[own.starts[0] : own.starts[0] + own.lengths[0]]
+                frame = with_prefix(self._prefix, first_frame, self.path)
                 yield shard, self._part(frame, np.array([len(frame)]))
                 own = Frames(own.starts[1:], own.lengths[1:], 0)
             if len(own.starts):  # the engine joins whole frames as if they were payloads
@@ -125,30 +126,33 @@ class ShardedSink(Sink):
 
     def _shard(self, index: int) -> FrameSink:
         if index not in self._shards:
-            output = self._dataset.open(index)
+            output = self._open(index)
             options = self._shard_options
             self._shards[index] = FrameSink(output.path, compression=self.compression, output=output, **options)
         return self._shards[index]
+
+    def _open(self, index: int) -> OutputFile:
+        try:
+            return self._dataset.open(index)
+        except OSError as error:
+            if not self._round_robin or error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            reason = f"order='round_robin' has all {self._output.count} shards open, more files than the system allows"
+            advice = "raise the limit of open files (ulimit -n), write fewer shards, or pass order='keep'"
+            raise OSError(error.errno, f"{reason}; {advice}", self.path) from error
 
     def _write_to(self, shard: FrameSink, piece: Piece, selection: slice) -> None:
         assert piece.sizes is not None
         data = np.frombuffer(piece.data, np.uint8)
         starts, sizes = (np.cumsum(piece.sizes) - piece.sizes)[selection], piece.sizes[selection]
         if shard.records == 0 and self._prefix:
-            first = self._engine.frame([self._prefixed(data[starts[0] : starts[0] + sizes[0]])])
+            first = with_prefix(self._prefix, data[starts[0] : starts[0] + sizes[0]], self.path)
             shard.write(self._part(first, np.array([len(first)])))
             starts, sizes = starts[1:], sizes[1:]
         if len(starts) == piece.records:
             shard.write(piece)
         elif len(starts):
             shard.write(self._part(data[starts[0] : starts[-1] + sizes[-1]], sizes))
-
-    def _prefixed(self, record: Any) -> bytes:
-        payload = self._prefix + record[HEADER_BYTES:-FOOTER_BYTES].tobytes()
-        if len(payload) > MAX_RECORD_BYTES:
-            reason = f"a first record with the embedded schema would exceed {MAX_RECORD_BYTES} bytes, protobuf's limit"
-            raise EncodeError(reason, path=self.path, advice="pass embed_schema=False")
-        return payload
 
     def _publish(self) -> tuple[WrittenFile, ...]:
         if self._spool is not None:  # now the number of its records is known
@@ -162,7 +166,7 @@ class ShardedSink(Sink):
             shard = self._shard(index)
             shard.finish()  # before the next is opened: there may be more shards than a process may have open files
             shards.append(shard)
-        written = [WrittenShard(i, s.output, s.records, s.crc32c) for i, s in enumerate(shards)]
+        written = [WrittenShard(i, s.records, s.bytes, s.crc32c, s.output) for i, s in enumerate(shards)]
         self._dataset.publish(written, self._schema)
         return tuple(shard.file for shard in shards)
 

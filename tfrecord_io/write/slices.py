@@ -97,6 +97,7 @@ class SliceEncoder:
         self._as_bytes, self._sequence = record_type == "bytes", record_type == "sequence_example"
         forms = plain_forms(plan)
         self._reader = engine.arrow_reader(forms) if any(forms) and not self._as_bytes else None
+        self._others = [at for at, form in enumerate(forms) if form is None]  # columns that it does not read
         self._names = 0 if self._as_bytes else sum(len(leaf.feature) + _FEATURE_BYTES for leaf in plan.leaves)
 
     def split(
@@ -106,15 +107,21 @@ class SliceEncoder:
 
         `begin` takes each slice and its first row, before the slice's tasks, and returns the prefix of that payload.
         """
-        width = batch.nbytes // max(1, len(batch)) + 1
+        width = self._bytes(batch) // max(1, len(batch)) + 1
         rows = max(1, _PIECE_BYTES // (width + self._names + FRAME_BYTES))
         slice_rows = rows * max(1, _SLICE_BYTES // (width * rows))
         for first in range(0, len(batch), slice_rows):
-            part = batch.slice(first, slice_rows)
+            part = batch.slice(first, slice_rows) if slice_rows < len(batch) else batch
             at, rounding = row + first, Rounding()
             piece = Slice(partial(self._convert, part, at, rounding), at, begin(part, at), rounding)
             for i in range(0, len(part), rows):
                 yield partial(piece.encode, i, min(i + rows, len(part)))
+
+    def _bytes(self, batch: pa.RecordBatch) -> int:
+        """The bytes of a batch's values, of which Arrow takes long to count those of many columns."""
+        if self._reader is None:
+            return int(batch.nbytes)
+        return self._reader.value_bytes(batch) + sum(batch.column(at).nbytes for at in self._others)
 
     def _convert(self, batch: pa.RecordBatch, row: int, rounding: Rounding) -> Encoder:
         if self._as_bytes:

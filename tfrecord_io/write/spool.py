@@ -6,26 +6,33 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-_MEMORY_BYTES = 64 << 20  # more than this is on disk
+_MEMORY_BYTES = 64 << 20
 
 
 class Spool:
     """Keeps framed records until they are read once.
 
+    Parameters
+    ----------
+    memory_bytes : int
+        More than this is on disk.
+
     Attributes
     ----------
-    records : int
+    records, bytes : int
     """
 
-    def __init__(self) -> None:
-        self.records = 0
+    def __init__(self, memory_bytes: int = _MEMORY_BYTES) -> None:
+        self.records = self.bytes = 0
         self._writes: list[tuple[int, int]] = []  # bytes and records of each
-        self._file = tempfile.SpooledTemporaryFile(_MEMORY_BYTES, prefix="tfrecord_io-")  # noqa: SIM115
+        self._file = tempfile.SpooledTemporaryFile(memory_bytes, prefix="tfrecord_io-")  # noqa: SIM115
 
     def write(self, framed: Any, records: int) -> None:
         """Append complete frames."""
-        self._writes.append((self._file.write(memoryview(framed).cast("B")), records))
+        size = self._file.write(memoryview(framed).cast("B"))
+        self._writes.append((size, records))
         self.records += records
+        self.bytes += size
 
     def parts(self) -> Iterator[tuple[bytes, int]]:
         """What was written, write by write, with the number of records."""

@@ -86,7 +86,7 @@ class Writer(PublishingWriter):
         After ``close()``.
     """
 
-    def __init__(self, path: Any, options: WriteOptions) -> None:
+    def __init__(self, path: Any, options: WriteOptions, sink: Sink | None = None) -> None:
         check_column_encodings(options.column_encoding)
         self._options = options
         self._engine = get_engine()
@@ -103,7 +103,7 @@ class Writer(PublishingWriter):
             schema = Schema.parse(options.schema)
             rounding = self._compile(written_schema(schema)).rounding
             self._conform = Conforming(schema, options.float64, rounding)
-        self._open(_open_sink(path, options))
+        self._open(open_sink(path, options) if sink is None else sink)
 
     def _compile(self, schema: pa.Schema) -> WritePlan:
         options = self._options
@@ -134,23 +134,27 @@ class Writer(PublishingWriter):
 
     def _write(self, data: Any, *, complete: bool = False) -> None:
         """Append `data`; `complete` states that nothing more follows."""
-        with self._lock:
-            if self._sink.closed:
-                raise ValueError("the writer is closed")
-            if self._writing:
-                raise RuntimeError("the data that is being written writes to its own writer")
-            before, self._writing = self._rows, True
-            try:
-                self._append(data, complete)
-            except Exception:
-                if self._rows != before:
-                    self.discard()
-                raise
-            except BaseException:  # Ctrl-C, after which it is unknown what was written
+        begun = False
+        try:
+            with self._lock:
+                if self._sink.closed:
+                    raise ValueError("the writer is closed")
+                if self._writing:
+                    raise RuntimeError("the data that is being written writes to its own writer")
+                before, begun = self._rows, True
+                try:
+                    self._writing = True
+                    self._append(data, complete)
+                except Exception:
+                    if self._rows != before:
+                        self.discard()
+                    raise
+                finally:
+                    self._writing = False
+        except BaseException as error:
+            if begun and not isinstance(error, Exception):  # Ctrl-C, after which it is unknown what was written
                 self.discard()
-                raise
-            finally:
-                self._writing = False
+            raise
 
     def _append(self, data: Any, complete: bool) -> None:
         options = self._options
@@ -212,14 +216,22 @@ class Writer(PublishingWriter):
             sink.begin(pack(embedded_schema(plan.schema), {}))
         sink.commit()
         if self._rows == 0 and self._embeds and plan is not None:
-            _warn_of_lost_schema(sink, len(plan.schema))
-        rounded = {} if plan is None else dict(plan.rounding.counts)
+            warn_of_lost_schema(sink, len(plan.schema))
+        rounded = dict(self.rounding.counts)
         columns = () if plan is None else tuple(plan.schema.names)
         size = sum(file.bytes for file in sink.files)
         index = () if plan is None else tuple(stored_index(plan.schema))
         self.report = WriteReport(sink.path, self._rows, size, sink.compression, columns, rounded, sink.files, index)
-        if plan is not None and self._options.float64 is None:
-            plan.rounding.warn()
+        self._warn_of_rounding()
+
+    @property
+    def rounding(self) -> Rounding:
+        """The values rounded so far."""
+        return Rounding() if self._plan is None else self._plan.rounding
+
+    def _warn_of_rounding(self) -> None:
+        if self._options.float64 is None:
+            self.rounding.warn()
 
     def discard(self) -> None:
         """Discard what was written; nothing is published."""
@@ -234,7 +246,8 @@ def write(data: Any, path: Any, options: WriteOptions) -> WriteReport:
     return writer.report
 
 
-def _open_sink(path: Any, options: WriteOptions) -> Sink:
+def open_sink(path: Any, options: WriteOptions) -> Sink:
+    """The sink for the file or the shards that a path and the options ask for."""
     output = resolve_output(
         path,
         options.storage,
@@ -242,12 +255,12 @@ def _open_sink(path: Any, options: WriteOptions) -> Sink:
         max_shard_bytes=options.max_shard_bytes,
         compression=options.compression,
     )
-    open_sink = (
+    make = (
         partial(ShardedSink, output, order=options.order)
         if output.sharded
         else partial(FrameSink, path, compression=options.compression)
     )
-    return open_sink(
+    return make(
         storage=options.storage,
         overwrite=options.overwrite,
         write_index=options.write_index,
@@ -255,7 +268,7 @@ def _open_sink(path: Any, options: WriteOptions) -> Sink:
     )
 
 
-def _warn_of_lost_schema(sink: Sink, columns: int) -> None:
+def warn_of_lost_schema(sink: Sink, columns: int) -> None:
     """Warn that `sink`, which has no records, cannot keep the types of its columns."""
     if columns and not sink.keeps_schema:
         lost = f"no records were written, so there is none to embed the schema of {counted(columns, 'column')} in"

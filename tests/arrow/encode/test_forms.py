@@ -65,6 +65,27 @@ def test_plain_columns_are_taken_from_arrow_without_a_change(native_engine: None
     assert all(taken) or not len(batch)
 
 
+@given(plain_batches())
+def test_the_bytes_of_values_are_those_of_the_rows_of_a_slice(native_engine: None, batch: pa.RecordBatch) -> None:
+    reader = get_engine().arrow_reader(plain_forms(plan_writing(batch.schema)))
+    assert reader is not None
+    assert reader.value_bytes(batch) == sum(map(value_bytes, batch.columns))
+    assert reader.value_bytes(batch[3:7]) == sum(value_bytes(column[3:7]) for column in batch.columns)
+
+
+def value_bytes(column: pa.Array) -> int:
+    if not pa.types.is_primitive(column.type):
+        return sum(len(value.as_buffer()) for value in column if value.is_valid)
+    return (len(column) * column.type.bit_width + 7) // 8
+
+
+def test_columns_without_a_form_do_not_count_as_bytes_of_values(native_engine: None) -> None:
+    batch = pa.record_batch({"n": [1, 2], "l": [[1], []], "f": [0.5, 1.0]})
+    reader = get_engine().arrow_reader(plain_forms(plan_writing(batch.schema)))
+    assert reader is not None
+    assert reader.value_bytes(batch) == 16
+
+
 @given(batches(max_rows=10))
 def test_any_columns_give_the_same_bytes(native_engine: None, batch: pa.RecordBatch) -> None:
     assert outcome(batch, True) == outcome(batch, False)

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tfrecord_io.arrow.output.ragged import Ragged
+from tfrecord_io.arrow.output.ragged import Ragged, joined_objects, shape_of_all
 
 rows = st.lists(st.lists(st.integers(-9, 9), max_size=4), max_size=8)
 
@@ -45,3 +45,22 @@ def test_missing_rows_do_not_count() -> None:
     assert found.common_shape() == (2,)
     assert found.stacked((2,)).tolist() == [[0, 1], [0, 0], [2, 3]]
     assert Ragged.of_present(np.arange(0), np.array([], np.int64), np.array([False])).common_shape() is None
+
+
+@given(
+    parts=st.lists(st.lists(st.none() | st.lists(st.integers(-9, 9), max_size=2), max_size=4), min_size=1, max_size=4)
+)
+def test_several_are_what_they_are_joined(parts: list[list[list[int] | None]]) -> None:
+    made = []
+    for cells in parts:
+        valid = np.array([cell is not None for cell in cells], np.bool_)
+        values = np.array([x for cell in cells for x in cell or []], np.int64)
+        values.flags.writeable = False
+        counts = np.array([len(cell) for cell in cells if cell is not None], np.int64)
+        made.append(Ragged.of_present(values, counts, None if valid.all() else valid))
+    whole = Ragged.joined(made)
+    assert shape_of_all(made) == whole.common_shape()
+    objects = joined_objects(made)
+    assert [cell is None or cell.flags.writeable for cell in objects] == [True] * len(whole)
+    expected = [None if cell is None else cell.tolist() for cell in whole.objects(0, len(whole))]
+    assert [None if cell is None else cell.tolist() for cell in objects] == expected

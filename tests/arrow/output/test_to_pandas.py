@@ -78,6 +78,14 @@ def test_backends() -> None:
         to_pandas(table, "polars")
 
 
+def test_text_is_that_of_pandas_with_and_without_a_description() -> None:
+    table = pa.table({"s": ["a", None], "l": pa.array(["b", "c"], pa.large_string()), "n": [1, None], "x": [1, 2]})
+    described = table.replace_schema_metadata(table.select(["x"]).to_pandas().pipe(pa.Schema.from_pandas).metadata)
+    dtypes = [str(pd.Series(["a"], dtype="str").dtype)] * 2 + ["Int64", "int64"]
+    assert [str(dtype) for dtype in to_pandas(table).dtypes] == dtypes
+    pd.testing.assert_frame_equal(to_pandas(table), to_pandas(described))
+
+
 FRAME = pd.DataFrame(
     {
         "i8": np.array([1, 2], "i1"),

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
-from tfrecord_io.read.chunks import segment_reader
-from tfrecord_io.read.chunks.segment_decoder import SegmentDecoder
+from tfrecord_io.read.chunks.file_windows import FileWindows
 from tfrecord_io.read.chunks.segment_reader import SegmentReader, segment_bounds
 
 ROWS = 4000
@@ -91,14 +90,14 @@ def test_a_file_that_is_replaced_while_it_is_read(
 ) -> None:
     """The rows are those of the file that was opened."""
     other = written(tmp_path / "other", [example(y=int64s(1))] * 10)
-    read = SegmentDecoder._read
+    read = FileWindows.read
 
-    def replacing(self: SegmentDecoder, *arguments: Any) -> Any:
+    def replacing(self: FileWindows, *arguments: Any) -> Any:
         if other.exists():
             os.replace(other, numbers)
         return read(self, *arguments)
 
-    monkeypatch.setattr(SegmentDecoder, "_read", replacing)
+    monkeypatch.setattr(FileWindows, "read", replacing)
     with blocks_of(1000):
         assert tfr.read_table(numbers, threads=threads)["x"].to_pylist() == list(range(ROWS))
     assert not other.exists()
@@ -108,21 +107,16 @@ def test_a_file_that_is_replaced_while_it_is_read(
 def test_a_file_that_is_truncated_while_it_is_read(
     numbers: Path, monkeypatch: pytest.MonkeyPatch, threads: int
 ) -> None:
-    size, read = numbers.stat().st_size, SegmentDecoder._read
+    size, read = numbers.stat().st_size, FileWindows.read
 
-    def truncating(self: SegmentDecoder, *arguments: Any) -> Any:
+    def truncating(self: FileWindows, *arguments: Any) -> Any:
         if numbers.stat().st_size == size:
             os.truncate(numbers, size // 2)
         return read(self, *arguments)
 
-    monkeypatch.setattr(SegmentDecoder, "_read", truncating)
+    monkeypatch.setattr(FileWindows, "read", truncating)
     with blocks_of(1000), pytest.raises(OSError, match=f"ended at byte {size // 2} of {size}: it was truncated"):
         tfr.read_table(numbers, threads=threads)
-
-
-def test_threads_beyond_the_cores_are_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segment_reader, "cpu_count", lambda: 2)
-    assert [segment_reader.Workers(threads).count for threads in (1, 2, 8)] == [0, 2, 2]
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])

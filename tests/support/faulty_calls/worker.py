@@ -157,6 +157,12 @@ def within(room: int, way: str, path: str, target: str) -> dict[str, Any]:
         "read_arrays": lambda: len(tfr.read_arrays(path, threads=1)["n"]),
         "write": lambda: tfr.write_tfrecord(rows, target, threads=1).records,
         "write gzip": lambda: tfr.write_tfrecord(rows, target, threads=1, compression="gzip").records,
+        "read_table, threads": lambda: tfr.read_table(path, threads=4).num_rows,
+        "open_reader, threads": lambda: sum(map(len, tfr.open_reader(path, threads=4, batch_size=100))),
+        "iter_arrays, threads": lambda: sum(
+            len(batch["n"]) for batch in tfr.iter_arrays(path, batch_size=100, threads=4)
+        ),
+        "write gzip, threads": lambda: tfr.write_tfrecord(rows, target, threads=4, compression="gzip").records,
     }
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (address_space() + room, hard))

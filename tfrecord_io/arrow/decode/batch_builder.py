@@ -27,11 +27,12 @@ from tfrecord_io.arrow.row_fault import RowFault
 from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.engine.decoded_columns import LIST_MARK, FeatureColumns
 from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.format.companions import companions
 from tfrecord_io.format.dtypes import Element, element_of
 from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.kinds import Kind, Layout
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, Leaf, companions
+from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, Leaf
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor

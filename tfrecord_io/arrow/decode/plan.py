@@ -13,9 +13,10 @@ from tfrecord_io.arrow.decode.structs import has_struct
 from tfrecord_io.arrow.decode.tensor_column import tensor_leaf
 from tfrecord_io.engine.contract import PlanColumn
 from tfrecord_io.errors import SchemaError
+from tfrecord_io.format.companions import companions
 from tfrecord_io.format.kinds import Kind, Layout, Text
 from tfrecord_io.schema.field import Field
-from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, RAW, Leaf, companions, leaves, with_encoding
+from tfrecord_io.schema.leaf import FEATURE_LIST, LIST, RAW, Leaf, leaves, with_encoding
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.tensor_encodings import encoding_rules
 from tfrecord_io.schema.tensor_types import is_any_tensor, without_permutation

@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -37,6 +38,12 @@ class Rounding:
         """Add what `other` has counted."""
         self.counts.update(other.counts)
         self._halves |= other._halves
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Rounding, (), (self.counts, self._halves)
+
+    def __setstate__(self, state: tuple[Counter[str], set[str]]) -> None:
+        self.counts, self._halves = state
 
     def warn(self) -> None:
         """Issue the one PrecisionWarning of a write, if a value was rounded."""

@@ -147,7 +147,8 @@ def refuse_widening(row: int, size: int) -> None:
     expansion = current()
     if not expansion.take(size):
         reason = expansion.excess(f"its text takes {size} bytes in the column's width")
-        raise RowFault(row, reason, expected=expansion.room, got=size, advice=expansion.advice(size))
+        advice = expansion.advice(size)
+        raise RowFault(row, reason, expected=expansion.room, got=size, advice=advice, of_memory=True)
 
 
 def check_values(element: Element, cells: DecodedCells) -> DecodedCells:

@@ -81,7 +81,8 @@ def _of_numbers(values: Array, offsets: Array, element: Element) -> tuple[Decode
         tensors.append(_number_tensor(row, offsets, values, first.name))
         total += tensors[-1].values.nbytes
         if total > max(MOST_BYTES, len(values)):  # few bytes may claim many values
-            raise RowFault(row, f"the tensors up to this one unfold to {total} bytes", expected=MOST_BYTES, got=total)
+            reason = f"the tensors up to this one unfold to {total} bytes"
+            raise RowFault(row, reason, expected=MOST_BYTES, got=total, of_memory=True)
     return _joined(tensors, lambda row, tensor: tensor.values.astype(element.dtype, copy=False))
 
 
@@ -109,7 +110,7 @@ def _parsed(row: int, offsets: Array, values: Array, name: str | None) -> Parsed
         return parse_tensor_proto(values[int(offsets[row]) : int(offsets[row + 1])].tobytes(), name, current())
     except DecodeError as error:
         fault = RowFault(row, error.reason, expected=error.expected, got=error.got, advice=error.advice)
-        fault.of_memory = "max_expansion=" in (error.advice or "")
+        fault.of_memory = error.of_memory
         raise fault from error
 
 

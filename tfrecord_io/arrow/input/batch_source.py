@@ -74,8 +74,8 @@ def open_input(
     ----------
     data : DataFrame, Table, RecordBatch, RecordBatchReader, Reader, mapping of arrays, structured array, or iterable
         Also a list of dicts with single values, one for each row; a Series of pandas or polars with a name; a Dataset
-        or Scanner of pyarrow; a polars LazyFrame, which is collected; anything with ``__arrow_c_stream__`` or
-        ``__arrow_c_array__``.
+        or Scanner of pyarrow; a polars LazyFrame, which is collected; a dataset of Hugging Face datasets; anything with
+        ``__arrow_c_stream__`` or ``__arrow_c_array__``.
         An iterable gives such tables; its first item is read at once.
     index : bool, optional
         For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex as metadata and any other as
@@ -224,7 +224,19 @@ def _plain(data: Any) -> Any:
             refuse_pointers(name, dtype)
     if datasets is not None and isinstance(data, datasets.Dataset | datasets.Scanner):
         return (data.scanner() if isinstance(data, datasets.Dataset) else data).to_reader()
+    hugging_face = imported("datasets")
+    if hugging_face is not None and isinstance(data, hugging_face.Dataset | hugging_face.IterableDataset):
+        return _batches_of_hugging_face(data)
     return data
+
+
+def _batches_of_hugging_face(data: Any) -> Any:
+    """A Dataset or an IterableDataset of Hugging Face datasets as a stream, if its types are known."""
+    tables = data.with_format("arrow").iter(batch_size=BATCH_ROWS)
+    if data.features is None:
+        return tables
+    batches = (batch.replace_schema_metadata() for table in tables for batch in table.to_batches())
+    return pa.RecordBatchReader.from_batches(data.features.arrow_schema.remove_metadata(), batches)
 
 
 def _type_name(data: Any) -> str:
@@ -346,7 +358,9 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
 def _cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Slices of limited size, so that copies of converted values need little memory."""
     for batch in batches:
-        heavy = -(-batch.nbytes // BATCH_BYTES) or 1
-        rows = max(1, min(BATCH_ROWS, -(-batch.num_rows // heavy)))
+        rows = BATCH_ROWS
+        if batch.get_total_buffer_size() > BATCH_BYTES:  # those of a slice are counted exactly, which takes long
+            heavy = -(-batch.nbytes // BATCH_BYTES) or 1
+            rows = max(1, min(rows, -(-batch.num_rows // heavy)))
         for begin in range(0, batch.num_rows, rows):
-            yield batch.slice(begin, rows)
+            yield batch.slice(begin, rows) if rows < batch.num_rows else batch

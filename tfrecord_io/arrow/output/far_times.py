@@ -8,6 +8,7 @@ from pyarrow import types as t
 
 from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM
 from tfrecord_io.errors import SchemaWarning, printable, warn
+from tfrecord_io.schema.types import uncommon
 
 _FIRST, _END = -62_104_060_800, 253_370_764_800  # the years 2 to 9998, in which every time zone has Python's datetime
 _DAY = 86_400
@@ -37,8 +38,9 @@ def zones_that_python_has(table: pa.Table) -> pa.Table:
 
     Each such column is named by a SchemaWarning.
     """
-    for at, field in enumerate(table.schema):
-        column, is_categorical = table.column(at), t.is_dictionary(field.type)
+    for at in uncommon(table.schema):
+        field, column = table.schema.field(at), table.column(at)
+        is_categorical = t.is_dictionary(field.type)
         type_ = field.type.value_type if is_categorical else field.type
         if not t.is_timestamp(type_) or type_.tz is None:
             continue

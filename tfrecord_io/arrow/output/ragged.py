@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.arrow.buffers import offsets_of, scatter
+from tfrecord_io.arrow.buffers import offsets_of, scatter, writable
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.format.dtypes import text_dtype
 
@@ -47,11 +47,12 @@ class Ragged:
 
     def common_shape(self) -> tuple[int, ...] | None:
         """The shape of every row that is not missing; None if they differ or all are missing."""
+        return shape_of_all([self])
+
+    def present_shapes(self) -> Array:
+        """The shapes of the rows that are not missing: int64 [rows, rank]."""
         shapes = self.lengths[:, None] if self.shapes is None else self.shapes
-        shapes = shapes if self.valid is None else shapes[self.valid]
-        if not len(shapes) or (shapes != shapes[0]).any():
-            return None
-        return tuple(shapes[0].tolist())
+        return shapes if self.valid is None else shapes[self.valid]
 
     def stacked(self, shape: tuple[int, ...]) -> Array:
         """One array, each row of this shape; zeros (None in objects and text) where a row is missing."""
@@ -106,6 +107,20 @@ class Ragged:
             corner: tuple[slice, ...] = tuple(map(slice, shape))
             rows[i][corner] = values[offsets[i] : offsets[i + 1]].reshape(shape)
         return rows
+
+
+def shape_of_all(parts: Sequence[Ragged]) -> tuple[int, ...] | None:
+    """The shape of every row of several that is not missing; None if they differ or all are missing."""
+    shapes = np.concatenate([part.present_shapes() for part in parts])
+    if not len(shapes) or (shapes != shapes[0]).any():
+        return None
+    return tuple(shapes[0].tolist())
+
+
+def joined_objects(parts: Sequence[Ragged]) -> Array:
+    """An object array of the rows of several: writable views, None where one is missing; see `Ragged.objects`."""
+    rows = [Ragged(writable(part.values), part.offsets, part.shapes, part.valid) for part in parts]
+    return np.concatenate([np.empty(0, object), *(part.objects(0, len(part)) for part in rows)])
 
 
 def joined_valid(parts: Sequence[Any]) -> Array | None:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of, valid_mask, writable
+from tfrecord_io.arrow.buffers import number_view, offset_view, offsets_of, typed_view, valid_mask, writable
 from tfrecord_io.arrow.output.ragged import Ragged, joined_valid
 from tfrecord_io.arrow.tensor_values import ndarray_of, shapes_of_counts, tensors_of_column, to_ndarray
 from tfrecord_io.engine.contract import Array
@@ -25,6 +25,12 @@ from tfrecord_io.format.dtypes import text_dtype
 from tfrecord_io.schema.field import SHAPE_KEY
 from tfrecord_io.schema.tensor_types import is_any_tensor, is_fixed_shape_tensor, is_variable_shape_tensor
 from tfrecord_io.schema.types import is_list_like
+
+_NUMBERS = {
+    getattr(pa.lib, f"Type_{name.upper()}"): np.dtype(name)
+    for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+}
+_NUMBERS |= {pa.lib.Type_FLOAT: np.dtype("float32"), pa.lib.Type_DOUBLE: np.dtype("float64")}
 
 
 @contextmanager
@@ -89,6 +95,14 @@ def to_rows(array: pa.Array, field: pa.Field) -> Rows:
         present, shape = counts if valid is None else counts[valid], declared_shape(field)
         return Ragged.of_present(values, present, valid, None if shape is None else shapes_of_counts(present, shape))
     return _scalars(array)
+
+
+def plain_numbers(array: pa.Array) -> Array | None:
+    """The numbers of an array without nulls as a view; None of other types."""
+    dtype = _NUMBERS.get(array.type.id)
+    if dtype is None or array.null_count:
+        return None
+    return typed_view(array.buffers()[1], dtype, array.offset, len(array))
 
 
 def declared_shape(field: pa.Field) -> tuple[int | None, ...] | None:
@@ -244,6 +258,8 @@ def leaf_fields(schema: pa.Schema) -> list[pa.Field]:
 
 def leaf_arrays(batch: pa.RecordBatch) -> list[pa.Array]:
     """The arrays of `leaf_fields`."""
+    if not any(type_.num_fields for type_ in batch.schema.types):
+        return list(batch.columns)
     return [leaf for field, array in zip(batch.schema, batch.columns, strict=True) for _, leaf in _leaves(field, array)]
 
 

@@ -8,24 +8,23 @@ is checked against the table, and columns without a valid entry get the dtype of
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types as t
 
-from tfrecord_io.arrow.buffers import writable
 from tfrecord_io.arrow.output.far_times import as_numpy_time, zones_that_python_has
 from tfrecord_io.arrow.output.pandas_metadata import KEY, frame_description, is_unnamed, lost_levels, stored_index
-from tfrecord_io.arrow.output.ragged import Ragged
+from tfrecord_io.arrow.output.ragged import joined_objects
 from tfrecord_io.arrow.output.to_numpy import memory_errors, to_rows
 from tfrecord_io.arrow.output.to_python import NO_PYTHON_FORM, cell
 from tfrecord_io.arrow.tensor_values import is_list_of_tensors, tensor_cells
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.schema.tensor_types import is_any_tensor
-from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.schema.types import is_list_like, uncommon
 from tfrecord_io.typing import DtypeBackend
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ def to_pandas(table: pa.Table, dtype_backend: DtypeBackend | None = None, *, who
     stated = frame_description(table.schema)
     index_fields = stored_index(table.schema)
     others = {*index_fields, *lost_levels(table.schema)}
-    data = table.select([name for name in table.column_names if name not in others])
+    data = table.select([name for name in table.column_names if name not in others]) if others else table
     frame = _frame(data, stated, dtype_backend)
     if index_fields:
         frame.index = _stored_index(table.select(index_fields), stated, dtype_backend)
@@ -141,9 +140,10 @@ def _frame(table: pa.Table, stated: Mapping[str, Any], backend: str | None) -> p
 
     if not table.num_columns:  # with new metadata a table without columns would lose its rows (pyarrow 26)
         return pd.DataFrame(index=pd.RangeIndex(table.num_rows))
-    cells = {at: _cells(table, at) for at, field in enumerate(table.schema) if _holds_tensors(field.type)}
+    others = uncommon(table.schema)
+    cells = {at: _cells(table, at) for at in others if _holds_tensors(table.schema.field(at).type)}
     if backend != "pyarrow":
-        cells |= _lists_of_numbers(table, stated)
+        cells |= _lists_of_numbers(table, others, stated)
     if cells:
         frame = _frame(table.select([at for at in range(table.num_columns) if at not in cells]), stated, backend)
         for at in sorted(cells):
@@ -179,14 +179,17 @@ def _converted(table: pa.Table, stated: Mapping[str, Any], backend: str | None) 
     """The frame of columns that are not tensors, as pyarrow converts them."""
     import pandas as pd
 
-    entries = []
-    for field, column in zip(table.schema, table.columns, strict=True):
-        dtype = _dtype_name(field, column, stated["columns"].get(field.name, {}).get("numpy_type"))
-        names = {"name": field.name, "field_name": field.name}
-        entries.append({**names, "pandas_type": "object", "numpy_type": dtype, "metadata": None})
+    entries, by_type = [], not stated["columns"]
+    for at, field in enumerate(table.schema):
+        dtype = _dtype_name(field, table, at, stated["columns"].get(field.name, {}).get("numpy_type"))
+        if dtype != "object" and not (by_type and dtype == "str"):
+            names = {"name": field.name, "field_name": field.name}
+            entries.append({**names, "pandas_type": "object", "numpy_type": dtype, "metadata": None})
     mapper = {"pyarrow": pd.ArrowDtype, "numpy_nullable": _nullable}.get(backend or "")
+    if backend is None and by_type:  # a dtype for each text column by its name takes pandas long to find
+        mapper = _text_mapper()
     with memory_errors():
-        return table.replace_schema_metadata(_metadata(entries)).to_pandas(types_mapper=mapper)
+        return table.replace_schema_metadata(_metadata(entries) if entries else None).to_pandas(types_mapper=mapper)
 
 
 def _holds_tensors(type_: pa.DataType) -> bool:
@@ -208,10 +211,11 @@ def _cells(table: pa.Table, at: int) -> Array:
     return nested
 
 
-def _lists_of_numbers(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, Array]:
-    """The cells of columns of lists of numbers, by position: views, where pyarrow copies a column of several chunks."""
+def _lists_of_numbers(table: pa.Table, columns: Iterable[int], stated: Mapping[str, Any]) -> dict[int, Array]:
+    """The cells of those columns that are lists of numbers: views, where pyarrow copies a column of several chunks."""
     cells = {}
-    for at, field in enumerate(table.schema):
+    for at in columns:
+        field = table.schema.field(at)
         if not (t.is_list(field.type) or t.is_large_list(field.type)) or not _is_plain_number(field.type.value_type):
             continue
         chunks = table.column(at).chunks
@@ -220,8 +224,7 @@ def _lists_of_numbers(table: pa.Table, stated: Mapping[str, Any]) -> dict[int, A
         if any(chunk.flatten().null_count for chunk in chunks):  # floats with NaN, of pyarrow
             continue
         rows = [to_rows(chunk, pa.field("", field.type)) for chunk in chunks]
-        parts = [Ragged(writable(part.values), part.offsets, None, part.valid) for part in rows]  # type: ignore[union-attr]
-        cells[at] = np.concatenate([np.empty(0, object), *(part.objects(0, len(part)) for part in parts)])
+        cells[at] = joined_objects(rows)  # type: ignore[arg-type]
     return cells if len(cells) <= _MOST_INSERTED else {}
 
 
@@ -229,14 +232,14 @@ def _is_plain_number(type_: pa.DataType) -> bool:
     return bool(t.is_integer(type_) or t.is_float32(type_) or t.is_float64(type_))
 
 
-def _dtype_name(field: pa.Field, column: pa.ChunkedArray, stated: str | None) -> str:
-    """Name of a column's dtype; "object" means that Arrow chooses."""
+def _dtype_name(field: pa.Field, table: pa.Table, at: int, stated: str | None) -> str:
+    """Name of the dtype of column `at`; "object" means that Arrow chooses."""
     type_ = field.type
     if stated is not None and _restores(stated, type_):
         return stated
-    if t.is_integer(type_) and column.null_count:
+    if t.is_integer(type_) and table.column(at).null_count:
         return _masked_integer(type_)
-    if t.is_boolean(type_) and (stated != "bool" or column.null_count):
+    if t.is_boolean(type_) and (stated != "bool" or table.column(at).null_count):
         return "boolean"
     if t.is_string(type_) or t.is_large_string(type_):
         return "str"
@@ -264,6 +267,16 @@ def _restores(stated: str, type_: pa.DataType) -> bool:
     kinds = {"i": t.is_signed_integer, "u": t.is_unsigned_integer, "f": t.is_floating, "b": t.is_boolean}
     is_masked = dtype.kind in kinds and kinds[dtype.kind](type_)
     return bool(is_masked and dtype.itemsize >= type_.bit_width // 8)
+
+
+def _text_mapper() -> Callable[[pa.DataType], Any] | None:
+    """The function from an Arrow type to pandas' dtype for text; None where pandas has no dtype of its own for it."""
+    import pandas as pd
+
+    dtype = pd.api.types.pandas_dtype("str")
+    if not isinstance(dtype, pd.api.extensions.ExtensionDtype):
+        return None
+    return lambda type_: dtype if t.is_string(type_) or t.is_large_string(type_) else None
 
 
 def _nullable(type_: pa.DataType) -> Any:

@@ -83,6 +83,13 @@ class Column:
         if self.kind == Kind.NONE and row is not None:
             self.kind = next((cell.kind for cell in _cells(row)), Kind.NONE)
 
+    @property
+    def integers_in_lists(self) -> int:
+        """How many integers it has, if its layout is that of lists."""
+        counts = [len(cell.values) for row in self.rows if row is not None for cell in _cells(row)]
+        is_list = self.plan.layout == Layout.LIST or (self.plan.layout == Layout.ANY and set(counts) - {1})
+        return sum(counts) if is_list and self.kind == Kind.INT64 else 0
+
     def take(self) -> ColumnBuffers:
         """Return the rows and reset the column, including the kind found in them."""
         rows, self.rows, self.kind = self.rows, [], self.plan.kind

@@ -41,6 +41,11 @@ class ReferenceDecoder:
         self.counts = RecordCounts()
         self.sequence = plan.record_type == RecordType.SEQUENCE_EXAMPLE
 
+    @property
+    def integer_bytes(self) -> int:
+        """See `contract.Decoder.integer_bytes`."""
+        return 8 * sum(column.integers_in_lists for column in self._columns.values())
+
     def expect(self, payload_bytes: int) -> None:
         """Ignore the hint; see `contract.Decoder.expect`."""
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Engine, Fault, Frames
-from tfrecord_io.engine.select import get_engine
-from tfrecord_io.errors import CorruptRecordError, TFRecordError
+from tfrecord_io.errors import TFRecordError
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size, is_record_header, payload_length
-from tfrecord_io.index import scan_sizes
-from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.progress import Progress
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.storage.read.block_reader import SPARE, Block, Bytes
-from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.random_access import codec_of, open_random_access
 from tfrecord_io.storage.read.source import Source
 
 OpenFile = Callable[[Source], RecordFile]
@@ -30,7 +25,6 @@ A step may take fewer records than `data` has; one that takes none asks for more
 Recover = Callable[["BlockWalker", Exception], bool]
 """Moves a walker behind the damage that an exception is about; False if the walk is to end there."""
 
-_LARGE_BYTES = 8 << 20  # reading only headers pays for larger remote files
 _NO_BYTES = np.empty(0, np.uint8)
 
 
@@ -224,20 +218,6 @@ class BlockWalker:
             self.data, max_records=max_records, check_crc=check_crc, max_record_bytes=limit, final=self.final
         )
 
-    def skip(self, records: int) -> None:
-        """Skip records by their lengths, without parsing them."""
-        engine = get_engine()
-        while records and self.load() and self.error is None:
-            frames, fault = self.frames(engine, records, check_crc=self._recover is not None)
-            records -= len(frames.starts)
-            error = None if fault is None else self.fault_error(fault)
-            self.advance(len(frames.starts), frames.consumed)
-            if error is not None:
-                if not self.recover(error):
-                    self.error = error
-            elif records:
-                self.read_on()
-
     def fault_error(self, fault: Fault, **context: Any) -> TFRecordError:
         """The exception for a fault in ``data``; `context` as for `engine.fault_messages.to_error`."""
         assert self.file is not None
@@ -280,100 +260,3 @@ class BlockWalker:
             upcoming = self._upcoming.popleft()
             if isinstance(upcoming, RecordFile):
                 upcoming.close()
-
-
-def walk_file(
-    source: Source,
-    step: Step,
-    compression: str | None = "infer",
-    progress: Progress | None = None,
-    recover: Recover | None = None,
-) -> tuple[int, int]:
-    """Pass all bytes of a file to `step`, block by block; returns (number of records, end of the last one).
-
-    Raises
-    ------
-    TFRecordError
-        At the first fault that `recover` does not pass; ``records_intact`` and ``offset`` show how far the walk got.
-    """
-    walker = BlockWalker(
-        iter([source]), lambda source: RecordFile(source, compression), progress=progress, recover=recover
-    )
-    total = end = 0
-    try:
-        while walker.load():
-            if walker.error is not None:
-                if not walker.recover(walker.error):
-                    raise walker.fail(walker.error)
-                continue
-            records, consumed, fault = step(walker.data, walker.final)
-            error = None if fault is None else walker.fault_error(fault)
-            walker.advance(records, consumed)
-            total, end = total + records, walker.offset
-            if error is not None:
-                if not walker.recover(error):
-                    raise walker.fail(error)
-            elif not consumed:
-                walker.read_on()
-    finally:
-        walker.close()
-    return total, end
-
-
-def frame_step(engine: Engine, *, check_crc: bool, max_record_bytes: int) -> Step:
-    """A step that only checks frames."""
-
-    def step(data: Any, final: bool) -> tuple[int, int, Fault | None]:
-        frames, fault = engine.scan(data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=final)
-        return len(frames.starts), frames.consumed, fault
-
-    return step
-
-
-def count_each(
-    sources: Sequence[Source],
-    indexes: Sequence[Source | None],
-    known: KnownCounts,
-    *,
-    named: bool = False,
-    recover: Recover | None = None,
-) -> list[int]:
-    """The number of records of each file, by the cheapest method that applies to it; `indexes` has their index files.
-
-    With `named`, an index is checked and used even where a manifest states the number. Errors are those of
-    `tfrecord_io.count_records`, but for those that `recover` passes.
-    """
-    numbers: list[int | None] = []
-    for source, index in zip(sources, indexes, strict=True):
-        try:
-            numbers.append(_count_without_reading(source, index, known, named=named))
-        except CorruptRecordError:
-            if recover is None or named:
-                raise
-            numbers.append(None)
-    unknown = [source for source, number in zip(sources, numbers, strict=True) if number is None]
-    counted = iter(count_by_reading(unknown, known, recover=recover))
-    return [next(counted) if number is None else number for number in numbers]
-
-
-def count_by_reading(
-    sources: Sequence[Source], known: KnownCounts, *, check_crc: bool = False, recover: Recover | None = None
-) -> list[int]:
-    """The number of records of each file, by reading them completely."""
-    step = frame_step(get_engine(), check_crc=check_crc, max_record_bytes=known.max_record_bytes)
-    with SourcePrefetcher(list(sources)) as prefetched:
-        return [walk_file(source, step, known.compression, recover=recover)[0] for source in prefetched]
-
-
-def _count_without_reading(source: Source, index: Source | None, known: KnownCounts, *, named: bool) -> int | None:
-    """From what is known, else from the headers, skipping the payloads, of files with random access."""
-    records = known.of(source, index, prefer_index=named)
-    if records is not None:
-        return records
-    small_remote = source.remote is not None and (source.size or 0) < _LARGE_BYTES  # reading many in parallel is faster
-    if not source.size or source.span is not None or small_remote or not known.may_be_plain:
-        return None
-    with open_random_access(source) as ranges:
-        if codec_of(ranges, source.path) is not None:
-            return None
-        return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, known.max_record_bytes))

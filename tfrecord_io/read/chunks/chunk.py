@@ -36,6 +36,8 @@ class DecodedChunk:
         Whether a batch ends with these rows.
     full : bool
         The rows take as much memory as `max_expansion` allows; more follow in the next chunk.
+    integer_bytes : int
+        See `Decoder.integer_bytes`.
     counts : RecordCounts
         The records of these rows.
     new_names : sequence of FeatureName
@@ -52,6 +54,7 @@ class DecodedChunk:
     ends_batch: bool = False
     full: bool = False
     payload_bytes: int = 0
+    integer_bytes: int = 0
     counts: RecordCounts = _NO_RECORDS
     sequence: bool = False
     new_names: Sequence[FeatureName] = ()
@@ -170,6 +173,7 @@ class ChunkDecoder:
         """Move the decoded rows into the chunk, with their counts."""
         decoder = self.engine_decoder
         chunk.rows, chunk.payload_bytes = decoder.rows, decoder.value_bytes
+        chunk.integer_bytes = decoder.integer_bytes
         chunk.counts = decoder.counts - self._counts
         chunk.sequence = decoder.sequence
         self._counts = decoder.counts

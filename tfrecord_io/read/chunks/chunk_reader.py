@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from tfrecord_io.engine.contract import Plan
@@ -12,88 +11,22 @@ from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.progress import Progress
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import ChunkDecoder, DecodedChunk, DecodeSettings, FeedResult, first_record_settings
+from tfrecord_io.read.chunks.count_frames import skip_records
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck, SchemaRevision
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.recovery import Recovery, recovery_of
+from tfrecord_io.read.chunks.row_budget import MAX_BATCH_BYTES, BatchLimit, RowBudget, may_have_lists
 from tfrecord_io.read.chunks.segment_feed import SegmentFeed
-from tfrecord_io.read.chunks.segment_reader import MOST_PARTS, KnownRecords, Position, SegmentReader, Workers
+from tfrecord_io.read.chunks.segment_reader import MOST_PARTS, KnownRecords, Position, SegmentReader
 from tfrecord_io.read.chunks.segmented_files import SegmentedFiles
+from tfrecord_io.read.chunks.workers import Workers
 from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
-from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.read.source import Source, total
 
 _BLOCK_BYTES = 4 * MIB
 _SMALL_BLOCK_BYTES = MIB // 4  # where a limit allows at most
 _FEW_ROWS = 1000
-_WHOLE_ROWS = 2**62
-_WHOLE_BATCH_BYTES = 64 * MIB
-_MAX_BATCH_BYTES = 2**31 - 1  # offsets have 32 bits, and a payload does not have more values than bytes
-
-
-@dataclass(slots=True)
-class RowBudget:
-    """How many rows and payload bytes the next chunk may have: what remains of its batch and of the whole read.
-
-    Attributes
-    ----------
-    batch_rows, batch_bytes : int
-        Limits of a batch.
-    remaining : int or None
-        Rows that may still be read; None: all.
-    rows, bytes : int
-        Of the current batch so far.
-    """
-
-    batch_rows: int
-    batch_bytes: int
-    remaining: int | None = None
-    rows: int = 0
-    bytes: int = 0
-
-    @property
-    def max_rows(self) -> int:
-        room = self.batch_rows - self.rows
-        return room if self.remaining is None else min(room, self.remaining)
-
-    @property
-    def max_bytes(self) -> int:
-        return self.batch_bytes - self.bytes
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all records are read, in batches as large as possible."""
-        return self.batch_rows == _WHOLE_ROWS and self.remaining is None
-
-    @property
-    def begun(self) -> bool:
-        """Whether the current batch has rows already."""
-        return self.rows > 0
-
-    @property
-    def is_spent(self) -> bool:
-        return self.remaining == 0
-
-    def give_back(self, rows: int) -> None:
-        """Let others take the place of rows that were counted, but are left out."""
-        if self.remaining is not None:
-            self.remaining += rows
-
-    def take(self, chunk: DecodedChunk) -> None:
-        """Count a chunk."""
-        if self.remaining is not None:
-            self.remaining -= chunk.rows
-        if chunk.ends_batch:
-            self.rows = self.bytes = 0
-        else:
-            self.rows, self.bytes = self.rows + chunk.rows, self.bytes + chunk.payload_bytes
-
-
-def row_budget(options: ReadOptions, *, whole: bool) -> RowBudget:
-    """The budget of a read; the batches of a `whole` read are as large as possible."""
-    batch_bytes = min(options.batch_bytes, _MAX_BATCH_BYTES)
-    if whole:
-        return RowBudget(_WHOLE_ROWS, max(batch_bytes, _WHOLE_BATCH_BYTES), options.limit)
-    return RowBudget(options.batch_size, batch_bytes, options.limit)
 
 
 class ChunkReader:
@@ -130,8 +63,7 @@ class ChunkReader:
         self._options = options
         is_whole = options.limit is None or options.limit > _FEW_ROWS
         self._prefetcher = prefetcher or SourcePrefetcher(list(sources), stream=is_whole)
-        sizes = [source.size for source in sources]
-        self._progress = Progress(options.progress, None if None in sizes else sum(filter(None, sizes)), "B")
+        self._progress = Progress(options.progress, total(source.size for source in sources), "B")
         self.recovery = recovery or recovery_of(options.on_error)
         self._walker = BlockWalker(
             self._prefetcher,
@@ -212,8 +144,18 @@ class ChunkReader:
         decoder.engine_decoder.know(known.names)
         return decoder
 
-    def read(self, decoder: ChunkDecoder, max_rows: int, max_bytes: int, *, begun: bool = False) -> DecodedChunk | None:
+    def read(
+        self,
+        decoder: ChunkDecoder,
+        max_rows: int,
+        max_bytes: int,
+        *,
+        begun: bool = False,
+        max_integer_bytes: int | None = None,
+    ) -> DecodedChunk | None:
         """Decode at most `max_rows` and `max_bytes` of payloads from one file; None at the end of the files.
+
+        With `max_integer_bytes`, the integers in lists may not take more than that either; see `BatchLimit`.
 
         A chunk that does not end a batch is short because its file ended. The first record of a batch may be larger
         than `max_bytes`; where the batch was `begun` by earlier chunks, such a record makes a chunk without rows that
@@ -225,21 +167,23 @@ class ChunkReader:
         chunk = self._new_chunk()
         engine_decoder = decoder.engine_decoder
         engine_decoder.expect(min(max_bytes, self._expected_bytes()))
+        limit = BatchLimit(engine_decoder, max_bytes, max_integer_bytes)
         while walker.file is not None:
             if walker.error is not None:
                 chunk.error = walker.error
                 break
             if self._feed is not None:
-                chunk.ends_batch = self._feed.fill(engine_decoder, max_rows, max_bytes, begun=begun)
+                chunk.ends_batch = self._feed.fill(engine_decoder, max_rows, limit, begun=begun)
                 if chunk.ends_batch:
                     break
                 self._feed = None
                 continue
             if walker.block is not None:
-                if begun and not engine_decoder.rows and walker.next_length() > max_bytes:
+                if begun and not engine_decoder.rows and walker.next_length() > limit.max_bytes:
                     chunk.ends_batch = True
                     break
-                result = self._feed_block(decoder, max_records=max_rows - engine_decoder.rows, max_bytes=max_bytes)
+                left = max_rows - engine_decoder.rows
+                result = self._feed_block(decoder, max_records=left, max_bytes=limit.max_bytes)
                 chunk.error, chunk.revision = result.error, result.revision
                 if result.fault is not None:
                     chunk.error = walker.fault_error(result.fault, **self.settings.fault_context)
@@ -247,7 +191,10 @@ class ChunkReader:
                 if chunk.ends_read:
                     break
                 chunk.full = result.full
-                chunk.ends_batch = engine_decoder.rows >= max_rows or chunk.full or not walker.splits_record
+                is_full = engine_decoder.rows >= max_rows or chunk.full
+                if not is_full and not walker.splits_record and limit.extend():
+                    continue
+                chunk.ends_batch = is_full or not walker.splits_record
                 if chunk.ends_batch:
                     break
             walker.read_on()
@@ -280,7 +227,14 @@ class ChunkReader:
             self._files(workers, budget, KnownRecords()) as files,
         ):
             self._segmented = files if workers.count else None
-            while chunk := self.read(decoder, budget.max_rows, budget.max_bytes, begun=budget.begun):
+            counts = may_have_lists(self.settings.plan)
+            while chunk := self.read(
+                decoder,
+                budget.max_rows,
+                budget.max_bytes,
+                begun=budget.begun,
+                max_integer_bytes=budget.max_integer_bytes if counts else None,
+            ):
                 budget.take(chunk)
                 ends_read = chunk.ends_read  # the caller may give it another error
                 yield chunk
@@ -298,7 +252,7 @@ class ChunkReader:
     def _files(self, workers: Workers, budget: RowBudget, known: KnownRecords) -> SegmentedFiles:
         """The segments of the files: chunks of a whole read, else parts of batches."""
         in_parts = not budget.is_whole
-        max_bytes = _MAX_BATCH_BYTES if in_parts else budget.batch_bytes
+        max_bytes = MAX_BATCH_BYTES if in_parts else budget.batch_bytes
 
         def reader(file: OpenPlainFile, position: Position) -> SegmentReader:
             settings, check = self.settings, self.check
@@ -342,14 +296,12 @@ class ChunkReader:
 
     def _open_next(self) -> bool:
         """Open the next file, unless one is open; False at the end."""
-        if self._to_skip:
-            return self._load()
-        return self._walker.open_next()
+        return self._load() if self._to_skip else self._walker.open_next()
 
     def _load(self) -> bool:
         if self._to_skip:
             records, self._to_skip = self._to_skip, 0
-            self._walker.skip(records)
+            skip_records(self._walker, records, self._options.thread_count, check_crc=self.recovery is not None)
         if self._walker.load():
             return True
         self.close()
@@ -390,11 +342,12 @@ class ChunkReader:
         options = self._options
         ahead = options.thread_count > 1 and bool(source.size)  # not a pipe or a file object
         few = options.limit is not None and options.limit <= _FEW_ROWS
-        block_bytes = _SMALL_BLOCK_BYTES if few else _BLOCK_BYTES
         return RecordFile(
             source,
             options.compression,
-            block_bytes=block_bytes,
+            block_bytes=_SMALL_BLOCK_BYTES if few else _BLOCK_BYTES,
             ahead=ahead,
+            recover=self.recovery is not None,
+            asks=True,
             max_decompression_ratio=options.max_decompression_ratio,
         )

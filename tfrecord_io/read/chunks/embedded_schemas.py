@@ -3,36 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.categories import join_categories
-from tfrecord_io.arrow.output.pandas_metadata import describe_both, stored_index
+from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
+from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.errors import DecodeError, FeatureTypeError, SchemaError, SchemaWarning, TFRecordError, printable, warn
 from tfrecord_io.schema.embedded import Embedded, EmbeddedSchemaUnreadable, equal_types, unpack
 from tfrecord_io.storage.read.source import Source
-
-
-@dataclass(frozen=True, slots=True)
-class EmbeddedSchema:
-    """The embedded schema that governs a read, and the first file that carries it.
-
-    Attributes
-    ----------
-    origins : mapping of str to str
-        The other files that columns were added from, by column.
-    """
-
-    schema: pa.Schema
-    dictionaries: Mapping[str, pa.Array]
-    path: str
-    origins: Mapping[str, str] = field(default_factory=dict)
-
-    def origin(self, column: str) -> str:
-        """The path of the file that a column and its type are from."""
-        return self.origins.get(column, self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,51 +189,7 @@ def schema_of_empty(sources: Sequence[Source]) -> EmbeddedSchema | None:
     if len(contents) != 1 or None in contents:
         return None
     try:
-        embedded = unpack(contents.pop() or b"")
+        return EmbeddedSchema.of(contents.pop() or b"", shards[0].manifest.path)
     except EmbeddedSchemaUnreadable as error:
         warn(f"the schema in the manifest cannot be used ({error.reason})", SchemaWarning)
         return None
-    return EmbeddedSchema(embedded.schema, embedded.dictionaries, shards[0].manifest.path)
-
-
-def merge(a: EmbeddedSchema, b: EmbeddedSchema) -> EmbeddedSchema:
-    """The schema that covers both: `a` itself if it covers `b`.
-
-    Columns are compared by name and type: the null type unifies with any type, a missing column is null. An index that
-    only one of them has is not one of the result; its levels are columns.
-
-    Raises
-    ------
-    SchemaError
-        A column has two types; both files are named.
-    """
-    names_of_b = set(b.schema.names)
-    fields = {f.name: f if f.name in names_of_b else f.with_nullable(True) for f in a.schema}
-    origins = dict(a.origins)
-    changed = any(f.nullable != a.schema.field(f.name).nullable for f in fields.values())
-    for other in b.schema:
-        known = fields.get(other.name)
-        if known is None or (pa.types.is_null(known.type) and not pa.types.is_null(other.type)):
-            fields[other.name] = other.with_nullable(True)
-            origins[other.name] = b.origin(other.name)
-            changed = True
-        elif not pa.types.is_null(other.type) and not equal_types(pa.schema([known]), pa.schema([other])):
-            before = printable(a.origin(other.name))
-            raise SchemaError(
-                f"its type is {known.type} in {before} and {other.type} in {printable(b.path)}",
-                path=b.path,
-                feature=other.name,
-                expected=str(known.type),
-                got=str(other.type),
-                advice="read the files separately, or pass schema=",
-            )
-    dictionaries = dict(a.dictionaries)
-    for name, values in b.dictionaries.items():
-        known = dictionaries.get(name)
-        joined = values if known is None else join_categories(known, values)
-        changed |= joined is not known
-        dictionaries[name] = joined
-    if not changed:
-        return a
-    schema = describe_both(pa.schema(list(fields.values())), a.schema, b.schema)
-    return EmbeddedSchema(schema, dictionaries, a.path, origins)

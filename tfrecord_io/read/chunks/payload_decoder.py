@@ -33,6 +33,11 @@ class PayloadDecoder:
         """Payloads are not parsed."""
         return []
 
+    @property
+    def integer_bytes(self) -> int:
+        """Payloads are not parsed."""
+        return 0
+
     def know(self, names: Iterable[FeatureName]) -> None:
         """Payloads are not parsed."""
 

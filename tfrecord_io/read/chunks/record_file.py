@@ -41,6 +41,8 @@ class RecordFile:
         A thread reads the next block in advance.
     recover : bool
         Damaged compressed data is left out; see `gaps`.
+    asks : bool
+        With `recover`: each damage is an error, until `pass_damage` is called.
     """
 
     def __init__(
@@ -51,22 +53,32 @@ class RecordFile:
         block_bytes: int = BLOCK_BYTES,
         ahead: bool = False,
         recover: bool = False,
+        asks: bool = False,
         max_decompression_ratio: float | None = None,
     ) -> None:
         self.path = source.path
         self._stream = open_source(
-            source, compression, recover=recover, max_decompression_ratio=max_decompression_ratio
+            source, compression, recover=recover, asks=asks, max_decompression_ratio=max_decompression_ratio
         )
         self.compression = self._stream.compression
         self._span = source.span
         self._block_bytes = block_bytes
-        blocks = ReadAhead if ahead else BlockReader
-        self.blocks: BlockReader | ReadAhead = blocks(self._stream, block_bytes, start=source.begin)
+        self._new_blocks = ReadAhead if ahead else BlockReader
+        self.blocks: BlockReader | ReadAhead = self._new_blocks(self._stream, block_bytes, start=source.begin)
 
     @property
     def gaps(self) -> list[Gap]:
         """What was left out of a damaged compressed file so far, if it was opened to `recover`."""
         return self._stream.gaps if isinstance(self._stream, RecoveringStream) else []
+
+    def pass_damage(self) -> Gap | None:
+        """After a CompressionError: go on behind the damage; None if nothing behind it can be read."""
+        if not isinstance(self._stream, RecoveringStream):
+            return None
+        self.blocks.close()
+        gap = self._stream.pass_damage()
+        self.blocks.resume()
+        return gap
 
     def plain_file(self) -> OpenPlainFile | None:
         """The open file, to be read at any offset; None if it is compressed, a piece, or not a regular local file."""
@@ -87,7 +99,7 @@ class RecordFile:
         assert isinstance(self._stream, PlainStream)
         self.blocks.close()
         self._stream.rewind(offset)
-        self.blocks = BlockReader(self._stream, self._block_bytes, start=offset)
+        self.blocks = self._new_blocks(self._stream, self._block_bytes, start=offset)
 
     def error(self, fault: Fault, *, record: int, offset: int, data: Any = b"", **context: Any) -> TFRecordError:
         """The exception for a fault in `data`, which begins at byte `offset` and record index `record` of the file."""

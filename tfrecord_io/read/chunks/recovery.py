@@ -12,6 +12,7 @@ from typing import TypeGuard, overload
 
 from tfrecord_io.display import byte_size, counted
 from tfrecord_io.engine.contract import Engine
+from tfrecord_io.engine.fault_messages import is_other_format
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import (
     CompressionError,
@@ -118,7 +119,7 @@ class Recovery:
     skipped : SkippedRegions
     """
 
-    def __init__(self, on_error: object, answers: dict[tuple[str, int, str], bool] | None = None) -> None:
+    def __init__(self, on_error: object, answers: dict[tuple[str, int, int, str], bool] | None = None) -> None:
         self.skipped = SkippedRegions()
         self._on_error = on_error
         self._answers = {} if answers is None else answers  # of a callable, by region: it is asked once about each
@@ -132,21 +133,21 @@ class Recovery:
         if not is_damage(error) or walker.file is None:
             return False
         path, number, record = walker.file.path, walker.number, walker.record
-        begin, end = _pass_damage(walker, error, get_engine())
-        region = SkippedRegion(path, begin, end, error.reason, record, type(error).__name__)
+        begin, end, reason = _pass_damage(walker, error, get_engine())
+        region = SkippedRegion(path, begin, end, reason, record, type(error).__name__)
         return self.accept(region, number, error)
 
     def accept(self, region: SkippedRegion, file: int, error: TFRecordError) -> bool:
         """Whether a region may be left out; it then counts as skipped."""
         error.region = region
-        if self._on_error != "skip" and not self._asked(region, error):
+        if self._on_error != "skip" and not self._asked(region, file, error):
             return False
         self.skipped.add(region, file)
         return True
 
-    def _asked(self, region: SkippedRegion, error: TFRecordError) -> bool:
+    def _asked(self, region: SkippedRegion, file: int, error: TFRecordError) -> bool:
         assert callable(self._on_error)
-        key = (region.path, region.records_before, region.error)
+        key = (region.path, file, region.records_before, region.error)
         if key not in self._answers:
             self._answers[key] = bool(self._on_error(error))
         return self._answers[key]
@@ -160,19 +161,20 @@ def recovery_of(on_error: object) -> Recovery | None:
 def is_damage(error: Exception) -> TypeGuard[TFRecordError]:
     """Whether an error is about a damaged part of a file, after which there may be good ones.
 
-    Not: an error of the storage, a contradiction between schemas, or a file that is no TFRecord file at all.
+    Not: an error of the storage, a contradiction between schemas, too little room for intact records, or a file that is
+    no TFRecord file at all.
     """
+    if isinstance(error, TFRecordError) and error.of_memory:
+        return False
     if isinstance(error, CorruptRecordError):
-        return error.expected != "TFRecord" or error.got == ZEROS  # a hole at the start of a file is damage
+        return not is_other_format(error) or error.got == ZEROS  # a hole at the start of a file is damage
     return isinstance(error, CompressionError | DecodeError | FeatureNotFoundError)
 
 
-def _pass_damage(walker: BlockWalker, error: Exception, engine: Engine) -> tuple[int, int | None]:
-    """Move the walker behind the damage; returns its begin and end in the uncompressed file."""
+def _pass_damage(walker: BlockWalker, error: TFRecordError, engine: Engine) -> tuple[int, int | None, str]:
+    """Move the walker behind the damage; returns its begin and end in the uncompressed file, and the reason."""
     if isinstance(error, CompressionError):
-        begin = walker.unread
-        walker.end_file()
-        return begin, None
+        return _pass_compression_damage(walker, error)
     begin = walker.offset
     if isinstance(error, CorruptRecordError):
         end = BoundarySearch(walker, engine).pass_damage()
@@ -181,4 +183,19 @@ def _pass_damage(walker: BlockWalker, error: Exception, engine: Engine) -> tuple
         walker.discard(size)
         end = begin + size
     walker.record += 1
-    return begin, end
+    return begin, end, error.reason
+
+
+def _pass_compression_damage(walker: BlockWalker, error: TFRecordError) -> tuple[int, int | None, str]:
+    """Move the walker to what can be decompressed behind the damage, else to the end of the file.
+
+    The bytes that were lost are not counted, as the uncompressed file is what can be read. The record that they are
+    taken from is damaged then, and is passed by itself.
+    """
+    assert walker.file is not None
+    begin = walker.unread
+    gap = walker.file.pass_damage()
+    if gap is None:
+        walker.end_file()
+        return begin, None, error.reason
+    return gap.offset, gap.offset, str(gap)

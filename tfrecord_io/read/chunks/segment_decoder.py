@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,16 +12,14 @@ import numpy as np
 from tfrecord_io.engine.contract import Array, ColumnBuffers, Decoder, FeatureName, RecordCounts
 from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.engine.select import get_engine
-from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
+from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.format.kinds import Kind, RecordType
-from tfrecord_io.options import MIB
 from tfrecord_io.read.chunks.chunk import DecodeSettings
-from tfrecord_io.storage.read.block_reader import SPARE, Bytes
+from tfrecord_io.read.chunks.file_windows import FileWindows
+from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 
-_BLOCK_BYTES = 2 * MIB  # stays in the processor's cache; smaller ones would make threads wait for the GIL more often
 _LONG_VALUE = 128  # bytes
-_SEARCH_BYTES = 64 << 10  # searched for a header at a time
 
 
 @dataclass(slots=True)
@@ -90,27 +87,24 @@ class SegmentDecoder:
     """
 
     def __init__(self, file: OpenPlainFile, max_bytes: int, *, keeps_rows: bool = False) -> None:
-        self._file = file
+        self._windows = FileWindows(file)
         self._max_bytes = max_bytes
         self._keeps_rows = keeps_rows
-        self._buffers: deque[Bytes] = deque()
         self._decoders: deque[tuple[DecodeSettings, Decoder]] = deque()  # empty, with memory to use again
-        self._stop = threading.Event()
 
     def stop(self) -> None:
         """Make every `decode` return soon."""
-        self._stop.set()
+        self._windows.stop()
 
     def measure(self, settings: DecodeSettings, begin: int) -> Measured:
         """Decode the record at `begin` to tell how the file is best split."""
-        decoder = settings.decoder()
-        buffer = self._take_buffer()
-        try:
-            data, _ = self._window(buffer, begin, self._file.size, settings.plan.max_record_bytes)
-        except OSError:
-            return Measured(0, 0, 0)
-        progress = decoder.feed(data, max_records=1, final=False)
-        self._buffers.append(buffer)
+        decoder, windows = settings.decoder(), self._windows
+        with windows.buffer() as buffer:
+            try:
+                data, _ = windows.window(buffer, begin, windows.size, settings.plan.max_record_bytes)
+            except OSError:
+                return Measured(0, 0, 0)
+            progress = decoder.feed(data, max_records=1, final=False)
         columns = len(settings.plan.columns) + len(decoder.new_names)
         copied = 0
         if progress.consumed >= _LONG_VALUE * columns:
@@ -126,16 +120,15 @@ class SegmentDecoder:
         A record begins at `begin` if that `is_boundary`; else the segment begins with the first header in it, which may
         be one inside the payload of a record.
         """
-        buffer = self._take_buffer()
-        try:
-            first = begin if is_boundary else self._find_header(buffer, begin, end, settings.plan.max_record_bytes)
-            if first is None:
-                return DecodedSegment(None, end, settings)
-            return self._decode(settings, buffer, first, end, most_record_bytes)
-        except OSError:
-            return DecodedSegment(begin, begin, settings, is_sound=False)
-        finally:
-            self._buffers.append(buffer)
+        windows, most = self._windows, settings.plan.max_record_bytes
+        with windows.buffer() as buffer:
+            try:
+                first = begin if is_boundary else windows.find_header(buffer, begin, end, most)
+                if first is None:
+                    return DecodedSegment(None, end, settings)
+                return self._decode(settings, buffer, first, end, most_record_bytes)
+            except OSError:
+                return DecodedSegment(begin, begin, settings, is_sound=False)
 
     def _decode(
         self, settings: DecodeSettings, buffer: Bytes, begin: int, end: int, most_record_bytes: int | None
@@ -144,8 +137,8 @@ class SegmentDecoder:
         decoder = self._take_decoder(settings)
         decoder.expect(min(end - begin, self._max_bytes))
         most = settings.plan.max_record_bytes
-        while segment.end < end and not self._stop.is_set():
-            data, final = self._window(buffer, segment.end, end, most, most_record_bytes)
+        while segment.end < end and not self._windows.stopped:
+            data, final = self._windows.window(buffer, segment.end, end, most, most_record_bytes)
             if not len(data):  # the next record is too large
                 segment.begin, segment.is_sound = begin if decoder.rows else None, decoder.rows > 0
                 break
@@ -179,10 +172,9 @@ class SegmentDecoder:
         """The payload bytes of the last records of a segment, from the one at `begin` on, which begin before `end`."""
         last = min(segment.end, max(begin, end) + HEADER_BYTES)
         limit = segment.settings.plan.max_record_bytes
-        buffer = self._take_buffer()
-        data = self._read(buffer, begin, last)
-        frames, _ = get_engine().scan(data, check_crc=False, max_record_bytes=limit, final=False)
-        self._buffers.append(buffer)
+        with self._windows.buffer() as buffer:
+            data = self._windows.read(buffer, begin, last)
+            frames, _ = get_engine().scan(data, check_crc=False, max_record_bytes=limit, final=False)
         if begin + frames.consumed == segment.end:
             return frames.lengths
         return np.append(frames.lengths, segment.end - begin - frames.consumed - FRAME_BYTES)
@@ -203,45 +195,6 @@ class SegmentDecoder:
         segment.is_sound = no_room
         return at > 0 and progress.fault is None and not no_room
 
-    def _window(
-        self, buffer: Bytes, begin: int, end: int, max_record_bytes: int, most_record_bytes: int | None = None
-    ) -> tuple[Bytes, bool]:
-        """Bytes from `begin` on, up to `end` or with one whole record, and whether the file ends with them.
-
-        There are none if that record has more than `most_record_bytes`.
-        """
-        size = self._file.size
-        data = self._read(buffer, begin, max(min(begin + _BLOCK_BYTES, end), min(begin + HEADER_BYTES, size)))
-        if len(data) >= HEADER_BYTES and len(data) < frame_size(data[:HEADER_BYTES]) <= max_record_bytes + FRAME_BYTES:
-            header, length = data[:HEADER_BYTES], frame_size(data[:HEADER_BYTES])
-            _, fault = get_engine().scan(header, max_record_bytes=max_record_bytes, final=False)
-            if fault is None and most_record_bytes is not None and length > most_record_bytes:
-                return data[:0], False
-            if fault is None:
-                data = self._read(buffer, begin, min(begin + length, size))
-        return data, begin + len(data) == size
-
-    def _read(self, buffer: Bytes, begin: int, end: int) -> Bytes:
-        if end - begin + SPARE > len(buffer):
-            buffer = np.empty(end - begin + SPARE, np.uint8)
-        data = buffer[: end - begin]
-        if self._file.read_into(data, begin) < len(data):
-            raise OSError("the file was truncated")  # the sequential read that follows raises the error
-        return data
-
-    def _find_header(self, buffer: Bytes, begin: int, end: int, max_record_bytes: int) -> int | None:
-        """Offset of the first record header that begins in [begin, end)."""
-        size = self._file.size
-        while begin < end and not self._stop.is_set():
-            stop = min(begin + _SEARCH_BYTES, end + HEADER_BYTES - 1, size)
-            if stop - begin < HEADER_BYTES:
-                return None
-            at = get_engine().find_header(self._read(buffer, begin, stop), max_record_bytes=max_record_bytes)
-            if at >= 0:
-                return begin + at
-            begin = stop - HEADER_BYTES + 1
-        return None
-
     def _take_decoder(self, settings: DecodeSettings) -> Decoder:
         while self._decoders:
             try:
@@ -251,9 +204,3 @@ class SegmentDecoder:
             if known is settings:
                 return decoder
         return settings.decoder()
-
-    def _take_buffer(self) -> Bytes:
-        try:
-            return self._buffers.pop()
-        except IndexError:
-            return np.empty(max(_BLOCK_BYTES, _SEARCH_BYTES) + SPARE, np.uint8)

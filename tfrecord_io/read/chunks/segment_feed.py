@@ -7,6 +7,7 @@ import numpy as np
 from tfrecord_io.engine.contract import Array, Decoder
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.read.chunks.block_walker import BlockWalker
+from tfrecord_io.read.chunks.row_budget import BatchLimit
 from tfrecord_io.read.chunks.segment_decoder import DecodedSegment
 from tfrecord_io.read.chunks.segment_reader import SegmentReader
 from tfrecord_io.read.chunks.segmented_files import SegmentedFiles
@@ -33,11 +34,11 @@ class SegmentFeed:
         self._bytes = 0  # payload bytes of the others
         self._lengths: Array | None = None  # of their payloads, if they are known
 
-    def fill(self, decoder: Decoder, max_rows: int, max_bytes: int, *, begun: bool) -> bool:
-        """Append rows until the batch has `max_rows`, or the next record would exceed `max_bytes`.
+    def fill(self, decoder: Decoder, max_rows: int, limit: BatchLimit, *, begun: bool) -> bool:
+        """Append rows until the batch has `max_rows`, or the next record would exceed the `limit`.
 
         Returns False if the segments are used up before that. The first record of a batch that was not `begun` may be
-        larger than `max_bytes`.
+        larger than the limit.
         """
         while decoder.rows < max_rows:
             segment = self._current()
@@ -45,8 +46,11 @@ class SegmentFeed:
                 self._files.end()
                 return False
             is_first = not begun and not decoder.rows
-            rows, size = self._fitting(segment, max_rows - decoder.rows, max_bytes - decoder.value_bytes, is_first)
+            max_bytes = limit.max_bytes - decoder.value_bytes
+            rows, size = self._fitting(segment, max_rows - decoder.rows, max_bytes, is_first)
             if rows == 0:
+                if limit.extend():
+                    continue
                 return True
             assert segment.decoder is not None
             if rows < 0 or not decoder.append(segment.decoder, self._begin, self._begin + rows, size):

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from tfrecord_io.closing import Closing
+from tfrecord_io.background import Task
 from tfrecord_io.engine.contract import Array, FeatureName
 from tfrecord_io.format.kinds import RecordType
-from tfrecord_io.options import MIB, cpu_count
+from tfrecord_io.options import MIB
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
+from tfrecord_io.read.chunks.row_budget import may_have_lists
 from tfrecord_io.read.chunks.segment_decoder import DecodedSegment, SegmentDecoder
+from tfrecord_io.read.chunks.workers import Workers
 from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 
 _LEAST_SEGMENTS, _MOST_SEGMENTS = 8, 16  # of a file whose segments are within the following limits
@@ -24,6 +25,7 @@ _TINY_BYTES = MIB // 4  # a file with fewer is not worth a task
 _LEAST_RECORDS = 4  # of a segment
 _BYTES_PER_COLUMN = 12 << 10  # of a segment
 _PART_BYTES = MIB  # of a segment whose rows become a part of a batch
+_PART_BYTES_OF_LISTS = MIB // 4  # if it may have lists of integers, which take up to eight times as much when decoded
 MOST_PARTS = 8  # that are decoded, or wait for their turn
 _RECORDS_PER_PART = 4  # at least
 _MOST_COPIED = 0.5  # of the bytes of a record: appending them to a batch takes as long as decoding them
@@ -87,53 +89,6 @@ class KnownRecords:
         return plan.names_in_both or not any((name, not steps) in names for name, steps in new)
 
 
-class Workers(Closing):
-    """The threads that decode segments, started with the first task; none for one thread.
-
-    Parameters
-    ----------
-    threads : int
-    most_tasks : int, optional
-        Number of segments that are decoded, or wait for their turn; by default two more than there are threads.
-
-    Attributes
-    ----------
-    count : int
-        Number of threads: at most one for each core, as more would only cost memory.
-    """
-
-    def __init__(self, threads: int, most_tasks: int | None = None) -> None:
-        self.count = min(threads, cpu_count()) if threads > 1 else 0
-        self.most_tasks = min(self.count + 2, most_tasks or self.count + 2)
-        self._pool: ThreadPoolExecutor | None = None
-        self._tasks = 0  # whose results were not taken
-
-    @property
-    def have_room(self) -> bool:
-        return self.count > 0 and self._tasks < self.most_tasks
-
-    def submit(self, task: Callable[[], DecodedSegment]) -> Future[DecodedSegment]:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="tfrecord_io")
-        self._tasks += 1
-        return self._pool.submit(task)
-
-    def take(self, future: Future[DecodedSegment]) -> DecodedSegment:
-        """Wait for a result."""
-        self._tasks -= 1
-        return future.result()
-
-    def drop(self, future: Future[DecodedSegment]) -> None:
-        """Give up a task."""
-        self._tasks -= 1
-        future.cancel()
-
-    def close(self) -> None:
-        """Let the threads end after their task; the garbage collector may run this in any of them."""
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-
-
 class SegmentReader:
     """Reads the records of one file from a position on.
 
@@ -174,7 +129,7 @@ class SegmentReader:
         self._decoder = SegmentDecoder(file, max_bytes, keeps_rows=in_parts)
         self._limited: tuple[DecodeSettings, DecodeSettings] | None = None
         self._bounds = self._split()
-        self._pending: deque[Future[DecodedSegment]] = deque()  # of the segments before `_submitted`
+        self._pending: deque[Task[DecodedSegment]] = deque()  # of the segments before `_submitted`
         self._submitted = len(self._bounds) - 1 if self._size - position.offset < _TINY_BYTES else 0
 
     def _split(self) -> list[int]:
@@ -186,10 +141,11 @@ class SegmentReader:
         first = self._decoder.measure(self._known.applied_to(self._settings), begin)
         if not self._in_parts:
             return segment_bounds(begin, self._size, first.record_bytes, first.columns)
-        is_large = first.record_bytes * _RECORDS_PER_PART > _PART_BYTES
+        part = _PART_BYTES_OF_LISTS if may_have_lists(self._settings.plan) else _PART_BYTES
+        is_large = first.record_bytes * _RECORDS_PER_PART > part
         if is_large or first.copied_bytes > _MOST_COPIED * first.record_bytes:
             return [begin]
-        return [*range(begin, self._size, _PART_BYTES), self._size]
+        return [*range(begin, self._size, part), self._size]
 
     @property
     def is_at_end(self) -> bool:

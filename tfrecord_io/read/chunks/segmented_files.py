@@ -9,7 +9,8 @@ from tfrecord_io.closing import Closing
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.read.chunks.record_file import RecordFile
-from tfrecord_io.read.chunks.segment_reader import Position, SegmentReader, Workers
+from tfrecord_io.read.chunks.segment_reader import Position, SegmentReader
+from tfrecord_io.read.chunks.workers import Workers
 from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 from tfrecord_io.storage.read.source import Source
 

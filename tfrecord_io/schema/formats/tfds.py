@@ -13,7 +13,7 @@ import pyarrow as pa
 from tfrecord_io.errors import CorruptRecordError, SchemaError
 from tfrecord_io.options import DEFAULT_STORAGE, INT64_MAX, StorageOptions
 from tfrecord_io.schema.composite import VALUES, Composite
-from tfrecord_io.schema.field import CONTEXT, Field, check_unique
+from tfrecord_io.schema.field import CONTEXT, Field, check_names
 from tfrecord_io.schema.formats.tfds_features import TfdsLeaf, leaves_of
 from tfrecord_io.schema.type_names import type_name
 from tfrecord_io.storage.paths.plain_files import Directory
@@ -39,7 +39,7 @@ def from_tfds(
     try:
         leaves = leaves_of(json.loads(text))
         fields = [_field(leaf, _labels(folder, leaf) if class_labels == "names" else None) for leaf in leaves]
-        check_unique(fields)
+        check_names(fields)
         return fields
     except SchemaError as error:
         error.path = file

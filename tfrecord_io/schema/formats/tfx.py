@@ -41,7 +41,7 @@ from pyarrow import types as t
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.schema.composite import composite_of
-from tfrecord_io.schema.field import Field, check_unique
+from tfrecord_io.schema.field import Field, check_names
 from tfrecord_io.schema.formats.json import to_json
 from tfrecord_io.schema.formats.tfx_messages import STRUCT, SchemaMessage
 from tfrecord_io.schema.formats.tfx_read import SEQUENCE, TAG, TfxSchemaReader
@@ -70,7 +70,7 @@ def from_tfx(
         content = _read(path, StorageOptions(storage_options, filesystem))
     try:
         fields = TfxSchemaReader(_parsed(content), tensor_representation_group, sequence_feature).fields()
-        check_unique(fields)
+        check_names(fields)
         return fields
     except SchemaError as error:
         error.path = path

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+from tfrecord_io.background import WorkerPool
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.storage.filesystem.base import Entry, FileSystem
 from tfrecord_io.storage.filesystem.local import LocalFileSystem
@@ -76,7 +76,7 @@ class Manifests:
 
         if len(entries) <= 1:
             return [read(entry) for entry in entries]
-        with ThreadPoolExecutor(min(_MOST_READERS, len(entries)), thread_name_prefix="tfrecord_io") as pool:
+        with WorkerPool(min(_MOST_READERS, len(entries)), "manifests") as pool:
             return list(pool.map(read, entries))
 
     def check(self, files: Sequence[Entry], wanted: Callable[[str], bool], *, complete: bool) -> None:

@@ -79,6 +79,17 @@ def parse_shard(name: str) -> ShardName | None:
     return None
 
 
+def dataset_of(path: str) -> tuple[str, str] | None:
+    """The directory and the name of the dataset that a file is a shard of; None for other files.
+
+    >>> dataset_of("data/train-00000-of-00008"), dataset_of("data/notes.txt")
+    (('data', 'train'), None)
+    """
+    directory, _, name = path.rpartition("/")
+    shard = parse_shard(name)
+    return None if shard is None else (directory, shard.stem)
+
+
 def shard_name(base: str, index: int, count: int | None) -> str:
     """The name of shard `index` of `count`, as TensorFlow names it; without a count if it is not known yet.
 

@@ -72,6 +72,10 @@ class BlockReader:
         data = self._buffer[self._begin : self._end]
         return Block(data, self._offset, self._ended) if len(data) else None
 
+    def resume(self) -> None:
+        """Read on after an error and `close`, as the stream can: the next block begins with the rest of the last."""
+        self._error = None
+
     def close(self) -> None:
         """Does nothing; `tfrecord_io.storage.read.read_ahead.ReadAhead` stops a thread here."""
 

@@ -34,6 +34,7 @@ def open_source(
     compression: str | None = "infer",
     *,
     recover: bool = False,
+    asks: bool = False,
     max_decompression_ratio: float | None = None,
 ) -> Stream:
     """Open a source and decompress it.
@@ -43,7 +44,8 @@ def open_source(
     `max_decompression_ratio`, a file that decompresses to more times its size is a CompressionError when it is read.
 
     With `recover`, a damaged compressed file is read on behind the damage (`tfrecord_io.compression.recovery`), also if
-    its first bytes are damaged: its codec is then the one named, or that of its suffix.
+    its first bytes are damaged: its codec is then the one named, or that of its suffix. If it also `asks`, each damage
+    is a CompressionError, until ``pass_damage`` is called.
     """
     codec = None if compression == "infer" else get_codec(compression)  # rejects a wrong name before opening the file
     raw = source.open()
@@ -58,14 +60,16 @@ def open_source(
         named = codec_for_path(source.path) if compression == "infer" else codec
         if compression == "infer":
             codec = infer(head, source.path)
-        if recover and codec is None and named is not None and not is_record_header(head):
+        may_be_damaged = recover and not (asks and looks_like(head)) and not is_record_header(head)
+        if may_be_damaged and codec is None and named is not None:
             codec = named
-        elif compression != "infer" and not (recover and sniff(head) is None):
+        elif compression != "infer" and not (may_be_damaged and sniff(head) is None):
             _check_codec(codec, compression, head, source.path)
         if source.pipe is not None:
             source.pipe.may_rewind = codec is not None  # at damage
         if recover and codec is not None:
-            return RecoveringStream(PlainStream(raw, source.path, head, size), codec)
+            plain = PlainStream(raw, source.path, head, size)
+            return RecoveringStream(plain, codec, max_decompression_ratio, asks=asks)
         return open_decompressed(raw, codec, source.path, head=head, size=size, max_ratio=max_decompression_ratio)
     except BaseException:
         raw.close()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tfrecord_io.background import BackgroundThread
+from tfrecord_io.background import BackgroundThread, NeverBegan
 from tfrecord_io.compression import Stream
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, FIRST_BYTES, SPARE, Block, Bytes
 
@@ -115,6 +115,12 @@ class ReadAhead:
         self._offset += n
         self._consumed |= n > 0
 
+    def resume(self) -> None:
+        """Read on after an error and `close`, as the stream can: the next block begins with the rest of the last."""
+        assert self._current is not None
+        self._current = _Filled(self._current.buffer, self._current.count, False)
+        self._free, self._stop = SimpleQueue(), threading.Event()
+
     def close(self) -> None:
         """Stop the thread after the read under way."""
         if self._thread is not None:
@@ -133,7 +139,11 @@ class ReadAhead:
         if last is None and self._thread is None:
             return _fill(self._stream, self._new_buffer(), FIRST_BYTES)
         self.start()
-        return self._filled.get()
+        assert self._thread is not None
+        try:
+            return self._thread.take(self._filled)
+        except NeverBegan:  # for lack of memory: read in this thread
+            return _fill(self._stream, self._new_buffer())
 
     def _new_buffer(self) -> Bytes:
         return np.empty(_HEAD + self._size + SPARE, np.uint8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -81,6 +81,11 @@ class ManifestShard:
             with suppress(FileNotFoundError):
                 return use(self.staged)
         return use(path)
+
+    def absolute(self) -> ManifestShard:
+        """The same, of a local file, for a process with another working directory."""
+        manifest = replace(self.manifest, name=_absolute(self.manifest.name))
+        return replace(self, manifest=manifest, staged=None if self.staged is None else _absolute(self.staged))
 
     def check_records(self, records: int, path: str) -> None:
         self._check("{} records", records, self.records, path)
@@ -203,9 +208,20 @@ class Source:
         """The first byte that is read."""
         return 0 if self.span is None else self.span[0]
 
+    def absolute(self) -> Source:
+        """The same file, for a process with another working directory."""
+        if not self.local:
+            return self
+        return replace(self, path=_absolute(self.path), shard=None if self.shard is None else self.shard.absolute())
+
     def piece(self, begin: int, end: int) -> Source:
         """A piece of this file, which must be plain."""
         return replace(self, size=end - begin, span=(begin, end))
+
+
+def _absolute(path: str) -> str:
+    """Unlike `os.path.abspath`, this leaves ".." alone, which may follow a link."""
+    return os.path.join(os.getcwd(), path)
 
 
 def source_of(fs: FileSystem, entry: Entry) -> Source:
@@ -228,6 +244,12 @@ def source_of_file_object(file: Any) -> Source:
         raise ValueError("the file is not open for reading")
     name = getattr(file, "name", None)
     return Source(name if isinstance(name, str) else f"<{type(file).__name__}>", None, False, _file=CallerFile(file))
+
+
+def total(numbers: Iterable[int | None]) -> int | None:
+    """The sum of sizes or numbers of records; None if one is unknown."""
+    known = list(numbers)
+    return None if None in known else sum(filter(None, known))
 
 
 def read_manifest(fs: FileSystem, entry: Entry) -> bytes:

@@ -8,7 +8,8 @@ leaves it unchanged. A file object is written directly: nothing can be taken bac
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
@@ -61,6 +62,32 @@ def file_status(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> os.stat
         return None
 
 
+def make_parent(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> None:
+    """Make the directory of a local file; buckets have none."""
+    fs, name = locate(path, storage)
+    if not isinstance(fs, FsspecFileSystem):
+        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)
+
+
+@contextmanager
+def new_parent(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> Iterator[None]:
+    """Make the directory of a local file; an exception in the block removes the directories this made, if empty."""
+    fs, name = locate(path, storage)
+    missing: list[str] = []
+    folder = "" if isinstance(fs, FsspecFileSystem) else os.path.dirname(name)
+    while folder and not os.path.exists(folder):
+        missing.append(folder)
+        folder = os.path.dirname(folder)
+    try:
+        make_parent(path, storage)
+        yield
+    except BaseException:
+        with suppress(OSError):
+            for made in missing:
+                os.rmdir(made)
+        raise
+
+
 def remove_file(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> None:
     """Remove a file if it exists and may be removed."""
     fs, name = locate(path, storage)
@@ -73,7 +100,11 @@ def remove_file(path: str, storage: StorageOptions = DEFAULT_STORAGE) -> None:
 
 
 def open_sharded_dataset_writer(
-    output: Output, storage: StorageOptions = DEFAULT_STORAGE, *, overwrite: bool | Overwrite | None = None
+    output: Output,
+    storage: StorageOptions = DEFAULT_STORAGE,
+    *,
+    overwrite: bool | Overwrite | None = None,
+    distributed_id: str | None = None,
 ) -> ShardedDatasetWriter:
     """Start writing a sharded dataset; see `ShardedDatasetWriter`. A missing directory is created."""
     fs, base = locate(output.base, storage)
@@ -81,11 +112,11 @@ def open_sharded_dataset_writer(
     if not isinstance(fs, FsspecFileSystem):
         from tfrecord_io.storage.write.sharded_dataset_local import LocalShardedDatasetWriter
 
-        return LocalShardedDatasetWriter(fs, base, output, replace)
+        return LocalShardedDatasetWriter(fs, base, output, replace, distributed_id)
     if overwrite == "in_place":
         from tfrecord_io.storage.write.sharded_dataset_remote import RemoteShardedDatasetWriter  # imports fsspec
 
         return RemoteShardedDatasetWriter(fs, base, output, replace)
     from tfrecord_io.storage.write.sharded_dataset_staged import StagedShardedDatasetWriter
 
-    return StagedShardedDatasetWriter(fs, base, output, replace)
+    return StagedShardedDatasetWriter(fs, base, output, replace, distributed_id)

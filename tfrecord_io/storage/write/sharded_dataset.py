@@ -16,6 +16,7 @@ a dataset that readers refuse.
 from __future__ import annotations
 
 import errno
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
@@ -39,9 +40,16 @@ class WrittenShard:
     """A completely written shard, to be published."""
 
     index: int
-    output: OutputFile
     records: int
+    bytes: int
     crc32c: int
+    output: OutputFile | None = None  # to commit; None: it is committed, under the name `staged`
+    staged: str | None = None  # by default, the writer's own name for it
+
+    def commit(self) -> None:
+        """Make the file appear."""
+        if self.output is not None:
+            self.output.commit()
 
 
 class ShardedDatasetWriter(ABC):
@@ -49,15 +57,21 @@ class ShardedDatasetWriter(ABC):
 
     `base` is `output.base` in `fs`. Unless `overwrite` is True, an existing file of a dataset of this name is a
     FileExistsError, here or by `publish`. So are, whatever `overwrite` is, other TFRecord files in a directory that is
-    written as a whole, as reading the directory would read them too.
+    written as a whole, as reading the directory would read them too. `distributed_id` is the id of a writing whose
+    shards are staged by other processes: see `tfrecord_io.storage.write.sharded_dataset_distributed`.
     """
 
-    def __init__(self, fs: FileSystem, base: str, output: Output, overwrite: bool | None) -> None:
+    created: tuple[str, ...] = ()  # local directories that were missing, the deepest first
+    model: os.stat_result | None = None  # owner and mode for new files
+
+    def __init__(
+        self, fs: FileSystem, base: str, output: Output, overwrite: bool | None, distributed_id: str | None = None
+    ) -> None:
         self._fs, self._output, self._overwrite = fs, output, overwrite
         self._directory = base[: len(base) - len(base.rpartition("/")[2])]
         self._stem = output.stem
         self._manifest_name = self._directory + manifest_name(self._stem)
-        self._id = new_id()
+        self._id = distributed_id or new_id()
         self._existing_at_start = self._check_existing()
 
     @abstractmethod
@@ -73,6 +87,9 @@ class ShardedDatasetWriter(ABC):
 
     def _staged_name(self, index: int) -> str:
         return f"_{self._id}-{index:05d}.staged"
+
+    def _staged(self, shards: Sequence[WrittenShard]) -> list[str]:
+        return [shard.staged or self._staged_name(shard.index) for shard in shards]
 
     def _shard_name(self, index: int) -> str:
         return self._output.shard(index).rpartition("/")[2]
@@ -127,18 +144,14 @@ class ShardedDatasetWriter(ABC):
     def _read_manifest(self) -> Manifest | None:
         """The manifest on disk; None if there is none, or it cannot be used."""
         text = self._manifest_text()
-        with suppress(CorruptRecordError):
-            return None if text is None else parse_manifest(text, self._manifest_name)
-        return None
+        return None if text is None else _parsed(text, self._manifest_name)
 
     def _manifest_text(self) -> bytes | None:
-        entry = self._fs.entry(self._manifest_name)
-        return None if entry is None else read_manifest(self._fs, entry)
+        return _text(self._fs, self._manifest_name)
 
     def _is_published(self) -> bool:
         """Whether the manifest on disk is that of this writer."""
-        manifest = self._read_manifest()
-        return manifest is not None and manifest.id == self._id
+        return is_published(self._fs, self._manifest_name, self._id)
 
     def _check_still_published(self) -> None:
         if not self._is_published():
@@ -146,7 +159,7 @@ class ShardedDatasetWriter(ABC):
             raise OSError(errno.EBUSY, text, self._fs.display_path(self._manifest_name))
 
     def _new_manifest(self, shards: Sequence[WrittenShard], schema: bytes | None) -> Manifest:
-        files = tuple(ManifestFile(self._shard_name(s.index), s.records, s.output.offset, s.crc32c) for s in shards)
+        files = tuple(ManifestFile(self._shard_name(s.index), s.records, s.bytes, s.crc32c) for s in shards)
         return Manifest(self._stem, self._id, files, self._output.compression, schema)
 
     def _staged_manifest(
@@ -155,8 +168,26 @@ class ShardedDatasetWriter(ABC):
         """The manifest that publishes the staged shards, and the names of the old dataset's files to remove."""
         names = {file.path for file in final.files}
         replaces = tuple(name for name in existing if self._is_shard(name) and name not in names)
-        files = zip(final.files, shards, strict=True)
-        staged = tuple(replace(file, staged=self._staged_name(shard.index)) for file, shard in files)
+        files = zip(final.files, self._staged(shards), strict=True)
+        staged = tuple(replace(file, staged=name) for file, name in files)
         old = self._read_manifest()
         old_staged = [file.staged for file in (old.files if old is not None else ()) if file.staged is not None]
         return replace(final, files=staged, replaces=replaces), [*replaces, *old_staged]
+
+
+def is_published(fs: FileSystem, manifest: str, id: str) -> bool:
+    """Whether the manifest of this name is that of the writing `id`."""
+    text = _text(fs, manifest)
+    found = None if text is None else _parsed(text, manifest)
+    return found is not None and found.id == id
+
+
+def _text(fs: FileSystem, name: str) -> bytes | None:
+    entry = fs.entry(name)
+    return None if entry is None else read_manifest(fs, entry)
+
+
+def _parsed(text: bytes, name: str) -> Manifest | None:
+    with suppress(CorruptRecordError):
+        return parse_manifest(text, name)
+    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from tfrecord_io.storage.filesystem.base import FileSystem
@@ -21,9 +21,12 @@ _NO_LOCK = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP
 class LocalShardedDatasetWriter(ShardedDatasetWriter):
     """Writes shards under staged names until the manifest is published."""
 
-    def __init__(self, fs: FileSystem, base: str, output: Output, overwrite: bool | None) -> None:
-        super().__init__(fs, base, output, overwrite)
-        self._created = _create_directories(self._directory.rstrip("/"))
+    def __init__(
+        self, fs: FileSystem, base: str, output: Output, overwrite: bool | None, distributed_id: str | None = None
+    ) -> None:
+        super().__init__(fs, base, output, overwrite, distributed_id)
+        self.created = _create_directories(self._directory.rstrip("/"))
+        self.model = self._replaced_status(self._directory + self._shard_name(0))
 
     def open(self, index: int) -> OutputFile:
         path = self._directory + self._shard_name(index)
@@ -38,15 +41,13 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
         return None
 
     def discard(self) -> None:
-        with suppress(OSError):  # another process has put something into it
-            for directory in self._created:
-                os.rmdir(directory)
+        remove_directories(self.created)
 
     def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
         final = self._new_manifest(shards, schema)
         try:
             for shard in shards:
-                shard.output.commit()
+                shard.commit()
             sync_directory(self._directory or ".")
             with _lock_directory(self._directory or ".") as locked:
                 self._replace_dataset(shards, final, locked)
@@ -54,8 +55,8 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
             if self._is_published():
                 error.add_note("the dataset is published nevertheless, and can be read")
             else:
-                for shard in shards:
-                    self._remove(self._staged_name(shard.index))
+                for name in self._staged(shards):
+                    self._remove(name)
             raise
 
     def _replace_dataset(self, shards: Sequence[WrittenShard], final: Manifest, locked: bool) -> None:
@@ -107,7 +108,14 @@ class LocalShardedDatasetWriter(ShardedDatasetWriter):
             os.unlink(self._directory + name)
 
 
-def _create_directories(directory: str) -> list[str]:
+def remove_directories(created: Iterable[str]) -> None:
+    """Remove directories that a writer created, the deepest first, unless they hold something."""
+    with suppress(OSError):
+        for directory in created:
+            os.rmdir(directory)
+
+
+def _create_directories(directory: str) -> tuple[str, ...]:
     """Create a directory and its parents; returns those that were missing, the deepest first."""
     missing = []
     while directory and not os.path.isdir(directory):
@@ -118,7 +126,7 @@ def _create_directories(directory: str) -> list[str]:
         directory = os.path.dirname(directory)
     for name in reversed(missing):
         os.makedirs(name, exist_ok=True)
-    return missing
+    return tuple(missing)
 
 
 @contextmanager

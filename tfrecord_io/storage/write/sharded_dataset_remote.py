@@ -37,7 +37,7 @@ class RemoteShardedDatasetWriter(ShardedDatasetWriter):
             for shard in shards:
                 self._check_still_published()
                 begun.append(self._shard_name(shard.index))
-                shard.output.commit()
+                shard.commit()
             names = {file.path for file in final.files}
             for name in existing:
                 if self._is_shard(name) and name not in names:

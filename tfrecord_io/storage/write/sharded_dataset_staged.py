@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 
 from fsspec.asyn import AsyncFileSystem
 
+from tfrecord_io.background import WorkerPool
+from tfrecord_io.storage.filesystem.base import FileSystem
 from tfrecord_io.storage.filesystem.errors import raise_os_errors, retry
 from tfrecord_io.storage.paths.manifest import Manifest, ManifestFile
+from tfrecord_io.storage.paths.resolve_output import Output
 from tfrecord_io.storage.read.range_requests import unwrap
 from tfrecord_io.storage.write.atomic_remote import open_remote
 from tfrecord_io.storage.write.output_file import OutputFile
@@ -24,29 +26,35 @@ _MOST_COPIES = 16  # at a time; before each so many, the dataset is checked to b
 class StagedShardedDatasetWriter(RemoteShardedDatasetWriter):
     """Uploads shards under staged names, which the manifest publishes, and lets the store copy them to the final ones.
 
-    A dataset that does not exist yet is uploaded under its final names.
+    A dataset that does not exist yet is uploaded under its final names, unless other processes write its shards.
     """
 
+    def __init__(
+        self, fs: FileSystem, base: str, output: Output, overwrite: bool | None, distributed_id: str | None = None
+    ) -> None:
+        super().__init__(fs, base, output, overwrite, distributed_id)
+        self._stages = bool(self._existing_at_start) or distributed_id is not None
+
     def open(self, index: int) -> OutputFile:
-        if not self._existing_at_start:
+        if not self._stages:
             return super().open(index)
         path = self._fs.display_path(self._directory + self._shard_name(index))
         return open_remote(self._fs, self._directory + self._staged_name(index), exclusive=False, path=path)
 
     def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> None:
-        if not self._existing_at_start:
+        if not self._stages:
             super().publish(shards, schema)
             return
         final = self._new_manifest(shards, schema)
         begun: list[str] = []  # staged names whose upload was to be completed
         try:
             existing = self._check_existing()
-            for shard in shards:
-                begun.append(self._staged_name(shard.index))
-                shard.output.commit()
+            for shard, name in zip(shards, self._staged(shards), strict=True):
+                begun.append(name)
+                shard.commit()
             staged, removed = self._staged_manifest(final, shards, existing)
             self._remove(self._index_files())
-            self._write_manifest(staged, exclusive=False)
+            self._write_manifest(staged, exclusive=self._overwrite is not True)
         except BaseException as error:
             self._withdraw(begun, error)
             raise
@@ -108,6 +116,6 @@ class StagedShardedDatasetWriter(RemoteShardedDatasetWriter):
             for call in calls:
                 call()
             return
-        with ThreadPoolExecutor(_MOST_COPIES, thread_name_prefix="tfrecord_io") as pool:
+        with WorkerPool(_MOST_COPIES, "copy") as pool:
             for done in [pool.submit(call) for call in calls]:
                 done.result()

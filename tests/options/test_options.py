@@ -14,8 +14,8 @@ import pytest
 
 import tfrecord_io as tfr
 from records import example, int64s, written
-from tfrecord_io import keyword_docs, options
-from tfrecord_io.options import ArrayOptions, IterOptions, ReadOptions, WriteOptions
+from tfrecord_io import keyword_docs
+from tfrecord_io.options import ArrayOptions, IterOptions, ReadOptions, WriteOptions, keyword_names
 
 READING = [tfr.read_tfrecord, tfr.read_table, tfr.open_reader, tfr.infer_schema]
 WRITING = [tfr.write_tfrecord, tfr.open_writer]
@@ -67,7 +67,8 @@ BAD = [
     ({"on_error": "ignore"}, ValueError),
     ({"on_error": None}, ValueError),
     ({"on_error": "leave"}, ValueError),
-    ({"filters": [("x", ">", 1)]}, TypeError),
+    ({"filters": 5}, TypeError),
+    ({"filters": [("x", 1)]}, ValueError),
     ({"compression": "lzma2"}, ValueError),
     ({"columns": 5}, TypeError),
     ({"columns": [5]}, TypeError),
@@ -130,7 +131,7 @@ def test_dtype_backend_is_checked(path: Path) -> None:
 def test_every_reading_call_shows_its_keywords(call: Callable[..., Any]) -> None:
     shown = inspect.signature(call).parameters
     left_out = set() if call is tfr.open_reader else STREAM_ONLY
-    left_out = left_out | ({"schema"} if call is tfr.infer_schema else set())
+    left_out = left_out | ({"schema", "filters"} if call is tfr.infer_schema else set())
     expected = {f.name: f.default for f in fields(ReadOptions) if f.name not in left_out}
     own = {"path", "dtype_backend"} if call is tfr.read_tfrecord else {"path"}
     assert {name: p.default for name, p in shown.items() if name not in own} == expected
@@ -162,7 +163,7 @@ def test_exactly_the_keywords_are_documented() -> None:
 
 
 @pytest.mark.parametrize("call", [tfr.read_tfrecord, tfr.read_table, tfr.read_arrays, tfr.infer_schema])
-@pytest.mark.parametrize("name", ["batch_bytes", "batch_size", "chunksize", "filters"])
+@pytest.mark.parametrize("name", ["batch_bytes", "batch_size", "chunksize"])
 def test_keywords_of_streams_are_refused_where_all_records_are_read(
     path: Path, call: Callable[..., Any], name: str
 ) -> None:
@@ -180,13 +181,23 @@ def test_keywords_of_the_sample_are_valid_where_all_records_are_sampled(path: Pa
 
 def test_what_is_not_there_is_not_mentioned(path: Path) -> None:
     for call in [*READING, tfr.read_arrays, tfr.iter_arrays, tfr.open_random]:
-        assert "filters" not in inspect.signature(call).parameters
         assert "not implemented" not in (call.__doc__ or "").lower()
     for value in ("ignore", "leave"):
         with pytest.raises(ValueError, match=r"expected one of 'raise', 'stop', 'skip' or a function"):
             tfr.read_table(path, on_error=value)
-    with pytest.raises(TypeError, match=r"open_random\(\) got an unexpected keyword argument 'filters': tfr.dataset"):
-        tfr.open_random(path, filters=[])
+
+
+@pytest.mark.parametrize("call", [tfr.open_random, tfr.infer_schema])
+@pytest.mark.parametrize("name", ["filters", "where"])
+def test_calls_without_filters_say_where_they_are(path: Path, call: Callable[..., Any], name: str) -> None:
+    with pytest.raises(TypeError, match=rf"{call.__name__}\(\) got an unexpected .* '{name}': tfr.dataset"):
+        call(path, **{name: []})
+
+
+@pytest.mark.parametrize("name", ["filter", "where", "predicate"])
+def test_other_names_of_filters_are_known(path: Path, name: str) -> None:
+    with pytest.raises(TypeError, match=r"did you mean filters=\?"):
+        tfr.read_table(path, **{name: []})
 
 
 def test_infer_schema_takes_no_schema(path: Path) -> None:
@@ -253,7 +264,7 @@ def test_an_unknown_keyword_suggests_the_one_that_is_meant(
 
 def test_other_names_of_keywords_are_no_keywords() -> None:
     names = {f.name for cls in (ReadOptions, IterOptions, WriteOptions, ArrayOptions) for f in fields(cls)}
-    for name, others in options._OTHER_NAMES.items():
+    for name, others in keyword_names._OTHER_NAMES.items():
         assert name in names | {"dtype_backend"}
         assert not names & set(others.split()), name
 
@@ -317,7 +328,7 @@ def test_one_encoding_for_all_columns_raises_with_an_example() -> None:
 
 
 def test_the_limits_in_the_security_policy_exist() -> None:
-    text = (Path(__file__).parent.parent / "SECURITY.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "SECURITY.md").read_text(encoding="utf-8")
     limits = set(re.findall(r"`(max_\w+)=?`", text))
     assert limits == {f.name for f in fields(ReadOptions) if f.name.startswith("max_")}
     assert ReadOptions().max_features == 100_000

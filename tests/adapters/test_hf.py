@@ -1,0 +1,134 @@
+"""Hugging Face datasets read and write TFRecord files: `make test-adapters` runs these tests."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from records import example, int64s, written
+from suites.adapter_suite import AdapterSuite
+
+datasets = pytest.importorskip("datasets")
+
+
+class TestHF(AdapterSuite):
+    """A stream of three shards."""
+
+    keywords: dict[str, Any] = {"shards": 3}  # noqa: RUF012
+
+    def open(self, path: Any, **keywords: Any) -> tfr.Dataset:
+        return tfr.dataset(path, **keywords)
+
+    def rows(self, opened: tfr.Dataset, names: list[str] | None = None) -> dict[str, list[Any]]:
+        chosen = (opened if names is None else opened.select(names)).to_hf(**self.keywords)
+        found: dict[str, list[Any]] = {name: [] for name in chosen.features}
+        for row in chosen:
+            for name, value in row.items():
+                found[name].append(value)
+        return found
+
+    def above(self, opened: tfr.Dataset, least: int) -> tfr.Dataset:
+        return opened.filter([("ints", ">", least)])
+
+    def first(self, opened: tfr.Dataset, n: int) -> tfr.Dataset:
+        return opened.limited(n)
+
+    def count(self, opened: tfr.Dataset) -> int:
+        return sum(1 for _ in opened.to_hf(**self.keywords))
+
+    def names(self, opened: tfr.Dataset) -> list[str]:
+        return list(opened.select("*").to_hf(**self.keywords).features)
+
+    def test_features(self, path: Path) -> None:
+        features = self.open(path).to_hf(**self.keywords).features
+        assert features["ints"] == datasets.Value("int16")
+        assert features["text"] == features["team"] == datasets.Value("string")
+        assert features["list"] == datasets.List(datasets.Value("int64"))
+        assert features["images"] == datasets.List(datasets.List(datasets.Value("uint8"), length=2), length=2)
+
+    def test_what_is_read_is_written_again(self, path: Path, tmp_path: Path) -> None:
+        (tmp_path / "out").mkdir()
+        opened = self.open(path).select(["ints", "text", "list", "time"])
+        tfr.write_tfrecord(opened.to_hf(**self.keywords), tmp_path / "out" / "copy.tfrecord")
+        assert tfr.read_table(tmp_path / "out" / "copy.tfrecord").equals(opened.to_table())
+
+
+class TestHFInMemory(TestHF):
+    keywords: dict[str, Any] = {"streaming": False}  # noqa: RUF012
+
+    def names(self, opened: tfr.Dataset) -> list[str]:
+        return list(opened.to_hf().features)
+
+    def test_a_selection_is_written(self, path: Path, tmp_path: Path) -> None:
+        (tmp_path / "out").mkdir()
+        chosen = self.open(path).select(["ints"]).to_hf(streaming=False).filter(lambda row: row["ints"] > 3)
+        tfr.write_tfrecord(chosen, tmp_path / "out" / "copy.tfrecord")
+        assert tfr.read_table(tmp_path / "out" / "copy.tfrecord")["ints"].to_pylist() == [4, 5] * 3
+        tfr.write_tfrecord(chosen.select([]), tmp_path / "out" / "none@1")
+        assert tfr.read_table(tmp_path / "out" / "none@1").schema.names == ["ints"]
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> tfr.Dataset:
+    """40 rows in four files."""
+    for file in range(4):
+        written(tmp_path / f"{file}.tfrecord", [example(x=int64s(n)) for n in range(file * 10, file * 10 + 10)])
+    return tfr.dataset(tmp_path, schema={"x": "int64"})
+
+
+def test_shards_are_shared_by_ranks(numbers: tfr.Dataset) -> None:
+    from datasets.distributed import split_dataset_by_node
+
+    stream = numbers.to_hf(shards=4)
+    assert stream.num_shards == 4
+    parts = [list(split_dataset_by_node(stream, rank, 2)) for rank in range(2)]
+    assert sorted(row["x"] for part in parts for row in part) == list(range(40))
+    assert [len(part) for part in parts] == [20, 20]
+    assert sorted(row["x"] for row in stream.shuffle(seed=1, buffer_size=10)) == list(range(40))
+    assert numbers.limited(7).to_hf(shards=4).num_shards == 1
+
+
+def test_a_stream_resumes_and_pickles(numbers: tfr.Dataset) -> None:
+    stream = numbers.to_hf(shards=4)
+    rows = iter(stream)
+    taken = [next(rows)["x"] for _ in range(13)]
+    again = pickle.loads(pickle.dumps(numbers.to_hf(shards=4)))
+    again.load_state_dict(stream.state_dict())
+    assert taken + [row["x"] for row in again] == list(range(40))
+
+
+def test_a_generator_caches(numbers: tfr.Dataset, tmp_path: Path) -> None:
+    stream = numbers.to_hf()
+    cached = datasets.Dataset.from_generator(
+        lambda: iter(stream), features=stream.features, cache_dir=str(tmp_path / "cache")
+    )
+    assert cached["x"][:] == list(range(40))
+    assert cached.cache_files
+
+
+def test_tensors_keep_their_shape(tmp_path: Path) -> None:
+    tensors = np.arange(24, dtype="float32").reshape(2, 3, 2, 2)
+    tfr.write_tfrecord({"x": tensors}, tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord")
+    for read in (dataset.to_hf(), dataset.to_hf(streaming=False)):
+        assert np.array_equal([row["x"] for row in read.with_format("numpy")], tensors)
+
+
+def test_tensors_that_are_missing_or_sliced() -> None:
+    from tfrecord_io.adapters.hf import _plain_array
+
+    type_ = pa.fixed_shape_tensor(pa.uint8(), (2, 2))
+    storage = pa.array([[1, 2, 3, 4], None, [5, 6, 7, 8], [0, 0, 0, 0]], type_.storage_type)
+    array = pa.ExtensionArray.from_storage(type_, storage)
+    assert _plain_array(array.slice(1, 2)).to_pylist() == [None, [[5, 6], [7, 8]]]
+    assert _plain_array(array.slice(4)).to_pylist() == []
+    single = pa.ExtensionArray.from_storage(
+        pa.fixed_shape_tensor(pa.uint8(), ()), pa.array([[1], None], pa.list_(pa.uint8(), 1))
+    )
+    assert _plain_array(single).to_pylist() == [1, None]

@@ -1,0 +1,174 @@
+"""tf.data reads TFRecord files: `make test-adapters` runs these tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from records import example, int64s, written
+from suites.adapter_suite import ZONE, AdapterSuite
+
+tf = pytest.importorskip("tensorflow")
+
+TYPES = {"time": pa.timestamp("us", ZONE), "day": pa.date32()}
+
+
+class TestTF(AdapterSuite):
+    keeps_class = False
+
+    def open(self, path: Any, **keywords: Any) -> tfr.Dataset:
+        return tfr.dataset(path, **keywords)
+
+    def rows(self, opened: tfr.Dataset, names: list[str] | None = None) -> dict[str, list[Any]]:
+        chosen = opened if names is None else opened.select(names)
+        found: dict[str, list[Any]] = {name: [] for name in names or opened.schema.names}
+        for batch in chosen.to_tf(batch_size=4, missing="mask"):
+            for name, values in found.items():
+                mask = batch.get(f"{name}/mask")
+                values += self.cells(name, batch[name], None if mask is None else mask.numpy())
+        return found
+
+    def cells(self, name: str, tensor: Any, mask: np.ndarray | None) -> list[Any]:
+        values = tensor.to_list() if isinstance(tensor, tf.RaggedTensor) else tensor.numpy().tolist()
+        if name in TYPES:
+            type_ = pa.int32() if name == "day" else pa.int64()
+            values = pa.array(values, type_).cast(TYPES[name]).to_pylist()
+        if name in ("text", "team"):
+            values = [value.decode() for value in values]
+        missing = [False] * len(values) if mask is None else mask.reshape(len(values), -1).any(1)
+        return [None if is_missing else value for value, is_missing in zip(values, missing, strict=True)]
+
+    def above(self, opened: tfr.Dataset, least: int) -> tfr.Dataset:
+        return opened.filter([("ints", ">", least)])
+
+    def first(self, opened: tfr.Dataset, n: int) -> tfr.Dataset:
+        return opened.limited(n)
+
+    def count(self, opened: tfr.Dataset) -> int:
+        return sum(len(batch["ints"]) for batch in opened.select(["ints"]).to_tf(batch_size=4))
+
+    def names(self, opened: tfr.Dataset) -> list[str]:
+        return list(opened.to_tf(batch_size=2, missing="error").element_spec)
+
+    def test_the_spec_follows_from_the_schema(self, path: Path) -> None:
+        spec = self.open(path).to_tf(batch_size=2, drop_last=True).element_spec
+        assert spec["ints"] == tf.TensorSpec((2,), tf.int16)
+        assert spec["float"] == tf.TensorSpec((2,), tf.float32)
+        assert spec["flag"] == tf.TensorSpec((2,), tf.bool)
+        assert spec["text"] == spec["raw"] == spec["team"] == tf.TensorSpec((2,), tf.string)
+        assert spec["list"] == tf.RaggedTensorSpec((2, None), tf.int64)
+        assert spec["time"] == spec["day"] == tf.TensorSpec((2,), tf.int64)
+        assert spec["images"] == tf.TensorSpec((2, 2, 2), tf.uint8)
+        spec = self.open(path).to_tf(batch_size=2, missing="mask").element_spec
+        assert spec["images"] == tf.TensorSpec((None, 2, 2), tf.uint8)
+        assert all(spec[f"{name}/mask"].dtype == tf.bool for name in ("ints", "text", "list", "images"))
+
+    def test_batches_have_the_spec(self, path: Path) -> None:
+        dataset = self.open(path).to_tf(batch_size=4, missing="mask")
+        for batch in dataset:
+            for name, spec in dataset.element_spec.items():
+                assert spec.is_compatible_with(batch[name]), name
+
+    @pytest.mark.parametrize("name", ["int", "text", "list"])
+    def test_a_missing_value_needs_a_mask(self, path: Path, name: str) -> None:
+        with pytest.raises(Exception, match="no value, which"):
+            list(self.open(path).select([name]).to_tf(batch_size=4))
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> tfr.Dataset:
+    path = written(tmp_path / "a.tfrecord", [example(x=int64s(n)) for n in range(40)])
+    return tfr.dataset(path, schema={"x": "int64"})
+
+
+def values(dataset: Any) -> list[int]:
+    return [int(n) for batch in dataset for n in batch["x"]]
+
+
+def test_each_iteration_is_an_epoch(numbers: tfr.Dataset) -> None:
+    dataset = numbers.to_tf(batch_size=8, shuffle_buffer=20)
+    first, second = values(dataset), values(dataset)
+    assert sorted(first) == sorted(second) == list(range(40))
+    assert first != second
+    expected = numbers.to_tf(batch_size=8, shuffle_buffer=20, seed=4)
+    assert values(expected) == values(numbers.to_tf(batch_size=8, shuffle_buffer=20, seed=4))
+    assert values(expected.repeat(2)) != values(expected)
+
+
+def test_workers_share_the_rows(numbers: tfr.Dataset) -> None:
+    parts = [values(numbers.to_tf(batch_size=8, worker=(i, 3), uneven="drop")) for i in range(3)]
+    assert [len(part) for part in parts] == [13, 13, 13]
+
+
+def test_the_number_of_batches_is_known_from_an_index(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": list(range(10))}, tmp_path / "a.tfrecord", write_index=True)
+    dataset = tfr.dataset(tmp_path / "a.tfrecord").to_tf(batch_size=4)
+    assert len(dataset) == len(list(dataset)) == 3
+    tfr.write_tfrecord({"x": list(range(10))}, tmp_path / "b.tfrecord")
+    dataset = tfr.dataset(tmp_path / "b.tfrecord").to_tf(batch_size=4)
+    assert dataset.cardinality() == tf.data.UNKNOWN_CARDINALITY
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint16", "int8", "uint64", "float16", "float64", "complex64", "S3", "U2"])
+def test_dtypes_of_tensors(tmp_path: Path, dtype: str) -> None:
+    array = np.arange(12).reshape(3, 2, 2).astype(dtype)
+    tfr.write_tfrecord({"x": array}, tmp_path / "a.tfrecord")
+    (batch,) = tfr.dataset(tmp_path / "a.tfrecord").to_tf(batch_size=3)
+    got = batch["x"].numpy()
+    assert got.shape == array.shape
+    assert (got.astype(dtype) == array).all()
+
+
+def test_lists_of_each_form(tmp_path: Path) -> None:
+    lists = {"x": [[1, 2], [], [3]], "y": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]}
+    tfr.write_tfrecord(lists, tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord")
+    (batch,) = dataset.to_tf(batch_size=3)
+    assert batch["x"].to_list() == lists["x"]
+    assert batch["y"].numpy().tolist() == lists["y"]
+    (batch,) = dataset.to_tf(batch_size=3, ragged="offsets")
+    assert batch["x"].to_list() == lists["x"]
+    padded = dataset.to_tf(batch_size=3, ragged="pad", pad_value=-1)
+    assert padded.element_spec["x"] == tf.TensorSpec((None, None), tf.int64)
+    (batch,) = padded
+    assert batch["x"].numpy().tolist() == [[1, 2], [-1, -1], [3, -1]]
+    assert batch["x/length"].numpy().tolist() == [2, 0, 1]
+
+
+def test_tensors_of_different_shapes_are_padded(tmp_path: Path) -> None:
+    tensors = [np.ones((1, 2), "uint8"), np.ones((2, 1), "uint8")]
+    tfr.write_tfrecord({"x": tensors}, tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.SchemaError, match="TensorFlow has no tensor"):
+        dataset.to_tf(batch_size=2)
+    (batch,) = dataset.to_tf(batch_size=2, ragged="pad")
+    assert batch["x"].numpy().tolist() == [[[1, 1], [0, 0]], [[1, 0], [1, 0]]]
+    assert batch["x/shape"].numpy().tolist() == [[1, 2], [2, 1]]
+
+
+def test_images_are_declared_as_bytes(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [b"\x89PNG"]}, tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.SchemaError, match=r"tf\.io\.decode_image"):
+        tfr.dataset(tmp_path / "a.tfrecord", schema={"x": tfr.image()}).to_tf(batch_size=2)
+
+
+def test_a_model_trains(tmp_path: Path) -> None:
+    keras = pytest.importorskip("keras")
+    rng = np.random.default_rng(0)
+    table = {"x": rng.random((64, 3), "float32"), "y": rng.integers(0, 2, 64)}
+    tfr.write_tfrecord(table, tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord").to_tf(batch_size=16, shuffle_buffer=32)
+    model = keras.Sequential([keras.layers.Dense(2)])
+    model.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    history = model.fit(dataset.map(lambda batch: (batch["x"], batch["y"])), epochs=2, verbose=0)
+    assert len(history.history["loss"]) == 2
+
+
+def test_invalid_keywords(numbers: tfr.Dataset) -> None:
+    with pytest.raises(TypeError, match=r"to_tf\(\) got an unexpected keyword argument 'shuffle'"):
+        numbers.to_tf(batch_size=2, shuffle=100)

@@ -1,0 +1,299 @@
+"""PyTorch reads TFRecord files: `make test-adapters` runs these tests."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from records import example, int64s, written
+from suites.adapter_suite import ZONE, AdapterSuite
+
+torch = pytest.importorskip("torch")
+
+from torch.utils.data import DataLoader  # noqa: E402
+
+TYPES = {"time": pa.timestamp("us", ZONE), "day": pa.date32()}
+
+
+def cells(name: str, values: Any, mask: Any) -> list[Any]:
+    """The values of a column in Python: None if missing."""
+    found = values.tolist() if isinstance(values, torch.Tensor) else list(values)
+    found = [cell.tolist() if isinstance(cell, torch.Tensor) else cell for cell in found]
+    if name in TYPES:
+        type_ = pa.int32() if name == "day" else pa.int64()
+        found = pa.array(found, type_).cast(TYPES[name]).to_pylist()
+    missing = [False] * len(found) if mask is None else mask.reshape(len(found), -1).any(1).tolist()
+    return [None if is_missing else cell for cell, is_missing in zip(found, missing, strict=True)]
+
+
+def columns_of(batches: list[dict[str, Any]], names: list[str]) -> dict[str, list[Any]]:
+    return {
+        name: [cell for batch in batches for cell in cells(name, batch[name], batch.get(f"{name}/mask"))]
+        for name in names
+    }
+
+
+class TestTorch(AdapterSuite):
+    """Batches, made in this process."""
+
+    def open(self, path: Any, **keywords: Any) -> tfr.Dataset:
+        return tfr.dataset(path, **keywords)
+
+    def batches(self, opened: tfr.Dataset) -> list[dict[str, Any]]:
+        return list(DataLoader(opened.to_torch(batch_size=4, missing="mask"), batch_size=None))
+
+    def rows(self, opened: tfr.Dataset, names: list[str] | None = None) -> dict[str, list[Any]]:
+        chosen = opened if names is None else opened.select(names)
+        return columns_of(self.batches(chosen), names or opened.schema.names)
+
+    def above(self, opened: tfr.Dataset, least: int) -> tfr.Dataset:
+        return opened.filter([("ints", ">", least)])
+
+    def first(self, opened: tfr.Dataset, n: int) -> tfr.Dataset:
+        return opened.limited(n)
+
+    def count(self, opened: tfr.Dataset) -> int:
+        return len(self.rows(opened, ["ints"])["ints"])
+
+    def names(self, opened: tfr.Dataset) -> list[str]:
+        return opened.schema.names
+
+
+class TestTorchRows(TestTorch):
+    """Single rows, which the loader batches."""
+
+    def batches(self, opened: tfr.Dataset) -> list[dict[str, Any]]:
+        loader = DataLoader(opened.to_torch(missing="mask"), batch_size=3, collate_fn=collated)
+        return list(loader)
+
+
+class TestTorchMap(TestTorch):
+    """Rows by number."""
+
+    def batches(self, opened: tfr.Dataset) -> list[dict[str, Any]]:
+        rows = opened.to_torch_map(missing="mask")
+        loader = DataLoader(rows, batch_size=3, collate_fn=collated)
+        batches = list(loader)
+        assert len(rows) == sum(len(next(iter(batch.values()))) for batch in batches)
+        return batches
+
+    def test_rows_in_any_order(self, path: Path) -> None:
+        rows = pickle.loads(pickle.dumps(tfr.dataset(path).select(["ints", "text"]).to_torch_map()))
+        assert rows[6] == {"ints": torch.tensor(2, dtype=torch.int16), "text": None}
+        assert rows[-1] == rows[14]
+        assert [row["text"] for row in rows.__getitems__([3, 0, 3])] == ["é", "a", "é"]
+        for number in (15, -16):
+            with pytest.raises(IndexError, match="there are 15 rows"):
+                rows[number]
+        seen = [n for batch in DataLoader(rows, batch_size=4, shuffle=True, collate_fn=collated) for n in batch["ints"]]
+        assert Counter(map(int, seen)) == dict.fromkeys((1, 2, 3, 4, 5), 3)
+
+    def test_rows_of_a_filter_and_a_window(self, path: Path) -> None:
+        rows = tfr.dataset(path, offset=2, limit=3).filter([("ints", ">", 3)]).to_torch_map(missing="mask")
+        assert [int(rows[i]["ints"]) for i in range(len(rows))] == [4, 5, 4]
+        rows = tfr.dataset(path, offset=2, limit=3).to_torch_map(missing="mask")
+        assert [int(rows[i]["ints"]) for i in range(len(rows))] == [3, 4, 5]
+
+    def test_a_missing_value_is_named_by_its_record(self, path: Path) -> None:
+        rows = tfr.dataset(path).select(["int"]).to_torch_map()
+        with pytest.raises(tfr.FeatureNotFoundError) as caught:
+            rows.__getitems__([5, 6])
+        assert str(caught.value.path).endswith("b.tfrecord")
+        assert caught.value.record == 1
+
+    def test_files_whose_rows_have_no_number(self, path: Path, tmp_path: Path) -> None:
+        tfr.write_tfrecord({"x": [1]}, tmp_path / "x.tfrecord.gz")
+        with pytest.raises(ValueError, match="is compressed"):
+            tfr.dataset(tmp_path / "x.tfrecord.gz").to_torch_map()
+        with pytest.raises(ValueError, match="rows that are left out"):
+            tfr.dataset(path, on_error="skip").to_torch_map()
+
+
+def collated(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    """Rows as columns; masks stay tensors."""
+    columns: dict[str, Any] = {name: [row[name] for row in rows] for name in rows[0]}
+    return {
+        name: torch.stack(values) if isinstance(values[0], torch.Tensor) and name.endswith("/mask") else values
+        for name, values in columns.items()
+    }
+
+
+@pytest.fixture
+def numbers(tmp_path: Path) -> tfr.Dataset:
+    """61 rows in five files."""
+    for file, rows in enumerate([range(20), range(20, 21), range(21, 40), range(40, 40), range(40, 61)]):
+        written(tmp_path / f"{file}.tfrecord", [example(x=int64s(n)) for n in rows])
+    return tfr.dataset(tmp_path, schema={"x": "int64"})
+
+
+def seen(stream: Any, workers: int, **options: Any) -> list[int]:
+    context = {"multiprocessing_context": "fork"} if workers else {}
+    loader = DataLoader(stream, batch_size=None, num_workers=workers, **context, **options)
+    return [n for batch in loader for n in batch["x"].tolist()]
+
+
+@pytest.mark.parametrize(("ranks", "workers"), [(1, 0), (1, 2), (3, 0), (2, 2), (4, 3)])
+@pytest.mark.parametrize("uneven", ["keep", "drop", "pad"])
+@pytest.mark.parametrize("filtered", [False, True])
+def test_ranks_and_workers_share_the_rows(
+    numbers: tfr.Dataset, ranks: int, workers: int, uneven: str, filtered: bool
+) -> None:
+    dataset = numbers.filter([("x", ">=", 8)]) if filtered else numbers
+    expected = set(range(8 if filtered else 0, 61))
+    keywords: dict[str, Any] = {"batch_size": 3, "shuffle_buffer": 10, "seed": 1, "uneven": uneven}
+    parts = [seen(dataset.to_torch(rank=(rank, ranks), **keywords), workers) for rank in range(ranks)]
+    times = Counter(n for part in parts for n in part)
+    if uneven == "keep":
+        assert set(times) == expected
+        assert set(times.values()) == {1}
+        return
+    readers = ranks * max(workers, 1)
+    size = -(-len(expected) // readers) if uneven == "pad" else len(expected) // readers
+    assert {len(part) for part in parts} == {size * max(workers, 1)}
+    assert set(times) == expected if uneven == "pad" else set(times.values()) == {1}
+
+
+def test_epochs_are_shuffled_differently(numbers: tfr.Dataset) -> None:
+    stream = numbers.to_torch(batch_size=5, shuffle_buffer=20)
+    again = pickle.loads(pickle.dumps(stream))
+    first = seen(stream, 0)
+    assert seen(stream, 0) == seen(again, 0) == first
+    stream.set_epoch(1)
+    second = seen(stream, 0)
+    assert sorted(second) == sorted(first)
+    assert second != first
+    loader = DataLoader(stream, batch_size=None, num_workers=1, persistent_workers=True, multiprocessing_context="fork")
+    for epoch, expected in enumerate([first, second]):
+        stream.set_epoch(epoch)
+        assert [n for batch in loader for n in batch["x"].tolist()] == expected
+
+
+def test_workers_that_are_spawned(numbers: tfr.Dataset) -> None:
+    stream = numbers.to_torch(batch_size=5)
+    loader = DataLoader(stream, batch_size=None, num_workers=2, multiprocessing_context="spawn")
+    assert sorted(n for batch in loader for n in batch["x"].tolist()) == list(range(61))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("batch_size", [None, 4])
+@pytest.mark.parametrize("taken", [0, 1, 6, 99])
+def test_a_stateful_loader_resumes(numbers: tfr.Dataset, workers: int, batch_size: int | None, taken: int) -> None:
+    stateful = pytest.importorskip("torchdata.stateful_dataloader")
+    context = {"multiprocessing_context": "fork"} if workers else {}
+
+    def loader() -> Any:
+        stream = numbers.to_torch(batch_size=batch_size, shuffle_buffer=7, seed=5)
+        stream.set_epoch(2)
+        size = 4 if batch_size is None else None
+        return stateful.StatefulDataLoader(stream, batch_size=size, num_workers=workers, **context)
+
+    whole = [batch["x"].tolist() for batch in loader()]
+    interrupted, batches = loader(), []
+    for batch in interrupted:
+        if len(batches) == taken:
+            break
+        batches.append(batch["x"].tolist())
+        state = pickle.dumps(interrupted.state_dict())
+    if not taken:
+        state = pickle.dumps(loader().state_dict())
+    assert batches == whole[:taken]
+    resumed = loader()
+    resumed.load_state_dict(pickle.loads(state))
+    assert [batch["x"].tolist() for batch in resumed] == whole[len(batches) :]
+
+
+def test_a_position_is_that_of_one_seed_or_of_a_drawn_one(numbers: tfr.Dataset) -> None:
+    batches = iter(numbers.to_torch(batch_size=4, shuffle_buffer=20))
+    for _ in range(3):
+        next(batches)
+    state = batches.state_dict()
+    rest = [batch["x"].tolist() for batch in batches]
+    again = iter(numbers.to_torch(batch_size=4, shuffle_buffer=20))
+    again.load_state_dict(state)
+    assert [batch["x"].tolist() for batch in again] == rest
+    with pytest.raises(ValueError, match="seed"):
+        iter(numbers.to_torch(batch_size=4, shuffle_buffer=20, seed=1)).load_state_dict(state)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "uint16", "uint64", "float16", "float64", "complex64"])
+def test_dtypes_of_tensors(tmp_path: Path, dtype: str) -> None:
+    values = np.arange(12).reshape(3, 2, 2).astype(dtype)
+    tfr.write_tfrecord({"x": values}, tmp_path / "a.tfrecord")
+    (batch,) = tfr.dataset(tmp_path / "a.tfrecord").to_torch(batch_size=3)
+    assert batch["x"].numpy().dtype == values.dtype
+    assert (batch["x"].numpy() == values).all()
+    assert (tfr.dataset(tmp_path / "a.tfrecord").to_torch_map()[1]["x"].numpy() == values[1]).all()
+
+
+def test_bfloat16(tmp_path: Path) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    tfr.write_tfrecord({"x": np.array([[1.5, 2], [3, -1]], ml_dtypes.bfloat16)}, tmp_path / "a.tfrecord")
+    (batch,) = tfr.dataset(tmp_path / "a.tfrecord").to_torch(batch_size=3)
+    assert batch["x"].dtype == torch.bfloat16
+    assert batch["x"].tolist() == [[1.5, 2], [3, -1]]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "datetime64[us]", "complex128"])
+def test_tensors_share_memory_with_arrays(dtype: str) -> None:
+    from tfrecord_io.adapters.torch import _tensor
+
+    array = np.zeros((3, 2), dtype)
+    assert _tensor(array).data_ptr() == array.ctypes.data
+    array.flags.writeable = False
+    assert _tensor(array).data_ptr() != array.ctypes.data
+
+
+def test_lists_of_each_form(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [[1, 2], [], [3]], "y": [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]}, tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord")
+    (batch,) = dataset.to_torch(batch_size=3)
+    assert [cell.tolist() for cell in batch["x"]] == [[1, 2], [], [3]]
+    assert batch["y"].shape == (3, 2)
+    (batch,) = dataset.to_torch(batch_size=3, ragged="pad", pad_value=-1)
+    assert batch["x"].tolist() == [[1, 2], [-1, -1], [3, -1]]
+    assert batch["x/length"].tolist() == [2, 0, 1]
+    (batch,) = dataset.to_torch(batch_size=3, ragged="offsets")
+    assert [part.tolist() for part in batch["x"]] == [[1, 2, 3], [0, 2, 2, 3]]
+    rows = list(dataset.to_torch(ragged="offsets"))
+    assert [row["x"].tolist() for row in rows] == [[1, 2], [], [3]]
+
+
+def test_a_name_of_a_mask_that_is_taken(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2], "x/mask": [3, 4]}, tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.SchemaError, match="x/mask"):
+        next(iter(tfr.dataset(tmp_path / "a.tfrecord").to_torch(batch_size=2, missing="mask")))
+
+
+def test_an_error_in_a_worker_keeps_its_text(numbers: tfr.Dataset, tmp_path: Path) -> None:
+    content = bytearray((tmp_path / "2.tfrecord").read_bytes())
+    content[-6] ^= 1
+    (tmp_path / "2.tfrecord").write_bytes(content)
+    with pytest.raises(
+        tfr.CorruptRecordError,
+        match=r"in DataLoader worker process \d: .*2\.tfrecord: .*record 18 at byte \d+: payload CRC mismatch",
+    ):
+        seen(numbers.to_torch(batch_size=4), 2)
+
+
+def test_invalid_keywords(numbers: tfr.Dataset) -> None:
+    with pytest.raises(TypeError, match=r"to_torch\(\) got an unexpected keyword argument 'shuffle': .*shuffle_buffer"):
+        numbers.to_torch(shuffle=100)
+    with pytest.raises(ValueError, match="expected an index from 0 to 1"):
+        numbers.to_torch(rank=(2, 2))
+    with pytest.raises(ValueError, match="needs the same seed="):
+        numbers.to_torch(rank=(0, 2), uneven="drop", shuffle_buffer=5)
+
+
+def test_the_rank_is_that_of_torch_distributed(numbers: tfr.Dataset, tmp_path: Path) -> None:
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/../store", rank=0, world_size=1)
+    try:
+        assert numbers.to_torch().iteration.options.worker == (0, 1)
+    finally:
+        torch.distributed.destroy_process_group()

@@ -1,0 +1,73 @@
+"""Rows by number, as arrays."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.arrays.random_rows import RandomRows
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> tfr.Dataset:
+    """Two files of five rows."""
+    for part in (0, 1):
+        numbers = pa.array(range(part * 5, part * 5 + 5))
+        lists = [list(range(n)) for n in numbers.to_pylist()]
+        table = pa.table({"n": numbers, "list": lists, "some": pa.array([1, None, 3, 4, 5])})
+        tfr.write_tfrecord(table, tmp_path / f"{part}.tfrecord", write_index=part == 0)
+    return tfr.dataset(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("offset", "limit", "least", "expected"),
+    [
+        (0, None, None, range(10)),
+        (3, 4, None, range(3, 7)),
+        (0, 99, None, range(10)),
+        (12, None, None, []),
+        (0, None, 6, [7, 8, 9]),
+        (0, 2, 6, [7, 8]),
+        (8, None, 6, [8, 9]),
+        (0, None, 99, []),
+    ],
+)
+def test_rows_of_a_part(
+    dataset: tfr.Dataset, offset: int, limit: int | None, least: int | None, expected: list[int]
+) -> None:
+    part = tfr.dataset(dataset.files, offset=offset, limit=limit).select(["list", "n"])
+    part = part if least is None else part.filter([("n", ">", least)])
+    rows = pickle.loads(pickle.dumps(RandomRows(part)))
+    assert len(rows) == len(expected)
+    chosen = np.arange(len(expected))[::-1]
+    arrays = rows.arrays(chosen)
+    assert list(arrays) == ["list", "n"]
+    assert arrays["n"].tolist() == list(expected)[::-1] == rows.arrays(chosen - len(expected))["n"].tolist()
+    assert [cell.tolist() for cell in arrays["list"]] == [list(range(n)) for n in reversed(expected)]
+
+
+def test_missing_values(dataset: tfr.Dataset) -> None:
+    some = dataset.select(["some"])
+    assert RandomRows(some, "mask").arrays(np.array([6, 7]))["some"].tolist() == [None, 3]
+    with pytest.raises(tfr.FeatureNotFoundError) as caught:
+        RandomRows(some).arrays(np.array([7, 6]))
+    assert (caught.value.path, caught.value.record) == (dataset.files[1], 1)
+
+
+def test_numbers_out_of_range(dataset: tfr.Dataset) -> None:
+    for number in (10, -11):
+        with pytest.raises(IndexError, match=f"row {number} is out of range: there are 10 rows"):
+            RandomRows(dataset).arrays(np.array([0, number]))
+
+
+def test_rows_without_a_number(dataset: tfr.Dataset, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="rows that are left out"):
+        RandomRows(tfr.dataset(dataset.files, on_error="skip"))
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "x.tfrecord.gz")
+    with pytest.raises(ValueError, match="is compressed"):
+        RandomRows(tfr.dataset(tmp_path / "x.tfrecord.gz"))

@@ -1,0 +1,78 @@
+"""``tfr split``, ``merge``, ``shuffle`` and ``sample``."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tfrecord_io as tfr
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    tfr.write_tfrecord({"n": list(range(20)), "label": ["cat", "dog"] * 10}, tmp_path / "a.tfrecord")
+    return tmp_path / "a.tfrecord"
+
+
+def test_split_by_fractions(run, path: Path, tmp_path: Path) -> None:
+    shown = run("split", path, tmp_path / "out", "--fractions", "0.8,0.1,0.1", "--seed", 3)
+    assert shown.exit_code == 0
+    assert [line.split(": ")[1].split(",")[0] for line in shown.stdout.splitlines()] == [
+        "16 records",
+        "2 records",
+        "2 records",
+    ]
+    named = run("split", path, tmp_path / "out", "--fractions", "train=0.5, eval=0.25", "--json")
+    assert {name: part["records"] for name, part in json.loads(named.stdout).items()} == {"train": 10, "eval": 5}
+    assert tfr.count_records(tmp_path / "out" / "eval.tfrecord") == 5
+
+
+def test_split_by_a_column_and_into_shards(run, path: Path, tmp_path: Path) -> None:
+    assert run("split", path, tmp_path / "by", "--by", "label").exit_code == 0
+    assert sorted(p.name for p in (tmp_path / "by").iterdir()) == ["cat.tfrecord", "dog.tfrecord"]
+    shown = run("split", path, tmp_path / "s/x.tfrecord", "--shards", 4, "--compression", "gzip", "--json")
+    assert json.loads(shown.stdout)["records"] == 20
+    again = run("merge", tmp_path / "s", tmp_path / "b.tfrecord")
+    assert again.stdout.startswith(f"{tmp_path}/b.tfrecord: 20 records, ")
+    assert tfr.read_table(tmp_path / "b.tfrecord").equals(tfr.read_table(path))
+
+
+def test_shuffle_and_sample(run, path: Path, tmp_path: Path) -> None:
+    assert run("shuffle", path, tmp_path / "b", "--seed", 1, "--memory-bytes", 100).exit_code == 0
+    tfr.shuffle(path, tmp_path / "c", seed=1)
+    assert (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
+    assert json.loads(run("sample", path, tmp_path / "d", "-n", 7, "--json").stdout)["records"] == 7
+    assert json.loads(run("sample", path, tmp_path / "d", "--fraction", 0.5, "--json").stdout)["records"] == 10
+
+
+def test_standard_input_and_output(path: Path) -> None:
+    command = [sys.executable, "-m", "tfrecord_io", "shuffle", "-", "-"]
+    done = subprocess.run(command, input=path.read_bytes(), capture_output=True, check=True)
+    assert b"20 records" in done.stderr
+    assert tfr.count_records(io.BytesIO(done.stdout)) == 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["split", "{}", "out"], 2),
+        (["split", "{}", "-", "--shards", "2"], 2),
+        (["split", "{}", "out", "--fractions", "much"], 2),
+        (["split", "{}", "out", "--fractions", "a=0.5,0.5"], 2),
+        (["split", "{}", "out", "--by", "none"], 2),
+        (["sample", "{}", "out"], 2),
+        (["shuffle", "none", "out"], 2),
+        (["merge", "{}", "{}", "--no-overwrite"], 3),
+    ],
+)
+def test_errors(run, path: Path, tmp_path: Path, monkeypatch, arguments: list[str], code: int) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(*(argument.format(path) for argument in arguments))
+    assert done.exit_code == code, done.output
+    assert "Traceback" not in done.output
+    assert not (tmp_path / "out").exists()

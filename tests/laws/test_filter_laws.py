@@ -1,0 +1,248 @@
+"""``filters=`` of every reader: the rows, values and types that filtering after reading leaves."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from reading_modes import blocks_of, engine_of
+from rounds import rounds
+from suites.conditions import CONDITIONS, ROWS, TUPLES, VALUES, condition_files
+
+f = pc.field
+DECLARED = {
+    "n": "int64",
+    "text": "string",
+    "x": "double",
+    "small": "int64",
+    "flag": "bool",
+    "raw": "binary",
+    "list": pa.list_(pa.int64()),
+    "time": pa.timestamp("ms", "UTC"),
+    "team": "string",
+}
+
+
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[list[Path], dict[str, Any]]]:
+    """Files with an embedded schema, with a declared one, and with none."""
+    embedded = condition_files(tmp_path_factory.mktemp("embedded"))
+    plain = condition_files(tmp_path_factory.mktemp("plain"), embed_schema=False)
+    return [(embedded, {}), (embedded, {"schema": DECLARED}), (plain, {})]
+
+
+def assert_equal(got: pa.Table, expected: pa.Table) -> None:
+    assert got.schema.equals(expected.schema, check_metadata=True)
+    assert repr(got.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself
+
+
+def applies(table: pa.Table, condition: Any) -> bool:
+    """Whether a condition applies to the types of a table."""
+    try:
+        table.filter(condition)
+    except (pa.ArrowException, KeyError):
+        return False
+    return True
+
+
+@settings(max_examples=rounds(100))
+@given(data=st.data(), condition=CONDITIONS, form=st.integers(0, 2), threads=st.sampled_from([1, 2, 4]))
+def test_every_reader_filters_as_after_reading(
+    forms: list[tuple[list[Path], dict[str, Any]]], data: st.DataObject, condition: Any, form: int, threads: int
+) -> None:
+    files, keywords = forms[form]
+    whole = tfr.read_table(files, **keywords)
+    if not applies(whole, condition):
+        with pytest.raises(tfr.SchemaError):
+            tfr.read_table(files, filters=condition, **keywords)
+        return
+    columns = data.draw(st.lists(st.sampled_from(list(VALUES)), unique=True, min_size=1))
+    offset = data.draw(st.integers(0, ROWS if form < 2 else 0))  # types are inferred from the rows behind it
+    limit = data.draw(st.none() | st.integers(0, ROWS))
+    expected = whole.slice(offset).filter(condition).select(columns).slice(0, limit)
+    some = {**keywords, "columns": columns, "offset": offset, "limit": limit, "threads": threads}
+    assert_equal(tfr.read_table(files, filters=condition, **some), expected)
+    with tfr.open_reader(files, filters=condition, batch_size=data.draw(st.integers(1, 40)), **some) as reader:
+        assert repr(pa.Table.from_batches(reader, reader.schema).to_pylist()) == repr(expected.to_pylist())
+    if form < 2:
+        assert_equal(tfr.dataset(files, filters=condition, **some).to_table(), expected)
+
+
+@settings(max_examples=rounds(60))
+@given(TUPLES, st.integers(0, 2), st.sampled_from([1, 2]))
+def test_tuples_are_those_of_pyarrow(
+    forms: list[tuple[list[Path], dict[str, Any]]], tuples: Any, form: int, threads: int
+) -> None:
+    from pyarrow.parquet import filters_to_expression
+
+    files, keywords = forms[form]
+    expected = tfr.read_table(files, **keywords).filter(filters_to_expression(tuples))
+    assert_equal(tfr.read_table(files, filters=tuples, threads=threads, **keywords), expected)
+    assert_equal(tfr.read_table(files, filters=[tuples, tuples], **keywords), expected)
+
+
+@settings(max_examples=rounds(60))
+@given(st.sampled_from([f("n") > 0, f("text") == "a", f("x").is_nan(), f("n").is_null()]), st.integers(0, 2))
+def test_frames_and_arrays_are_those_of_the_filtered_table(
+    forms: list[tuple[list[Path], dict[str, Any]]], condition: Any, form: int
+) -> None:
+    files, keywords = forms[form]
+    rows = tfr.read_table(files, **keywords).filter(condition)
+    columns = ["text", "raw", "x"]
+    arrays = tfr.read_arrays(files, filters=condition, **{**keywords, "columns": columns}, missing="mask")
+    frame = tfr.read_tfrecord(files, filters=condition, **{**keywords, "columns": columns})
+    assert list(arrays) == list(frame.columns) == columns
+    for name in columns[:2]:
+        assert arrays[name].tolist() == rows[name].to_pylist()
+        assert frame[name].astype(object).where(frame[name].notna(), None).tolist() == rows[name].to_pylist()
+    assert repr(arrays["x"].tolist()) == repr(rows["x"].to_pylist())
+
+
+@settings(max_examples=rounds(60))
+@given(
+    st.sampled_from([f("n") > 0, f("text") == "a", (f("n") >= 0) & f("flag")]),
+    st.integers(1, 9),
+    st.sampled_from([0, 5, 40]),
+    st.sampled_from([None, 1, 3]),
+    st.sampled_from([1, 3]),
+    st.none() | st.integers(0, 20),
+)
+def test_training_reads_the_rows_that_pass(
+    forms: list[tuple[list[Path], dict[str, Any]]],
+    condition: Any,
+    batch_size: int,
+    shuffle: int,
+    workers: int | None,
+    threads: int,
+    limit: int | None,
+) -> None:
+    files, _ = forms[0]
+    keywords: dict[str, Any] = {"filters": condition, "columns": ["raw", "text"], "seed": 3, "threads": threads}
+    keywords |= {"shuffle_buffer": shuffle, "batch_size": batch_size, "epochs": 2, "limit": limit}
+    rows = tfr.read_table(files, filters=condition, columns=["raw", "text"], limit=limit).to_pylist()
+    found = []
+    for worker in range(workers or 1):
+        part = {**keywords, "worker": None if workers is None else (worker, workers)}
+        batches = tfr.iter_arrays(files, **part)
+        read, states = [], []
+        for batch in batches:
+            read += zip(*(values.tolist() for values in batch.values()), strict=True)
+            states.append((len(read), batches.state()))
+        for done, state in states[:: max(1, len(states) // 3)]:
+            again = tfr.iter_arrays(files, **part, state=state)
+            rest = [row for batch in again for row in zip(*(v.tolist() for v in batch.values()), strict=True)]
+            assert rest == read[done:]
+        found += read
+    expected = [tuple(row.values()) for row in rows] * 2
+    if shuffle or workers is not None:
+        found, expected = sorted(found, key=repr), sorted(expected, key=repr)
+    assert found == expected
+
+
+def test_a_state_is_that_of_its_filter(forms: list[tuple[list[Path], dict[str, Any]]]) -> None:
+    files, _ = forms[0]
+    batches = tfr.iter_arrays(files, batch_size=2, columns=["raw"], filters=f("n") > 0)
+    next(batches)
+    state = batches.state()
+    for filters in (None, f("n") > 1):
+        with pytest.raises(ValueError, match="filter="):
+            tfr.iter_arrays(files, batch_size=2, columns=["raw"], filters=filters, state=state)
+    part: dict[str, Any] = {"batch_size": 1, "columns": ["raw"], "filters": f("n") > 0, "uneven": "pad"}
+    rows = [sum(1 for _ in tfr.iter_arrays(files, worker=(worker, 2), **part)) for worker in range(2)]
+    assert rows[0] == rows[1] == -(-tfr.read_table(files, filters=f("n") > 0).num_rows // 2)
+
+
+def test_columns_that_are_left_out_can_be_named(forms: list[tuple[list[Path], dict[str, Any]]]) -> None:
+    files, _ = forms[0]
+    whole = tfr.read_table(files)
+    kept = whole.filter(f("n") > 0)
+    for columns in (["!n"], ["*", "!n", "!t*"], "text", ["raw", "text"], ["t*"]):
+        names = tfr.read_table(files, columns=columns).column_names
+        assert_equal(tfr.read_table(files, columns=columns, filters=f("n") > 0), kept.select(names))
+    paths = tfr.read_table(files, columns=["n"], include_file_paths="path", filters=f("path") == str(files[1]))
+    assert_equal(paths.select(["n"]), whole.slice(20, 20).select(["n"]))
+    assert paths["path"].unique().to_pylist() == [str(files[1])]
+
+
+def test_a_column_that_is_not_there_is_a_schema_error(forms: list[tuple[list[Path], dict[str, Any]]]) -> None:
+    for files, keywords in forms:
+        for call in (tfr.read_table, tfr.read_tfrecord, tfr.open_reader, tfr.read_arrays, tfr.dataset):
+            with pytest.raises(tfr.SchemaError, match="feature 'absent': the filter names a column that is not there"):
+                call(files, filters=f("absent") > 1, **keywords)
+        with pytest.raises(tfr.SchemaError, match="names a column that is not there"):
+            tfr.iter_arrays(files, batch_size=2, filters=[("absent", "==", 1)], **keywords)
+
+
+def test_a_stored_index_is_kept(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"x": [1, 2, 3, 4]}, index=pd.Index(["a", "b", "c", "d"], name="key"))
+    tfr.write_tfrecord(frame, tmp_path / "named.tfrecord")
+    tfr.write_tfrecord(frame.reset_index(drop=True), tmp_path / "range.tfrecord")
+    for condition in (f("x") > 2, f("key") > "b"):
+        pd.testing.assert_frame_equal(tfr.read_tfrecord(tmp_path / "named.tfrecord", filters=condition), frame[2:])
+        one = tfr.read_tfrecord(tmp_path / "named.tfrecord", columns=["x"], filters=condition)
+        pd.testing.assert_frame_equal(one, frame[2:])
+    rows = tfr.read_tfrecord(tmp_path / "range.tfrecord", filters=f("x") > 2)
+    assert rows.to_dict("list") == {"x": [3, 4]}
+    assert rows.index.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("keywords", [{}, {"schema": {"label": "string", "n": "int64"}}], ids=["int", "declared"])
+def test_folders_leave_out_files(tmp_path: Path, keywords: dict[str, Any]) -> None:
+    for label, rows in ((1, [1, 2]), (2, [3]), (3, [4, 5, 6])):
+        (tmp_path / f"label={label}").mkdir()
+        tfr.write_tfrecord({"n": rows}, tmp_path / f"label={label}" / "a.tfrecord")
+    table = tfr.read_table(tmp_path, **keywords)
+    two, three = ("2", "3") if keywords else (2, 3)
+    for label in (1, 3):  # they are not opened
+        (tmp_path / f"label={label}" / "a.tfrecord").write_bytes(b"damaged")
+    condition = (f("label") == two) & (f("n") > 0)
+    assert_equal(tfr.read_table(tmp_path, filters=condition, **keywords), table.filter(f("label") == two))
+    assert tfr.read_tfrecord(tmp_path, filters=condition, columns=["n"], **keywords).to_dict("list") == {"n": [3]}
+    assert [b["n"].tolist() for b in tfr.iter_arrays(tmp_path, batch_size=9, filters=condition, **keywords)] == [[3]]
+    with pytest.raises(tfr.CorruptRecordError):
+        tfr.read_table(tmp_path, filters=f("label") == three, **keywords)
+
+
+def test_no_file_can_have_such_a_row(tmp_path: Path) -> None:
+    (tmp_path / "label=1").mkdir()
+    tfr.write_tfrecord({"n": [1]}, tmp_path / "label=1" / "a.tfrecord")
+    assert_equal(tfr.read_table(tmp_path, filters=f("label") == 9), tfr.read_table(tmp_path).slice(0, 0))
+
+
+@pytest.mark.parametrize("engine", ["native", "reference"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_damage_is_skipped_as_without_a_filter(tmp_path: Path, engine: str, threads: int) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"n": list(range(400)), "text": ["t"] * 400}, path)
+    content = bytearray(path.read_bytes())
+    for at in (0.2, 0.5, 0.51):
+        content[int(len(content) * at)] ^= 1
+    path.write_bytes(content)
+    condition = (f("n") % 3 == 0) if hasattr(f("n"), "__mod__") else pc.bit_wise_and(f("n"), pc.scalar(1)) == 0
+    with engine_of(engine), blocks_of(1000), warnings.catch_warnings():
+        warnings.simplefilter("ignore", tfr.DamagedDataWarning)
+        whole = tfr.read_table(path, on_error="skip", threads=threads)
+        assert 390 < whole.num_rows < 400
+        assert_equal(tfr.read_table(path, on_error="skip", threads=threads, filters=condition), whole.filter(condition))
+        with tfr.open_reader(path, on_error="skip", threads=threads, filters=condition, batch_size=7) as reader:
+            read = pa.Table.from_batches(reader, reader.schema)
+            assert read["n"].to_pylist() == whole.filter(condition)["n"].to_pylist()
+            assert reader.report.records == whole.num_rows
+            assert len(reader.report.skipped) >= 2
+
+
+def test_out_is_filled_with_the_rows_that_pass(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": [1, 2, 3, 4], "keep": [True, False, True, True]}, tmp_path / "a.tfrecord")
+    out = {"n": np.zeros(3, np.int64)}
+    tfr.read_arrays(tmp_path / "a.tfrecord", out=out, filters=f("keep"))
+    assert out["n"].tolist() == [1, 3, 4]

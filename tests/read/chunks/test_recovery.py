@@ -1,0 +1,156 @@
+"""Reading compressed files on behind damage: all readers return the records that `salvage` keeps."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import warnings
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from reading_modes import blocks_of
+from records import blobs, example, framed, int64s, written
+from tfrecord_io.compression import get_codec
+from tfrecord_io.tools.intact_records import IntactRecords
+
+pytestmark = [pytest.mark.fault(26), pytest.mark.fault(28), pytest.mark.fault(30)]
+
+RNG = random.Random(3)
+ROWS = [example(x=int64s(i), t=blobs(RNG.randbytes(300))) for i in range(3000)]
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tfr.DamagedDataWarning)
+        yield
+
+
+def packed(name: str, data: bytes) -> bytes:
+    codec = get_codec(name)
+    assert codec is not None
+    compressor = codec.compressor()
+    return b"".join([*compressor.compress(data), *compressor.flush()])
+
+
+def damaged(path: Path, name: str, seed: int) -> Path:
+    """A file of several members, or of one, damaged in one or two places, or cut."""
+    rng = random.Random(seed)
+    step = rng.choice([250, 1000, len(ROWS)])
+    content = bytearray().join(packed(name, framed(*ROWS[i : i + step])) for i in range(0, len(ROWS), step))
+    for _ in range(rng.randint(1, 2)):
+        at = rng.randrange(len(content))
+        kind = rng.choice(["flip", "zeros", "cut out", "insert", "end"])
+        if kind == "flip":
+            content[at] ^= 1 << rng.randrange(8)
+        elif kind == "zeros":
+            content[at : at + 4096] = bytes(len(content[at : at + 4096]))
+        elif kind == "cut out":
+            del content[at : at + rng.randrange(1, 5000)]
+        elif kind == "insert":
+            content[at:at] = rng.randbytes(rng.randrange(1, 50))
+        else:
+            del content[at:]
+    path.write_bytes(content)
+    return path
+
+
+def salvaged(path: Path) -> list[bytes]:
+    [source] = tfr.dataset(path, schema={"x": "int64"}).scan.sources
+    payloads = []
+    for frames, sizes in IntactRecords(source).frames():
+        ends = sizes.cumsum()
+        payloads += [bytes(frames[end - size + 12 : end - 4]) for end, size in zip(ends, sizes, strict=True)]
+    return payloads
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("name", ["gzip", "zlib", "zstd"])
+def test_readers_return_what_can_be_salvaged(tmp_path: Path, name: str, seed: int) -> None:
+    path = damaged(tmp_path / f"a.tfrecord.{name}", name, seed)
+    expected = salvaged(path)
+    reader = tfr.RecordReader(path, on_error="skip", compression=name)
+    assert list(reader) == expected
+    numbers = [tfr.decode_example(record)["x"].item() for record in expected]
+    assert numbers == sorted(set(numbers))
+    keywords: dict[str, Any] = {"schema": {"x": "int64"}, "on_error": "skip", "compression": name}
+    for threads in (1, 2):
+        assert tfr.read_table(path, threads=threads, **keywords)["x"].to_pylist() == numbers
+        with tfr.open_reader(path, threads=threads, batch_size=500, **keywords) as batches:
+            assert pa.Table.from_batches(batches, batches.schema)["x"].to_pylist() == numbers
+            assert batches.report.records == len(numbers)
+    assert tfr.count_records(path, on_error="skip", check_crc=True, compression=name) == len(numbers)
+    if len(numbers) < len(ROWS):
+        assert reader.report.skipped.total
+
+
+def test_what_is_left_out_is_stated(engine: str, tmp_path: Path) -> None:
+    members = [gzip.compress(framed(*ROWS[i : i + 100])) for i in range(0, 500, 100)]
+    middle = bytearray(members[2])
+    middle[len(middle) // 2] ^= 1
+    path = tmp_path / "a.gz"
+    path.write_bytes(b"".join([*members[:2], middle, *members[3:]]))
+    asked: list[tfr.TFRecordError] = []
+
+    def decide(error: tfr.TFRecordError) -> bool:
+        asked.append(error)
+        return True
+
+    for step in (50, 1 << 20):
+        asked.clear()
+        with blocks_of(step):
+            table = tfr.read_table(path, on_error=decide, schema={"x": "int64"})
+        numbers = table["x"].to_pylist()
+        assert numbers[:200] == list(range(200))
+        assert numbers[-200:] == list(range(300, 500))
+        broken = next(error for error in asked if isinstance(error, tfr.CompressionError))
+        region = broken.region
+        assert region is not None
+        assert region.begin == region.end
+        assert "of the compressed file are not read" in region.reason
+        assert region.begin is not None
+        assert region.begin >= len(framed(*ROWS[:200]))
+        with pytest.raises(tfr.TFRecordError) as caught:
+            tfr.read_table(path, on_error=lambda error: False, schema={"x": "int64"})
+        assert caught.value.records_intact == asked[0].record
+
+
+def test_a_bomb_ends_its_file(tmp_path: Path) -> None:
+    bomb = tmp_path / "a.gz"
+    bomb.write_bytes(gzip.compress(framed(*[example(x=int64s(1), t=blobs(bytes(10_000)))] * 300)))
+    good = written(tmp_path / "b", ROWS[:5])
+    limit: dict[str, Any] = {"max_decompression_ratio": 4, "on_error": "skip"}
+    numbers = tfr.read_table([bomb, good], schema={"x": "int64"}, **limit)["x"].to_pylist()
+    assert 5 < len(numbers) < 305
+    assert numbers[-5:] == list(range(5))
+    assert len(list(tfr.RecordReader([bomb, good], **limit))) == len(numbers)
+    assert tfr.count_records([bomb, good], **limit) == len(numbers)
+
+
+def test_tools_refuse_a_bomb(tmp_path: Path) -> None:
+    path = tmp_path / "a.gz"
+    path.write_bytes(zlib.compress(framed(*[example(x=int64s(1), t=blobs(bytes(10_000)))] * 300)))
+    with pytest.raises(tfr.CompressionError, match="max_decompression_ratio=4 allows 4 times as many"):
+        tfr.count_records(path, max_decompression_ratio=4)
+    assert tfr.count_records(path, max_decompression_ratio=2000) == 300
+    report = tfr.verify(path, max_decompression_ratio=4)
+    (file,) = report.files
+    assert {problem.part for problem in file.problems} >= {"compression"}
+    assert "max_decompression_ratio=4" in str(file.problems[0].error)
+    assert 0 < file.intact < 300
+    assert tfr.verify(path, max_decompression_ratio=2000).ok
+    saved = tfr.salvage(path, tmp_path / "b", max_decompression_ratio=4)
+    assert saved.records == file.intact == tfr.count_records(tmp_path / "b")
+    assert any("max_decompression_ratio=4" in region.reason for region in saved.regions)
+    assert tfr.salvage(path, tmp_path / "b", max_decompression_ratio=2000).ok
+    for call in (tfr.count_records, tfr.verify):
+        with pytest.raises(ValueError, match="expected at least 1"):
+            call(path, max_decompression_ratio=0.5)
+    with pytest.raises(TypeError, match="expected a number"):
+        tfr.salvage(path, tmp_path / "c", max_decompression_ratio="4")  # type: ignore[arg-type]

@@ -1,0 +1,151 @@
+"""Calls in threads: each is made once, and also if threads cannot start, or end before their first line."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io import background
+from tfrecord_io.background import BackgroundThread, NeverBegan, Task, WorkerPool
+
+
+def refuse(*_args: object, **_keywords: object) -> None:
+    raise RuntimeError("can't start new thread")
+
+
+def end_at_once(*_args: object, **_keywords: object) -> int:
+    return 0
+
+
+@pytest.fixture(params=[refuse, end_at_once], ids=["refused", "ended at once"])
+def no_threads(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Threads do not start, as where memory runs out."""
+    name = "_start_joinable_thread" if hasattr(threading, "_start_joinable_thread") else "_start_new_thread"
+    monkeypatch.setattr(threading, name, request.param)
+    monkeypatch.setattr(background, "_BEGIN_SECONDS", 0.01)
+    yield
+    for thread in [thread for thread in threading.enumerate() if isinstance(thread, BackgroundThread)]:
+        threading._limbo.pop(thread, None)  # type: ignore[attr-defined]  # where Python keeps those that it waits for
+
+
+def items(thread_items: SimpleQueue[int]) -> None:
+    thread_items.put(1)
+
+
+def test_a_thread_that_does_not_begin_is_told_of(no_threads: None) -> None:
+    queue: SimpleQueue[int] = SimpleQueue()
+    thread = BackgroundThread(items, (queue,), lambda: None, "test")
+    for _ in range(2):
+        with pytest.raises(NeverBegan):
+            thread.take(queue)
+    thread.end()
+
+
+def test_a_thread_that_ends_without_an_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "_BEGIN_SECONDS", 0.01)
+    queue: SimpleQueue[int] = SimpleQueue()
+    thread = BackgroundThread(items, (queue,), lambda: None, "test")
+    assert thread.take(queue) == 1
+    with pytest.raises(MemoryError, match="'tfrecord_io test' has ended"):
+        thread.take(queue)
+
+
+@pytest.mark.parametrize("threads", [0, 1, 3])
+def test_each_call_is_made_once(threads: int) -> None:
+    made: list[int] = []
+
+    def call(number: int) -> int:
+        made.append(number)
+        return number
+
+    with WorkerPool(threads) as pool:
+        tasks = [pool.submit(partial(call, number)) for number in range(50)]
+        assert [task.result() for task in tasks] == list(range(50))
+        assert all(task.is_done and not task.run() and not task.cancel() for task in tasks)
+        assert list(pool.map(lambda a, b: a + b, range(5), range(5))) == [0, 2, 4, 6, 8]
+    assert sorted(made) == list(range(50))
+
+
+def test_an_error_is_raised_to_who_takes_the_result() -> None:
+    with WorkerPool(2) as pool:
+        results = pool.map(lambda number: 1 // number, [2, 1, 0, 1])
+        assert [next(results), next(results)] == [0, 1]
+        with pytest.raises(ZeroDivisionError):
+            next(results)
+    cancelled = Task(lambda: 1)
+    assert cancelled.cancel()
+    assert not cancelled.run()
+
+
+def test_ctrl_c_is_not_kept() -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Task(interrupt).result()
+
+
+def calls(folder: Path) -> dict[str, Callable[[], Any]]:
+    """What reads and writes on several threads, by name."""
+    plain, packed = folder / "a.tfrecord", folder / "a.tfrecord.gz"
+
+    def batches(path: Path) -> list[Any]:
+        with tfr.open_reader(path, batch_size=1000, threads=3) as reader:
+            return pa.Table.from_batches(reader).to_pylist()
+
+    def training() -> list[Any]:
+        found = tfr.iter_arrays(plain, batch_size=1000, shuffle_buffer=3000, seed=1, threads=3, columns="n")
+        return [batch["n"].tolist() for batch in found]
+
+    def write(name: str) -> bytes:
+        tfr.write_tfrecord(tfr.read_table(plain, threads=1), folder / name, threads=3)
+        return (folder / name).read_bytes()
+
+    def records() -> list[Any]:
+        with tfr.open_random(folder / "many@*") as opened:
+            return opened[:].to_pylist()
+
+    return {
+        "table": lambda: tfr.read_table(plain, threads=3).to_pylist(),
+        "gzip table": lambda: tfr.read_table(packed, threads=3).to_pylist(),
+        "stream": lambda: batches(plain),
+        "gzip stream": lambda: batches(packed),
+        "training": training,
+        "write": lambda: write("b.tfrecord"),
+        "write gzip": lambda: write("b.tfrecord.gz"),
+        "random": records,
+        "verify": lambda: tfr.verify(folder / "many@*", threads=3).to_dict(),
+    }
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("background")
+    rng = np.random.default_rng(0)
+    data = {"n": np.arange(9000), "x": [rng.bytes(600) for _ in range(9000)]}
+    tfr.write_tfrecord(data, folder / "a.tfrecord")
+    tfr.write_tfrecord(data, folder / "a.tfrecord.gz")
+    tfr.write_tfrecord({"n": np.arange(900)}, folder / "many@20")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(folder: Path) -> dict[str, Any]:
+    return {name: call() for name, call in calls(folder).items()}
+
+
+@pytest.mark.fault(63)
+def test_nothing_is_lost_without_threads(
+    folder: Path, expected: dict[str, Any], no_threads: None, native_engine: None
+) -> None:
+    for name, call in calls(folder).items():
+        assert call() == expected[name], name

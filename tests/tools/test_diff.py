@@ -1,0 +1,114 @@
+"""Comparing datasets: columns, counts and values, in order and regardless of it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from rounds import rounds
+from servers import Bucket
+from tfrecord_io.tools.diff import _digest, _is_equal
+
+ROWS = st.lists(st.tuples(st.integers(-2, 2), st.lists(st.sampled_from([0.5, float("nan")]), max_size=2)), max_size=12)
+
+
+def table(rows: list[tuple[int, list[float]]]) -> pa.Table:
+    numbers, lists = [row[0] for row in rows], [row[1] for row in rows]
+    return pa.table({"n": pa.array(numbers, pa.int64()), "f": pa.array(lists, pa.list_(pa.float32()))})
+
+
+@settings(max_examples=rounds(100))
+@given(ROWS, ROWS, st.integers(1, 3), st.booleans())
+def test_differences_are_those_of_the_rows(a: list, b: list, shards: int, any_order: bool) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        tfr.write_tfrecord(table(a), f"{folder}/a/x", shards=1)
+        tfr.write_tfrecord(table(b), f"{folder}/b/x", shards=shards, compression="gzip")
+        report = tfr.diff(f"{folder}/a", f"{folder}/b", any_order=any_order, limit=3)
+    left, right = ([repr(row) for row in rows] for rows in (a, b))
+    if any_order:
+        differing = ((Counter(left) - Counter(right)) + (Counter(right) - Counter(left))).total()
+    else:
+        differing = sum(x != y for x, y in zip(left, right, strict=False)) + abs(len(a) - len(b))
+    assert (report.records, report.differing, report.schema) == ((len(a), len(b)), differing, ())
+    assert report.equal == (not differing)
+
+
+def test_values_are_shown(tmp_path: Path) -> None:
+    a = {"n": [1, 2, 3], "t": [[0] * 1000] * 3, "b": [b"\0" * 500] * 3, "s": ["x", None, "z"]}
+    b = {
+        **a,
+        "n": [1, 2, 4],
+        "t": [[0] * 1000, [0] * 999 + [7], [0] * 1000],
+        "b": [b"\0" * 500, b"\0" * 499 + b"a"] * 1,
+    }
+    b["b"] = [b"\0" * 500, b"\0" * 499 + b"a", b"\0" * 500]
+    tfr.write_tfrecord(a, tmp_path / "a")
+    tfr.write_tfrecord(b, tmp_path / "b")
+    report = tfr.diff(tmp_path / "a", tmp_path / "b")
+    assert [(d.record, d.column, d.a, d.b) for d in report.values] == [
+        (1, "t", "item 999 of 1,000: 0", "item 999 of 1,000: 7"),
+        (1, "b", "byte 499 of 500: 0", "byte 499 of 500: 97"),
+        (2, "n", "3", "4"),
+    ]
+    assert report.differing == 2
+    assert [d.record for d in tfr.diff(tmp_path / "a", tmp_path / "b", limit=1).values] == [1, 1]
+    assert "3 records and 3 records, 2 records differ" in str(report)
+
+
+def test_columns_and_counts(tmp_path: Path) -> None:
+    tfr.write_tfrecord(pa.table({"n": pa.array([1, 2], pa.uint8()), "a": [1, 2]}), tmp_path / "a")
+    tfr.write_tfrecord(pa.table({"n": pa.array([1], pa.int32()), "b": ["x"]}), tmp_path / "b")
+    report = tfr.diff(tmp_path / "a", tmp_path / "b")
+    assert [(d.column, d.a, d.b) for d in report.schema] == [
+        ("n", "uint8", "int32"),
+        ("a", "int64", None),
+        ("b", None, "string"),
+    ]
+    assert (report.records, report.differing, report.equal) == ((2, 1), 1, False)
+
+
+def test_records_that_only_one_has(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": [1, 2, 2, 3]}, tmp_path / "a")
+    tfr.write_tfrecord({"n": [3, 2, 4, 1]}, tmp_path / "b")
+    report = tfr.diff(tmp_path / "a", tmp_path / "b", any_order=True)
+    assert [(d.record, d.a, d.b) for d in report.values] == [(1, "2", None), (2, None, "4")]
+    assert report.differing == 2
+
+
+def test_a_shuffled_copy_in_a_bucket(s3: Bucket, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": list(range(100))}, tmp_path / "a")
+    tfr.shuffle(tmp_path / "a", s3.url("b@2"), dst_storage_options=s3.storage_options)
+    options = {"b_storage_options": s3.storage_options}
+    assert not tfr.diff(tmp_path / "a", s3.url("b@2"), **options).equal
+    assert tfr.diff(tmp_path / "a", s3.url("b@2"), any_order=True, **options).equal
+
+
+def test_damage_raises(engine: str, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"n": [1, 2]}, tmp_path / "a")
+    (tmp_path / "b").write_bytes((tmp_path / "a").read_bytes()[:-1])
+    with pytest.raises(tfr.TruncatedRecordError):
+        tfr.diff(tmp_path / "a", tmp_path / "b")
+
+
+SAME = [0, 0.0, -0.0, False, 1, 1.0, True, 2**53 + 1, float(2**53), 1e300, 0.5, float("inf"), float("nan"), None, "0"]
+VALUES = st.recursive(st.sampled_from(SAME), lambda inner: st.lists(inner, max_size=3))
+
+
+@given(VALUES, VALUES)
+def test_equal_values_count_as_the_same_record(a: object, b: object) -> None:
+    assert (_digest((a,)) == _digest((b,))) == _is_equal([a], [b])
+
+
+@pytest.mark.parametrize("any_order", [False, True])
+def test_negative_zero_equals_zero(any_order: bool, tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": np.array([0.0, -0.0], np.float32), "l": [[0.0], [-0.0]]}, tmp_path / "a", float64="round")
+    tfr.write_tfrecord({"x": np.array([-0.0, -0.0], np.float32), "l": [[0.0], [0.0]]}, tmp_path / "b", float64="round")
+    assert tfr.diff(tmp_path / "a", tmp_path / "b", any_order=any_order).equal

@@ -1,0 +1,138 @@
+"""One row a step of tables with one row an episode."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from tfrecord_io.training import explode as module
+
+episodes = st.lists(st.none() | st.lists(st.none() | st.integers(-9, 9), max_size=4), max_size=12)
+
+
+@given(
+    lists=episodes,
+    type_=st.sampled_from([pa.list_(pa.int64()), pa.large_list(pa.int16())]),
+    batch_rows=st.integers(1, 9),
+    most=st.integers(1, 9),
+    skipped=st.integers(0, 3),
+)
+def test_steps_are_those_of_the_lists(
+    lists: list[Any], type_: pa.DataType, batch_rows: int, most: int, skipped: int
+) -> None:
+    names = [f"e{i}" for i in range(len(lists))]
+    texts = [None if cells is None else [str(cell) for cell in cells] for cells in lists]
+    teams = pa.array([name if i % 2 else None for i, name in enumerate(names)], pa.string()).dictionary_encode()
+    table = pa.table(
+        {
+            "id": names,
+            "steps/n": pa.array(lists, type_),
+            "team": teams,
+            "steps/text": pa.array(texts, pa.list_(pa.string())),
+        }
+    ).slice(skipped)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "BATCH_ROWS", most)
+        reader = tfr.explode(table.to_batches(max_chunksize=batch_rows) or table)
+        batches = list(reader)
+    expected = [
+        {
+            "record": i,
+            "step": j,
+            "id": names[i + skipped],
+            "steps/n": cell,
+            "team": teams[i + skipped].as_py(),
+            "steps/text": str(cell),
+        }
+        for i, cells in enumerate(lists[skipped:])
+        for j, cell in enumerate(cells or [])
+    ]
+    assert pa.Table.from_batches(batches, reader.schema).to_pylist() == expected
+    assert all(len(batch) <= max(most, 4) for batch in batches)
+    assert reader.schema.field("steps/n").type == type_.value_type
+
+
+def test_tensors_lose_their_first_axis(tmp_path: Path) -> None:
+    images = np.arange(24, dtype="uint8").reshape(2, 3, 2, 2)
+    rewards = np.arange(6, dtype="float32").reshape(2, 3)
+    tfr.write_tfrecord({"steps/image": images, "steps/reward": rewards, "id": [7, 8]}, tmp_path / "a.tfrecord")
+    dataset = tfr.dataset(tmp_path / "a.tfrecord")
+    tfr.write_tfrecord(tfr.explode(dataset), tmp_path / "b.tfrecord")
+    arrays = tfr.read_arrays(tmp_path / "b.tfrecord")
+    assert (arrays["steps/image"] == images.reshape(6, 2, 2)).all()
+    assert (arrays["steps/reward"] == rewards.reshape(6)).all()
+    assert arrays["id"].tolist() == [7, 7, 7, 8, 8, 8]
+    assert arrays["record"].tolist() == [0, 0, 0, 1, 1, 1]
+    assert arrays["step"].tolist() == [0, 1, 2, 0, 1, 2]
+
+
+def test_lists_of_different_lengths_are_named() -> None:
+    table = pa.table({"steps/a": [[1], [1, 2], [3]], "steps/b": [[1], [1, 2], [3, 4]]})
+    with pytest.raises(tfr.SchemaError, match=r"'steps/b': row 2 has 2 steps in this column, but 1 in 'steps/a'"):
+        tfr.explode(table.to_batches(max_chunksize=2)).read_all()
+    with pytest.raises(tfr.SchemaError, match="row 0 has 0 steps"):
+        tfr.explode({"steps/a": pa.array([[1]]), "steps/b": pa.array([None], pa.list_(pa.int64()))}).read_all()
+
+
+def test_another_prefix_and_a_column_that_is_no_list() -> None:
+    table = pa.table({"frames/x": [[1, 2]], "steps": [5], "frames": ["a"]})
+    assert tfr.explode(table, prefix="frames").read_all().to_pydict() == {
+        "record": [0, 0],
+        "step": [0, 1],
+        "frames/x": [1, 2],
+        "steps": [5, 5],
+        "frames": ["a", "a"],
+    }
+    assert tfr.explode(table, prefix="frames/").read_all() == tfr.explode(table, prefix="frames").read_all()
+    with pytest.raises(tfr.FeatureNotFoundError, match="the columns are frames/x, steps, frames"):
+        tfr.explode(table)
+    with pytest.raises(tfr.SchemaError, match="a column of steps is a list"):
+        tfr.explode({"steps/x": [1, 2]})
+    with pytest.raises(tfr.SchemaError, match="explode adds a column of this name"):
+        tfr.explode({"steps/x": [[1], [2]], "step": [1, 2]})
+
+
+def test_only_steps() -> None:
+    steps = tfr.explode(pa.table({"steps/x": [[1, 2], [3]]})).read_all()
+    assert steps.to_pydict() == {"record": [0, 0, 1], "step": [0, 1, 0], "steps/x": [1, 2, 3]}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scalar"),
+    [
+        ("bfloat16", "float32"),
+        ("bool", "bool"),
+        ("complex64", "complex64"),
+        ("U2", "U2"),
+        ("datetime64[Y]", "datetime64[Y]"),
+        ("float32", "float32"),
+    ],
+)
+def test_steps_keep_their_dtype(tmp_path: Path, dtype: str, scalar: str) -> None:
+    numbers = np.arange(12).reshape(2, 3, 2) % 5
+    tensors = numbers.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+    values = {"steps/pair": tensors, "steps/one": tensors[:, :, 0], "whole": tensors}
+    tfr.write_tfrecord(values, tmp_path / "a.tfrecord", column_encoding=dict.fromkeys(values, "raw"))
+    tfr.write_tfrecord(tfr.explode(tfr.dataset(tmp_path / "a.tfrecord")), tmp_path / "b.tfrecord")
+    arrays = tfr.read_arrays(tmp_path / "b.tfrecord")
+    np.testing.assert_array_equal(arrays["steps/pair"], tensors.reshape(6, 2), strict=True)
+    np.testing.assert_array_equal(arrays["steps/one"], tensors[:, :, 0].reshape(6).astype(scalar), strict=True)
+    np.testing.assert_array_equal(arrays["whole"], tensors.repeat(3, axis=0), strict=True)
+
+
+def test_tensors_whose_first_axis_is_not_that_of_steps_are_refused() -> None:
+    storage = pa.array([[1, 2, 3, 4, 5, 6]], pa.list_(pa.int64(), 6))
+    permuted = pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.int64(), [2, 3], permutation=[1, 0]), storage)
+    with pytest.raises(tfr.SchemaError, match="permuted axes"):
+        tfr.explode(pa.table({"steps/x": permuted}))
+    complex_ = np.array([1j, 2])  # one value a row, which Arrow holds as two
+    with pytest.raises(tfr.SchemaError, match="a column of steps is a list"):
+        tfr.explode({"steps/x": complex_})

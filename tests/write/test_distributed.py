@@ -1,0 +1,388 @@
+"""Tasks in several processes write the shards of one dataset, which is published once: on disk and in a bucket."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from in_processes import part_of_task
+from killed_writer import die_after
+from servers import Bucket
+from tfrecord_io.errors import PrecisionWarning
+from tfrecord_io.options import WriteOptions
+from tfrecord_io.tools.leftovers import clean
+from tfrecord_io.write.distributed import DistributedWriter
+
+NOW = timedelta(0)
+
+
+class Place:
+    """A directory on disk or in a bucket."""
+
+    def __init__(self, root: str, storage: dict[str, Any], bucket: Bucket | None = None) -> None:
+        self.root, self.storage, self.bucket = root, storage, bucket
+
+    def begin(self, name: str, **options: Any) -> DistributedWriter:
+        return DistributedWriter.begin(f"{self.root}/{name}", WriteOptions(**options, **self.storage))
+
+    def names(self) -> list[str]:
+        if self.bucket is not None:
+            return [name.removeprefix("d/") for name in self.bucket.names()]
+        return sorted(name for name in os.listdir(self.root)) if os.path.isdir(self.root) else []
+
+    def values(self, name: str = "train@*") -> list[int]:
+        return tfr.read_table(f"{self.root}/{name}", **self.storage)["n"].to_pylist()
+
+
+@pytest.fixture(params=["disk", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "disk":
+        return Place(str(tmp_path / "d"), {})
+    bucket: Bucket = request.getfixturevalue("s3")
+    return Place(bucket.url("d"), {"storage_options": bucket.storage_options}, bucket)
+
+
+def rows(*numbers: int) -> list[pa.Table]:
+    return [pa.table({"n": pa.array(numbers, pa.int64())})]
+
+
+def published(shards: int) -> list[str]:
+    return ["_MANIFEST-train.json", *(f"train-{i:05d}-of-{shards:05d}" for i in range(shards))]
+
+
+def test_shards_are_published_together_in_the_order_of_their_tasks(place: Place) -> None:
+    writer = pickle.loads(pickle.dumps(place.begin("train")))
+    parts = pickle.loads(pickle.dumps([writer.write_part(task, rows(task, task)) for task in (2, 0, 1)]))
+    with pytest.raises(FileNotFoundError):
+        place.values()
+    assert all(name.endswith(".staged") for name in place.names())
+    report = writer.commit(parts)
+    assert place.names() == published(3)
+    assert place.values() == [0, 0, 1, 1, 2, 2]
+    assert [(file.records, os.path.basename(file.path)) for file in report.files] == [(2, n) for n in published(3)[1:]]
+    assert report.records == 6
+    assert report.columns == ("n",)
+    assert tfr.verify(f"{place.root}/train@3", **place.storage).ok
+    assert tfr.read_metadata(f"{place.root}/train@3", **place.storage).records == 6
+
+
+def test_one_attempt_of_each_task_is_published(place: Place) -> None:
+    writer = place.begin("train@*")
+    retried = writer.write_part(0, rows(1, 2))
+    with pytest.raises(ZeroDivisionError):
+        writer.write_part(0, (rows(1 // number)[0] for number in (1, 0)))
+    with ThreadPoolExecutor(2) as pool:  # two at the same time
+        twice = [pool.submit(writer.write_part, 1, rows(3, 4)) for _ in range(2)]
+    late = writer.write_part(0, rows(1, 2))
+    assert len(place.names()) == 4
+    parts = [late, *(attempt.result() for attempt in twice), retried]
+    writer.commit(parts)
+    assert place.names() == published(2)
+    assert place.values() == [1, 2, 3, 4]
+    writer.abort()  # Spark may call it again
+    assert place.values() == [1, 2, 3, 4]
+
+
+@given(attempts=st.lists(st.integers(0, 4), min_size=1, max_size=8), seed=st.integers(0, 99))
+def test_whichever_attempts_end_each_row_is_there_once(
+    tmp_path_factory: pytest.TempPathFactory, attempts: list[int], seed: int
+) -> None:
+    place = Place(str(tmp_path_factory.mktemp("dataset")), {})
+    writer = place.begin("train")
+    parts = [writer.write_part(task, rows(2 * task, 2 * task + 1)) for task in attempts]
+    random.Random(seed).shuffle(parts)
+    writer.commit(parts)
+    assert place.values() == [2 * task + side for task in sorted({*attempts}) for side in (0, 1)]
+    assert place.names() == published(len({*attempts}))
+
+
+def test_abort_leaves_nothing(place: Place) -> None:
+    writer = place.begin("train")
+    writer.write_part(0, rows(1))
+    writer.write_part(0, rows(1))
+    writer.abort()
+    assert place.names() == []
+    assert place.bucket is not None or not os.path.exists(place.root)
+    writer.abort()
+
+
+def test_a_dataset_is_replaced_at_once(place: Place) -> None:
+    first = place.begin("train")
+    first.commit([first.write_part(task, rows(task)) for task in range(3)])
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        place.begin("train")
+    writer = place.begin("train", overwrite=True)
+    parts = [writer.write_part(task, rows(10 + task)) for task in range(2)]
+    assert place.values() == [0, 1, 2]
+    aborted = place.begin("train", overwrite=True)
+    aborted.write_part(0, rows(99))
+    aborted.abort()
+    assert place.values() == [0, 1, 2]
+    writer.commit(parts)
+    assert place.values() == [10, 11]
+    assert place.names() == published(2)
+
+
+def test_of_two_writers_the_second_is_refused(place: Place) -> None:
+    one, other = place.begin("train"), place.begin("train")
+    parts = [one.write_part(0, rows(1)), other.write_part(0, rows(2))]
+    one.commit(parts[:1])
+    with pytest.raises(FileExistsError):
+        other.commit(parts[1:])
+    assert place.values() == [1]
+    assert place.names() == published(1)
+
+
+def test_tasks_without_rows_get_no_shard(place: Place) -> None:
+    writer = place.begin("train", schema={"n": "int64", "x": "float32"})
+    full = pa.table({"n": [1], "x": pa.array([0.5], pa.float32())})
+    writer.commit([writer.write_part(0, []), writer.write_part(1, [full]), writer.write_part(2, [full.slice(1)])])
+    assert place.names() == published(1)
+    empty = place.begin("none", schema={"n": "int64", "x": "float32"})
+    report = empty.commit([empty.write_part(task, []) for task in range(2)])
+    assert (report.records, len(report.files), report.columns) == (0, 1, ("n", "x"))
+    assert tfr.read_table(f"{place.root}/none@1", **place.storage).schema.names == ["n", "x"]
+    nothing = place.begin("nothing", schema={"n": "int64"})
+    nothing.commit([])
+    assert tfr.read_table(f"{place.root}/nothing@1", **place.storage).num_rows == 0
+
+
+def test_a_directory_and_a_compression(place: Place) -> None:
+    writer = place.begin("", compression="gzip")
+    writer.commit([writer.write_part(task, rows(task)) for task in range(2)])
+    assert place.names() == ["_MANIFEST.json", *(f"part-{i:05d}-of-00002.tfrecord.gz" for i in range(2))]
+    assert place.values("") == [0, 1]
+
+
+def test_tasks_run_in_other_processes(place: Place) -> None:
+    from in_processes import in_spawned_process
+
+    writer = place.begin("train")
+    parts = [in_spawned_process(part_of_task, pickle.dumps(writer), task) for task in range(2)]
+    writer.commit(map(pickle.loads, parts))
+    assert place.values() == [0, 0, 1, 1]
+
+
+def test_a_relative_path_is_that_of_the_process_that_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    writer = DistributedWriter.begin("train", WriteOptions())
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    writer.commit([writer.write_part(0, rows(7))])
+    assert os.listdir() == []
+    assert tfr.read_table(tmp_path / "train@1")["n"].to_pylist() == [7]
+
+
+# ---- schemas
+
+
+def test_parts_with_other_types_are_refused(place: Place) -> None:
+    writer = place.begin("train")
+    parts = [writer.write_part(0, [{"n": [1]}]), writer.write_part(1, [{"n": ["a"]}])]
+    with pytest.raises(tfr.SchemaError, match=r"its type is int64 in .*train: task 0 and string in .*train: task 1"):
+        writer.commit(parts)
+    assert place.names() == []
+
+
+def test_parts_without_rows_may_have_any_type(tmp_path: Path) -> None:
+    place = Place(str(tmp_path), {})
+    writer = place.begin("train")
+    columns = [[1, 2], ["a"][:0], [3]]
+    writer.commit([writer.write_part(task, [{"n": column}]) for task, column in enumerate(columns)])
+    assert place.values() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("other", [{"n": [None]}, {"n": [1], "m": [1]}, {}], ids=["no value", "more", "fewer"])
+@pytest.mark.parametrize("first", [0, 1])
+def test_parts_with_other_columns_are_refused(tmp_path: Path, other: dict[str, list[Any]], first: int) -> None:
+    """A reader that fixes the schema at the first shard could not read the others."""
+    place = Place(str(tmp_path), {})
+    writer = place.begin("train")
+    tables = [{"n": [1], "k": [2]}, {"k": [2], **other}]
+    parts = [writer.write_part(task, [tables[task ^ first]]) for task in range(2)]
+    with pytest.raises(tfr.SchemaError, match="the tasks wrote different columns"):
+        writer.commit(parts)
+    assert place.names() == []
+
+
+def test_parts_of_one_schema_are_read_by_all_readers(tmp_path: Path) -> None:
+    place = Place(str(tmp_path), {})
+    writer = place.begin("train", schema={"n": "int64", "t": "string"})
+    tables = [{"n": [1], "t": [None]}, {"n": [None], "t": ["a"]}]
+    writer.commit([writer.write_part(task, [table]) for task, table in enumerate(tables)])
+    expected = [{"n": 1, "t": None}, {"n": None, "t": "a"}]
+    assert tfr.read_table(f"{place.root}/train@*").to_pylist() == expected
+    with tfr.open_reader(f"{place.root}/train@*") as reader:
+        assert reader.read_all().to_pylist() == expected
+
+
+def test_categories_of_all_parts(tmp_path: Path) -> None:
+    place = Place(str(tmp_path), {})
+    writer = place.begin("train")
+    parts = [[{"n": pa.array(list(text)).dictionary_encode()}] for text in ("ab", "bc")]
+    writer.commit([writer.write_part(task, tables) for task, tables in enumerate(parts)])
+    assert place.values() == ["a", "b", "b", "c"]
+
+
+def test_rounding_is_summed_and_told_once(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    writer = DistributedWriter.begin(tmp_path / "train", WriteOptions())
+    parts = [writer.write_part(task, [{"x": np.array([0.1, 0.5, 0.3])}]) for task in range(3)]
+    assert not recwarn
+    report = writer.commit(pickle.loads(pickle.dumps(parts)))
+    assert report.rounded == {"x": 6}
+    assert [warning.category for warning in recwarn] == [PrecisionWarning]
+
+
+def test_a_value_that_cannot_be_written_names_its_task(tmp_path: Path) -> None:
+    writer = DistributedWriter.begin(tmp_path / "train", WriteOptions(float64="error"))
+    with pytest.raises(tfr.EncodeError) as caught:
+        writer.write_part(3, [{"x": np.array([0.5, 0.1])}])
+    assert (caught.value.record, caught.value.feature) == (1, "x")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "message"),
+    [
+        ("train@8", {}, r"train@8': the number of shards is that of the partitions; write '.*train@\*'"),
+        ("train", {"overwrite": "in_place"}, "pass overwrite=True"),
+        ("train.csv", {}, "suffix of another format"),
+    ],
+)
+def test_what_tasks_cannot_write(tmp_path: Path, path: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DistributedWriter.begin(tmp_path / path, WriteOptions(**options))
+    with pytest.raises(TypeError, match="shards=3: only a writer in one process"):
+        DistributedWriter.begin(tmp_path / "train", WriteOptions(shards=3))
+    with pytest.raises(TypeError, match="other processes open it"):
+        DistributedWriter.begin(7, WriteOptions())
+
+
+# ---- processes that are killed
+
+
+def commit_killed_after(steps: int, writer: DistributedWriter, parts: Any) -> bool:
+    """Commit in a process that is killed before it changes the directory once more; whether it was."""
+    process = os.fork()
+    if not process:
+        try:
+            die_after(steps)
+            writer.commit(parts)
+        finally:
+            os._exit(0)
+    return os.WIFSIGNALED(os.waitpid(process, 0)[1])
+
+
+def test_a_driver_killed_while_it_commits_on_disk(tmp_path: Path) -> None:
+    place = Place(str(tmp_path), {})
+    current: list[int] = []
+    seen = set()
+    for steps in count():
+        writer = place.begin("train", overwrite=True)
+        new = [steps] * (2 + steps % 2)
+        parts = [writer.write_part(task, rows(steps)) for task in range(len(new))]
+        writer.write_part(0, rows(steps))
+        killed = commit_killed_after(steps, writer, parts)
+        try:
+            values = place.values()
+        except FileNotFoundError:
+            values = []
+        assert values in (current, new)
+        seen.add(values == new)
+        current = values
+        if not killed:
+            break
+    assert current == new
+    assert seen == {True, False}
+    clean(place.root, remove=True, older_than=NOW)
+    assert place.names() == published(len(new))
+
+
+@pytest.fixture
+def dying(s3: Bucket, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Any]]:
+    """The changes of the bucket that are still accepted."""
+    state: dict[str, Any] = {"left": None}
+    real = type(s3.fs)._call_s3
+    changes = {"put_object", "copy_object", "delete_object", "delete_objects", "complete_multipart_upload"}
+
+    async def call(self: Any, method: str, *arguments: Any, **keywords: Any) -> Any:
+        if method in changes and state["left"] is not None:
+            if state["left"] == 0:
+                raise PermissionError("killed")
+            state["left"] -= 1
+        return await real(self, method, *arguments, **keywords)
+
+    monkeypatch.setattr(type(s3.fs), "_call_s3", call)
+    yield state
+    state["left"] = None
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_driver_killed_while_it_commits_in_a_bucket(s3: Bucket, dying: dict[str, Any], exists: bool) -> None:
+    storage = {"storage_options": s3.storage_options}
+    seen = set()
+    for steps in count():
+        place = Place(s3.url(f"d{steps}"), storage)
+        old = [-1] if exists else []
+        if exists:
+            first = place.begin("train")
+            first.commit([first.write_part(0, rows(-1))])
+        writer = place.begin("train", overwrite=exists)
+        parts = [writer.write_part(task, rows(task)) for task in range(3)]
+        dying["left"] = steps
+        try:
+            writer.commit(parts)
+            killed = False
+        except PermissionError:
+            killed = True
+        dying["left"] = None
+        try:
+            values = place.values()
+        except FileNotFoundError:
+            values = []
+        assert values in (old, [0, 1, 2])
+        seen.add(values == old)
+        if not killed:
+            break
+    assert values == [0, 1, 2]
+    assert seen == {True, False}
+
+
+def test_attempts_that_were_killed_are_found_and_removed(place: Place) -> None:
+    """A driver that was killed leaves its attempts; they are in nobody's way, and `tfr clean` finds them."""
+    lost = place.begin("train")
+    lost.write_part(0, rows(1))
+    writer = place.begin("train")
+    writer.commit([writer.write_part(0, rows(2))])
+    assert place.values() == [2]
+    assert len(place.names()) == 3
+    found = clean(f"{place.root}/", older_than=NOW, remove=True, **place.storage)
+    assert [leftover.path.endswith(".staged") for leftover in found] == [True]
+    assert place.values() == [2]
+
+
+def test_the_temporary_file_of_a_killed_attempt_is_removed(tmp_path: Path) -> None:
+    place = Place(str(tmp_path), {})
+    writer = place.begin("train")
+    _, output = writer.target.open(0)  # as a killed process leaves it
+    output.write(b"a part of a frame")
+    assert [name.endswith(".tmp") for name in place.names()] == [True]
+    writer.commit([writer.write_part(0, rows(1))])
+    assert place.names() == published(1)
+    with pytest.raises(FileNotFoundError):
+        output.commit()
+    assert place.values() == [1]

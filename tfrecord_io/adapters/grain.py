@@ -1,0 +1,63 @@
+"""Grain: a random access data source, for its loaders and samplers.
+
+Grain takes any object with a length and items by number, so nothing of it is imported here.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from tfrecord_io.adapters.masks import without_masks
+from tfrecord_io.arrays.random_rows import RandomRows
+from tfrecord_io.read.query import Query
+from tfrecord_io.typing import Missing
+
+
+class GrainSource:
+    """Rows of TFRecord files by number; made by `Dataset.to_grain`. Threads and processes may share it."""
+
+    def __init__(self, rows: RandomRows) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, number: SupportsIndex) -> dict[str, Any]:
+        """The arrays and values of a row, by column; IndexError if the number is out of range."""
+        arrays = self._rows.arrays(np.array([operator.index(number)]))
+        return {name: values[0] for name, values in without_masks(arrays).items()}
+
+    def __repr__(self) -> str:
+        return f"<GrainSource of {self._rows.query.describe()}>"  # Grain compares it when it restores a checkpoint
+
+
+def to_grain(query: Query, *, missing: Missing = "error") -> GrainSource:
+    """A random access data source of Grain: rows by number, as dicts of NumPy arrays. Files must not be compressed.
+
+    Parameters
+    ----------
+    missing : {"error", "mask"}
+        "mask" adds a bool ``<column>/mask`` for each numeric column, True where a value is missing.
+
+    Returns
+    -------
+    GrainSource
+        Its items are dicts by column: NumPy scalars and arrays, str, bytes, and None for missing text, bytes and lists.
+
+    Raises
+    ------
+    ValueError
+        A file is compressed, or the dataset has an `on_error`.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3], "word": ["a", "b", None]}, "words.tfrecord", write_index=True)
+    >>> source = tfr.dataset("words.tfrecord").to_grain()
+    >>> len(source), source[2]
+    (3, {'x': np.int64(3), 'word': None})
+    """
+    return GrainSource(RandomRows(query, missing))

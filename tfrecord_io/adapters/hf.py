@@ -1,0 +1,95 @@
+"""Hugging Face datasets: an IterableDataset whose shards are pieces of the files, or a Dataset in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.adapters.requirements import needs
+from tfrecord_io.read.query import PIECE_BYTES, Query
+
+if TYPE_CHECKING:
+    import datasets
+
+
+def to_hf(
+    query: Query, *, streaming: bool = True, shards: int | None = None, max_bytes: int = PIECE_BYTES
+) -> datasets.IterableDataset | datasets.Dataset:
+    """A dataset of Hugging Face datasets; `tfrecord_io.write_tfrecord` writes both kinds again.
+
+    Parameters
+    ----------
+    streaming : bool, default True
+        An IterableDataset, which reads the files when it is iterated over; else a Dataset of all rows in memory.
+    shards : int, optional
+        Of the IterableDataset, at most: workers and ranks share them. A dataset with `offset` or `limit` has one.
+    max_bytes : int, default 128 MiB
+        Without `shards`: of about this size, compressed if the files are.
+
+    Returns
+    -------
+    datasets.IterableDataset or datasets.Dataset
+        Tensors of one shape are lists of fixed length, nested to that shape; categories are text.
+
+    Raises
+    ------
+    MissingDependencyError
+        datasets is not installed.
+    """
+    with needs("datasets", extra="hf"):
+        import datasets
+        from datasets.iterable_dataset import ArrowExamplesIterable
+    if not streaming:
+        return datasets.Dataset(_plain(query.read(warns=True)))
+    options = query.scan.options
+    is_window = options.offset > 0 or options.limit is not None
+    pieces = [query] if is_window else query.split(shards, max_bytes)
+    features = datasets.Features.from_arrow_schema(_plain(query.schema.empty_table()).schema)
+    examples = ArrowExamplesIterable(_tables, {"pieces": pieces})
+    return datasets.IterableDataset(examples, info=datasets.DatasetInfo(features=features))
+
+
+def _tables(pieces: Sequence[Query]) -> Iterator[tuple[int, pa.Table]]:
+    """The numbered tables of some pieces."""
+    number = 0
+    for piece in pieces:
+        with piece.open() as reader:
+            for batch in reader:
+                yield number, _plain(pa.Table.from_batches([batch]))
+                number += 1
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """A table with the types that datasets has."""
+    columns = [pa.chunked_array([_plain_array(c) for c in column.chunks], _plain_type(column.type)) for column in table]
+    return pa.table(dict(zip(table.column_names, columns, strict=True)))
+
+
+def _plain_type(type_: pa.DataType) -> pa.DataType:
+    return _plain_array(pa.nulls(0, type_)).type
+
+
+def _plain_array(array: pa.Array) -> pa.Array:
+    if t.is_dictionary(array.type):
+        return array.dictionary_decode()
+    if isinstance(array.type, pa.FixedShapeTensorType):
+        return _nested(array)
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def _nested(tensors: pa.FixedShapeTensorArray) -> pa.Array:
+    """Tensors as lists of fixed length, nested to their shape."""
+    import pyarrow.compute as pc
+
+    storage = tensors.storage
+    size = storage.type.list_size
+    values = storage.values.slice(storage.offset * size, len(storage) * size)
+    shape = tensors.type.shape
+    if not shape:
+        return pc.list_element(storage, 0)
+    for length in reversed(shape[1:]):
+        values = pa.FixedSizeListArray.from_arrays(values, length)
+    return pa.FixedSizeListArray.from_arrays(values, shape[0], mask=storage.is_null())

@@ -1,0 +1,39 @@
+"""Masked arrays as pairs of arrays, for libraries whose tensors have no missing values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.errors import SchemaError
+
+_MASK = "mask"  # of the arrays ``<name>/mask``
+
+
+def without_masks(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """The arrays by name, of a masked one its values and its mask, named ``<name>/mask``.
+
+    Raises
+    ------
+    SchemaError
+        There is another array of that name.
+
+    Examples
+    --------
+    >>> without_masks({"x": np.ma.MaskedArray([1, 0], [False, True])})
+    {'x': array([1, 0]), 'x/mask': array([False,  True])}
+    """
+    pairs: dict[str, Any] = {}
+    for name, array in arrays.items():
+        if not isinstance(array, np.ma.MaskedArray):
+            pairs[name] = array
+            continue
+        pairs[name] = array.data
+        mask = f"{name}/{_MASK}"
+        if mask in arrays:
+            reason = f'two arrays would have the name "{mask}"'
+            raise SchemaError(reason, feature=name, advice="exclude one of the columns")
+        pairs[mask] = np.ma.getmaskarray(array)
+    return pairs

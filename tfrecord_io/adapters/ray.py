@@ -1,0 +1,255 @@
+"""Ray Data: a dataset with a read task for each piece of the files, and a shard for each write task.
+
+The datasource and the datasink are subclasses of Ray's classes, which are made when Ray is first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tfrecord_io.adapters.requirements import needs
+from tfrecord_io.errors import EncodeError
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import ReadOptions, WriteOptions
+from tfrecord_io.read.query import PIECE_BYTES, Query, open_query
+from tfrecord_io.typing import Path
+from tfrecord_io.write.distributed import WITHOUT, DistributedWriter, WrittenPart
+from tfrecord_io.write.writer import WriteReport
+
+if TYPE_CHECKING:
+    import ray.data as rd
+
+
+@document_keywords(ReadOptions)
+def read_ray(path: Path | Iterable[Path], *, override_num_blocks: int | None = None, **keywords: Any) -> rd.Dataset:
+    """Open TFRecord files as a dataset of Ray, whose tasks read the pieces on any machine of the cluster.
+
+    Parameters
+    ----------
+    {path}
+    override_num_blocks : int, optional
+        At most so many read tasks, of about the same number of bytes; by default, Ray chooses.
+    {keywords}
+
+    Returns
+    -------
+    ray.data.Dataset
+        Of Arrow blocks. ``select_columns`` and ``filter(expr=…)`` are pushed down: only the columns that are needed
+        are decoded. All tasks use the schema of `tfrecord_io.dataset`. Ray keeps the order of the records if
+        ``ray.data.DataContext.get_current().execution_options.preserve_order`` is True.
+
+    Raises
+    ------
+    MissingDependencyError
+        ray is not installed.
+    ValueError
+        `offset` or `limit` is given: such a read cannot be split.
+    FileNotFoundError, CorruptRecordError, DecodeError, SchemaError
+        As in `tfrecord_io.dataset`.
+
+    Examples
+    --------
+    >>> import ray, tfrecord_io as tfr
+    >>> _ = ray.init(num_cpus=1, include_dashboard=False, ignore_reinit_error=True)
+    >>> _ = tfr.write_tfrecord({"label": [3, 1, 3]}, "letters.tfrecord")
+    >>> tfr.read_ray("letters.tfrecord").sum("label")
+    7
+    """
+    query = open_query(path, ReadOptions.of(keywords, read_ray))
+    return to_ray(query, override_num_blocks=override_num_blocks)
+
+
+def to_ray(query: Query, *, override_num_blocks: int | None = None) -> rd.Dataset:
+    """A dataset of Ray; see `tfrecord_io.read_ray`."""
+    with needs("ray"):
+        import ray.data
+    query.split(1, PIECE_BYTES)  # raises if it cannot be split
+    return ray.data.read_datasource(_datasource_class()(query), override_num_blocks=override_num_blocks)
+
+
+@document_keywords(WriteOptions, without=WITHOUT)
+def write_ray(dataset: rd.Dataset, path: Path, **keywords: Any) -> WriteReport:
+    """Write a dataset of Ray to a sharded dataset, a shard for each write task, on the machines that have the blocks.
+
+    Parameters
+    ----------
+    dataset : ray.data.Dataset
+        All machines of the cluster reach `path`. ``repartition`` sets the number of shards.
+    path : str, PathLike or URL
+        A directory, or the name of a dataset: ``name`` or ``name@*`` for ``name-00000-of-00008`` and so on. It appears
+        complete when the call returns, or not at all. A task that Ray runs again, because a worker was lost, is in it
+        once.
+    {keywords}
+
+    Returns
+    -------
+    WriteReport
+
+    Raises
+    ------
+    MissingDependencyError
+        ray is not installed.
+    ValueError
+        `path` states a number of shards, or ``overwrite="in_place"``.
+    SchemaError
+        Blocks have different types in a column; nothing is written. Pass `schema`.
+    EncodeError, FileExistsError
+        As in `write_tfrecord`; ``record`` counts the rows of the task.
+
+    Notes
+    -----
+    The tasks write under hidden names; this process publishes the shards when all are written. If it is killed before
+    that, no reader sees anything of them, and ``tfr clean`` removes them.
+
+    Examples
+    --------
+    >>> import ray, tfrecord_io as tfr
+    >>> _ = ray.init(num_cpus=1, include_dashboard=False, ignore_reinit_error=True)
+    >>> report = tfr.write_ray(ray.data.range(100), "numbers/")
+    >>> report.records, tfr.read_table("numbers/")["id"].to_numpy().sum()
+    (100, np.int64(4950))
+    """
+    sink_class = _datasink_class()
+    writer = DistributedWriter.begin(path, WriteOptions.of(keywords, write_ray))
+    sink = sink_class(writer)
+    try:
+        dataset.write_datasink(sink)
+    except BaseException:
+        writer.abort()
+        raise
+    report: WriteReport = sink.report
+    return report
+
+
+# ---- reading
+
+
+@cache
+def _datasource_class() -> type[Any]:
+    with needs("ray"):
+        from ray.data.block import BlockMetadata
+        from ray.data.datasource import Datasource, ReadTask
+
+    class TFRecordDatasource(Datasource):  # type: ignore[misc]
+        """The pieces of a query as read tasks; Ray sets the projection and the predicate before it asks for them."""
+
+        def __init__(self, query: Query) -> None:
+            super().__init__()
+            self._query = query
+            self._projection_map: dict[str, str] | None = None
+
+        def get_name(self) -> str:
+            return "TFRecord"
+
+        def supports_projection_pushdown(self) -> bool:
+            return True
+
+        def supports_predicate_pushdown(self) -> bool:
+            return True
+
+        def estimate_inmemory_data_size(self) -> int | None:
+            return self._query.bytes
+
+        def get_read_tasks(
+            self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None
+        ) -> list[ReadTask]:
+            query = self._query
+            if self._predicate_expr is not None:
+                query = query.filter(self._predicate_expr.to_pyarrow())
+            if self._projection_map is not None:
+                query = query.only(list(self._projection_map))
+            return [
+                ReadTask(
+                    partial(_blocks, part if per_task_row_limit is None else part.limited(per_task_row_limit)),
+                    BlockMetadata(num_rows=None, size_bytes=part.bytes, input_files=part.files, exec_stats=None),
+                    schema=_without_metadata(query.schema),
+                    per_task_row_limit=per_task_row_limit,
+                )
+                for part in query.tasks(parallelism, PIECE_BYTES)
+            ]
+
+    return TFRecordDatasource
+
+
+def _blocks(query: Query) -> Iterator[pa.Table]:
+    """The blocks of a read task; at least one, so that the columns are known."""
+    schema = _without_metadata(query.schema)
+    empty = True
+    with query.open() as batches:
+        for batch in batches:
+            empty = False
+            yield pa.Table.from_batches([batch]).cast(schema) if batch.num_columns else _rows(batch.num_rows)
+    if empty:
+        yield schema.empty_table()
+
+
+def _rows(count: int) -> pa.Table:
+    """A block without columns: Ray counts the rows of a column of this name, which it shows to nobody."""
+    return pa.table({"__bsp_stub": pa.nulls(count)})
+
+
+def _without_metadata(schema: pa.Schema) -> pa.Schema:
+    """Without what pandas stored: Ray would restore an index in each block."""
+    return schema.remove_metadata()
+
+
+# ---- writing
+
+
+@cache
+def _datasink_class() -> type[Any]:
+    with needs("ray"):
+        from ray.data.datasource import Datasink
+
+    class TFRecordDatasink(Datasink[WrittenPart]):  # type: ignore[misc]
+        """Stages a shard in each write task, and publishes those that Ray reports as written."""
+
+        def __init__(self, writer: DistributedWriter) -> None:
+            self._writer = writer
+            self.report: WriteReport | None = None
+
+        def get_name(self) -> str:
+            return "TFRecord"
+
+        def write(self, blocks: Iterable[Any], ctx: Any) -> WrittenPart:
+            return self._writer.write_part(ctx.task_idx, map(_columns, blocks))
+
+        def on_write_complete(self, write_result: Any) -> None:
+            self.report = self._writer.commit(write_result.write_returns)
+
+        def on_write_failed(self, error: Exception) -> None:
+            self._writer.abort()
+
+        def __reduce__(self) -> tuple[Any, ...]:
+            return _datasink, (self._writer,)
+
+    return TFRecordDatasink
+
+
+def _datasink(writer: DistributedWriter) -> Any:
+    return _datasink_class()(writer)
+
+
+def _columns(block: Any) -> Any:
+    """A block with NumPy arrays in place of Ray's own tensor types."""
+    if not isinstance(block, pa.Table):
+        return block
+    own = {field.name for field in block.schema if _extension_name(field.type).startswith("ray.")}
+    if not own:
+        return block
+    from ray.data.block import BlockAccessor
+
+    for name in own:
+        if "object" in _extension_name(block.schema.field(name).type):
+            reason = "Ray stores these values as pickled Python objects, which a TFRecord cannot hold"
+            raise EncodeError(reason, feature=name, advice="map them to numbers, text, bytes or arrays")
+    arrays = BlockAccessor.for_block(block.select(sorted(own))).to_numpy()
+    return {name: arrays[name] if name in own else block[name] for name in block.column_names}
+
+
+def _extension_name(type: pa.DataType) -> str:
+    return type.extension_name if isinstance(type, pa.BaseExtensionType) else ""

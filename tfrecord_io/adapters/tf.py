@@ -1,0 +1,203 @@
+"""tf.data: a Dataset of batches, whose element_spec follows from the schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.adapters.masks import without_masks
+from tfrecord_io.adapters.requirements import needs
+from tfrecord_io.arrays.image_decoding import ImageDecoder
+from tfrecord_io.arrays.representation import TableRepresentation, slice_columns
+from tfrecord_io.arrow.buffers import offsets_of
+from tfrecord_io.arrow.output.to_numpy import leaf_fields
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.options import IterOptions
+from tfrecord_io.read.query import Query
+from tfrecord_io.schema.tensor_types import is_variable_shape_tensor
+from tfrecord_io.schema.types import is_list_like
+from tfrecord_io.training.iterator import OF_FILES, Iteration
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+@check_keywords
+@document_keywords(IterOptions, without={*OF_FILES, "epochs", "state"})
+def to_tf(query: Query, *, batch_size: int, **keywords: Any) -> tf.data.Dataset:
+    """A tf.data.Dataset of batches, with a static element_spec.
+
+    Parameters
+    ----------
+    {keywords}
+
+    Returns
+    -------
+    tf.data.Dataset
+        Of dicts by column. Numbers, bools, times and tensors are dense tensors; times and durations are int64, counts
+        of the unit in the schema. Text and bytes are tf.string. Lists are dense tensors if all have one length, else
+        RaggedTensors, or as `ragged` says. With ``missing="mask"`` there is a bool tensor ``<column>/mask`` for each
+        column that may lack a value: those that are missing are 0, "" or empty. Each iteration over the dataset is
+        one epoch, which is shuffled differently from the one before. Errors in files are TensorFlow's own, with the
+        same text.
+
+    Raises
+    ------
+    MissingDependencyError
+        TensorFlow is not installed.
+    SchemaError
+        TensorFlow has no type for a column.
+    TypeError, ValueError
+        A keyword does not exist, or its value is invalid.
+    """
+    with needs("tensorflow", extra="tf"):
+        import tensorflow as tf
+    iteration = Iteration.of(query, batch_size=batch_size, **keywords)
+    if iteration.options.seed is None:  # the epochs are shuffled differently, by one seed
+        seed = iteration.begin().seed
+        iteration = replace(iteration, options=replace(iteration.options, seed=seed))
+    columns = _Columns(iteration)
+    epochs = count()
+
+    def batches() -> Iterator[dict[str, Any]]:
+        epoch = next(epochs)
+        with iteration.begin(epoch, epochs=epoch + 1) as iterator:
+            for batch in iterator:
+                yield columns.converted(batch)
+
+    dataset = tf.data.Dataset.from_generator(batches, output_signature=columns.spec)
+    try:
+        batch_count = len(iteration.begin())
+    except TypeError:  # it is not known without reading the files
+        return dataset
+    if iteration.options.on_error != "raise":
+        return dataset
+    return dataset.apply(tf.data.experimental.assert_cardinality(batch_count))
+
+
+class _Columns:
+    """How the arrays of a batch become tensors.
+
+    Attributes
+    ----------
+    spec : dict of str to tf.TypeSpec
+    """
+
+    def __init__(self, iteration: Iteration) -> None:
+        options = iteration.options
+        self._masks, self._pads = options.missing == "mask", options.ragged == "pad"
+        self._rows = options.batch_size if options.drop_last else None
+        self.spec: dict[str, Any] = {}
+        self._text: set[str] = set()
+        self._ragged: dict[str, np.dtype[Any]] = {}
+        for field in leaf_fields(iteration.query.schema):
+            if ImageDecoder.for_field(field) is not None:
+                advice = "declare it as tfr.bytes_(), and decode it by tf.io.decode_image"
+                raise SchemaError("images of any size are no tensor of TensorFlow", feature=field.name, advice=advice)
+            part = pa.schema([field])
+            representation = TableRepresentation(part, options, complete=False, lengths=iteration.lengths)
+            empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type)], schema=part)
+            for name, array in slice_columns(representation.represent([empty]), 0, 0).items():
+                self._add(name, array, field)
+
+    def _add(self, name: str, array: Any, field: pa.Field) -> None:
+        """Describe the tensors of an array, of which `array` has no rows."""
+        import tensorflow as tf
+
+        if isinstance(array, tuple):
+            self._add_ragged(name, array[0])
+        elif array.dtype.kind == "T" or _is_bytes(field.type):
+            self._text.add(name)
+            self.spec[name] = tf.TensorSpec((self._rows,), tf.string)
+        elif array.dtype.kind == "O":
+            self._add_ragged(name, _list_values(field))
+        else:
+            is_padded = self._pads and _varies(field.type)  # to the longest row of each batch
+            inner = (None,) * (array.ndim - 1) if is_padded else array.shape[1:]
+            self.spec[name] = tf.TensorSpec((self._rows, *inner), _dtype(array))
+        if self._masks and not isinstance(array, tuple):
+            is_dense = isinstance(array, np.ma.MaskedArray)
+            shape = self.spec[name].shape if is_dense else (self._rows,)
+            if is_dense or array.dtype.kind in "OT":
+                self.spec[f"{name}/mask"] = tf.TensorSpec(shape, tf.bool)
+
+    def _add_ragged(self, name: str, values: Array) -> None:
+        import tensorflow as tf
+
+        self._ragged[name] = values.dtype
+        shape = (self._rows, None, *values.shape[1:])
+        self.spec[name] = tf.RaggedTensorSpec(shape, _dtype(values), ragged_rank=1)
+
+    def converted(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """The tensors of a batch, in the order of the spec."""
+        tensors: dict[str, Any] = {}
+        for name, array in without_masks(
+            {name: self._with_mask(name, values) for name, values in batch.items()}
+        ).items():
+            tensors[name] = self._tensor(name, array)
+        return {name: tensors[name] for name in self.spec}
+
+    def _with_mask(self, name: str, array: Any) -> Any:
+        """An array whose missing values are masked, or an error if that is not allowed."""
+        if name not in self._text and not (name in self._ragged and not isinstance(array, tuple)):
+            return array
+        cells = array.astype(object)
+        missing = np.array([cell is None for cell in cells], np.bool_)
+        if self._masks:
+            return np.ma.MaskedArray(cells, missing)
+        if missing.any():
+            reason = "a record has no value, which a tensor cannot represent"
+            raise FeatureNotFoundError(reason, feature=name, advice='pass missing="mask", or a schema with a default')
+        return cells
+
+    def _tensor(self, name: str, array: Any) -> Any:
+        import tensorflow as tf
+
+        if name in self._text:
+            return np.array(["" if cell is None else cell for cell in array], object)
+        if name not in self._ragged:
+            return _numbers(array)
+        if isinstance(array, tuple):
+            return tf.RaggedTensor.from_row_splits(_numbers(array[0]), array[1])
+        present = [cell for cell in array if cell is not None]
+        values = np.concatenate(present) if present else np.empty(0, self._ragged[name])
+        lengths = np.array([0 if cell is None else len(cell) for cell in array], np.int64)
+        return tf.RaggedTensor.from_row_splits(_numbers(values), offsets_of(lengths))
+
+
+def _list_values(field: pa.Field) -> Array:
+    """No values of a column of lists, for their dtype; SchemaError if its rows are not lists of numbers or times."""
+    values = field.type.value_type if t.is_list(field.type) or t.is_large_list(field.type) else None
+    array = None if values is None else pa.nulls(0, values).to_numpy(zero_copy_only=False)
+    if array is None or array.dtype.kind == "O":
+        reason = f"TensorFlow has no tensor for rows of {field.type}"
+        raise SchemaError(reason, feature=field.name, got=str(field.type), advice='exclude it, or pass ragged="pad"')
+    return array
+
+
+def _varies(type_: pa.DataType) -> bool:
+    """Whether rows may have different shapes."""
+    return is_variable_shape_tensor(type_) or (is_list_like(type_) and not t.is_fixed_size_list(type_))
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    return t.is_binary(type_) or t.is_large_binary(type_)
+
+
+def _dtype(array: Array) -> Any:
+    import tensorflow as tf
+
+    return tf.as_dtype(_numbers(array[:0]).dtype)
+
+
+def _numbers(array: Array) -> Array:
+    """Times as counts of their unit."""
+    return array.view(np.int64) if array.dtype.kind in "mM" else array

@@ -1,0 +1,98 @@
+"""The rows of a query by number, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrays.representation import TableRepresentation, representation_options, slice_columns
+from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.index import find_indexes
+from tfrecord_io.index.indexed_files import IndexedFiles
+from tfrecord_io.read.query import Query
+from tfrecord_io.read.random_access import RandomAccess
+from tfrecord_io.typing import Missing
+
+
+class RandomRows:
+    """The rows of a query by number. It can be pickled; files are opened in each process when a row is read.
+
+    Parameters
+    ----------
+    query : Query
+        Of plain files: rows of a compressed one can only be read from its start.
+    missing : {"error", "mask"}
+        As in `tfrecord_io.read_arrays`.
+
+    Raises
+    ------
+    ValueError
+        A file is compressed, or the query has an `on_error`.
+    """
+
+    def __init__(self, query: Query, missing: Missing = "error") -> None:
+        self.query = query.pruned()
+        self._missing = missing
+        if query.scan.options.on_error != "raise":
+            raise ValueError("on_error= cannot be combined with access by number: rows that are left out have none")
+        sources, options = list(self.query.scan.sources), self.query.scan.options
+        self._files = IndexedFiles(sources, find_indexes(sources), options.max_record_bytes)
+        self._numbers: Array | range  # of the records
+        if self.query.row_filter is None:
+            stop = len(self._files) if options.limit is None else options.offset + options.limit
+            self._numbers = range(len(self._files))[options.offset : stop]
+        else:
+            self._numbers = _fulfilling(self.query)
+
+    @cached_property
+    def _records(self) -> RandomAccess:
+        return RandomAccess(self._files, replace(self.query, row_filter=None).decoded())
+
+    @cached_property
+    def _representation(self) -> TableRepresentation:
+        options = representation_options(self.query.scan.options, ragged="object", missing=self._missing)
+        return TableRepresentation(self.query.schema, options, complete=False)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def arrays(self, rows: Array) -> dict[str, Any]:
+        """The rows of these numbers, in this order, as arrays by column; IndexError if one is out of range."""
+        rows = np.asarray(rows, np.int64)
+        invalid = (rows < -len(self)) | (rows >= len(self))
+        if invalid.any():
+            raise IndexError(f"row {rows[invalid.argmax()]} is out of range: there are {len(self)} rows")
+        rows = np.where(rows < 0, rows + len(self), rows)
+        numbers = self._numbers.start + rows if isinstance(self._numbers, range) else self._numbers[rows]
+        table = self._records[numbers].select(self.query.schema.names)
+        try:
+            columns = self._representation.represent(table.to_batches() or _empty_batches(table.schema))
+        except RowFault as fault:
+            (file,), (record,) = self._files.locate(numbers[[fault.row]])
+            raise fault.to_error(self._files.sources[file].path, int(record)) from fault.__cause__
+        return slice_columns(columns, 0, len(rows))
+
+    def __getstate__(self) -> dict[str, Any]:
+        compiled = ("_records", "_representation")
+        return {name: value for name, value in self.__dict__.items() if name not in compiled}
+
+
+def _empty_batches(schema: pa.Schema) -> list[pa.RecordBatch]:
+    return [pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)]
+
+
+def _fulfilling(query: Query) -> Array:
+    """The numbers of the records that fulfil the filter of a query."""
+    assert query.row_filter is not None
+    numbers, begin = [np.empty(0, np.int64)], query.scan.options.offset
+    with replace(query.only([]).decoded(), whole=True).open() as reader:
+        for batch in reader:
+            mask = query.row_filter.mask(batch)
+            numbers.append(np.flatnonzero(mask.to_numpy(zero_copy_only=False)) + begin)
+            begin += len(batch)
+    return np.concatenate(numbers)[: query.scan.options.limit]

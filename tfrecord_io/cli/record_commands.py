@@ -1,0 +1,153 @@
+"""The commands of ``tfr`` that copy records as bytes: ``split``, ``merge``, ``shuffle`` and ``sample``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tfrecord_io.cli.commands import STDOUT, allow_missing_shards, json_flag, storage, storage_option, with_stdin
+from tfrecord_io.cli.damage_commands import tfr
+from tfrecord_io.cli.process import check_stdout, is_stdout
+from tfrecord_io.errors import printable
+
+if TYPE_CHECKING:
+    from tfrecord_io.write.writer import WriteReport
+
+__all__ = ["merge", "sample", "shuffle", "split", "tfr"]
+
+_OPTIONS = (
+    click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of files to write."),
+    click.option("--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Maximum bytes of a file."),
+    click.option("--compression", metavar="NAME", help="none, gzip, zlib or zstd; by default from the name of TARGET."),
+    click.option("--write-index", is_flag=True, default=None, help="Write the record offsets of each file."),
+    click.option("--overwrite/--no-overwrite", default=None, help="Replace existing output, or fail."),
+    allow_missing_shards,
+    storage_option,
+    storage("--source-option", "src_storage_options", "the storage of SOURCE"),
+    storage("--target-option", "dst_storage_options", "the storage of TARGET"),
+    json_flag,
+)
+
+
+def _fractions(ctx: click.Context, option: click.Parameter, text: str | None) -> list[float] | dict[str, float] | None:
+    """Numbers, or names and numbers, as a list or a dict."""
+    if text is None:
+        return None
+    pairs = [part.strip().rpartition("=") for part in text.split(",")]
+    try:
+        numbers = [float(number) for _, _, number in pairs]
+    except ValueError:
+        raise click.BadParameter(f"'{text}': expected 0.8,0.1,0.1 or train=0.9,eval=0.1") from None
+    names = [name for name, separator, _ in pairs if separator]
+    if names and (len(set(names)) < len(pairs) or not all(names)):
+        raise click.BadParameter(f"'{text}': expected a different name for each part, or none")
+    return dict(zip(names, numbers, strict=True)) if names else numbers
+
+
+_seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the random numbers.")
+
+
+def _copying(*options: Callable[[Any], Any]) -> Callable[[Any], click.Command]:
+    """Declare a command that has SOURCE, TARGET and the options that all have, besides `options`."""
+    sources = click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
+    target = click.argument("target", metavar="TARGET")
+
+    def declare(function: Any) -> click.Command:
+        for option in (*reversed(_OPTIONS), *reversed(options), target, sources):
+            function = option(function)
+        return tfr.command()(function)
+
+    return declare
+
+
+@_copying()
+def merge(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
+    """Write the records of files to one file, or to other shards.
+
+    Records are copied as bytes, in their order. Use - as SOURCE or TARGET for standard input or output.
+    """
+    from tfrecord_io.tools.split import merge as merge_files
+
+    _copy(merge_files, sources, target, as_json, options)
+
+
+@_copying(
+    click.option("--by", metavar="COLUMN", help="A file for each value of a column, VALUE.tfrecord in TARGET."),
+    click.option(
+        "--fractions",
+        metavar="PARTS",
+        callback=_fractions,
+        help="Random parts, such as 0.8,0.1,0.1 (train, validation and test) or train=0.9,eval=0.1.",
+    ),
+    _seed,
+)
+def split(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
+    """Split the records of files into shards, by a column, or at random.
+
+    Records are copied as bytes, in their order. With --by or --fractions, TARGET is a directory.
+    """
+    from tfrecord_io.tools.split import split as split_files
+
+    if target == "-":
+        raise click.UsageError("TARGET is several files: pass a path, not -")
+    _copy(split_files, sources, target, as_json, options)
+
+
+@_copying(
+    _seed,
+    click.option("--memory-bytes", type=click.IntRange(min=1), metavar="N", help="Bytes of records to hold in memory."),
+)
+def shuffle(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
+    """Write the records of files in a random order.
+
+    Records are copied as bytes. Data that does not fit into memory goes through temporary files.
+    """
+    from tfrecord_io.tools.shuffle import shuffle as shuffle_files
+
+    _copy(shuffle_files, sources, target, as_json, options)
+
+
+@_copying(
+    click.option("-n", "n", type=click.IntRange(min=0), metavar="N", help="Number of records."),
+    click.option("--fraction", type=float, metavar="PART", help="Part of the records, from 0 to 1."),
+    _seed,
+)
+def sample(sources: tuple[str, ...], target: str, as_json: bool, **options: Any) -> None:
+    """Write a random choice of the records of files, in their order.
+
+    Records are copied as bytes.
+    """
+    from tfrecord_io.tools.shuffle import sample as sample_files
+
+    _copy(sample_files, sources, target, as_json, options)
+
+
+def _copy(
+    function: Callable[..., Any], sources: tuple[str, ...], target: str, as_json: bool, options: Mapping[str, Any]
+) -> None:
+    """Call `function`, and print what was written: on stderr if stdout gets the records."""
+    from tfrecord_io.cli import output
+
+    given = {name: value for name, value in options.items() if value is not None}
+    if given.get("compression") == "none":
+        given["compression"] = None
+    if target == "-":
+        check_stdout()
+    on_stderr = target == "-" or is_stdout(target)
+    target = STDOUT if target == "-" else target
+    report = function(sources[0] if len(sources) == 1 else list(sources), target, progress=True, **given)
+    reports = report if isinstance(report, dict) else {None: report}
+    text = "\n".join(_line(each) for each in reports.values())
+    values: Any = {name: _value(each) for name, each in reports.items()}
+    output.print_result(as_json, values if isinstance(report, dict) else values[None], text, err=on_stderr)
+
+
+def _value(report: WriteReport) -> dict[str, Any]:
+    return {name: getattr(report, name) for name in ("path", "records", "bytes")}
+
+
+def _line(report: WriteReport) -> str:
+    files = f"{len(report.files):,} files, " if len(report.files) > 1 else ""
+    return f"{printable(report.path)}: {files}{report.records:,} records, {report.bytes:,} bytes"

@@ -1,0 +1,40 @@
+"""The keywords of reading and writing calls: frozen dataclasses, validated once.
+
+Defaults are defined here and nowhere else.
+"""
+
+from tfrecord_io.options.base import DEFAULT_STORAGE, StorageOptions, cpu_count
+from tfrecord_io.options.checks import INT64_MAX, check_integer, check_on_error, check_ratio
+from tfrecord_io.options.filters import parse_filters
+from tfrecord_io.options.keyword_names import keywords_of, unknown_keyword
+from tfrecord_io.options.read import (
+    MAX_EXPANSION,
+    MAX_RECORD_BYTES,
+    MIB,
+    ArrayOptions,
+    IterOptions,
+    ReadOptions,
+    RepresentationOptions,
+)
+from tfrecord_io.options.write import WriteOptions
+
+__all__ = [
+    "DEFAULT_STORAGE",
+    "INT64_MAX",
+    "MAX_EXPANSION",
+    "MAX_RECORD_BYTES",
+    "MIB",
+    "ArrayOptions",
+    "IterOptions",
+    "ReadOptions",
+    "RepresentationOptions",
+    "StorageOptions",
+    "WriteOptions",
+    "check_integer",
+    "check_on_error",
+    "check_ratio",
+    "cpu_count",
+    "keywords_of",
+    "parse_filters",
+    "unknown_keyword",
+]

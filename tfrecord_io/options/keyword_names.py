@@ -1,0 +1,64 @@
+"""The names of keywords, and which is meant by one that does not exist."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from collections.abc import Callable, Collection
+from typing import Any
+
+_OTHER_NAMES = {  # by keyword: what it is called in pandas, polars, Arrow, TensorFlow, PyTorch
+    "batch_size": "batchsize chunksize chunk_size batch_rows row_group_size",
+    "check_crc": "verify verify_crc check_integrity verify_checksum",
+    "columns": "usecols features fields names feature_names select",
+    "compression": "compression_type codec",
+    "dtype_backend": "backend",
+    "drop_last": "drop_remainder",
+    "epochs": "num_epochs repeat n_epochs",
+    "filesystem": "fs",
+    "filters": "filter where predicate",
+    "include_file_paths": "path_column file_column filename",
+    "index": "preserve_index",
+    "limit": "nrows n_rows num_rows max_rows head take n count",
+    "max_shard_bytes": "max_shard_size max_file_size shard_size",
+    "missing": "fill_value na_value",
+    "offset": "skiprows skip_rows skip start",
+    "on_error": "errors ignore_errors on_bad_lines",
+    "overwrite": "exist_ok if_exists mode exists",
+    "pad_value": "padding_value padding_values",
+    "progress": "verbose progress_bar",
+    "record_type": "example_type",
+    "schema": "feature_description description features_description types",
+    "schema_overrides": "dtype dtypes column_types astype",
+    "seed": "random_state",
+    "shards": "num_shards n_shards num_files partitions npartitions",
+    "shuffle_buffer": "shuffle buffer_size shuffle_buffer_size shuffle_size",
+    "state": "checkpoint",
+    "threads": "n_jobs num_threads n_threads num_workers use_threads num_parallel_reads num_parallel_calls workers",
+    "worker": "rank world_size shard shard_index",
+}
+_ELSEWHERE = {  # by keyword of a stream: how calls that return all records do without it
+    **dict.fromkeys(("batch_size", "batch_bytes"), "tfr.open_reader reads in batches"),
+    "filters": "tfr.dataset(path).filter(…) reads the rows that fulfil a condition",
+}
+
+
+def keywords_of(call: Callable[..., Any]) -> set[str]:
+    """The keywords in the signature of a function."""
+    parameters = inspect.signature(call).parameters.values()
+    return {p.name for p in parameters if p.kind is p.KEYWORD_ONLY or p.default is not p.empty}
+
+
+def unknown_keyword(name: str, valid: Collection[str], call: Callable[..., Any] | None) -> TypeError:
+    """The error for a keyword that does not exist, with the one that is meant, if that is clear."""
+    where = "" if call is None else f"{call.__qualname__.removesuffix('.__init__')}() got an "
+    meant = [known for known, others in _OTHER_NAMES.items() if name.lower() in others.split()]
+    close = difflib.get_close_matches(name.lower(), valid, n=1, cutoff=0.7)
+    elsewhere = [_ELSEWHERE[known] for known in [name, *meant] if known in _ELSEWHERE and "schema_overrides" in valid]
+    if names := [known for known in meant if known in valid]:
+        hint = f": did you mean {names[0]}=?"
+    elif elsewhere:
+        hint = f": {elsewhere[0]};"
+    else:
+        hint = f": did you mean {close[0]}=?" if close else ";"
+    return TypeError(f"{where}unexpected keyword argument {name!r}{hint} valid names: {', '.join(sorted(valid))}")

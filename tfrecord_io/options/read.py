@@ -1,0 +1,173 @@
+"""The keywords of reading calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
+
+from tfrecord_io.options.base import Options
+from tfrecord_io.options.checks import INT64_MAX, check_choice, check_integer, check_on_error, check_ratio
+from tfrecord_io.options.filters import parse_filters
+from tfrecord_io.typing import (
+    ArrayLayout,
+    Compression,
+    Missing,
+    OnError,
+    OnNew,
+    RecordTypeName,
+    SchemaLike,
+    UnevenParts,
+)
+
+MAX_RECORD_BYTES = 2**31 - 1
+MIB = 1 << 20
+MAX_EXPANSION = 256 * MIB
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions(Options):
+    """Keywords of all reading calls; see `tfrecord_io.read_table`."""
+
+    columns: Sequence[str] | str | None = None
+    filters: Any = None
+    schema: SchemaLike | Literal["infer"] | None = None
+    schema_overrides: Mapping[str, Any] | None = None
+    stable_types: bool = False
+    infer_text: bool = True
+    sample: int | Literal["all"] = 10_000
+    on_new: OnNew = "raise"
+    record_type: RecordTypeName | None = None
+    compression: Compression | None = "infer"
+    offset: int = 0
+    limit: int | None = None
+    include_file_paths: str | None = None
+    allow_missing_shards: bool = False
+    check_crc: bool = True
+    on_error: OnError = "raise"
+    max_record_bytes: int = MAX_RECORD_BYTES
+    max_features: int = 100_000
+    max_expansion: int = MAX_EXPANSION
+    max_decompression_ratio: float | None = None
+    large_offsets: bool = False
+    threads: int | None = None
+    storage_options: Mapping[str, Any] | None = None
+    filesystem: Any = None
+    progress: bool = False
+    batch_size: int = 65_536
+    batch_bytes: int = 64 * MIB
+
+    def __post_init__(self) -> None:
+        self._check_shared()
+        self._check_columns()
+        if self.filters is not None:
+            object.__setattr__(self, "filters", parse_filters(self.filters))
+        check_choice("record_type", self.record_type, (None, *get_args(RecordTypeName)))
+        check_choice("on_new", self.on_new, get_args(OnNew))
+        check_on_error(self.on_error)
+        self._check_mapping("schema_overrides", "{'x': 'int32'}")
+        self._check_flags("stable_types", "infer_text", "allow_missing_shards", "check_crc")
+        self._check_flags("large_offsets", "progress")
+        if not isinstance(self.include_file_paths, str | None):
+            raise TypeError(f"include_file_paths={self.include_file_paths!r}: expected the name of a column")
+        if self.sample != "all":
+            check_integer("sample", self.sample, 1)
+        check_integer("offset", self.offset, 0, INT64_MAX)
+        check_integer("limit", self.limit, 0, INT64_MAX, optional=True)
+        for name in ("max_features", "max_expansion", "batch_size", "batch_bytes"):
+            check_integer(name, getattr(self, name), 1, INT64_MAX)
+        check_integer("max_record_bytes", self.max_record_bytes, 1, MAX_RECORD_BYTES)  # the limit of protobuf
+        check_ratio(self.max_decompression_ratio)
+
+    @property
+    def declares_schema(self) -> bool:
+        """Whether types are those of the caller, whose sizes need no limit."""
+        return not isinstance(self.schema, str | None) or self.schema_overrides is not None
+
+    def _check_columns(self) -> None:
+        if self.columns is None:
+            return
+        names = (self.columns,) if isinstance(self.columns, str) else self.columns
+        if isinstance(names, Iterable) and not isinstance(names, bytes):
+            object.__setattr__(self, "columns", names := tuple(names))
+            if all(isinstance(name, str) for name in names):
+                return
+        raise TypeError(f"columns={self.columns!r}: expected names, globs and !names")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RepresentationOptions(ReadOptions):
+    """Keywords of the representation of columns as arrays; see `tfrecord_io.read_arrays`."""
+
+    ragged: ArrayLayout | None = None
+    pad_value: Any = 0
+    missing: Missing = "error"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_choice("ragged", self.ragged, (None, *get_args(ArrayLayout)))
+        check_choice("missing", self.missing, get_args(Missing))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArrayOptions(RepresentationOptions):
+    """Keywords of `tfrecord_io.read_arrays`."""
+
+    out: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.out, Mapping | None):
+            raise TypeError(f"out={type(self.out).__name__}: expected a dict of arrays by column")
+
+
+@dataclass(frozen=True, kw_only=True)
+class IterOptions(RepresentationOptions):
+    """Keywords of `tfrecord_io.iter_arrays`."""
+
+    shuffle_buffer: int = 0
+    seed: int | None = None
+    epochs: int | None = 1
+    drop_last: bool = False
+    worker: tuple[int, int] | None = None
+    uneven: UnevenParts = "keep"
+    state: Mapping[str, Any] | None = None
+
+    internal: ClassVar[frozenset[str]] = frozenset({"batch_bytes"})  # a batch for training has batch_size rows
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._check_flags("drop_last")
+        check_integer("shuffle_buffer", self.shuffle_buffer, 0)
+        check_integer("seed", self.seed, 0, optional=True)
+        check_integer("epochs", self.epochs, 1, optional=True)
+        if self.worker is not None:
+            self._check_worker()
+        check_choice("uneven", self.uneven, get_args(UnevenParts))
+        if self.has_equal_parts:
+            self._check_equal_parts()
+        if not isinstance(self.state, Mapping | None):
+            raise TypeError(f"state={type(self.state).__name__}: expected the result of state()")
+
+    def _check_worker(self) -> None:
+        if not isinstance(self.worker, tuple | list) or len(self.worker) != 2:
+            raise TypeError(f"worker={self.worker!r}: expected (index of this worker, number of workers)")
+        index, count = self.worker
+        check_integer("worker", count, 1)
+        check_integer("worker", index, 0)
+        if index >= count:
+            raise ValueError(f"worker={self.worker!r}: expected an index from 0 to {count - 1}")
+        object.__setattr__(self, "worker", (index, count))
+
+    @property
+    def has_equal_parts(self) -> bool:
+        """Whether there are several workers, of which each gets the same number of records."""
+        return self.uneven != "keep" and self.worker is not None and self.worker[1] > 1
+
+    def _check_equal_parts(self) -> None:
+        if self.on_error != "raise":
+            reason = "a part that ends at damage, or leaves records out, is shorter than the others"
+            raise ValueError(f"uneven={self.uneven!r} cannot be combined with on_error={self.on_error!r}: {reason}")
+        if self.shuffle_buffer and self.seed is None and self.state is None:
+            reason = "needs the same seed= in all workers: the parts are taken from the shuffled order of the files"
+            raise ValueError(f"uneven={self.uneven!r} with shuffle_buffer= {reason}")

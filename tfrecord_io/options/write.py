@@ -1,0 +1,48 @@
+"""The keywords of writing calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from tfrecord_io.options.base import Options
+from tfrecord_io.options.checks import check_choice, check_integer
+from tfrecord_io.typing import Compression, Float64, Overwrite, RecordTypeName, SchemaLike, ShardOrder
+
+
+@dataclass(frozen=True, kw_only=True)
+class WriteOptions(Options):
+    """Keywords of all writing calls; see `tfrecord_io.write_tfrecord`."""
+
+    schema: SchemaLike | None = None
+    record_type: RecordTypeName | None = None
+    column_encoding: Mapping[str, str] | None = None
+    float64: Float64 | None = None
+    nan_to_null: bool = True
+    index: bool | None = None
+    compression: Compression | None = "infer"
+    shards: int | None = None
+    max_shard_bytes: int | None = None
+    order: ShardOrder = "keep"
+    write_index: bool = False
+    overwrite: bool | Overwrite | None = None
+    embed_schema: bool = True
+    threads: int | None = None
+    storage_options: Mapping[str, Any] | None = None
+    filesystem: Any = None
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        self._check_shared()
+        check_choice("record_type", self.record_type, (None, *get_args(RecordTypeName)))
+        check_choice("float64", self.float64, (None, *get_args(Float64)))
+        check_choice("write_index", self.write_index, (False, True))
+        check_choice("order", self.order, get_args(ShardOrder))
+        self._check_flags("nan_to_null", "embed_schema", "progress")
+        self._check_flags("index", other=(None,))
+        self._check_mapping("column_encoding", "{'x': 'raw'}, by column")
+        check_integer("shards", self.shards, 1, optional=True)
+        check_integer("max_shard_bytes", self.max_shard_bytes, 1, optional=True)
+        if self.overwrite not in (None, True, False, *get_args(Overwrite)):
+            raise TypeError(f"overwrite={self.overwrite!r}: expected None, True, False or 'in_place'")

@@ -1,0 +1,197 @@
+"""Count and skip the records of files by their frames."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing, suppress
+from functools import partial
+from typing import Any
+
+from tfrecord_io.background import WorkerPool
+from tfrecord_io.engine.contract import Fault
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.errors import CorruptRecordError, TFRecordError
+from tfrecord_io.index import scan_sizes
+from tfrecord_io.index.known_counts import KnownCounts
+from tfrecord_io.options import MIB
+from tfrecord_io.read.chunks.block_walker import BlockWalker, Recover, Step
+from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.chunks.segment_walk import SegmentWalk
+from tfrecord_io.read.chunks.workers import Workers
+from tfrecord_io.storage.read.prefetch import SourcePrefetcher
+from tfrecord_io.storage.read.random_access import codec_of, open_random_access
+from tfrecord_io.storage.read.source import Source
+
+_LARGE_REMOTE_BYTES = 8 * MIB  # reading only headers pays for larger remote files
+_SMALL_BYTES = 64 * MIB  # smaller files are counted side by side, larger ones in segments
+
+
+def skip_records(walker: BlockWalker, records: int, threads: int, *, check_crc: bool) -> None:
+    """Skip the next records of a walk by their lengths, without parsing them."""
+    with Workers(threads) as workers:
+        walk = _frame_walk(workers, walker.max_record_bytes, check_crc=check_crc)
+        while records and walker.load() and walker.error is None:
+            records -= walk.advance(walker, records) or _skip_in_block(walker, records, check_crc=check_crc)
+
+
+def _skip_in_block(walker: BlockWalker, records: int, *, check_crc: bool) -> int:
+    """Skip records at the start of the walker's data, and read on unless they were the last; returns how many."""
+    frames, fault = walker.frames(get_engine(), records, check_crc=check_crc)
+    skipped = len(frames.starts)
+    error = None if fault is None else walker.fault_error(fault)
+    walker.advance(skipped, frames.consumed)
+    if error is not None:
+        if not walker.recover(error):
+            walker.error = error
+    elif skipped < records:
+        walker.read_on()
+    return skipped
+
+
+def count_each(
+    sources: Sequence[Source],
+    indexes: Sequence[Source | None],
+    known: KnownCounts,
+    *,
+    named: bool = False,
+    recover: Recover | None = None,
+    threads: int = 1,
+) -> list[int]:
+    """The number of records of each file, by the cheapest method that applies to it; `indexes` has their index files.
+
+    With `named`, an index is checked and used even where a manifest states the number. Errors are those of
+    `tfrecord_io.count_records`, but for those that `recover` passes.
+    """
+    numbers: list[int | None] = []
+    for source, index in zip(sources, indexes, strict=True):
+        try:
+            numbers.append(_count_without_reading(source, index, known, named=named))
+        except CorruptRecordError:
+            if recover is None or named:
+                raise
+            numbers.append(None)
+    unknown = [source for source, number in zip(sources, numbers, strict=True) if number is None]
+    counted = iter(count_by_reading(unknown, known, recover=recover, threads=threads))
+    return [next(counted) if number is None else number for number in numbers]
+
+
+def count_by_reading(
+    sources: Sequence[Source],
+    known: KnownCounts,
+    *,
+    check_crc: bool = False,
+    recover: Recover | None = None,
+    threads: int = 1,
+) -> list[int]:
+    """The number of records of each file, by reading them; large payloads of plain local files only to `check_crc`."""
+    count = partial(_count_file, known=known, check_crc=check_crc)
+    with (
+        Workers(threads) as workers,
+        SourcePrefetcher(list(sources)) as prefetched,
+        closing(_count_side_by_side(sources, workers.count, count)) as tried,
+    ):
+        return [
+            count(source, workers, recover=recover, file=file) if number is None else number
+            for file, (source, number) in enumerate(zip(prefetched, tried, strict=True))
+        ]
+
+
+def _count_side_by_side(sources: Sequence[Source], threads: int, count: Any) -> Generator[int | None]:
+    """The number of records of each small local file, several of which are read at a time; None to count it in order.
+
+    That is done with a damaged file, for the error, or to go on behind the damage.
+    """
+
+    def attempt(source: Source) -> int | None:
+        with suppress(TFRecordError, OSError), Workers(1) as alone:
+            return int(count(source, alone))
+        return None
+
+    small = [s.local and s.span is None and 0 < (s.size or 0) < _SMALL_BYTES for s in sources]
+    if threads < 2 or sum(small) < 2:
+        yield from [None] * len(sources)
+        return
+    with WorkerPool(threads, "count") as pool:
+        tasks = [
+            pool.submit(partial(attempt, source)) if is_small else None
+            for source, is_small in zip(sources, small, strict=True)
+        ]
+        for task in tasks:
+            yield None if task is None else task.result()
+
+
+def _count_file(
+    source: Source,
+    workers: Workers,
+    *,
+    known: KnownCounts,
+    check_crc: bool,
+    recover: Recover | None = None,
+    file: int = 0,
+) -> int:
+    """The number of records of a file that can be read, which has the number `file` in the order of reading.
+
+    Raises
+    ------
+    TFRecordError
+        At the first fault that `recover` does not pass; ``records_intact`` and ``offset`` show how far the walk got.
+    """
+    walker = BlockWalker(
+        iter([source]),
+        partial(
+            RecordFile,
+            compression=known.compression,
+            recover=recover is not None,
+            asks=True,
+            max_decompression_ratio=known.max_decompression_ratio,
+        ),
+        max_record_bytes=known.max_record_bytes,
+        recover=recover,
+    )
+    walker.number = file - 1
+    walk = _frame_walk(workers, known.max_record_bytes, check_crc=check_crc)
+    engine, total = get_engine(), 0
+    try:
+        while walker.load():
+            error = walker.error
+            if error is None and (records := walk.advance(walker)):
+                total += records
+                continue
+            if error is None:
+                frames, fault = walker.frames(engine, check_crc=check_crc)
+                error = None if fault is None else walker.fault_error(fault)
+                walker.advance(len(frames.starts), frames.consumed)
+                total += len(frames.starts)
+            if error is None:
+                walker.read_on()
+            elif not walker.recover(error):
+                raise walker.fail(error)
+    finally:
+        walker.close()
+    return total
+
+
+def _frame_walk(workers: Workers, max_record_bytes: int, *, check_crc: bool) -> SegmentWalk[Step]:
+    """A walk that only checks frames."""
+    engine = get_engine()
+
+    def step(data: Any, final: bool) -> tuple[int, int, Fault | None]:
+        frames, fault = engine.scan(data, check_crc=check_crc, max_record_bytes=max_record_bytes, final=final)
+        return len(frames.starts), frames.consumed, fault
+
+    return SegmentWalk(workers, lambda: step, max_record_bytes=max_record_bytes, skips_payloads=not check_crc)
+
+
+def _count_without_reading(source: Source, index: Source | None, known: KnownCounts, *, named: bool) -> int | None:
+    """From what is known, else from the headers of a large plain remote file, skipping the payloads."""
+    records = known.of(source, index, prefer_index=named)
+    if records is not None:
+        return records
+    if source.remote is None or (source.size or 0) < _LARGE_REMOTE_BYTES or source.span is not None:
+        return None  # reading many small ones in parallel is faster
+    if not known.may_be_plain:
+        return None
+    with open_random_access(source) as ranges:
+        if codec_of(ranges, source.path) is not None:
+            return None
+        return sum(len(sizes) for sizes in scan_sizes(source.path, ranges, known.max_record_bytes))

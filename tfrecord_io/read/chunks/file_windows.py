@@ -1,0 +1,97 @@
+"""Read a plain file at any offset, a window of whole records at a time, on any number of threads."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from tfrecord_io.engine.select import get_engine
+from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
+from tfrecord_io.options import MIB
+from tfrecord_io.storage.read.block_reader import SPARE, Bytes
+from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
+
+_BLOCK_BYTES = 2 * MIB  # stays in the processor's cache; smaller ones would make threads wait for the GIL more often
+_SEARCH_BYTES = 64 << 10  # searched for a header at a time
+
+
+class FileWindows:
+    """Windows of a file, read into buffers that are used again.
+
+    Attributes
+    ----------
+    size : int
+        Of the file, when it was opened.
+    """
+
+    def __init__(self, file: OpenPlainFile) -> None:
+        self.size = file.size
+        self._file = file
+        self._buffers: deque[Bytes] = deque()
+        self._stop = threading.Event()
+
+    @property
+    def stopped(self) -> bool:
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        """Let those who read return soon."""
+        self._stop.set()
+
+    @contextmanager
+    def buffer(self) -> Iterator[Bytes]:
+        """A buffer of one thread."""
+        try:
+            buffer = self._buffers.pop()
+        except IndexError:
+            buffer = np.empty(max(_BLOCK_BYTES, _SEARCH_BYTES) + SPARE, np.uint8)
+        try:
+            yield buffer
+        finally:
+            self._buffers.append(buffer)
+
+    def block(self, buffer: Bytes, begin: int, end: int) -> Bytes:
+        """Bytes from `begin` on, up to `end`, or the next header if that is longer."""
+        return self.read(buffer, begin, max(min(begin + _BLOCK_BYTES, end), min(begin + HEADER_BYTES, self.size)))
+
+    def window(
+        self, buffer: Bytes, begin: int, end: int, max_record_bytes: int, most_record_bytes: int | None = None
+    ) -> tuple[Bytes, bool]:
+        """Bytes from `begin` on, up to `end` or with one whole record, and whether the file ends with them.
+
+        There are none if that record has more than `most_record_bytes`.
+        """
+        data = self.block(buffer, begin, end)
+        if len(data) >= HEADER_BYTES and len(data) < frame_size(data[:HEADER_BYTES]) <= max_record_bytes + FRAME_BYTES:
+            header, length = data[:HEADER_BYTES], frame_size(data[:HEADER_BYTES])
+            _, fault = get_engine().scan(header, max_record_bytes=max_record_bytes, final=False)
+            if fault is None and most_record_bytes is not None and length > most_record_bytes:
+                return data[:0], False
+            if fault is None:
+                data = self.read(buffer, begin, min(begin + length, self.size))
+        return data, begin + len(data) == self.size
+
+    def read(self, buffer: Bytes, begin: int, end: int) -> Bytes:
+        """All bytes of [begin, end), in the buffer if it is large enough."""
+        if end - begin + SPARE > len(buffer):
+            buffer = np.empty(end - begin + SPARE, np.uint8)
+        data = buffer[: end - begin]
+        if self._file.read_into(data, begin) < len(data):
+            raise OSError("the file was truncated")  # the sequential read that follows raises the error
+        return data
+
+    def find_header(self, buffer: Bytes, begin: int, end: int, max_record_bytes: int) -> int | None:
+        """Offset of the first record header that begins in [begin, end)."""
+        while begin < end and not self.stopped:
+            stop = min(begin + _SEARCH_BYTES, end + HEADER_BYTES - 1, self.size)
+            if stop - begin < HEADER_BYTES:
+                return None
+            at = get_engine().find_header(self.read(buffer, begin, stop), max_record_bytes=max_record_bytes)
+            if at >= 0:
+                return begin + at
+            begin = stop - HEADER_BYTES + 1
+        return None

@@ -1,0 +1,117 @@
+"""Sharded datasets whose shards other processes write, and one process publishes.
+
+Each attempt at a task writes a file of its own. Its staged name, ``_<id><attempt>-00000.staged``, has the id of the
+writing and the number of the task. So a task may be tried again, or twice at the same time, on any machine.
+`DistributedTarget.publish` publishes one attempt of each task, as any sharded dataset is published (see
+`tfrecord_io.storage.write.sharded_dataset`), and then removes the files of all other attempts. A process killed before
+that leaves staged files, which no reader reads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from tfrecord_io.options import StorageOptions
+from tfrecord_io.storage.filesystem.base import FileSystem
+from tfrecord_io.storage.filesystem.locate import is_url, locate
+from tfrecord_io.storage.filesystem.remote import FsspecFileSystem
+from tfrecord_io.storage.paths.manifest import manifest_name, new_id
+from tfrecord_io.storage.paths.resolve_output import Output
+from tfrecord_io.storage.write.atomic import open_sharded_dataset_writer, remove_file
+from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.storage.write.sharded_dataset import WrittenShard, is_published
+
+_JOB_DIGITS = 8  # of an id, that all attempts of a writing share
+
+
+@dataclass(frozen=True, slots=True)
+class DistributedTarget:
+    """Where the tasks of one writing put their shards; it can be pickled.
+
+    Attributes
+    ----------
+    output : Output
+        A local path is absolute, as other processes may have another working directory.
+    id : str
+        Of the writing, in the manifest.
+    created : tuple of str
+        Local directories that were created for it, the deepest first.
+    model : os.stat_result or None
+        A local file whose owner and mode the shards get.
+    """
+
+    output: Output
+    storage: StorageOptions
+    overwrite: bool
+    id: str
+    created: tuple[str, ...] = ()
+    model: os.stat_result | None = None
+
+    @classmethod
+    def begin(cls, output: Output, storage: StorageOptions, *, overwrite: bool) -> DistributedTarget:
+        """Check that the dataset may be written, and create its directory.
+
+        Raises
+        ------
+        FileExistsError
+            As by `tfrecord_io.storage.write.sharded_dataset.ShardedDatasetWriter`.
+        """
+        if storage.filesystem is None and not is_url(output.base):
+            output = replace(output, base=os.path.abspath(output.base))
+        id = new_id()
+        writer = open_sharded_dataset_writer(output, storage, overwrite=overwrite, distributed_id=id)
+        return cls(output, storage, overwrite, id, writer.created, writer.model)
+
+    def open(self, task: int) -> tuple[str, OutputFile]:
+        """Open the file of a new attempt at a task, which ``commit`` makes appear; also returns its name."""
+        name = f"_{self.id[:_JOB_DIGITS]}{new_id()[_JOB_DIGITS:]}-{task:05d}.staged"
+        fs, directory = self._directory()
+        path = f"{self.output.path}: task {task}"
+        if isinstance(fs, FsspecFileSystem):
+            from tfrecord_io.storage.write.atomic_remote import open_remote  # imports fsspec
+
+            return name, open_remote(fs, directory + name, exclusive=False, path=path)
+        from tfrecord_io.storage.write.atomic_local import open_staged  # not on all systems
+
+        return name, open_staged(path, directory + name, self.model)
+
+    def publish(self, shards: Sequence[WrittenShard], schema: bytes | None) -> Output:
+        """Publish the shards, one attempt of each task; afterwards, remove the files of all other attempts."""
+        output = replace(self.output, count=len(shards))
+        id = self.id
+        writer = open_sharded_dataset_writer(output, self.storage, overwrite=self.overwrite, distributed_id=id)
+        writer.publish(shards, schema)
+        self._remove_attempts()
+        return output
+
+    def abort(self) -> None:
+        """Remove the files of all attempts, and directories that were created, unless the dataset is published."""
+        fs, directory = self._directory()
+        if is_published(fs, directory + manifest_name(self.output.stem), self.id):
+            return
+        self._remove_attempts()
+        if self.created:
+            from tfrecord_io.storage.write.sharded_dataset_local import remove_directories
+
+            remove_directories(self.created)
+
+    def _directory(self) -> tuple[FileSystem, str]:
+        fs, base = locate(self.output.base, self.storage)
+        return fs, base[: len(base) - len(base.rpartition("/")[2])]
+
+    def _remove_attempts(self) -> None:
+        folder = self.output.base[: len(self.output.base) - len(self.output.base.rpartition("/")[2])]
+        for name in self._attempts():
+            remove_file(folder + name, self.storage)
+
+    def _attempts(self) -> Iterator[str]:
+        """Names of staged files of this writing, and of temporary files of attempts that were killed."""
+        fs, directory = self._directory()
+        own = f"_{self.id[:_JOB_DIGITS]}"
+        with suppress(FileNotFoundError, NotADirectoryError):
+            for entry in fs.listing(directory):
+                if entry.basename.startswith((own, f".{own}")):
+                    yield entry.basename

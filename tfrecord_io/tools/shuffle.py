@@ -1,0 +1,241 @@
+"""Shuffle and sample: a random order, or a random choice, of the records of files of any size.
+
+Each record gets a random key of 64 bits, and the order is that of the keys. Records that do not fit into memory are
+distributed by the first bits of their keys to temporary files, which are ordered one after the other. So the order
+depends neither on the memory nor on the files.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.keyword_docs import check_keywords, document_keywords
+from tfrecord_io.options import INT64_MAX, MIB, WriteOptions, check_integer
+from tfrecord_io.tools.copied_records import Frames, selected
+from tfrecord_io.tools.record_copy import NOT_COPIED, CopyTask, RecordOutput, report_of
+from tfrecord_io.tools.split import exact_fraction, labelled, random_labels
+from tfrecord_io.typing import InputPath, Path
+from tfrecord_io.write.spool import Spool
+from tfrecord_io.write.writer import WriteReport
+
+_KEY_BYTES = 8
+_BITS = 5  # of the keys that choose a temporary file
+_FILES = 1 << _BITS
+_DEEPEST = 64 // _BITS
+_BUFFER_BYTES = 64 << 10  # of each temporary file
+_WRITE_BYTES = 4 * MIB
+
+Keyed = tuple[Frames, Array]  # records and their keys
+
+
+@check_keywords
+@document_keywords(WriteOptions, without=NOT_COPIED)
+def shuffle(
+    src: InputPath,
+    dst: Path,
+    *,
+    seed: int = 0,
+    memory_bytes: int = 256 * MIB,
+    allow_missing_shards: bool = False,
+    src_storage_options: Mapping[str, Any] | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
+    **keywords: Any,
+) -> WriteReport:
+    """Write the records of files in a random order, of which all are equally likely.
+
+    Records are copied as bytes; the embedded schema is in the first record of each file written. Files may be larger
+    than memory: beyond `memory_bytes` their records are distributed to temporary files in the folder that ``TMPDIR``
+    names, which needs room for the uncompressed data.
+
+    Parameters
+    ----------
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
+    dst : str, PathLike or binary file object
+        As in `write_tfrecord`.
+    seed : int, default 0
+        The same seed gives the same order of the same records, whatever `memory_bytes` is and however they are divided
+        among files.
+    memory_bytes : int, default 256 MiB
+        Bytes of records to hold in memory; about twice as much is used.
+    allow_missing_shards : bool, default False
+        As in `read_tfrecord`.
+    src_storage_options, dst_storage_options : dict, optional
+        Storage options of `src` or `dst` alone, in place of `storage_options`.
+    {keywords}
+
+    Returns
+    -------
+    WriteReport
+
+    Raises
+    ------
+    CorruptRecordError, TruncatedRecordError, CompressionError
+        A file is damaged; nothing is written.
+    FileExistsError
+        As `write_tfrecord`.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": list(range(8))}, "ordered.tfrecord")
+    >>> tfr.shuffle("ordered.tfrecord", "shuffled@2", seed=3).records
+    8
+    >>> tfr.read_table("shuffled@2")["x"].to_pylist()
+    [0, 4, 7, 1, 5, 6, 3, 2]
+    """
+    check_integer("seed", seed, 0)
+    check_integer("memory_bytes", memory_bytes, 1, INT64_MAX)
+    task = CopyTask.of(src, allow_missing_shards, src_storage_options, dst_storage_options, keywords)
+    with task.output(dst) as output:
+        _in_order_of_keys(_with_keys(task.frames(), seed), memory_bytes, 0, output)
+    return report_of(output)
+
+
+@check_keywords
+@document_keywords(WriteOptions, without=NOT_COPIED)
+def sample(
+    src: InputPath,
+    dst: Path,
+    *,
+    n: int | None = None,
+    fraction: float | None = None,
+    seed: int = 0,
+    allow_missing_shards: bool = False,
+    src_storage_options: Mapping[str, Any] | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
+    **keywords: Any,
+) -> WriteReport:
+    """Write a random choice of the records of files, in their order; every choice is equally likely.
+
+    Records are copied as bytes; the embedded schema is in the first record of each file written. The records are
+    counted first, as by `count_records`; each takes a byte of memory.
+
+    Parameters
+    ----------
+    src : str, PathLike, list of those, or binary file object
+        As in `read_tfrecord`.
+    dst : str, PathLike or binary file object
+        As in `write_tfrecord`.
+    n : int, optional
+        Number of records to write; all, if there are no more.
+    fraction : float, optional
+        The part of the records to write, from 0 to 1: of m records exactly ``floor(m * fraction + 1/2)``.
+    seed : int, default 0
+        The same seed, and number of records, gives the same choice.
+    allow_missing_shards : bool, default False
+        As in `read_tfrecord`.
+    src_storage_options, dst_storage_options : dict, optional
+        Storage options of `src` or `dst` alone, in place of `storage_options`.
+    {keywords}
+
+    Returns
+    -------
+    WriteReport
+
+    Raises
+    ------
+    ValueError
+        Not exactly one of `n` and `fraction` is given.
+    CorruptRecordError, TruncatedRecordError, CompressionError
+        A file is damaged; nothing is written.
+    FileExistsError
+        As `write_tfrecord`.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": list(range(100))}, "hundred.tfrecord")
+    >>> tfr.sample("hundred.tfrecord", "ten.tfrecord", n=10).records
+    10
+    >>> tfr.sample("hundred.tfrecord", "third.tfrecord", fraction=0.333).records
+    33
+    """
+    if (n is None) == (fraction is None):
+        raise ValueError("pass either n=, the number of records, or fraction=, the part of them")
+    check_integer("n", n, 0, optional=True)
+    part = None if fraction is None else exact_fraction("fraction", fraction)
+    task = CopyTask.of(src, allow_missing_shards, src_storage_options, dst_storage_options, keywords)
+    count = task.count()
+    size = min(n or 0, count) if part is None else math.floor(count * part + Fraction(1, 2))
+    with task.output(dst) as output:
+        output.expect(size)
+        for _, frames in labelled(task, random_labels([size], count, seed)):
+            output.write(frames)
+    return report_of(output)
+
+
+def _with_keys(records: Iterable[Frames], seed: int) -> Iterator[Keyed]:
+    """A random key for each record: the i-th number of the seed for the i-th record."""
+    bits = np.random.PCG64(seed)
+    for frames in records:
+        yield frames, bits.random_raw(len(frames[1]))
+
+
+def _in_order_of_keys(records: Iterable[Keyed], memory_bytes: int, depth: int, output: RecordOutput) -> None:
+    """Write records in the order of their keys, which agree in the first `depth` groups of bits."""
+    held: list[Keyed] = []
+    size = count = 0
+    distributed: list[Spool] = []
+    with ExitStack() as stack:
+        for (data, sizes), keys in records:
+            held.append(((data.copy(), sizes), keys))
+            count += len(sizes)
+            size += len(data) + len(sizes) * 2 * _KEY_BYTES
+            if size > memory_bytes and depth < _DEEPEST:
+                if not distributed:
+                    distributed = [stack.enter_context(closing(Spool(_BUFFER_BYTES))) for _ in range(_FILES)]
+                _distribute(held, depth, distributed)
+                held, size = [], 0
+        if depth == 0:
+            output.expect(count)
+        if distributed:
+            _distribute(held, depth, distributed)
+        else:
+            _write_sorted(held, output.write)
+        held = []
+        for spool in distributed:
+            _in_order_of_keys(_kept(spool), memory_bytes, depth + 1, output)
+            spool.close()
+
+
+def _distribute(held: Iterable[Keyed], depth: int, spools: list[Spool]) -> None:
+    """Append records to the temporary files that the next bits of their keys choose."""
+    shift = np.uint64(64 - _BITS * (depth + 1))
+    for frames, keys in held:
+        chosen = (keys >> shift).astype(np.int64) & (_FILES - 1)
+        for number in np.unique(chosen).tolist():
+            indices = np.flatnonzero(chosen == number)
+            data, _ = selected(frames, indices)
+            kept = (data, frames[1][indices].astype(np.int64), keys[indices])
+            spools[number].write(np.concatenate([array.view(np.uint8) for array in kept]), len(indices))
+
+
+def _kept(spool: Spool) -> Iterator[Keyed]:
+    """The records of a temporary file: of each write the frames, their sizes and their keys."""
+    for part, records in spool.parts():
+        content = np.frombuffer(part, np.uint8)
+        data, numbers = np.split(content, [len(content) - 2 * _KEY_BYTES * records])
+        sizes, keys = np.split(numbers.copy().view(np.uint64), 2)
+        yield (data, sizes.astype(np.int64)), keys
+
+
+def _write_sorted(held: list[Keyed], write: Callable[[Frames], None]) -> None:
+    """Write records that are in memory in the order of their keys, records with equal keys as they are."""
+    if not held:
+        return
+    data = np.concatenate([frames[0] for frames, _ in held])
+    sizes = np.concatenate([frames[1] for frames, _ in held])
+    order = np.argsort(np.concatenate([keys for _, keys in held]), kind="stable")
+    held.clear()
+    bounds = np.searchsorted(np.cumsum(sizes[order]), np.arange(_WRITE_BYTES, len(data), _WRITE_BYTES))
+    for indices in np.split(order, np.unique(bounds)):
+        if len(indices):
+            write(selected((data, sizes), indices))

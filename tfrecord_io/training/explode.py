@@ -1,0 +1,153 @@
+"""One row for each step of an episode, of tables that have one row for each episode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.arrow.buffers import int64_array
+from tfrecord_io.arrow.input.batch_source import BATCH_ROWS, open_input
+from tfrecord_io.arrow.tensor_values import flat_values
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.format.dtypes import DTYPE_KEY
+from tfrecord_io.schema.leaf import ENCODING_KEY
+from tfrecord_io.schema.tensor_types import element_and_shape, is_fixed_shape_tensor, permutation_of
+
+RECORD, STEP = "record", "step"
+
+
+def explode(data: Any, *, prefix: str = "steps") -> pa.RecordBatchReader:
+    """Turn each row, an episode, into a row for each of its steps.
+
+    Parameters
+    ----------
+    data : Dataset, Reader, DataFrame, Table or any other table
+        As for `write_tfrecord`: also a stream of batches.
+    prefix : str, default "steps"
+        The columns of steps are those named ``<prefix>/…``: lists with a value for each step, or tensors whose first
+        axis counts the steps. A slash at the end is ignored.
+
+    Returns
+    -------
+    pyarrow.RecordBatchReader
+        A stream in bounded memory, which `write_tfrecord` and others accept: ``record``, the number of the row in
+        `data`, and ``step``, both int64 and from 0; then the columns of `data` in their order. Those of steps have one
+        value of their lists in each row, the others the value of their episode. An episode without steps has no rows.
+        Tensors keep their dtype; single values of bfloat16 become float32, which holds them exactly.
+
+    Raises
+    ------
+    FeatureNotFoundError
+        No column has the prefix.
+    SchemaError
+        A column of steps is not a list, or has permuted axes, or `data` has a column ``record`` or ``step``. From the
+        stream: the lists of an episode have different lengths; the message names its row and the columns.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"id": ["a", "b"], "steps/reward": [[0.5, 1.0], [2.0]]}, "runs.tfrecord")
+    >>> steps = tfr.explode(tfr.dataset("runs.tfrecord")).read_all()
+    >>> steps.select(["record", "step", "id", "steps/reward"]).to_pylist()[1]
+    {'record': 0, 'step': 1, 'id': 'a', 'steps/reward': 1.0}
+    """
+    source = open_input(data)
+    prefix = prefix.rstrip("/")
+    names = [name for name in source.schema.names if name.startswith(f"{prefix}/")]
+    if not names:
+        advice = f"the columns are {', '.join(source.schema.names) or 'none'}: pass prefix="
+        raise FeatureNotFoundError("no column has this prefix", feature=f"{prefix}/", advice=advice)
+    for name in (RECORD, STEP):
+        if name in source.schema.names:
+            raise SchemaError("explode adds a column of this name", feature=name, advice="rename it")
+    empty = _exploded(
+        pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in source.schema], schema=source.schema), names
+    )
+    return pa.RecordBatchReader.from_batches(empty.schema, _batches(source.batches, names))
+
+
+def _batches(episodes: Iterator[pa.RecordBatch], names: list[str]) -> Iterator[pa.RecordBatch]:
+    """The batches of steps, each of whole episodes."""
+    begin = 0
+    for batch in episodes:
+        ends = np.cumsum(_counts(batch, names, begin))
+        done = 0
+        while done < len(batch):
+            steps_before = int(ends[done - 1]) if done else 0
+            stop = max(done + 1, int(ends.searchsorted(steps_before + BATCH_ROWS, side="right")))
+            yield _exploded(batch.slice(done, stop - done), names, begin + done)
+            done = stop
+        begin += len(batch)
+
+
+def _counts(batch: pa.RecordBatch, names: list[str], begin: int) -> Array:
+    """How many steps each row has; SchemaError if its columns differ."""
+    first = _lengths(batch[names[0]])
+    for name in names[1:]:
+        lengths = _lengths(batch[name])
+        if (lengths != first).any():
+            row = int((lengths != first).argmax())
+            expected, got = int(first[row]), int(lengths[row])
+            reason = f"row {begin + row} has {got} steps in this column, but {expected} in '{names[0]}'"
+            raise SchemaError(reason, feature=name, expected=expected, got=got, advice="exclude one of the columns")
+    return first
+
+
+def _lengths(column: pa.Array) -> Array:
+    """The number of steps of each row: 0 if it is null."""
+    if isinstance(column.type, pa.FixedShapeTensorType):
+        lengths = np.full(len(column), column.type.shape[0], np.int64)
+        return np.where(column.is_valid().to_numpy(zero_copy_only=False), lengths, 0)
+    import pyarrow.compute as pc
+
+    counts: Array = pc.list_value_length(column).fill_null(0).to_numpy(zero_copy_only=False)
+    return counts.astype(np.int64)
+
+
+def _exploded(batch: pa.RecordBatch, names: list[str], begin: int = 0) -> pa.RecordBatch:
+    """The steps of some episodes, which begin with the row `begin`."""
+    fields = [pa.field(RECORD, pa.int64(), False), pa.field(STEP, pa.int64(), False)]
+    values = {name: _values(batch[name], batch.schema.field(name)) for name in names}
+    counts = _lengths(batch[names[0]])
+    rows = np.repeat(np.arange(len(batch)), counts)
+    steps = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    arrays = [int64_array(rows + begin), int64_array(steps)]
+    repeated = batch.select([name for name in batch.schema.names if name not in values]).take(int64_array(rows))
+    for field in batch.schema:
+        if field.name not in values:
+            arrays.append(repeated[field.name])
+            fields.append(field)
+            continue
+        array = values[field.name]
+        kept = {key: value for key, value in (field.metadata or {}).items() if key in (DTYPE_KEY, ENCODING_KEY)}
+        arrays.append(array)
+        fields.append(pa.field(field.name, array.type, metadata=kept if is_fixed_shape_tensor(array.type) else None))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _values(column: pa.Array, field: pa.Field) -> pa.Array:
+    """The values of all lists, one after the other."""
+    type_ = column.type
+    if t.is_list(type_) or t.is_large_list(type_) or t.is_fixed_size_list(type_):
+        return column.flatten()
+    if isinstance(type_, pa.FixedShapeTensorType):
+        if permutation_of(type_) is not None:
+            advice = "store its axes in their order"
+            raise SchemaError("a column of steps has permuted axes", feature=field.name, got=str(type_), advice=advice)
+        marked = DTYPE_KEY in (field.metadata or {})
+        axes = element_and_shape(field)[1] if marked else tuple(type_.shape)
+        if len(axes) == 1 and not marked:
+            return column.storage.flatten()
+        if len(axes) == 1 and element_and_shape(field)[0].name in ("bfloat16", "bool"):
+            return flat_values(column, field)[0]
+        if axes:
+            inner = pa.fixed_shape_tensor(type_.value_type, list(type_.shape[1:]))
+            storage = pa.FixedSizeListArray.from_arrays(column.storage.flatten(), int(np.prod(inner.shape)))
+            return pa.ExtensionArray.from_storage(inner, storage)
+    advice = "exclude it, or declare it as a list or a tensor of one shape with schema="
+    raise SchemaError("a column of steps is a list", feature=field.name, got=str(type_), advice=advice)

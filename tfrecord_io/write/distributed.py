@@ -1,0 +1,211 @@
+"""Writing by tasks on several processes or machines: each writes a shard, and one process publishes them together.
+
+The engines (Dask, Ray, Spark) start the tasks, try them again and say which succeeded; this module has what is the same
+for all of them. `DistributedWriter.begin` is called once, `write_part` by each attempt at a task, then once `commit` or
+`abort`. The writer and what the tasks return can be pickled.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+
+from tfrecord_io.arrow.encode.plan import Rounding
+from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema, merge
+from tfrecord_io.errors import SchemaError, printable
+from tfrecord_io.options import WriteOptions
+from tfrecord_io.schema.embedded import pack
+from tfrecord_io.storage.paths.resolve_output import resolve_output
+from tfrecord_io.storage.paths.shard_names import parse_spec
+from tfrecord_io.storage.write.output_file import OutputFile
+from tfrecord_io.storage.write.sharded_dataset import WrittenShard
+from tfrecord_io.storage.write.sharded_dataset_distributed import DistributedTarget
+from tfrecord_io.write.frame_sink import FrameSink, WrittenFile
+from tfrecord_io.write.writer import Writer, WriteReport
+
+# Keywords of writing calls that only one process can follow.
+WITHOUT = frozenset({"shards", "max_shard_bytes", "order", "write_index", "progress"})
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPart:
+    """What an attempt at a task wrote; `DistributedWriter.commit` publishes it.
+
+    Attributes
+    ----------
+    task : int
+    staged : str
+        The name of its file, which no other attempt has.
+    schema : bytes or None
+        The embedded schema.
+    columns, index : tuple of str
+        As in `WriteReport`.
+    """
+
+    task: int
+    staged: str
+    schema: bytes | None
+    columns: tuple[str, ...]
+    index: tuple[str, ...]
+    rounding: Rounding
+    records: int
+    bytes: int
+    crc32c: int
+
+
+@dataclass(frozen=True, slots=True)
+class DistributedWriter:
+    """One writing of a sharded dataset by several processes; it can be pickled and sent to them."""
+
+    target: DistributedTarget
+    options: WriteOptions
+
+    @classmethod
+    def begin(cls, path: Any, options: WriteOptions) -> DistributedWriter:
+        """Check that the dataset may be written, and prepare its directory.
+
+        Parameters
+        ----------
+        path : str, PathLike or URL
+            A directory, or the name of a dataset, ``name`` or ``name@*``. The number of shards is that of the tasks.
+        options : WriteOptions
+            Without those of `WITHOUT`. A task uses one thread unless `threads` states another number.
+
+        Raises
+        ------
+        FileExistsError
+            The dataset exists and `overwrite` is not True, or the directory has other TFRecord files.
+        ValueError
+            `path` states a number of shards, or `overwrite` is "in_place".
+        """
+        if not isinstance(path, str | os.PathLike):
+            raise TypeError(f"path is a str or a PathLike, not {type(path).__name__}: other processes open it, too")
+        spec = parse_spec(os.fspath(path))
+        if spec is not None and spec[1] is not None:
+            advice = f"write '{printable(spec[0])}@*' and repartition the data"
+            raise ValueError(
+                f"'{printable(os.fspath(path))}': the number of shards is that of the partitions; {advice}"
+            )
+        for name in sorted(WITHOUT):
+            if getattr(options, name) != getattr(WriteOptions, name):
+                raise TypeError(f"{name}={getattr(options, name)!r}: only a writer in one process has this keyword")
+        if options.overwrite == "in_place":
+            reason = "shards written by several processes are always staged, and published together"
+            raise ValueError(f"overwrite='in_place': {reason}; pass overwrite=True")
+        output = resolve_output(path, options.storage, shards=1, compression=options.compression)
+        target = DistributedTarget.begin(output, options.storage, overwrite=options.overwrite is True)
+        return cls(target, replace(options, threads=options.threads or 1))
+
+    def write_part(self, task: int, tables: Iterable[Any]) -> WrittenPart:
+        """Write the tables of a task to one shard, in order; any number of attempts may do so at a time.
+
+        Parameters
+        ----------
+        task : int
+            From 0; shards are in the order of their tasks.
+        tables : iterable
+            Of anything that `write_tfrecord` accepts.
+        """
+        name, output = self.target.open(task)
+        sink = _PartSink(output, self.target.output.compression)
+        with _PartWriter(output.path, self.options, sink) as writer:
+            for table in tables:
+                writer.write(table)
+        report = writer.report
+        assert report is not None
+        columns = (sink.schema, report.columns, report.index, writer.rounding)
+        return WrittenPart(task, name, *columns, sink.records, sink.bytes, sink.crc32c)
+
+    def commit(self, parts: Iterable[WrittenPart]) -> WriteReport:
+        """Publish one attempt of each task, and remove the files of all others; if that fails, everything is removed.
+
+        A task without records gets no shard, unless no task has any.
+
+        Raises
+        ------
+        SchemaError
+            The parts have different columns or types: readers that fix the schema at the first shard would fail later.
+        """
+        try:
+            return self._commit(parts)
+        except BaseException:
+            self.abort()
+            raise
+
+    def abort(self) -> None:
+        """Remove what the tasks wrote; after `commit`, do nothing."""
+        self.target.abort()
+
+    def _commit(self, parts: Iterable[WrittenPart]) -> WriteReport:
+        by_task: dict[int, WrittenPart] = {}
+        for part in parts:
+            by_task.setdefault(part.task, part)
+        attempts = [by_task[task] for task in sorted(by_task)] or [self.write_part(0, ())]
+        filled = [part for part in attempts if part.records] or attempts[:1]
+        schema = self._common_schema(filled)
+        shards = [
+            WrittenShard(number, part.records, part.bytes, part.crc32c, staged=part.staged)
+            for number, part in enumerate(filled)
+        ]
+        output = self.target.publish(shards, schema)
+        files = tuple(WrittenFile(output.shard(shard.index), shard.records, shard.bytes) for shard in shards)
+        return self._report(files, filled)
+
+    def _report(self, files: tuple[WrittenFile, ...], parts: Sequence[WrittenPart]) -> WriteReport:
+        rounding = Rounding()
+        for part in parts:
+            rounding.merge(part.rounding)
+        columns, index = (tuple(dict.fromkeys(n for p in parts for n in getattr(p, a))) for a in ("columns", "index"))
+        records, size = sum(file.records for file in files), sum(file.bytes for file in files)
+        output, counts = self.target.output, dict(rounding.counts)
+        report = WriteReport(output.path, records, size, output.compression, columns, counts, files, index)
+        if self.options.float64 is None:
+            rounding.warn()
+        return report
+
+    def _common_schema(self, parts: Sequence[WrittenPart]) -> bytes | None:
+        """The schema for the manifest, which covers those of all parts; None if they embed none."""
+        by_content: dict[bytes, EmbeddedSchema] = {}
+        for part in parts:
+            if part.schema is not None and part.schema not in by_content:
+                origin = f"{self.target.output.path}: task {part.task}"
+                by_content[part.schema] = EmbeddedSchema.of(part.schema, origin)
+        if not by_content:
+            return None
+        common = reduce(merge, by_content.values())
+        types = _types(common)
+        if any(_types(own) != types for own in by_content.values()):
+            reason = "the tasks wrote different columns or types, or a column has no value in one of them"
+            raise SchemaError(reason, path=self.target.output.path, advice="pass schema=, which all tasks then write")
+        return pack(common.schema, common.dictionaries)
+
+
+def _types(embedded: EmbeddedSchema) -> dict[str, pa.DataType]:
+    return {field.name: field.type for field in embedded.schema}
+
+
+class _PartSink(FrameSink):
+    """Writes the file of one attempt, and keeps its schema for the manifest."""
+
+    keeps_schema = True
+
+    def __init__(self, output: OutputFile, compression: str | None) -> None:
+        super().__init__(output.path, compression=compression, output=output)
+        self._old_index = None  # of a file that is not published here
+        self.schema: bytes | None = None
+
+    def begin(self, schema: bytes) -> bytes:
+        self.schema = schema
+        return super().begin(schema)
+
+
+class _PartWriter(Writer):
+    """Writes one part; the process that publishes all of them warns of rounded values."""
+
+    def _warn_of_rounding(self) -> None:
+        pass
