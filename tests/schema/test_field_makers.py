@@ -173,6 +173,8 @@ def test_lists_of_lists_are_feature_lists_by_default() -> None:
         lambda: scalar("list<int64>"),
         lambda: scalar("int31"),
         lambda: scalar("int8", default=300),
+        lambda: scalar("int64", default=1.5),
+        lambda: list_("int32", 2, default=[1, 2.5]),
         lambda: list_("int64", -2),
         lambda: list_("int64", 2, default=[1, 2, 3]),
         lambda: tensor("float32", (2, -3)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -149,6 +150,13 @@ def test_repr_is_a_table_and_escapes_names() -> None:
         "  a\\x1b[31m  int8    required",
         "  b          string  feature bb, default '?'",
     ]
+
+
+@pytest.mark.parametrize("name", [1, True, b"a", None])
+def test_names_that_are_not_text_are_refused(name: Any) -> None:
+    with pytest.raises(SchemaError, match="a column's name is a str, not ") as caught:
+        Schema([Field("a", pa.int64()), Field(name, pa.int64(), feature="b")])
+    assert caught.value.got == name
 
 
 @pytest.mark.parametrize("name", ["\ud800", "a\udfff"])

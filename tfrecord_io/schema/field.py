@@ -197,6 +197,8 @@ class Field:
         if t.is_fixed_size_list(storage) and not isinstance(default, list | tuple):
             default = [default] * storage.list_size
         array = pa.array([default], storage)
+        if _loses_fraction(default, storage):
+            raise ValueError("Arrow would drop the fraction")
         return pa.ExtensionArray.from_storage(type_, array) if isinstance(type_, pa.BaseExtensionType) else array
 
     def _key(self) -> tuple[Any, ...]:
@@ -304,6 +306,14 @@ def _image_notes(text: bytes) -> Iterator[tuple[str, Any]]:
             yield "resize", tuple(metadata["resize"])
 
 
+def _loses_fraction(default: Any, type_: pa.DataType) -> bool:
+    """Whether Arrow would convert a float with a fraction to an integer, which it does silently."""
+    while is_list_like(type_):
+        type_ = type_.value_type
+    values = _flat(default) if isinstance(default, list | tuple) else (default,)
+    return t.is_integer(type_) and any(isinstance(value, float) and not value.is_integer() for value in values)
+
+
 def _flat(values: Any) -> Iterator[Any]:
     """The values of nested lists."""
     for value in values:
@@ -314,11 +324,14 @@ def _flat(values: Any) -> Iterator[Any]:
 
 
 def check_names(fields: Sequence[Field]) -> None:
-    """Raise SchemaError where two fields have the same column, or a name has no UTF-8 form: a lone surrogate."""
+    """Raise SchemaError where two fields have the same column, or a name is no str or has no UTF-8 form: a lone surrogate."""
     columns = [f.column for f in fields]
     names = [*columns, *(f.feature for f in fields)]
     try:
         "".join(names).encode()
+    except TypeError:
+        name = next(name for name in names if not isinstance(name, str))
+        raise SchemaError(f"a column's name is a str, not {type(name).__name__}", expected="str", got=name) from None
     except UnicodeEncodeError as error:
         name = next(name for name in names if error.object[error.start] in name)
         raise SchemaError("the name cannot be encoded as UTF-8 (a lone surrogate)", feature=name) from None

@@ -145,6 +145,9 @@ def test_python_source() -> None:
         '{"version": 1, "fields": [{"column": "a", "type": {"arrow": "AAAA"}}]}',
         '{"version": 1, "fields": [{"column": "a", "type": "int8", "default": {"pickle": "x"}}]}',
         '{"version": 1, "fields": [{"column": "a", "type": "int8", "shape": [2]}]}',
+        '{"version": 1, "fields": [{"column": "a", "type": "int8", "required": "false"}]}',
+        '{"version": 1, "fields": [{"column": true, "type": "int8"}]}',
+        '{"version": 1, "fields": [{"column": "a", "type": "int8", "feature": 1}]}',
         "[" * 100_000,
     ],
 )

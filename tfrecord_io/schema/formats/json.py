@@ -58,6 +58,8 @@ def _entry(f: Field) -> dict[str, Any]:
 def _field(entry: dict[str, Any]) -> Field:
     if unknown := set(entry) - _KEYS:
         raise ValueError(f"unknown keys of a field: {sorted(unknown)}")
+    if not isinstance(entry.get("required"), bool | None):
+        raise ValueError(f"required is true or false, not {entry['required']!r}")
     return Field(
         entry["column"],
         _type_of(entry["type"]),
