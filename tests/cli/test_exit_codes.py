@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 import tfrecord_io as tfr
+from tfrecord_io.cli import tfr as tfr_command
+from tfrecord_io.cli.command_group import SECTIONS
 from tfrecord_io.cli.exit_codes import exit_code
 
 COMMANDS = ["head", "schema", "count", "index", "verify", "describe"]
@@ -133,3 +135,17 @@ def test_closed_pipe_ends_quietly(data: Path) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+def test_debug_prints_the_traceback_before_the_error(run) -> None:
+    shown = run("head", "no/such/file.tfrecord", "--debug")
+    assert shown.exit_code == 2
+    assert shown.stderr.startswith("Traceback (most recent call last):\n")
+    assert shown.stderr.splitlines()[-1] == run("head", "no/such/file.tfrecord").stderr.rstrip("\n")
+
+
+def test_the_help_lists_each_command_in_one_section(run) -> None:
+    listed = [name for names in SECTIONS.values() for name in names]
+    assert sorted(listed) == sorted(tfr_command.commands)
+    text = run("--help").stdout
+    assert all(f"{title}:\n" in text for title in SECTIONS)

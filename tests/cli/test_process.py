@@ -141,5 +141,5 @@ def test_a_table_is_as_wide_as_the_terminal_or_has_a_line_for_each_value(
 @pytest.mark.parametrize("columns", [40, 60, 80])
 def test_help_is_wrapped_but_not_shortened(in_terminal: InTerminal, columns: int) -> None:
     _, output = in_terminal("--help", columns=columns)
-    assert "..." not in output.split("Commands:")[1]
+    assert "..." not in output.split("Show:")[1]
     assert max(map(len, output.splitlines())) <= max(columns, 50)  # click wraps at 50 or more

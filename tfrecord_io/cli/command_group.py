@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +16,13 @@ from tfrecord_io.cli.process import interruption
 from tfrecord_io.errors import printable
 
 ERROR_CODE = "tfrecord_io.error_code"  # in the ``meta`` of a command's context: its exit code for all errors
+DEBUG = "tfrecord_io.debug"  # in the same: whether errors are printed with their tracebacks
+
+SECTIONS = {
+    "Show": ("head", "cat", "get", "schema", "count", "describe", "sql", "diff"),
+    "Check and repair": ("verify", "salvage", "clean"),
+    "Write": ("convert", "split", "merge", "shuffle", "sample", "index"),
+}
 
 
 class CommandGroup(click.Group):
@@ -35,10 +43,23 @@ class CommandGroup(click.Group):
             sys.stdout.flush()
             return result
 
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Add a command, with ``--debug`` as its last option."""
+
+        def note(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+            ctx.meta[DEBUG] = value
+
+        text = "Print the traceback of an error."
+        cmd.params.append(click.Option(["--debug"], is_flag=True, expose_value=False, callback=note, help=text))
+        super().add_command(cmd, name)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands; first sentences are wrapped, where click would shorten them on a narrow terminal."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self.commands[name].get_short_help_str(1000)) for name in sorted(self.commands)])
+        """List the commands by `SECTIONS`; first sentences are wrapped, where click would shorten them."""
+        width = max(map(len, self.commands))
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                rows = [(name.ljust(width), self.commands[name].get_short_help_str(1000)) for name in names]
+                formatter.write_dl(rows)
 
     @contextmanager
     def _exit_codes(self, ctx: click.Context | None) -> Iterator[None]:
@@ -68,5 +89,7 @@ class CommandGroup(click.Group):
             number = exit_code(error)
             if number is None:
                 raise
+            if ctx is not None and ctx.meta.get(DEBUG):
+                traceback.print_exc()
             report(error_line(error))
             raise click.exceptions.Exit(number if ctx is None else ctx.meta.get(ERROR_CODE, number)) from None
