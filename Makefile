@@ -1,6 +1,6 @@
 # make demo · make test · make test-adapters · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
 # make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize · make mutation
-# make diagrams · make reference · make clean
+# make docs · make diagrams · make reference · make clean
 #
 # make test runs each randomised test a reduced number of rounds, as .ci/run does; make test STORM=1 (or make wheel-test
 # STORM=1) runs all of them, which takes about half an hour: before a release. Each run has the same examples; make test
@@ -60,7 +60,7 @@ export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
 .PRECIOUS: .venv-%/.installed
-.PHONY: demo test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize mutation diagrams reference require-kernel clean
+.PHONY: demo test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize mutation docs diagrams reference require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
@@ -145,6 +145,10 @@ sanitize: $(VENV)/.dev
 mutation: $(VENV)/.test require-kernel
 	$(VENV)/bin/python tests/mutation/run.py --jobs $(JOBS) $(MUTATION_ARGS)
 
+# The pages as a site in build/site, with llms.txt; a broken link, or a page that the navigation lacks, is an error.
+docs: .venv-docs/.installed
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
+
 diagrams:
 	$(PYTHON) docs/diagrams/architecture.py
 	$(PYTHON) docs/diagrams/performance.py
@@ -153,7 +157,7 @@ reference: $(VENV)/.installed
 	$(VENV)/bin/python docs/reference/api.py
 
 clean:
-	rm -rf $(VENV) $(CONFORMANCE) $(BENCH) $(ADAPTERS:%=.venv-%) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(CONFORMANCE) $(BENCH) $(ADAPTERS:%=.venv-%) .venv-docs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # ---- environments
 
@@ -192,6 +196,11 @@ $(CONFORMANCE)/.installed: $(WHEELS)/.built | $(CONFORMANCE)/bin/python
 	$(call replace,$(CONFORMANCE))
 	$(call install,$(CONFORMANCE),[test],$(TENSORFLOW) tensorflow-datasets)
 	$(call bare,$(CONFORMANCE),tfx-bsl)
+	touch $@
+
+.venv-docs/.installed: mkdocs.yml
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check 'mkdocs-material>=9.8' 'mkdocs-llmstxt>=0.5'
 	touch $@
 
 .venv-%/.installed: $(WHEELS)/.built
