@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
-from reading_modes import blocks_of, engine_of
+from reading_modes import blocks_of, decoded_by, engine_of
 from rounds import rounds
 from suites.conditions import CONDITIONS, ROWS, TUPLES, VALUES, condition_files
 
@@ -55,12 +55,32 @@ def applies(table: pa.Table, condition: Any) -> bool:
     return True
 
 
-@settings(max_examples=rounds(100))
-@given(data=st.data(), condition=CONDITIONS, form=st.integers(0, 2), threads=st.sampled_from([1, 2, 4]))
+@settings(max_examples=rounds(200))
+@given(
+    data=st.data(),
+    condition=CONDITIONS,
+    form=st.integers(0, 2),
+    threads=st.sampled_from([1, 2, 4]),
+    ways=st.lists(st.tuples(st.booleans(), st.sampled_from([None, 1, 300])), min_size=1, max_size=3),
+    block=st.sampled_from([1, 500, 1 << 20]),
+)
 def test_every_reader_filters_as_after_reading(
-    forms: list[tuple[list[Path], dict[str, Any]]], data: st.DataObject, condition: Any, form: int, threads: int
+    forms: list[tuple[list[Path], dict[str, Any]]],
+    data: st.DataObject,
+    condition: Any,
+    form: int,
+    threads: int,
+    ways: list[tuple[bool, int | None]],
+    block: int,
 ) -> None:
-    files, keywords = forms[form]
+    with decoded_by(ways), blocks_of(block):
+        filters_as_after_reading(forms[form], form, data, condition, threads)
+
+
+def filters_as_after_reading(
+    files_and_keywords: tuple[list[Path], dict[str, Any]], form: int, data: st.DataObject, condition: Any, threads: int
+) -> None:
+    files, keywords = files_and_keywords
     whole = tfr.read_table(files, **keywords)
     if not applies(whole, condition):
         with pytest.raises(tfr.SchemaError):
@@ -221,7 +241,8 @@ def test_no_file_can_have_such_a_row(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["native", "reference"])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_damage_is_skipped_as_without_a_filter(tmp_path: Path, engine: str, threads: int) -> None:
+@pytest.mark.parametrize("two_steps", [False, True])
+def test_damage_is_skipped_as_without_a_filter(tmp_path: Path, engine: str, threads: int, two_steps: bool) -> None:
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"n": list(range(400)), "text": ["t"] * 400}, path)
     content = bytearray(path.read_bytes())
@@ -229,7 +250,7 @@ def test_damage_is_skipped_as_without_a_filter(tmp_path: Path, engine: str, thre
         content[int(len(content) * at)] ^= 1
     path.write_bytes(content)
     condition = (f("n") % 3 == 0) if hasattr(f("n"), "__mod__") else pc.bit_wise_and(f("n"), pc.scalar(1)) == 0
-    with engine_of(engine), blocks_of(1000), warnings.catch_warnings():
+    with engine_of(engine), blocks_of(1000), decoded_by([(two_steps, None)]), warnings.catch_warnings():
         warnings.simplefilter("ignore", tfr.DamagedDataWarning)
         whole = tfr.read_table(path, on_error="skip", threads=threads)
         assert 390 < whole.num_rows < 400

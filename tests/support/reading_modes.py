@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 
 import pytest
 
 from records import written
+from tfrecord_io.engine.decoding_choice import DecodingChoice
 from tfrecord_io.read.chunks import chunk_reader as decoding
 from tfrecord_io.read.chunks import file_windows, segment_reader, segment_walk, workers
 from tfrecord_io.tools import record_check
@@ -22,9 +24,11 @@ def blocks_of(size: int) -> Iterator[None]:
         patch.setattr(decoding, "_SMALL_BLOCK_BYTES", size)
         patch.setattr(decoding, "_FEW_ROWS", 0)
         patch.setattr(file_windows, "_BLOCK_BYTES", size)
+        patch.setattr(file_windows, "_LARGE_BLOCK_BYTES", size)
         patch.setattr(segment_reader, "_LEAST_BYTES", size)
         patch.setattr(segment_reader, "_TINY_BYTES", 0)
         patch.setattr(segment_reader, "_PART_BYTES", size)
+        patch.setattr(segment_reader, "_FILTERED_PARTS", 1)
         patch.setattr(segment_reader, "_PART_BYTES_OF_LISTS", size)
         patch.setattr(segment_reader, "_RECORDS_PER_PART", 0)
         patch.setattr(segment_reader, "_MOST_COPIED", 1)
@@ -44,6 +48,15 @@ def blocks_of(size: int) -> Iterator[None]:
 def engine_of(name: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TFRECORD_IO_ENGINE", name)
+        yield
+
+
+@contextmanager
+def decoded_by(ways: Sequence[tuple[bool, int | None]]) -> Iterator[None]:
+    """Let reads with a filter decode in these ways, in turn: in two steps or not, and how many bytes at a time."""
+    turns = cycle(ways)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DecodingChoice, "next", lambda choice: next(turns))
         yield
 
 

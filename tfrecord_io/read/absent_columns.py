@@ -59,6 +59,18 @@ class AbsentColumns:
             rows = len(batch)
             self._fields = [f for f in self._fields if batch.column(f.column).null_count == rows]
 
+    def observe_until_found(self, values_of: Callable[[Sequence[str]], Iterable[pa.RecordBatch]]) -> None:
+        """Observe what `values_of` reads of the columns that are left, until each has a value."""
+        if not self._fields:
+            return
+        try:
+            for batch in values_of([f.column for f in self._fields]):
+                self.observe(batch)
+                if not self._fields:
+                    return
+        except TFRecordError:  # a value that does not fit: the columns are not absent
+            self._fields = []
+
     def finish(self, sources: Sequence[Source], options: ReadOptions, records: int) -> None:
         """Warn of the columns that are left, after a read of `records` records.
 
@@ -135,7 +147,7 @@ def _first_names(sources: Sequence[Source], options: ReadOptions, wanted: Collec
 
     Empty where the files can be read only once, or the records cannot be read.
     """
-    if any(source.is_file_object or source.size is None for source in sources[:1]):
+    if not all(source.can_be_read_again for source in sources[:1]):
         return {}
     names: dict[str, set[str]] = {}
     parts: dict[str, set[str]] = {}

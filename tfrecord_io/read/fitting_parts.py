@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -11,6 +11,7 @@ from tfrecord_io.arrow.buffers import cut
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder
 from tfrecord_io.arrow.row_fault import RowFault
+from tfrecord_io.engine.contract import ColumnBuffers
 from tfrecord_io.errors import SkippedRegion
 from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.read.chunks.chunk import DecodedChunk
@@ -70,21 +71,49 @@ def leave_out(recovery: Recovery | None, fault: RowFault, path: str, file: int, 
     return recovery.accept(region, file, error)
 
 
+def columns_of(columns: Mapping[str, ColumnBuffers], begin: int, end: int) -> Mapping[str, ColumnBuffers]:
+    """The rows [begin, end) of columns."""
+    return {name: cut(column, begin, end) for name, column in columns.items()}
+
+
+class ChunkBatches(NamedTuple):
+    """The batches of a chunk.
+
+    Attributes
+    ----------
+    parts : list of (int, pyarrow.RecordBatch)
+        Each with the index of its first row among those that the chunk's columns have.
+    fault : RowFault or None
+        Of the row that ends them.
+    left_out : int
+        How many rows are damaged and left out.
+    """
+
+    parts: list[tuple[int, pa.RecordBatch]]
+    fault: RowFault | None
+    left_out: int = 0
+
+
 def chunk_batches(
     chunk: DecodedChunk,
     builder: BatchBuilder | CompositeBatchBuilder,
     expansion: Expansion,
     recovery: Recovery | None,
     budget: RowBudget,
-) -> tuple[list[tuple[int, pa.RecordBatch]], RowFault | None]:
-    """The batches of a chunk, each with the record of its first row, and the fault of the row that ends them."""
-    if recovery is None:
-        batch, fault = builder.batch(chunk.columns, chunk.rows, expansion)
-        return [(chunk.first_record, batch)], fault
+    fails: Callable[[Mapping[str, ColumnBuffers]], bool] | None = None,
+) -> ChunkBatches:
+    """The batches of a chunk.
+
+    `fails` states whether one row is known not to pass the filter: what does not fit in it is then no fault.
+    """
+    rows, left_out = chunk.held, 0
+    if recovery is None and fails is None:
+        batch, fault = builder.batch(chunk.columns, rows, expansion)
+        return ChunkBatches([(0, batch)], fault)
 
     def make(begin: int, end: int) -> pa.RecordBatch | RowFault:
-        is_whole, room = (begin, end) == (0, chunk.rows), expansion.room
-        columns = chunk.columns if is_whole else {name: cut(c, begin, end) for name, c in chunk.columns.items()}
+        is_whole, room = (begin, end) == (0, rows), expansion.room
+        columns = chunk.columns if is_whole else columns_of(chunk.columns, begin, end)
         batch, fault = builder.batch(columns, end - begin, expansion)
         if fault is None:
             return batch
@@ -92,14 +121,20 @@ def chunk_batches(
         return fault
 
     def passes(fault: RowFault) -> bool:
-        if not leave_out(recovery, fault, chunk.path, chunk.file, chunk.first_record + fault.row):
+        nonlocal left_out
+        if fails is not None and not fault.of_memory and fails(columns_of(chunk.columns, fault.row, fault.row + 1)):
+            return True
+        if not leave_out(recovery, fault, chunk.path, chunk.file, chunk.first_record + chunk.row(fault.row)):
             return False
+        left_out += 1
         budget.give_back(1)
         return True
 
     batches: list[tuple[int, pa.RecordBatch]] = []
-    for begin, _, part in fitting_parts(chunk.rows, make, passes):
+    last: RowFault | None = None
+    for begin, _, part in fitting_parts(rows, make, passes):
         if isinstance(part, RowFault):
-            return batches or [(chunk.first_record, make(0, 0))], part
-        batches.append((chunk.first_record + begin, part))
-    return batches or [(chunk.first_record, make(0, 0))], None
+            last = part
+        else:
+            batches.append((begin, part))
+    return ChunkBatches(batches or [(0, make(0, 0))], last, left_out)

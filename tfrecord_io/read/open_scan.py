@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder
 from tfrecord_io.display import counted
-from tfrecord_io.engine.contract import RecordCounts
+from tfrecord_io.engine.contract import ColumnBuffers, RecordCounts
 from tfrecord_io.errors import SchemaWarning, printable, warn
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.read.absent_columns import AbsentColumns
@@ -50,6 +50,11 @@ class OpenScan:
         The columns that were not selected, and are only read because they are levels of the index.
     selection : ReadSelection, optional
         The rows and columns of `schema` that are delivered; by default all.
+    fails : callable, optional
+        Whether one row, in decoded columns, is known not to pass the filter: what does not fit in it is no error then.
+        For chunks from which rows are left out.
+    values_of : callable, optional
+        Reads columns again, of all rows, for `absent`.
     """
 
     describe: Callable[[], str]
@@ -69,6 +74,8 @@ class OpenScan:
     whole: bool = False
     added_index: Sequence[str] = ()
     selection: ReadSelection | None = None
+    fails: Callable[[Mapping[str, ColumnBuffers]], bool] | None = None
+    values_of: Callable[[Sequence[str]], Iterable[pa.RecordBatch]] | None = None
 
     def chunks(self) -> Generator[DecodedChunk]:
         """All chunks in order; the last one may have an error or a revision."""
@@ -82,6 +89,14 @@ class OpenScan:
                 name_contradicted_record(chunk, self.observations)
             yield chunk
             del chunk  # only the consumer keeps it while the next one is decoded
+
+    def warn_of_absent(self, records: int) -> None:
+        """Warn of declared columns that no record has, once all `records` were read."""
+        if self.absent is None:
+            return
+        if self.values_of is not None and records:  # the columns of rows that do not pass were not decoded
+            self.absent.observe_until_found(self.values_of)
+        self.absent.finish(self.sources, self.options, records)
 
     def check_record_type(self, counts: RecordCounts) -> None:
         """Raise DecodeError if the records are another message; see `check_record_type`."""

@@ -90,20 +90,20 @@ class Reader(BatchStream):
         record_type = RecordTypeVerdict(scan.check_record_type, whole=scan.whole, decided=decided)
         for chunk in self._chunks:
             record_type.observe(chunk)
-            parts, error = self._parts(chunk)
+            parts, error, intact = self._parts(chunk)
             for _, batch in parts:
                 if scan.absent is not None:
                     scan.absent.observe(batch)
-                self.report.records += len(batch)
-                rows[chunk.file] += len(batch)
+            self.report.records += intact
+            rows[chunk.file] += intact
             ends, begin = chunk.ends_batch, scan.sources[chunk.file].begin
             revision: SchemaRevision | ForeignFeature | None = chunk.revision
-            if chunk.first_record == begin == 0 and (any(len(batch) for _, batch in parts) or error is not None):
+            if chunk.first_record == begin == 0 and (intact or error is not None):
                 self._begun.add(chunk.path)
             if error is not None and chunk.path in self._begun:
                 revision = self._governed(error)
             self.report.bytes, self.report.files = scan.reader.bytes, scan.reader.files
-            batches = deque(self._delivered(chunk, first_record, batch) for first_record, batch in parts)
+            batches = deque(self._delivered(chunk, first, batch) for first, batch in parts)
             del chunk, parts, batch
             while batches:
                 yield batches.popleft(), ends and len(batches) == 0  # only the consumer keeps it from here on
@@ -123,31 +123,36 @@ class Reader(BatchStream):
         self.warn_of_damage(self.report.skipped)
         if not self.report.records:
             scan.warn_of_no_records()
-        if scan.absent is not None:
-            scan.absent.finish(scan.sources, scan.options, self.report.records)
+        scan.warn_of_absent(self.report.records)
 
-    def _parts(self, chunk: DecodedChunk) -> tuple[list[tuple[int, pa.RecordBatch]], Exception | None]:
-        """The batches of a chunk with their first records, more than one where rows are left out, and its error."""
+    def _parts(self, chunk: DecodedChunk) -> tuple[list[tuple[int, pa.RecordBatch]], Exception | None, int]:
+        """The batches of a chunk, its error, and the number of records that were read before that and not left out.
+
+        Each batch has the index of its first row among those held; there are several where rows are left out.
+        """
         scan = self._scan
         self._expansion.add(chunk.payload_bytes)
         self.payload_bytes += chunk.payload_bytes
-        parts, fault = chunk_batches(chunk, scan.builder, self._expansion, scan.reader.recovery, scan.budget)
+        recovery, fails = scan.reader.recovery, None if chunk.kept is None else scan.fails
+        parts, fault, left_out = chunk_batches(chunk, scan.builder, self._expansion, recovery, scan.budget, fails)
         if chunk.ends_batch and not scan.whole:
             self._expansion = Expansion(scan.options.max_expansion)
-        error = chunk.error
+        error, intact = chunk.error, chunk.rows
         if fault is not None:
-            chunk.revision = None
-            error = fault.to_error(path=chunk.path, record=chunk.first_record + fault.row)
+            chunk.revision, intact = None, chunk.row(fault.row)
+            error = fault.to_error(path=chunk.path, record=chunk.first_record + intact)
         add, source, path_column = scan.partitions.add_to, scan.sources[chunk.file], scan.options.include_file_paths
-        return [(record, add(batch, [source], scan.schema, path_column)) for record, batch in parts], error
+        batches = [(first, add(batch, [source], scan.schema, path_column)) for first, batch in parts]
+        return batches, error, intact - left_out
 
-    def _delivered(self, chunk: DecodedChunk, first_record: int, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """What is delivered of a batch of the records of a chunk from `first_record` on."""
+    def _delivered(self, chunk: DecodedChunk, first: int, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """What is delivered of a batch of the rows of a chunk, of those held from the `first` on."""
         if self._scan.selection is None:
-            self.origins.add(chunk.path, first_record, len(batch), file=chunk.file)
+            self.origins.add(chunk.path, chunk.first_record + first, len(batch), file=chunk.file)
             return batch
         chosen, numbers = self._scan.selection.chosen(batch, self._left)
-        self.origins.add_some(chunk.path, first_record, numbers, file=chunk.file)
+        numbers = numbers + first if chunk.kept is None else chunk.kept[numbers + first]
+        self.origins.add_some(chunk.path, chunk.first_record, numbers, file=chunk.file)
         if self._left is not None:
             self._left -= len(chosen)
         return chosen

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
+from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder
 from tfrecord_io.arrow.expression_columns import expression_columns
-from tfrecord_io.engine.contract import Array
+from tfrecord_io.arrow.row_fault import RowFault, first_refused
+from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
+from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.options import ReadOptions, parse_filters
+from tfrecord_io.read.fitting_parts import columns_of, fitting_parts
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.storage.read.source import Source
@@ -106,6 +111,60 @@ class RowFilter:
             return bool(list(ds.FileSystemDataset([fragment], schema, format_).get_fragments(self.expression)))
         except pa.ArrowException:  # it does not apply to null in place of a feature, whose type is not known
             return True
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyFilter:
+    """A filter on decoded columns of which no batch has been made; threads may share it.
+
+    Attributes
+    ----------
+    row_filter : RowFilter
+    builder : BatchBuilder or CompositeBatchBuilder
+        Of the columns of the filter.
+    max_expansion : int
+    """
+
+    row_filter: RowFilter
+    builder: BatchBuilder | CompositeBatchBuilder
+    max_expansion: int
+
+    def may_pass(self, columns: Mapping[str, ColumnBuffers], rows: int) -> Array:
+        """Whether each row passes; true, too, where that is an error, which is found when the batch is made."""
+        may_pass = np.ones(rows, bool)
+
+        def make(begin: int, end: int) -> Array | RowFault:
+            part = columns if (begin, end) == (0, rows) else columns_of(columns, begin, end)
+            batch, fault = self.builder.batch(part, end - begin, Expansion(self.max_expansion))
+            return self._mask(batch) if fault is None else fault
+
+        for begin, end, part in fitting_parts(rows, make, lambda fault: True):
+            if not isinstance(part, RowFault):
+                may_pass[begin:end] = part
+        return may_pass
+
+    def fails(self, columns: Mapping[str, ColumnBuffers]) -> bool:
+        """Whether the one row of these columns is known not to pass."""
+        return not self.may_pass(columns, 1)[0]
+
+    def _mask(self, batch: pa.RecordBatch) -> Array:
+        try:
+            return self._values(batch)
+        except SchemaError:  # the condition cannot be applied to some row, which ends the read
+            mask = np.ones(len(batch), bool)
+            first = first_refused(len(batch), lambda begin, end: not self._applies(batch.slice(begin, end - begin)))
+            mask[:first] = self._values(batch.slice(0, first))
+            return mask
+
+    def _applies(self, batch: pa.RecordBatch) -> bool:
+        try:
+            self._values(batch)
+        except SchemaError:
+            return False
+        return True
+
+    def _values(self, batch: pa.RecordBatch) -> Array:
+        return self.row_filter.mask(batch).to_numpy(zero_copy_only=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
+from tfrecord_io.arrow.decode.batch_builder import BatchBuilder, has_dictionary
 from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder, CompositeDecoder
 from tfrecord_io.arrow.decode.plan import other_part, plan_columns
 from tfrecord_io.arrow.output.merged_schema import EmbeddedSchema
 from tfrecord_io.arrow.output.pandas_metadata import stored_index
 from tfrecord_io.engine.contract import Plan
+from tfrecord_io.engine.filtering_decoder import Prefilter
 from tfrecord_io.errors import SchemaError, printable
 from tfrecord_io.format.kinds import RecordType, Text
 from tfrecord_io.options import ReadOptions
@@ -27,7 +28,7 @@ from tfrecord_io.read.open_scan import OpenScan
 from tfrecord_io.read.partition_columns import PartitionColumns
 from tfrecord_io.read.pieces import split_sources
 from tfrecord_io.read.reader import Reader
-from tfrecord_io.read.row_filter import ReadSelection, RowFilter
+from tfrecord_io.read.row_filter import EarlyFilter, ReadSelection, RowFilter
 from tfrecord_io.read.sidecar_schema import SidecarSchema
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.schema.observation import Observation
@@ -241,7 +242,8 @@ class Scan:
 
     def opened(self, reader: ChunkReader, absent: AbsentColumns | None = None) -> OpenScan:
         """Read this scan through a chunk reader, from its current position; see `open`."""
-        reader.decode_by(self._compiled)
+        early = self._early_filter(absent)
+        reader.decode_by(self._compiled if early is None else cache(partial(self._filtering, early)))
         reader.check = self.embedded_check
         return OpenScan(
             describe=self.__str__,
@@ -259,7 +261,43 @@ class Scan:
             whole=self.whole,
             added_index=self.added_index if self.selection is None else self.selection.added_index,
             selection=self.selection,
+            fails=None if early is None else early.fails,
+            values_of=None if early is None else self._values_of,
         )
+
+    # Filters -----------------------------------------------------------------------------------------------------
+
+    def _early_filter(self, absent: AbsentColumns | None) -> EarlyFilter | None:
+        """The filter, if records that do not pass it need not be decoded wholly."""
+        row_filter = None if self.selection is None else self.selection.row_filter
+        names = () if row_filter is None else row_filter.columns
+        if row_filter is None or not names or self.options.record_type == "bytes":
+            return None
+        if any(name.startswith("!") or name not in self.columns.names for name in names):
+            return None  # a column of the file's path, or one that cannot be selected by its name
+        dictionaries = self.resolved.embedded.dictionaries if self.resolved.embedded else {}
+        if any(has_dictionary(f.type) and f.feature not in dictionaries for f in self.columns):
+            return None  # its categories are those of all records
+        if absent is not None and not all(source.can_be_read_again for source in self.sources):
+            return None
+        return EarlyFilter(row_filter, self._only(names).builder, self.options.max_expansion)
+
+    def _only(self, names: Sequence[str]) -> Scan:
+        """Some of the columns, of all rows."""
+        changes: dict[str, Any] = {"columns": tuple(names), "include_file_paths": None, "progress": False}
+        return replace(self.over(**changes), selection=None, with_index=False)
+
+    def _filtering(self, early: EarlyFilter) -> DecodeSettings:
+        """How the columns of the filter are decoded, and those of the records that pass."""
+        settings = self._compiled()
+        names = {column.name for column in self._only(early.row_filter.columns).settings.plan.columns}
+        if all(column.name in names for column in settings.plan.columns):
+            return settings
+        return replace(settings, prefilter=Prefilter(frozenset(names), early.may_pass))
+
+    def _values_of(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        with self._only(names).over(on_error="raise").open() as reader:
+            yield from reader
 
     def __reduce__(self) -> tuple[Any, ...]:
         state = (self.with_index, self.whole, self.selection)

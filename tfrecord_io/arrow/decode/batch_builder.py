@@ -230,15 +230,15 @@ def to_table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
     table = pa.Table.from_batches(held, schema)
     return (
         table.unify_dictionaries()
-        if len(held) > 1 and any(plain_kind(type_) is None and _has_dictionary(type_) for type_ in schema.types)
+        if len(held) > 1 and any(plain_kind(type_) is None and has_dictionary(type_) for type_ in schema.types)
         else table
     )
 
 
-def _has_dictionary(type_: pa.DataType) -> bool:
+def has_dictionary(type_: pa.DataType) -> bool:
     """Whether a dictionary is in the type."""
     nested = range(type_.num_fields if t.is_nested(type_) else 0)
-    return bool(t.is_dictionary(type_) or any(_has_dictionary(type_.field(at).type) for at in nested))
+    return bool(t.is_dictionary(type_) or any(has_dictionary(type_.field(at).type) for at in nested))
 
 
 def _when_needed(field: Field) -> Maker:

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from tfrecord_io.engine.contract import ColumnBuffers, Decoder, Fault, FeatureName, Plan, RecordCounts
+from tfrecord_io.engine.contract import Array, ColumnBuffers, Decoder, Fault, FeatureName, Plan, RecordCounts
 from tfrecord_io.engine.decoded_columns import by_feature
+from tfrecord_io.engine.filtering_decoder import FilteringDecoder, Prefilter
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import RecordType
@@ -34,6 +35,8 @@ class DecodedChunk:
         The embedded schema of the record after these rows, if the plan does not cover it.
     ends_batch : bool
         Whether a batch ends with these rows.
+    kept : array of int64 or None
+        The numbers of the rows that the columns have, where others are known not to pass the filter; None: all.
     full : bool
         The rows take as much memory as `max_expansion` allows; more follow in the next chunk.
     integer_bytes : int
@@ -49,6 +52,7 @@ class DecodedChunk:
     first_record: int
     rows: int
     columns: Mapping[str, ColumnBuffers]
+    kept: Array | None = None
     error: Exception | None = None
     revision: SchemaRevision | None = None
     ends_batch: bool = False
@@ -63,6 +67,17 @@ class DecodedChunk:
     def ends_read(self) -> bool:
         return self.error is not None or self.revision is not None
 
+    @property
+    def held(self) -> int:
+        """How many rows the columns have."""
+        return self.rows if self.kept is None else len(self.kept)
+
+    def row(self, held: int) -> int:
+        """The number of one of the rows that the columns have; `rows` after the last one."""
+        if self.kept is None or held == len(self.kept):
+            return held if self.kept is None else self.rows
+        return int(self.kept[held])
+
 
 @dataclass(frozen=True, slots=True)
 class DecodeSettings:
@@ -75,11 +90,14 @@ class DecodeSettings:
         The schema was inferred: a value that does not fit contradicts the sample, not a declaration.
     as_bytes : bool
         Records are read as payloads, not parsed.
+    prefilter : Prefilter or None
+        Rows that are known not to pass are left out of the columns.
     """
 
     plan: Plan
     contradicts_sample: bool = False
     as_bytes: bool = False
+    prefilter: Prefilter | None = None
 
     @property
     def fault_context(self) -> dict[str, Any]:
@@ -94,7 +112,13 @@ class DecodeSettings:
         engine = get_engine()
         if self.as_bytes:
             return PayloadDecoder(engine, self.plan.check_crc, self.plan.max_record_bytes)
-        return engine.decoder(replace(self.plan, stop_at_embedded=True))
+        plan = replace(self.plan, stop_at_embedded=True)
+        return engine.decoder(plan) if self.prefilter is None else FilteringDecoder(engine, plan, self.prefilter)
+
+
+def kept_rows(decoder: Decoder) -> Array | None:
+    """The numbers of the rows that the columns of a decoder have, if it leaves out others; see `DecodedChunk.kept`."""
+    return decoder.kept if isinstance(decoder, FilteringDecoder) else None
 
 
 def plan_limits(options: ReadOptions) -> dict[str, Any]:
@@ -173,7 +197,7 @@ class ChunkDecoder:
         """Move the decoded rows into the chunk, with their counts."""
         decoder = self.engine_decoder
         chunk.rows, chunk.payload_bytes = decoder.rows, decoder.value_bytes
-        chunk.integer_bytes = decoder.integer_bytes
+        chunk.integer_bytes, chunk.kept = decoder.integer_bytes, kept_rows(decoder)
         chunk.counts = decoder.counts - self._counts
         chunk.sequence = decoder.sequence
         self._counts = decoder.counts

@@ -16,11 +16,18 @@ from tfrecord_io.storage.read.block_reader import SPARE, Bytes
 from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 
 _BLOCK_BYTES = 2 * MIB  # stays in the processor's cache; smaller ones would make threads wait for the GIL more often
+_LARGE_BLOCK_BYTES = 8 * MIB
 _SEARCH_BYTES = 64 << 10  # searched for a header at a time
 
 
 class FileWindows:
     """Windows of a file, read into buffers that are used again.
+
+    Parameters
+    ----------
+    file : OpenPlainFile
+    large : bool
+        Windows are larger than the processor's cache: there is work to do for each that takes longer than that costs.
 
     Attributes
     ----------
@@ -28,8 +35,9 @@ class FileWindows:
         Of the file, when it was opened.
     """
 
-    def __init__(self, file: OpenPlainFile) -> None:
+    def __init__(self, file: OpenPlainFile, *, large: bool = False) -> None:
         self.size = file.size
+        self._block_bytes = _LARGE_BLOCK_BYTES if large else _BLOCK_BYTES
         self._file = file
         self._buffers: deque[Bytes] = deque()
         self._stop = threading.Event()
@@ -48,7 +56,7 @@ class FileWindows:
         try:
             buffer = self._buffers.pop()
         except IndexError:
-            buffer = np.empty(max(_BLOCK_BYTES, _SEARCH_BYTES) + SPARE, np.uint8)
+            buffer = np.empty(max(self._block_bytes, _SEARCH_BYTES) + SPARE, np.uint8)
         try:
             yield buffer
         finally:
@@ -56,7 +64,7 @@ class FileWindows:
 
     def block(self, buffer: Bytes, begin: int, end: int) -> Bytes:
         """Bytes from `begin` on, up to `end`, or the next header if that is longer."""
-        return self.read(buffer, begin, max(min(begin + _BLOCK_BYTES, end), min(begin + HEADER_BYTES, self.size)))
+        return self.read(buffer, begin, max(min(begin + self._block_bytes, end), min(begin + HEADER_BYTES, self.size)))
 
     def window(
         self, buffer: Bytes, begin: int, end: int, max_record_bytes: int, most_record_bytes: int | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from tfrecord_io.engine.decoded_columns import by_feature
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.format.kinds import Kind, RecordType
-from tfrecord_io.read.chunks.chunk import DecodeSettings
+from tfrecord_io.read.chunks.chunk import DecodeSettings, kept_rows
 from tfrecord_io.read.chunks.file_windows import FileWindows
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
@@ -36,6 +36,8 @@ class DecodedSegment:
         Whether `end` is the end of the segment, or of the room in a chunk; else there is a fault, or reading failed.
     is_full : bool
         The rows take as much memory as `max_expansion` allows.
+    kept : array of int64 or None
+        See `DecodedChunk.kept`.
     decoder : Decoder or None
         Holds the rows, in place of `columns`, if they are to be appended to a batch.
     embedded : list of (int, int, bytes)
@@ -50,6 +52,7 @@ class DecodedSegment:
     rows: int = 0
     payload_bytes: int = 0
     columns: Mapping[str, ColumnBuffers] = field(default_factory=dict)
+    kept: Array | None = None
     decoder: Decoder | None = None
     counts: RecordCounts = field(default_factory=RecordCounts)
     sequence: bool = False
@@ -84,10 +87,12 @@ class SegmentDecoder:
         Of the payloads of a segment.
     keeps_rows : bool
         Segments have their rows in a decoder.
+    filters : bool
+        The settings have a prefilter, which takes about as long for many records as for few.
     """
 
-    def __init__(self, file: OpenPlainFile, max_bytes: int, *, keeps_rows: bool = False) -> None:
-        self._windows = FileWindows(file)
+    def __init__(self, file: OpenPlainFile, max_bytes: int, *, keeps_rows: bool = False, filters: bool = False) -> None:
+        self._windows = FileWindows(file, large=filters)
         self._max_bytes = max_bytes
         self._keeps_rows = keeps_rows
         self._decoders: deque[tuple[DecodeSettings, Decoder]] = deque()  # empty, with memory to use again
@@ -98,7 +103,7 @@ class SegmentDecoder:
 
     def measure(self, settings: DecodeSettings, begin: int) -> Measured:
         """Decode the record at `begin` to tell how the file is best split."""
-        decoder, windows = settings.decoder(), self._windows
+        decoder, windows = replace(settings, prefilter=None).decoder(), self._windows
         with windows.buffer() as buffer:
             try:
                 data, _ = windows.window(buffer, begin, windows.size, settings.plan.max_record_bytes)
@@ -151,6 +156,7 @@ class SegmentDecoder:
             decoder.complete()
             segment.decoder = decoder
         elif segment.is_sound:
+            segment.kept = kept_rows(decoder)
             segment.columns = by_feature(decoder.take())
         return segment
 

@@ -26,6 +26,7 @@ _LEAST_RECORDS = 4  # of a segment
 _BYTES_PER_COLUMN = 12 << 10  # of a segment
 _PART_BYTES = MIB  # of a segment whose rows become a part of a batch
 _PART_BYTES_OF_LISTS = MIB // 4  # if it may have lists of integers, which take up to eight times as much when decoded
+_FILTERED_PARTS = 4  # times as large, as a filter takes about as long for many records as for few
 MOST_PARTS = 8  # that are decoded, or wait for their turn
 _RECORDS_PER_PART = 4  # at least
 _MOST_COPIED = 0.5  # of the bytes of a record: appending them to a batch takes as long as decoding them
@@ -126,7 +127,9 @@ class SegmentReader:
         self._in_parts = in_parts
         self._settings, self._check, self._known, self._workers = settings, check, known, workers
         self._size = file.size
-        self._decoder = SegmentDecoder(file, max_bytes, keeps_rows=in_parts)
+        filters = settings.prefilter is not None
+        self._part_factor = _FILTERED_PARTS if filters else 1
+        self._decoder = SegmentDecoder(file, max_bytes, keeps_rows=in_parts, filters=filters)
         self._limited: tuple[DecodeSettings, DecodeSettings] | None = None
         self._bounds = self._split()
         self._pending: deque[Task[DecodedSegment]] = deque()  # of the segments before `_submitted`
@@ -142,6 +145,7 @@ class SegmentReader:
         if not self._in_parts:
             return segment_bounds(begin, self._size, first.record_bytes, first.columns)
         part = _PART_BYTES_OF_LISTS if may_have_lists(self._settings.plan) else _PART_BYTES
+        part *= self._part_factor
         is_large = first.record_bytes * _RECORDS_PER_PART > part
         if is_large or first.copied_bytes > _MOST_COPIED * first.record_bytes:
             return [begin]
@@ -167,7 +171,7 @@ class SegmentReader:
         while self._workers.have_room and not self.is_submitted:
             settings = self._settings_ahead()
             begin, end = self._bounds[self._submitted : self._submitted + 2]
-            most = _PART_BYTES if self._in_parts else None
+            most = _PART_BYTES * self._part_factor if self._in_parts else None
             decode, is_boundary = self._decoder.decode, self._submitted == 0
             task = partial(decode, settings, begin, end, is_boundary=is_boundary, most_record_bytes=most)
             self._pending.append(self._workers.submit(task))
@@ -206,7 +210,7 @@ class SegmentReader:
 
     def use_again(self, segment: DecodedSegment) -> None:
         """Use the memory of a segment again, whose rows were appended."""
-        self._decoder.use_again(segment, 2 * _PART_BYTES)
+        self._decoder.use_again(segment, 2 * _PART_BYTES * self._part_factor)
 
     def lengths(self, segment: DecodedSegment) -> Array:
         """The payload bytes of the records of a segment that the position is not behind."""
@@ -240,6 +244,7 @@ class SegmentReader:
             position.record,
             segment.rows,
             segment.columns,
+            segment.kept,
             ends_batch=True,
             full=segment.is_full,
             payload_bytes=segment.payload_bytes,

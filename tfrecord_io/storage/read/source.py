@@ -195,6 +195,11 @@ class Source:
             self.pipe.close()
 
     @property
+    def can_be_read_again(self) -> bool:
+        """Whether it is neither a file object nor a pipe."""
+        return not self.is_file_object and self.size is not None
+
+    @property
     def is_file_object(self) -> bool:
         return self._file is not None
 

@@ -1,0 +1,64 @@
+"""Which way of decoding is chosen by which measurements."""
+
+from __future__ import annotations
+
+import pytest
+
+from tfrecord_io.engine.decoding_choice import DecodingChoice
+
+MIB = 1 << 20
+
+
+def measured(whole: float, first: float, second: float, share: float) -> DecodingChoice:
+    """A choice after a MiB of each way; seconds for each byte."""
+    choice = DecodingChoice()
+    choice.note_whole(MIB, whole * MIB)
+    choice.note_two_steps(MIB, first * MIB, round(share * MIB), second * share * MIB)
+    return choice
+
+
+@pytest.mark.parametrize(
+    ("share", "first", "is_chosen"),
+    [(0.0, 0.5, True), (0.01, 0.5, True), (0.5, 0.4, True), (0.5, 0.6, False), (1.0, 0.1, False), (0.0, 1.0, False)],
+)
+def test_two_steps_are_chosen_where_they_take_less_time(share: float, first: float, is_chosen: bool) -> None:
+    assert measured(1.0, first, 1.0, share).in_two_steps is is_chosen
+
+
+def test_a_new_share_changes_the_choice() -> None:
+    choice = measured(1.0, 0.3, 1.0, 0.0)
+    assert choice.in_two_steps
+    for _ in range(20):
+        choice.note_two_steps(MIB, 0.3 * MIB, MIB, MIB)
+    assert not choice.in_two_steps
+    assert choice.share > 0.9
+
+
+def test_little_data_is_decoded_in_one_go() -> None:
+    choice = DecodingChoice()
+    assert choice.next() == (False, None)
+    choice.note_whole(1000, 1.0)
+    assert choice.next() == (False, None)
+
+
+def test_the_other_way_is_tried_for_a_small_part_of_the_time() -> None:
+    choice, tried = DecodingChoice(), 0.0
+    total = 0.0
+    for _ in range(2000):
+        in_two_steps, most = choice.next()
+        size = min(4 * MIB, most or 4 * MIB)
+        seconds = size / MIB * (1.5 if in_two_steps else 1.0)
+        if in_two_steps:
+            choice.note_two_steps(size, seconds, size, 0.0)
+            tried += seconds
+        else:
+            choice.note_whole(size, seconds)
+        total += seconds
+    assert 0 < tried < 0.03 * total
+
+
+def test_it_can_be_fixed() -> None:
+    for fixed in (True, False):
+        choice = DecodingChoice(fixed)
+        choice.note_whole(100 * MIB, 1.0)
+        assert choice.next() == (fixed, None)

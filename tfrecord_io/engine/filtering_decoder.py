@@ -1,0 +1,314 @@
+"""Decode only the records that can pass a filter: its columns first, then all columns of those records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from time import thread_time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tfrecord_io.engine.contract import (
+    Array,
+    ColumnBuffers,
+    Decoder,
+    Engine,
+    Fault,
+    FaultCode,
+    FeatureName,
+    Frames,
+    Plan,
+    Progress,
+    RecordCounts,
+)
+from tfrecord_io.engine.decoded_columns import by_feature
+from tfrecord_io.engine.decoding_choice import DecodingChoice
+from tfrecord_io.format.expansion import BYTES_PER_CELL, RATIO
+from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
+from tfrecord_io.format.kinds import RecordType
+
+_MOST_BYTES = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilter:
+    """A condition on records that needs some of the columns of a plan.
+
+    Attributes
+    ----------
+    features : frozenset of str
+        The features of the columns that it needs.
+    may_pass : callable
+        Takes these columns, by feature, and the number of their rows. Returns an array of bool: False for the rows that
+        are known not to pass. Any thread may call it.
+    choice : DecodingChoice
+    """
+
+    features: frozenset[str]
+    may_pass: Callable[[Mapping[str, ColumnBuffers], int], Array]
+    choice: DecodingChoice = field(default_factory=DecodingChoice)
+
+
+class _Step(NamedTuple):
+    """Records that were decoded; `goes_on` if more may follow in the data."""
+
+    records: int = 0
+    consumed: int = 0
+    fault: Fault | None = None
+    embedded: tuple[bytes, ...] = ()
+    goes_on: bool = False
+
+
+class FilteringDecoder:
+    """A `tfrecord_io.engine.contract.Decoder` that leaves out rows which are known not to pass a filter.
+
+    All numbers of rows are of all records, so batches end where they would without the filter; the columns have the
+    rows `kept`. These are the rows that pass, and others, which depend on how it was fastest to decode: the caller
+    filters again.
+
+    The framing, the checksum and the features' names of each record are checked, and the columns of the filter. The
+    other columns are checked in records that may pass only: where a record is faulty that was decoded in one go, the
+    filter decides whether that counts. So the fault that is found does not depend on the way of decoding.
+
+    Parameters
+    ----------
+    engine : Engine
+    plan : Plan
+        Its unknown features are not "discover"ed.
+    prefilter : Prefilter
+    """
+
+    def __init__(self, engine: Engine, plan: Plan, prefilter: Prefilter) -> None:
+        self._engine, self._plan, self._prefilter = engine, plan, prefilter
+        others = {column.name for column in plan.columns} - prefilter.features
+        columns = tuple(column for column in plan.columns if column.name in prefilter.features)
+        self._moved = len(plan.columns) - len(columns)
+        self._filter_plan = replace(
+            plan,
+            columns=columns,
+            ignored=plan.ignored | others,
+            max_features=max(0, plan.max_features - self._moved),
+            max_expansion=None,
+        )
+        self._filter = engine.decoder(self._filter_plan)
+        self._main = engine.decoder(replace(plan, max_expansion=None))
+        self._stopped: Decoder | None = None  # before a record with an embedded schema
+        self._names: dict[FeatureName, None] = {}
+        self._start()
+        self.counts = RecordCounts()
+
+    def _start(self) -> None:
+        self.rows = self.value_bytes = 0
+        self._kept: list[Array] = []
+
+    @property
+    def kept(self) -> Array:
+        """The numbers of the rows that the columns have."""
+        return np.concatenate([np.empty(0, np.int64), *self._kept])
+
+    @property
+    def new_names(self) -> list[FeatureName]:
+        return list(self._names)
+
+    @property
+    def integer_bytes(self) -> int:
+        """The most that these may be: how many are decoded depends on the way of decoding."""
+        return 8 * self.value_bytes
+
+    @property
+    def sequence(self) -> bool:
+        return self._main.sequence or self._filter.sequence
+
+    def know(self, names: Iterable[FeatureName]) -> None:
+        known = list(names)
+        self._main.know(known)
+        self._filter.know(known)
+
+    def expect(self, payload_bytes: int) -> None:
+        choice = self._prefilter.choice
+        self._main.expect(round(payload_bytes * choice.share) if choice.in_two_steps else payload_bytes)
+
+    def accept_embedded(self) -> None:
+        assert self._stopped is not None
+        self._stopped.accept_embedded()
+
+    def take(self) -> Sequence[ColumnBuffers]:
+        self._start()
+        return self._main.take()
+
+    def complete(self) -> None:
+        self._main.complete()
+
+    def clear(self) -> None:
+        self._start()
+        self.counts = RecordCounts()
+        self._main.clear()
+
+    def append(self, part: FilteringDecoder, begin: int, end: int, payload_bytes: int) -> bool:
+        is_whole = (begin, end) == (0, part.rows)
+        all_alike = not part.counts.foreign and part.counts.seen in (0, part.rows)
+        room = self._room()
+        if part.new_names or self.sequence != part.sequence or not (is_whole or all_alike):
+            return False
+        if room is not None and end - begin > room:
+            return False
+        kept = part.kept
+        first, last = np.searchsorted(kept, [begin, end]).tolist()
+        size = part._main.value_bytes * (last - first) // max(len(kept), 1)
+        if first < last and not self._main.append(part._main, first, last, size):
+            return False
+        self._kept.append(kept[first:last] + (self.rows - begin))
+        self.rows += end - begin
+        self.value_bytes += payload_bytes
+        self.counts += part.counts if is_whole else RecordCounts(min(end - begin, part.counts.seen))
+        return True
+
+    def feed(
+        self, data: Any, begin: int = 0, *, max_records: int = -1, max_bytes: int = -1, final: bool = True
+    ) -> Progress:
+        block = data if isinstance(data, np.ndarray) else np.frombuffer(data, np.uint8)
+        limit = _MOST_BYTES if max_bytes < 0 else min(max_bytes, _MOST_BYTES)
+        records, at, must_filter = 0, begin, False
+        while at < len(block) and records != max_records:
+            room = self._room()
+            if room is not None and room <= 0 and self.rows:
+                return Progress(records, at - begin, full=True)
+            most = max_records if max_records < 0 else max_records - records
+            if room is not None:
+                most = max(room, 1) if most < 0 else min(max(room, 1), most)
+            step = self._step(block, at, most, limit, final, must_filter=must_filter)
+            fault = step.fault and replace(step.fault, record=step.fault.record + records)
+            records, at = records + step.records, at + step.consumed
+            if fault is not None or step.embedded:
+                return Progress(records, at - begin, fault, step.embedded)
+            if not step.records and not step.goes_on:
+                break
+            must_filter = step.goes_on
+        return Progress(records, at - begin)
+
+    def _room(self) -> int | None:
+        """How many further rows `max_expansion` allows, if it limits them."""
+        limit, columns = self._plan.max_expansion, len(self._plan.columns)
+        if limit is None or not columns:
+            return None
+        return (limit + RATIO * self.value_bytes) // (BYTES_PER_CELL * columns) - self.rows
+
+    def _step(self, block: Array, at: int, most: int, limit: int, final: bool, *, must_filter: bool) -> _Step:
+        """Decode records in one of the ways; at most so many, and up to so many payload bytes of all rows held."""
+        self._share_types()
+        in_two_steps, size = self._prefilter.choice.next()
+        if must_filter or (self._filter.sequence and not self._main.sequence):
+            in_two_steps, size = True, None
+        if self._stopped is not None:
+            in_two_steps, self._stopped = self._stopped is self._filter, None
+        left = limit - self.value_bytes
+        if self.rows and (left < 0 or self._next_length(block, at) > left):
+            return _Step()
+        if size is not None:
+            left = min(left, max(size, self._next_length(block, at)))
+        return (self._filtered if in_two_steps else self._whole)(block, at, most, left, final)
+
+    def _next_length(self, block: Array, at: int) -> int:
+        """Payload bytes of the next record; 0 if that is faulty or truncated."""
+        frames, _ = self._scan(block, at, 1)
+        return int(frames.lengths.sum())
+
+    def _scan(self, block: Array, at: int, records: int) -> tuple[Frames, Fault | None]:
+        limit = self._plan.max_record_bytes
+        return self._engine.scan(block, at, max_records=records, check_crc=False, max_record_bytes=limit, final=False)
+
+    def _share_types(self) -> None:
+        """Once a record was a SequenceExample, all that follow are."""
+        if self._main.sequence and not self._filter.sequence:
+            self._filter = self._engine.decoder(replace(self._filter_plan, record_type=RecordType.SEQUENCE_EXAMPLE))
+            self._filter.know(self._names)
+
+    def _share_names(self, met: Decoder, other: Decoder) -> None:
+        """Count the names that one decoder met first in the other, too."""
+        if len(met.new_names) and (new := [name for name in met.new_names if name not in self._names]):
+            self._names.update(dict.fromkeys(new))
+            other.know(new)
+
+    def _whole(self, block: Array, at: int, most: int, left: int, final: bool) -> _Step:
+        """Decode records in one go."""
+        main = self._main
+        counts, rows, size, began = main.counts, main.rows, main.value_bytes, thread_time()
+        progress = main.feed(block, at, max_records=most, max_bytes=size + left, final=final)
+        size = main.value_bytes - size
+        self._prefilter.choice.note_whole(size, thread_time() - began)
+        self._count(main.rows - rows, size, main.counts - counts, np.arange(main.rows - rows))
+        self._share_names(main, self._filter)
+        fault = progress.fault
+        if fault is not None and fault.code >= FaultCode.VARINT_TRUNCATED:  # it counts if the record may pass
+            return _Step(progress.records, progress.consumed, goes_on=True)
+        self._stopped = main if progress.embedded else None
+        return _Step(progress.records, progress.consumed, fault, progress.embedded)
+
+    def _filtered(self, block: Array, at: int, most: int, left: int, final: bool) -> _Step:
+        """Decode the columns of the filter, then all columns of the records that may pass."""
+        first, began = self._filter, thread_time()
+        counts, was_sequence = first.counts, first.sequence
+        progress = first.feed(block, at, max_records=most, max_bytes=left, final=final)
+        rows, size = first.rows, first.value_bytes
+        kept = np.empty(0, np.int64)
+        if rows:
+            kept = np.flatnonzero(self._prefilter.may_pass(by_feature(first.take()), rows))
+        self._share_names(first, self._main)
+        filtered, before = thread_time(), self._main.value_bytes
+        fault = self._decode_kept(block, at, kept, rows)
+        passing, seconds = self._main.value_bytes - before, thread_time() - filtered
+        self._prefilter.choice.note_two_steps(size, filtered - began, passing, seconds)
+        if fault is not None:
+            return self._up_to(fault, block, at, kept, was_sequence)
+        self._count(rows, size, first.counts - counts, kept)
+        self._stopped = first if progress.embedded else None
+        return _Step(progress.records, progress.consumed, self._of_all_names(progress.fault), progress.embedded)
+
+    def _decode_kept(self, block: Array, at: int, kept: Array, rows: int) -> Fault | None:
+        """Decode all columns of some of the records from `at` on; the fault of the first one that is faulty."""
+        if not len(kept):
+            return None
+        data, begin = block, at
+        if len(kept) < rows:
+            frames, _ = self._scan(block, at, int(kept[-1]) + 1)
+            starts, lengths = frames.starts[kept] - HEADER_BYTES, frames.lengths[kept] + FRAME_BYTES
+            base, end = int(starts[0]), int(starts[-1] + lengths[-1])
+            if lengths.sum() == end - base:  # they follow one another
+                begin = base
+            else:
+                data = self._engine.payloads(block[base:end], Frames(starts - base, lengths, 0))
+                begin = 0
+        records = 0
+        while records < len(kept):
+            progress = self._main.feed(data, begin, max_records=len(kept) - records)
+            records, begin = records + progress.records, begin + progress.consumed
+            if progress.fault is not None:
+                return replace(progress.fault, record=int(kept[records]))
+            self._main.accept_embedded()  # they were checked with the columns of the filter
+        return None
+
+    def _up_to(self, fault: Fault, block: Array, at: int, kept: Array, was_sequence: bool) -> _Step:
+        """Count the records before one that passes and is faulty."""
+        rows = fault.record
+        frames, _ = self._scan(block, at, rows + 1)
+        type_ = RecordType.SEQUENCE_EXAMPLE if was_sequence else self._filter_plan.record_type
+        again = self._engine.decoder(replace(self._filter_plan, record_type=type_, stop_at_embedded=False))
+        again.know(self._names)
+        if rows:
+            again.feed(block, at, max_records=rows)
+        self._count(rows, int(frames.lengths[:rows].sum()), again.counts, kept[kept < rows])
+        offset = int(frames.starts[rows]) - HEADER_BYTES
+        return _Step(rows, offset - at, replace(fault, offset=offset))
+
+    def _count(self, rows: int, size: int, counts: RecordCounts, kept: Array) -> None:
+        self._kept.append(kept + self.rows)
+        self.rows += rows
+        self.value_bytes += size
+        self.counts += counts
+
+    def _of_all_names(self, fault: Fault | None) -> Fault | None:
+        """A fault of the filter's decoder, with the number of names that the plan allows."""
+        if fault is None or fault.code is not FaultCode.TOO_MANY_FEATURES:
+            return fault
+        return replace(fault, expected=fault.expected + self._moved, got=fault.got + self._moved)
