@@ -1549,6 +1549,8 @@ def convert(
     filesystem: Any = None,
     column: str | None = None,
     compressed: bool = False,
+    delimiter: str | None = None,
+    null_values: Sequence[str] | None = None,
     filters: Any = None,
     schema: SchemaLike | None = None,
     schema_overrides: Mapping[str, Any] | None = None,
@@ -1583,18 +1585,20 @@ def convert(
     overwrite: bool | Literal["in_place"] | None = None,
     embed_schema: bool = True,
 ) -> WriteReport:
-    """Convert between TFRecord and ``.npy``, ``.npz``, IDX, Parquet or Arrow files, in bounded memory.
+    """Convert between TFRecord and ``.npy``, ``.npz``, IDX, Parquet, Arrow, CSV or JSON lines, in bounded memory.
 
     Parameters
     ----------
     source : str, PathLike or list of those
-        ``.npy``, ``.npz``, IDX (``train-images-idx3-ubyte.gz``), ``.parquet`` or ``.arrow``; several are zipped by
-        their leading axis (``.npy``, IDX) or concatenated (Parquet). Each file in a folder of ``.npz`` or ``.npy``
-        files is one row. Globs of IDX and Parquet files are read in natural order; a glob of ``.npy`` or ``.npz``
-        files may match only one. Any other source is TFRecord, in every form that `tfrecord_io.read_table` accepts.
+        ``.npy``, ``.npz``, IDX (``train-images-idx3-ubyte.gz``), ``.parquet``, ``.arrow``, ``.csv``, ``.tsv`` or JSON
+        lines (``.jsonl``, ``.ndjson``, ``.json``); several are zipped by their leading axis (``.npy``, IDX) or
+        concatenated (Parquet, CSV, JSON lines). Each file in a folder of ``.npz`` or ``.npy`` files is one row. Globs
+        of other files are read in natural order; a glob of ``.npy`` or ``.npz`` files may match only one. Any other
+        source is TFRecord, in every form that `tfrecord_io.read_table` accepts.
     target : str or PathLike
-        A path with a suffix as above, except IDX; ``.npy`` may be compressed (``x.npy.gz``). Any other path is written
-        as TFRecord, unless its suffix is that of another format (``x.csv``). Output is atomic.
+        A path with a suffix as above, except IDX; ``.npy``, CSV and JSON lines may be compressed (``x.csv.gz``). Any
+        other path is written as TFRecord, unless its suffix is that of another format (``x.xlsx``). Output is atomic.
+        In JSON lines, bytes are an object with base64, ``{"base64": "AAE="}``; CSV holds neither bytes nor lists.
     columns : sequence of str, optional
         Columns to convert: names, globs and ``!name`` to exclude.
     allow_missing_shards : bool, default False
@@ -1603,12 +1607,18 @@ def convert(
         As in `tfrecord_io.read_table`, for source and target.
     column, compressed
         As in `tfrecord_io.to_npy` and `tfrecord_io.to_npz`, for these targets.
+    delimiter : str, optional
+        Of CSV files; by default a comma, and a tab in ``.tsv`` files.
+    null_values : sequence of str, optional
+        The cells of a CSV source that are missing values, for example ``["", "NA"]``; by default empty cells. Quoted
+        text is never missing.
     src_storage_options, dst_storage_options : dict, optional
         `storage_options` of the source or the target alone, in place of those of both.
     **keywords
         Those of `tfrecord_io.open_reader` if the source is TFRecord, and those of `tfrecord_io.write_tfrecord` if the
         target is. Where both are, ``record_type`` and ``threads`` apply to both, ``compression`` and ``schema`` to the
-        target.
+        target. Of CSV and JSON lines, ``schema_overrides`` declares the types of columns, and so does ``schema``; all
+        others are inferred from the first 8 MiB.
 
     Returns
     -------
@@ -1617,9 +1627,10 @@ def convert(
     Raises
     ------
     DecodeError
-        A source is damaged or holds objects, which are never read.
+        A source is damaged or holds objects, which are never read. A value of CSV or JSON lines does not fit the type
+        of its column.
     EncodeError
-        Leading axes differ in length, or rows cannot be stored in the target.
+        Leading axes differ in length, or rows or columns cannot be stored in the target.
     ValueError
         Sources have different formats, or the format of the target cannot be written.
     TypeError
@@ -1635,6 +1646,10 @@ def convert(
     5
     >>> np.load("again.npy")
     array([ 0,  1,  4,  9, 16])
+    >>> _ = open("people.csv", "w").write("name,zip\\nAda,00123\\n")
+    >>> _ = tfr.convert("people.csv", "people.tfrecord", schema_overrides={"zip": "string"})
+    >>> tfr.read_table("people.tfrecord").to_pylist()
+    [{'name': 'Ada', 'zip': '00123'}]
     """
 
 def to_npy(

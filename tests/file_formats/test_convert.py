@@ -148,27 +148,14 @@ def test_other_formats_are_not_compressed_as_a_whole(tmp_path: Path, name: str) 
             tfr.convert(source, target)
 
 
-OTHER_FORMATS = [
-    "c.csv",
-    "c.CSV",
-    "c.csv.gz",
-    "c.json",
-    "c.jsonl",
-    "c.txt",
-    "c.h5",
-    "c.pkl",
-    "c.csv@4",
-    "c.zarr/",
-    "c-idx1-ubyte",
-]
+OTHER_FORMATS = ["c.txt", "c.xlsx", "c.h5", "c.pkl", "c.csv@4", "c.zarr/", "c-idx1-ubyte"]
 
 
 @pytest.mark.parametrize("name", OTHER_FORMATS)
 def test_names_of_other_formats_are_not_written(tmp_path: Path, name: str) -> None:
     tfr.write_tfrecord({"x": [1]}, tmp_path / "x.tfrecord")
     with pytest.raises(
-        ValueError,
-        match=r"cannot be written; use one of \.npy, \.npz, \.parquet, \.pq, \.arrow, \.feather, or any other name",
+        ValueError, match=r"cannot be written; use one of \.npy, \.npz, \.parquet, .*\.csv, .*\.json, or any other name"
     ):
         tfr.convert(tmp_path / "x.tfrecord", tmp_path / name)
     assert os.listdir(tmp_path) == ["x.tfrecord"]

@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 
 import tfrecord_io as tfr
+from tfrecord_io.arrow.output.to_json import json_value, record_dicts
 from tfrecord_io.cli import output
 from tfrecord_io.cli.schema_text import resolve_schema, schema_text
 
@@ -130,13 +131,13 @@ def mutated_schema(rng: random.Random, schema: pa.Schema) -> pa.Schema:
 
 def head(path: Path) -> None:
     records = tfr.read_table(path, threads=1)
-    json.dumps(output.json_value(output.record_dicts(records)))
+    json.dumps(json_value(record_dicts(records)))
     output.records_table(records)
 
 
 def describe(path: Path) -> None:
     description = tfr.describe(path)
-    json.dumps(output.json_value(description.to_dict()))
+    json.dumps(json_value(description.to_dict()))
     str(description)
 
 

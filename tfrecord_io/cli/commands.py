@@ -15,7 +15,7 @@ import click
 
 from tfrecord_io.cli.command_group import CommandGroup
 from tfrecord_io.cli.exit_codes import INVALID_DATA, error_line, print_error, with_option_names
-from tfrecord_io.cli.process import check_stdout, echo, is_stdout
+from tfrecord_io.cli.process import echo
 from tfrecord_io.errors import printable
 
 STDIN, STDOUT = "/dev/stdin", "/dev/stdout"
@@ -34,13 +34,6 @@ def tfr() -> None:
     Exit codes: 0 success, 1 invalid data, 2 usage error, 3 I/O error (disk full, target exists, permission, network),
     130 interrupted, 143 terminated.
     """
-
-
-def _encodings(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str] | None:
-    for pair in pairs:
-        if "=" not in pair:
-            raise click.BadParameter(f"'{pair}': expected NAME=ENCODING, such as x=raw")
-    return {name: encoding for name, _, encoding in (pair.rpartition("=") for pair in pairs)} or None
 
 
 def _storage_options(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, Any] | None:
@@ -158,10 +151,11 @@ def inspection(*options: Callable[[Any], Any]) -> Callable[[Any], click.Command]
 def head(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Show the first records."""
     from tfrecord_io.api import read_table
+    from tfrecord_io.arrow.output.to_json import record_dicts
     from tfrecord_io.cli import output
 
     records = read_table(path, **options)
-    value = output.record_dicts(records) if as_json else None
+    value = record_dicts(records) if as_json else None
     output.print_result(as_json, value, table=lambda: output.records_table(records))
 
 
@@ -257,99 +251,12 @@ def sql(query: str, as_json: bool, **options: Any) -> None:
     Only the columns and rows that the query needs are decoded: tfr sql "SELECT count(*) FROM 'train-*.tfrecord'"
     """
     from tfrecord_io.adapters.duckdb import query_files
+    from tfrecord_io.arrow.output.to_json import record_dicts
     from tfrecord_io.cli import output
 
     rows = query_files(query, **options)
-    value = output.record_dicts(rows) if as_json else None
+    value = record_dicts(rows) if as_json else None
     output.print_result(as_json, value, table=lambda: output.records_table(rows))
-
-
-@tfr.command()
-@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
-@click.argument("target", metavar="TARGET")
-@columns
-@click.option("--column", metavar="NAME", help="The column to write to a .npy file, if there are several.")
-@click.option(
-    "--float64",
-    type=click.Choice(["round", "error", "raw"]),
-    help="How to store float64, which TFRecord does not have; rounded to float32 by default.",
-)
-@click.option(
-    "--column-encoding",
-    multiple=True,
-    metavar="NAME=ENCODING",
-    callback=_encodings,
-    help="list, raw or tensor_proto; may be repeated.",
-)
-@click.option(
-    "--compression",
-    metavar="NAME",
-    help="none, gzip, zlib or zstd; by default from the name or content of the TFRecord file.",
-)
-@click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing target (the default), or fail.")
-@click.option(
-    "--in-place", is_flag=True, help="Replace the shards of a dataset in a bucket one by one, without copies of them."
-)
-@click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of TFRecord files to write.")
-@click.option("--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Maximum bytes of a TFRecord file.")
-@click.option("--embed-schema/--no-embed-schema", default=None, help="Store the schema in TFRecord files; the default.")
-@click.option(
-    "--record-type",
-    type=click.Choice(["example", "sequence_example", "bytes"]),
-    help="What each record of a TFRecord file is; detected when reading, by default.",
-)
-@click.option(
-    "--on-error",
-    type=click.Choice(["raise", "stop", "skip"]),
-    help="At damaged data, fail (the default), use the records before it, or leave it out.",
-)
-@click.option(
-    "--sample",
-    type=click.UNPROCESSED,
-    callback=lambda _ctx, _param, text: int(text) if text and text.isdigit() else text,
-    metavar="N|all",
-    help="Number of records from which types are inferred; 10000 by default.",
-)
-@click.option(
-    "--on-new",
-    type=click.Choice(["raise", "ignore"]),
-    help="At a feature that is not in the sample, fail (the default), or leave it out.",
-)
-@allow_missing_shards
-@storage_option
-@storage("--source-option", "src_storage_options", "the storage of SOURCE")
-@storage("--target-option", "dst_storage_options", "the storage of TARGET")
-@json_flag
-def convert(sources: tuple[str, ...], target: str, as_json: bool, in_place: bool, **options: Any) -> None:
-    """Convert between TFRecord and NumPy, IDX, Parquet or Arrow files.
-
-    The format of SOURCE and TARGET is detected from the name: .npy, .npz, IDX (train-images-idx3-ubyte.gz), .parquet,
-    .arrow; anything else is TFRecord. Several .npy or IDX files are zipped by their leading axis; each file of a
-    directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for TFRecord data from standard input
-    or to standard output; the summary is then printed on stderr, as it is if TARGET is another name of standard output.
-    """
-    from tfrecord_io.cli import output
-    from tfrecord_io.file_formats.convert import convert as convert_files
-
-    given = {name: value for name, value in options.items() if value is not None}
-    if given.get("compression") == "none":
-        given["compression"] = None
-    if in_place:
-        if given.get("overwrite") is False:
-            raise click.UsageError("--in-place replaces the target: it cannot be combined with --no-overwrite")
-        given["overwrite"] = "in_place"
-    to_stdout = target == "-"
-    if to_stdout and not {"shards", "max_shard_bytes"}.isdisjoint(given):
-        raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")
-    if to_stdout:
-        check_stdout()
-    summary_on_stderr = to_stdout or is_stdout(target)
-    target = STDOUT if to_stdout else target
-    report = convert_files(sources[0] if len(sources) == 1 else list(sources), target, progress=True, **given)
-    value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
-    size = f"{report.records:,} records, {report.bytes:,} bytes"
-    text = f"{printable(report.path)}: {size}, columns {printable(', '.join(report.columns))}"
-    output.print_result(as_json, value, text, err=summary_on_stderr)
 
 
 @tfr.command()

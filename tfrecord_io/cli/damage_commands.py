@@ -16,10 +16,10 @@ from tfrecord_io.cli.commands import (
     record_type,
     storage,
     storage_option,
-    tfr,
     threads,
     with_stdin,
 )
+from tfrecord_io.cli.convert_command import tfr
 from tfrecord_io.cli.exit_codes import INVALID_DATA, USAGE_ERROR, report_exit_code, with_option_names
 from tfrecord_io.cli.process import echo
 

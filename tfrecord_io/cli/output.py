@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import json
-import math
 import os
 import shutil
 import sys
@@ -15,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.output.to_python import rows_of
+from tfrecord_io.arrow.output.to_json import json_value, python_columns
 from tfrecord_io.cli.process import echo, has_unicode
 from tfrecord_io.display import short
 from tfrecord_io.errors import printable
@@ -44,32 +42,6 @@ def print_result(
         echo(text, err=err)
     if table is not None:
         show(table())
-
-
-def json_value(value: Any) -> Any:
-    """Convert a value to what JSON supports: bytes to base64, NaN and infinities to text.
-
-    >>> json_value([b"\\xff", float("nan"), 1])
-    [{'base64': '/w=='}, 'NaN', 1]
-    """
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else "NaN" if math.isnan(value) else f"{'-' if value < 0 else ''}Infinity"
-    if isinstance(value, bytes):
-        return {"base64": base64.b64encode(value).decode()}
-    if isinstance(value, dict):
-        return {str(k): json_value(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_value(v) for v in value]
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
-
-
-def record_dicts(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of a table as dicts; tensors are nested lists."""
-    if not table.num_columns:
-        return list(table.to_pylist())
-    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*_columns(table), strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,15 +136,11 @@ def schema_table(schema: pa.Schema) -> TextTable:
 def records_table(table: pa.Table) -> TextTable:
     """A row for each record, or, for a wide table, a row for each column and a column for each record."""
     names = [printable(name) for name in table.column_names]
-    columns = [list(map(short, values)) for values in _columns(table)]
+    columns = [list(map(short, values)) for values in python_columns(table)]
     if len(names) <= MAX_COLUMNS:
         return TextTable(names, list(zip(*columns, strict=True)))
     rows = [(name, _type(f), *cells) for name, f, cells in zip(names, table.schema, columns, strict=True)]
     return TextTable(["column", "type", *(f"record {i}" for i in range(table.num_rows))], rows)
-
-
-def _columns(table: pa.Table) -> list[list[Any]]:
-    return [rows_of(column, field) for column, field in zip(table.columns, table.schema, strict=True)]
 
 
 def _type(field: pa.Field) -> str:

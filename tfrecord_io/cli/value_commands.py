@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
@@ -29,7 +28,7 @@ def cat(path: str | list[str], as_json: bool, short: bool, **options: Any) -> No
     import pyarrow as pa
 
     from tfrecord_io.api import open_reader
-    from tfrecord_io.cli import output
+    from tfrecord_io.arrow.output.to_json import json_line, record_dicts
     from tfrecord_io.display import SHOWN_ITEMS
     from tfrecord_io.display import short as shortened
 
@@ -41,8 +40,8 @@ def cat(path: str | list[str], as_json: bool, short: bool, **options: Any) -> No
 
     with open_reader(path, **options) as reader:
         for batch in reader:
-            records = output.record_dicts(pa.Table.from_batches([batch], reader.schema))
-            lines = [json.dumps(output.json_value(value(record))) for record in records]
+            records = record_dicts(pa.Table.from_batches([batch], reader.schema))
+            lines = [json_line(value(record)) for record in records]
             if lines:
                 echo("\n".join(lines))
 
@@ -59,6 +58,7 @@ def get(path: str, numbers: tuple[int, ...], as_json: bool, **options: Any) -> N
 
     PATH is not compressed. An index (tfr index) saves reading the record headers.
     """
+    from tfrecord_io.arrow.output.to_json import record_dicts
     from tfrecord_io.cli import output
     from tfrecord_io.read.random_access import open_random
 
@@ -67,4 +67,4 @@ def get(path: str, numbers: tuple[int, ...], as_json: bool, **options: Any) -> N
             table = records[list(numbers)]
         except IndexError as error:
             raise click.UsageError(str(error)) from None
-    output.print_result(as_json, output.record_dicts(table), table=lambda: output.records_table(table))
+    output.print_result(as_json, record_dicts(table), table=lambda: output.records_table(table))

@@ -169,7 +169,7 @@ def test_shards_next_to_a_file_of_their_name_are_refused(tmp_path, split):
 @pytest.mark.parametrize("name", ["m.parquet", "m.CSV.gz", "out/m.npy", "m.json@4", "m.arrow/", "a.b/m.h5", "m.lz4"])
 def test_suffixes_of_other_formats_are_refused(name, tmp_path):
     """`convert` is advised where it makes such files."""
-    convertible = any(suffix in name for suffix in (".parquet", ".npy", ".arrow"))
+    convertible = any(suffix in name for suffix in (".parquet", ".npy", ".arrow", ".CSV", ".json"))
     for write in (resolve_output, RecordWriter):
         with pytest.raises(ValueError, match=r"is the suffix of another format; end the name in \.tfrecord") as caught:
             write(f"{tmp_path}/{name}")

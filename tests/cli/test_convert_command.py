@@ -113,3 +113,23 @@ def test_damage_is_left_out(run, doubles: Path, tmp_path: Path) -> None:
     assert shown.exit_code == 0
     assert "1 damaged region" in shown.stderr
     assert tfr.count_records(tmp_path / "e.tfrecord") == 2
+
+
+def test_types_delimiter_and_missing_values_of_csv(run, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("zip;n\n001;NA\n002;1\n")
+    options = ["--type", "zip=string", "--delimiter", ";", "--null-values", "NA", "--null-values", ""]
+    assert run("convert", *options, tmp_path / "a.csv", tmp_path / "a.tfrecord").exit_code == 0
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"zip": ["001", "002"], "n": [None, 1]}
+    assert run("convert", tmp_path / "a.tfrecord", tmp_path / "a.jsonl").exit_code == 0
+    assert (tmp_path / "a.jsonl").read_text() == run("cat", tmp_path / "a.tfrecord").stdout
+    for refused in (["--type", "zip"], ["--type", "zip=nothing"], ["--delimiter", "ab"], ["--type", "none=string"]):
+        assert run("convert", *refused, tmp_path / "a.csv", tmp_path / "b.tfrecord").exit_code == 2
+    (tmp_path / "a.csv").write_text("x,text\n" + f"1,{'a' * 1000}\n" * 9_000 + "a,\n")
+    shown = run("convert", tmp_path / "a.csv", tmp_path / "b.tfrecord")
+    assert shown.exit_code == 1
+    assert "record 9000: feature 'x'" in shown.stderr
+    assert "with --type" in shown.stderr
+    tfr.write_tfrecord({"b": [b"\xff"]}, tmp_path / "c.tfrecord")
+    shown = run("convert", tmp_path / "c.tfrecord", tmp_path / "c.csv")
+    assert shown.exit_code == 1
+    assert "exclude the column with --columns, or write JSON lines" in shown.stderr

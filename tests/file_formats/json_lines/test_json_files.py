@@ -1,0 +1,144 @@
+"""JSON lines: what is written is read back, and what does not fit raises with its row."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from servers import Bucket
+from tfrecord_io.file_formats.json_lines import json_blocks
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+FLOATS = st.floats(width=32)
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "n": st.none() | st.integers(-(2**63), 2**63 - 1),
+            "f": st.none() | FLOATS,
+            "s": st.none() | TEXT,
+            "b": st.none() | st.binary(),
+            "lists": st.none() | st.lists(FLOATS),
+            "blobs": st.none() | st.lists(st.binary()),
+        }
+    ),
+    min_size=1,
+    max_size=20,
+)
+TYPES = {"n": "int64", "f": "float32", "s": "string", "b": "binary", "lists": "list<float>", "blobs": "list<binary>"}
+
+
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(rows=ROWS)
+def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, rows: Any) -> None:
+    folder = tmp_path_factory.mktemp("json")
+    tfr.write_tfrecord(pa.Table.from_pylist(rows), folder / "a.tfrecord", schema=TYPES)
+    tfr.convert(folder / "a.tfrecord", folder / "a.jsonl")
+    assert len((folder / "a.jsonl").read_text("utf-8").split("\n")) == len(rows) + 1
+    tfr.convert(folder / "a.jsonl", folder / "b.tfrecord", schema=TYPES)
+    expected = [{name: row[name] for name in TYPES} for row in rows]
+    assert repr(tfr.read_table(folder / "b.tfrecord").to_pylist()) == repr(expected)  # NaN too
+
+
+def test_types_are_inferred(tmp_path: Path) -> None:
+    lines = [
+        {"n": 1, "x": 1, "day": "2020-01-01", "tags": ["a"], "raw": {"base64": "AP8="}, "box": {"w": 1, "h": 2.5}},
+        {"n": None, "x": 2.5, "day": "2021-01-01", "tags": [], "box": None},
+    ]
+    (tmp_path / "a.json").write_text("\n\n".join(map(json.dumps, lines)))
+    tfr.convert(tmp_path / "a.json", tmp_path / "a.tfrecord", float64="raw")
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == [
+        {**lines[0], "raw": b"\x00\xff"},
+        {**lines[1], "raw": None},
+    ]
+
+
+def test_types_are_declared(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"t": "2020-01-01 10:00:00", "n": 1, "c": "x"}\n')
+    types = {"t": "timestamp[s]", "n": "int8", "c": pa.dictionary(pa.int32(), pa.string())}
+    tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", schema_overrides=types)
+    read = tfr.read_table(tmp_path / "a.tfrecord")
+    assert [str(type_) for type_ in read.schema.types][:2] == ["timestamp[s]", "int8"]
+    assert pa.types.is_dictionary(read.schema.field("c").type)
+    tensor = tfr.tensor("float32", (2, 2))
+    with pytest.raises(tfr.SchemaError, match="cannot hold"):
+        tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", schema_overrides={"n": tensor})
+
+
+def test_a_schema_names_columns_that_the_first_lines_lack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_blocks, "BLOCK_BYTES", 16)
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n' * 5 + '{"a": 2, "b": "x"}\n')
+    with pytest.raises(tfr.DecodeError, match=r"a field that the first lines do not have.*schema=") as caught:
+        tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
+    assert caught.value.path == str(tmp_path / "a.jsonl")
+    assert not (tmp_path / "a.tfrecord").exists()
+    tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord", schema={"b": "string"})
+    assert tfr.read_table(tmp_path / "a.tfrecord")["b"].to_pylist() == [None] * 5 + ["x"]
+
+
+def test_a_tensor_becomes_nested_lists_and_back(tmp_path: Path) -> None:
+    rows = pa.FixedShapeTensorArray.from_numpy_ndarray(np.arange(8, dtype=np.float32).reshape(2, 2, 2))
+    tfr.write_tfrecord(pa.table({"x": rows}), tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.jsonl.gz")
+    lines = gzip.decompress((tmp_path / "a.jsonl.gz").read_bytes()).decode().splitlines()
+    assert json.loads(lines[1]) == {"x": [[4, 5], [6, 7]]}
+
+
+@pytest.mark.parametrize(
+    ("content", "record", "reason"),
+    [
+        ('{"a": 1}\n' * 3 + '{"a": "x"}\n', 3, "changed from number to string.*schema_overrides="),
+        ('{"a": 1}\n' * 3 + '{"a": 1\n', 3, "Missing a comma"),
+        ('[{"a": 1}]\n', 0, "a line is not an object.*jq"),
+        ('{"a": "\udcff"}\n', None, "UTF-?8"),
+        ('{"a": 1, "a": 2}\n', 0, "specified twice"),
+        ('{"a": {"base64": "?"}}\n', None, "is not base64"),
+        ('{"a": ' + "[" * 200 + "]" * 200 + "}\n", 0, "more than 100 levels"),
+        ('{"x": 1}\n{"a": ' + '{"a": ' * 500_000 + "\n", 1, "more than 100 levels"),
+    ],
+)
+def test_damage_names_the_row(tmp_path: Path, content: str, record: int | None, reason: str) -> None:
+    (tmp_path / "a.jsonl").write_bytes(content.encode("utf-8", "surrogateescape"))
+    with pytest.raises(tfr.DecodeError, match=reason) as caught:
+        tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
+    assert (caught.value.path, caught.value.record) == (str(tmp_path / "a.jsonl"), record)
+    assert not (tmp_path / "a.tfrecord").exists()
+
+
+def test_brackets_in_text_and_long_lists_are_not_nesting(tmp_path: Path) -> None:
+    rows = [{"s": '[{"' * 300, "o": [{"a": i} for i in range(300)]}]
+    (tmp_path / "a.jsonl").write_text(json.dumps(rows[0]))
+    blocks = list(json_blocks.line_blocks((tmp_path / "a.jsonl").open("rb"), "a"))
+    assert [block.row for block in blocks] == [0]
+
+
+def test_lines_are_not_split_between_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [{"n": i, "s": "x" * (i % 50)} for i in range(200)]
+    text = "\n".join(map(json.dumps, rows))
+    for size in (1, 7, 64, 1000):
+        monkeypatch.setattr(json_blocks, "BLOCK_BYTES", size)
+        for end in ("", "\n", "\n\n \n"):
+            (tmp_path / "a.jsonl").write_text(text + end)
+            tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
+            assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == rows
+    monkeypatch.setattr(json_blocks, "MAX_LINE_BYTES", 30)
+    monkeypatch.setattr(json_blocks, "BLOCK_BYTES", 10)
+    with pytest.raises(tfr.DecodeError, match="a line is longer"):
+        tfr.convert(tmp_path / "a.jsonl", tmp_path / "a.tfrecord")
+
+
+def test_several_files_are_concatenated(tmp_path: Path, bucket: Bucket) -> None:
+    for i in range(3):
+        bucket.fs.pipe(bucket.url(f"j/{i}.ndjson"), f'{{"n": {i}}}\n'.encode() if i != 1 else b"\n")
+    tfr.convert(bucket.url("j"), tmp_path / "a.tfrecord", src_storage_options=bucket.storage_options)
+    assert tfr.read_table(tmp_path / "a.tfrecord")["n"].to_pylist() == [0, 2]
+    tfr.convert(tmp_path / "a.tfrecord", bucket.url("b.jsonl"), dst_storage_options=bucket.storage_options)
+    assert bucket.fs.cat(bucket.url("b.jsonl")) == b'{"n": 0}\n{"n": 2}\n'

@@ -1,0 +1,188 @@
+"""CSV files: what is written is read back, and what does not fit raises with column and row."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from servers import Bucket
+from tfrecord_io.file_formats import csv_files
+from tfrecord_io.file_formats.source_options import SourceOptions
+from tfrecord_io.options import StorageOptions
+
+ROWS = st.lists(
+    st.fixed_dictionaries(
+        {
+            "n": st.none() | st.integers(-(2**63), 2**63 - 1),
+            "f": st.none() | st.floats(width=32),
+            "s": st.none() | st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")),
+            "b": st.none() | st.booleans(),
+        }
+    ),
+    min_size=1,
+    max_size=20,
+)
+SCHEMA = pa.schema([("n", pa.int64()), ("f", pa.float32()), ("s", pa.string()), ("b", pa.bool_())])
+TYPES = {"n": "int64", "f": "float32", "s": "string", "b": "bool"}
+
+
+@settings(max_examples=60, derandomize=True, deadline=None)
+@given(rows=ROWS, delimiter=st.sampled_from([None, ";", "\t"]))
+def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, rows: Any, delimiter: Any) -> None:
+    folder = tmp_path_factory.mktemp("csv")
+    table = pa.Table.from_pylist(rows, SCHEMA)
+    tfr.write_tfrecord(table, folder / "a.tfrecord")
+    tfr.convert(folder / "a.tfrecord", folder / "a.csv", delimiter=delimiter)
+    tfr.convert(folder / "a.csv", folder / "b.tfrecord", delimiter=delimiter, schema_overrides=TYPES)
+    actual = tfr.read_table(folder / "b.tfrecord")
+    assert repr(actual.to_pylist()) == repr(table.to_pylist())  # NaN too
+    assert actual.schema.equals(table.schema)
+
+
+@pytest.mark.parametrize("values", [[1, None, 3, None], [None, "", "a"], [None, None]])
+def test_one_column_keeps_missing_values(tmp_path: Path, values: list[Any]) -> None:
+    tfr.write_tfrecord(pa.table({"x": values}), tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.csv")
+    tfr.convert(tmp_path / "a.csv", tmp_path / "b.tfrecord")
+    assert tfr.read_table(tmp_path / "b.tfrecord")["x"].to_pylist() == values
+
+
+def test_pandas_reads_what_is_written(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"name": ["Ada", 'a "b", c'], "n": [1, 2], "t": pd.to_datetime(["2020-01-01", "2021-02-03"])})
+    tfr.write_tfrecord(frame, tmp_path / "a.tfrecord")
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.csv.gz")
+    read = pd.read_csv(tmp_path / "a.csv.gz", parse_dates=["t"])
+    assert read.to_dict("list") == frame.to_dict("list")
+
+
+def test_types_are_inferred_and_declared(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("zip,x,day,ok,when\n00123,1.5,2020-01-02,true,2020-01-02 03:04:05\n,,,,\n")
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
+    read = tfr.read_table(tmp_path / "a.tfrecord")
+    assert [str(type_) for type_ in read.schema.types] == ["int64", "double", "date32[day]", "bool", "timestamp[s]"]
+    assert read["zip"].to_pylist() == [123, None]
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", schema_overrides={"z*": "string", "x": "float32"})
+    assert tfr.read_table(tmp_path / "a.tfrecord")["zip"].to_pylist() == ["00123", None]
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", schema={"day": "string", "zip": "string"})
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist()[0] == {"day": "2020-01-02", "zip": "00123"}
+
+
+def test_columns_are_selected_in_both_directions(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b,c\n1,x,2\n")
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", columns=["c", "a"])
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == [{"c": 2, "a": 1}]
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "b.csv", columns=["!a"])
+    assert (tmp_path / "b.csv").read_text() == '"c"\n2\n'
+    with pytest.raises(tfr.FeatureNotFoundError):
+        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", columns=["z"])
+    with pytest.raises(tfr.FeatureNotFoundError):
+        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", schema_overrides={"z": "string"})
+
+
+def test_cells_that_are_missing_values_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('x,s\nNA,NA\n1,"NA"\n,""\n')
+    with pytest.raises(TypeError, match="expected a list"):
+        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", null_values="NA")
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord", null_values=["", "NA"])
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"x": [None, 1, None], "s": [None, "NA", ""]}
+    tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord")["x"].to_pylist() == ["NA", "1", None]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".CSV", ".csv.zst"])
+def test_names_decide_about_delimiter_and_compression(tmp_path: Path, suffix: str) -> None:
+    tfr.write_tfrecord({"a": [1, 2], "b": ["x", "y"]}, tmp_path / "a.tfrecord")
+    report = tfr.convert(tmp_path / "a.tfrecord", tmp_path / f"a{suffix}")
+    assert report.bytes == (tmp_path / f"a{suffix}").stat().st_size
+    if suffix == ".tsv":
+        assert (tmp_path / "a.tsv").read_text().splitlines()[1] == '1\t"x"'
+    if suffix == ".csv.gz":
+        assert gzip.decompress((tmp_path / "a.csv.gz").read_bytes()).startswith(b'"a","b"\n1,"x"')
+    tfr.convert(tmp_path / f"a{suffix}", tmp_path / "b.tfrecord")
+    assert tfr.read_table(tmp_path / "b.tfrecord").to_pydict() == {"a": [1, 2], "b": ["x", "y"]}
+
+
+@pytest.mark.parametrize(
+    "column", [[[1, 2]], [b"\xff\x00"], [{"a": 1}], pa.array([b"text"]), pa.FixedShapeTensorArray.from_numpy_ndarray]
+)
+def test_columns_that_csv_cannot_hold_are_refused(tmp_path: Path, column: Any) -> None:
+    if callable(column):
+        column = column(np.zeros((1, 2, 2), np.float32))
+    tfr.write_tfrecord(pa.table({"ok": [1], "x": column}), tmp_path / "a.tfrecord")
+    name = "x/a" if isinstance(column, list) and isinstance(column[0], dict) else "x"
+    if name == "x":
+        with pytest.raises(tfr.EncodeError, match=r"exclude the column with columns=, or write JSON lines") as caught:
+            tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.csv")
+        assert caught.value.feature == "x"
+        assert not (tmp_path / "a.csv").exists()
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.csv", columns=["!x"])
+    assert (tmp_path / "a.csv").read_text() == '"ok"\n1\n'
+
+
+@pytest.mark.parametrize(
+    ("content", "record", "feature", "reason"),
+    [
+        ("a,b\n" + "1,2\n" * 10 + "1,x\n", 10, "b", "does not fit the column's type.*schema_overrides="),
+        ("a,b\n1,2\n1,2,3\n", 1, None, "Expected 2 columns, got 3.*delimiter="),
+        ("", None, None, "Empty CSV file"),
+        ('a\n"' + "x" * 3000, None, None, "a row is longer than|not a file of the format CSV"),
+    ],
+)
+def test_damage_names_row_and_column(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, record: Any, feature: Any, reason: str
+) -> None:
+    monkeypatch.setattr(csv_files, "_BLOCK_BYTES", 24)
+    (tmp_path / "a.csv").write_text(content)
+    with pytest.raises(tfr.DecodeError, match=reason) as caught:
+        tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")
+    assert (caught.value.path, caught.value.record, caught.value.feature) == (str(tmp_path / "a.csv"), record, feature)
+    assert not (tmp_path / "a.tfrecord").exists()
+
+
+def test_several_files_are_concatenated_if_their_headers_agree(tmp_path: Path) -> None:
+    for i, header in enumerate(["a,b", "a,b", "a,c"]):
+        (tmp_path / f"{i}.csv").write_text(f"{header}\n{i},{'' if i else 'x'}\n")
+    tfr.convert(tmp_path / "[01].csv", tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pydict() == {"a": [0, 1], "b": ["x", None]}
+    with pytest.raises(tfr.SchemaError, match="feature 'c'"):
+        tfr.convert(tmp_path / "*.csv", tmp_path / "b.tfrecord")
+    assert not (tmp_path / "b.tfrecord").exists()
+
+
+def test_buckets(tmp_path: Path, bucket: Bucket) -> None:
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
+    options = {"storage_options": bucket.storage_options}
+    tfr.convert(tmp_path / "a.tfrecord", bucket.url("a.csv.gz"), dst_storage_options=bucket.storage_options)
+    tfr.convert(bucket.url("a.csv.gz"), bucket.url("b.tfrecord"), **options)
+    assert tfr.read_table(bucket.url("b.tfrecord"), **options)["x"].to_pylist() == [1, 2]
+
+
+def test_keywords_of_csv_are_refused_for_other_formats(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
+    for keywords in ({"delimiter": ";"}, {"null_values": ["NA"]}):
+        with pytest.raises(TypeError, match="only for CSV"):
+            tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.parquet", **keywords)
+    for delimiter in ("", "ab", '"', "ä", "\n"):
+        with pytest.raises(ValueError, match="expected one ASCII character"):
+            tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.csv", delimiter=delimiter)
+
+
+def test_large_files_are_streamed() -> None:
+    fs = MemoryFileSystem()
+    rows = "".join(f"{i},{random.Random(i).random()}\n" for i in range(100_000))
+    fs.pipe("/large.csv", ("i,x\n" + rows * 8).encode())
+    with csv_files.open_csv(["/large.csv"], SourceOptions(StorageOptions(None, fs))) as reader:
+        sizes = [batch.nbytes for batch in reader]
+    assert sum(sizes) == 800_000 * 16
+    assert max(sizes) < 8 << 20

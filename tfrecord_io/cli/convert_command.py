@@ -1,0 +1,141 @@
+"""The command ``tfr convert``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from tfrecord_io.cli.commands import (
+    STDOUT,
+    allow_missing_shards,
+    columns,
+    json_flag,
+    storage,
+    storage_option,
+    tfr,
+    with_stdin,
+)
+from tfrecord_io.cli.process import check_stdout, is_stdout
+from tfrecord_io.errors import printable
+
+__all__ = ["convert", "tfr"]  # importing `tfr` from here declares this and the other commands
+
+
+def _encodings(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str] | None:
+    for pair in pairs:
+        if "=" not in pair:
+            raise click.BadParameter(f"'{pair}': expected NAME=ENCODING, such as x=raw")
+    return {name: encoding for name, _, encoding in (pair.rpartition("=") for pair in pairs)} or None
+
+
+def _types(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str] | None:
+    for pair in pairs:
+        if not all(pair.rpartition("=")[::2]):
+            raise click.BadParameter(f"'{pair}': expected NAME=TYPE, such as zip=string")
+    return {name: type_ for name, _, type_ in (pair.rpartition("=") for pair in pairs)} or None
+
+
+@tfr.command()
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True, callback=with_stdin)
+@click.argument("target", metavar="TARGET")
+@columns
+@click.option("--column", metavar="NAME", help="The column to write to a .npy file, if there are several.")
+@click.option(
+    "--float64",
+    type=click.Choice(["round", "error", "raw"]),
+    help="How to store float64, which TFRecord does not have; rounded to float32 by default.",
+)
+@click.option(
+    "--column-encoding",
+    multiple=True,
+    metavar="NAME=ENCODING",
+    callback=_encodings,
+    help="list, raw or tensor_proto; may be repeated.",
+)
+@click.option(
+    "--compression",
+    metavar="NAME",
+    help="none, gzip, zlib or zstd; by default from the name or content of the TFRecord file.",
+)
+@click.option("--overwrite/--no-overwrite", default=None, help="Replace an existing target (the default), or fail.")
+@click.option(
+    "--in-place", is_flag=True, help="Replace the shards of a dataset in a bucket one by one, without copies of them."
+)
+@click.option("--shards", type=click.IntRange(min=1), metavar="N", help="Number of TFRecord files to write.")
+@click.option("--max-shard-bytes", type=click.IntRange(min=1), metavar="N", help="Maximum bytes of a TFRecord file.")
+@click.option("--embed-schema/--no-embed-schema", default=None, help="Store the schema in TFRecord files; the default.")
+@click.option(
+    "--record-type",
+    type=click.Choice(["example", "sequence_example", "bytes"]),
+    help="What each record of a TFRecord file is; detected when reading, by default.",
+)
+@click.option(
+    "--on-error",
+    type=click.Choice(["raise", "stop", "skip"]),
+    help="At damaged data, fail (the default), use the records before it, or leave it out.",
+)
+@click.option(
+    "--sample",
+    type=click.UNPROCESSED,
+    callback=lambda _ctx, _param, text: int(text) if text and text.isdigit() else text,
+    metavar="N|all",
+    help="Number of records from which types are inferred; 10000 by default.",
+)
+@click.option(
+    "--on-new",
+    type=click.Choice(["raise", "ignore"]),
+    help="At a feature that is not in the sample, fail (the default), or leave it out.",
+)
+@click.option(
+    "--type",
+    "schema_overrides",
+    multiple=True,
+    metavar="NAME=TYPE",
+    callback=_types,
+    help="The type of a column of CSV, JSON lines or TFRecord, such as zip=string; may be repeated.",
+)
+@click.option("--delimiter", metavar="CHARACTER", help="Of CSV files; a comma by default, in .tsv files a tab.")
+@click.option(
+    "--null-values",
+    multiple=True,
+    metavar="TEXT",
+    callback=lambda _ctx, _param, texts: list(texts) or None,
+    help="Cells of a CSV file that are missing values; empty ones by default; may be repeated.",
+)
+@allow_missing_shards
+@storage_option
+@storage("--source-option", "src_storage_options", "the storage of SOURCE")
+@storage("--target-option", "dst_storage_options", "the storage of TARGET")
+@json_flag
+def convert(sources: tuple[str, ...], target: str, as_json: bool, in_place: bool, **options: Any) -> None:
+    """Convert from and to CSV, JSON, Parquet, Arrow, NumPy and IDX.
+
+    The format of SOURCE and TARGET is detected from the name: .csv, .tsv, .jsonl, .json, .parquet, .arrow, .npy, .npz,
+    IDX (train-images-idx3-ubyte.gz); anything else is TFRecord. Several .npy or IDX files are zipped by their leading
+    axis; each file of a directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for TFRecord data
+    from standard input or to standard output; the summary is then printed on stderr, as it is if TARGET is another name
+    of standard output.
+    """
+    from tfrecord_io.cli import output
+    from tfrecord_io.file_formats.convert import convert as convert_files
+
+    given = {name: value for name, value in options.items() if value is not None}
+    if given.get("compression") == "none":
+        given["compression"] = None
+    if in_place:
+        if given.get("overwrite") is False:
+            raise click.UsageError("--in-place replaces the target: it cannot be combined with --no-overwrite")
+        given["overwrite"] = "in_place"
+    to_stdout = target == "-"
+    if to_stdout and not {"shards", "max_shard_bytes"}.isdisjoint(given):
+        raise click.UsageError("--shards and --max-shard-bytes need a path as TARGET, not -")
+    if to_stdout:
+        check_stdout()
+    summary_on_stderr = to_stdout or is_stdout(target)
+    target = STDOUT if to_stdout else target
+    report = convert_files(sources[0] if len(sources) == 1 else list(sources), target, progress=True, **given)
+    value = {name: getattr(report, name) for name in ("path", "records", "bytes", "columns")}
+    size = f"{report.records:,} records, {report.bytes:,} bytes"
+    text = f"{printable(report.path)}: {size}, columns {printable(', '.join(report.columns))}"
+    output.print_result(as_json, value, text, err=summary_on_stderr)

@@ -1,0 +1,177 @@
+"""Read CSV files as streams of record batches, and write TFRecord files as CSV, both by pyarrow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.compression import compression_suffixes
+from tfrecord_io.errors import DecodeError, printable
+from tfrecord_io.file_formats.declared_types import ADVICE, declared_types
+from tfrecord_io.file_formats.source_options import SourceOptions
+from tfrecord_io.file_formats.table_files import (
+    arrow_errors,
+    check_schema,
+    open_decompressed_file,
+    selected,
+    write_table_file,
+)
+from tfrecord_io.schema.column_selection import Projection
+from tfrecord_io.storage.paths.plain_files import find_files
+from tfrecord_io.storage.paths.resolve_output import without_compression
+from tfrecord_io.storage.read.source import Source
+from tfrecord_io.write.writer import WriteReport
+
+CSV, TSV = (".csv",), (".tsv",)
+
+_BLOCK_BYTES = 8 << 20  # types are inferred from the first block
+_CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
+_PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
+_HEADER_ROWS = 2  # pyarrow counts rows from 1, and the header is one
+_NESTED = "exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes"
+
+
+@contextmanager
+def open_csv(paths: list[str], options: SourceOptions) -> Iterator[pa.RecordBatchReader]:
+    """The rows of CSV files with the same header, one file after the other; folders and globs in natural order.
+
+    The types are those that are declared; all others are inferred from the first 8 MiB of the first file.
+    """
+    projection = Projection(options.columns)
+    sources = [source for path in paths for source in find_files(path, _suffixes(), options.storage).sources]
+    with _csv(sources[0], options) as first:
+        header = first.schema
+    projection.check(header.names)
+    schema = declared_types(header, options, _can_parse)
+    names = None if projection.takes_all else projection.order(header.names)
+    types = {field.name: field.type for field in schema}
+
+    def batches() -> Generator[pa.RecordBatch]:
+        for source in sources:
+            if source is not sources[0]:
+                with _csv(source, options, types) as file:  # the header of all columns
+                    check_schema(file.schema, schema, source.path, sources[0].path)
+            single = len(header) == 1
+            with _csv(source, options, types, names, keeps_empty=single) as file:
+                yield from _batches(file, source.path, header.names if names is None else names)
+
+    with closing(batches()) as rows:
+        yield selected(schema, rows, projection)
+
+
+def _suffixes() -> tuple[str, ...]:
+    return tuple(suffix + packed for suffix in (*CSV, *TSV) for packed in ("", *compression_suffixes()))
+
+
+@contextmanager
+def _csv(
+    source: Source,
+    options: SourceOptions,
+    types: dict[str, pa.DataType] | None = None,
+    names: Sequence[str] | None = None,
+    *,
+    keeps_empty: bool = False,
+) -> Iterator[Any]:
+    """Open a file; `names` selects columns, and those that `types` lacks are inferred.
+
+    With `keeps_empty`, empty lines are rows: with one column, that is how missing values are written.
+    """
+    from pyarrow import csv
+
+    null_values = [options.null_values] if isinstance(options.null_values, str) else list(options.null_values)
+    conversion = csv.ConvertOptions(
+        null_values=null_values,
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,  # "" is empty text
+        column_types=types,
+        include_columns=None if names is None else list(names),
+    )
+    parsing = csv.ParseOptions(
+        delimiter=options.delimiter or delimiter_of(source.path),
+        newlines_in_values=True,
+        ignore_empty_lines=not keeps_empty,
+    )
+    # One thread: it is the caller's that reads the file, and errors have the number of the row.
+    reading = csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False)
+    with closing(open_decompressed_file(source)) as file:
+        with _csv_errors(source.path, names or ()):
+            opened = csv.open_csv(file, read_options=reading, parse_options=parsing, convert_options=conversion)
+        yield opened
+
+
+def delimiter_of(path: str) -> str:
+    r"""The delimiter of a file by its name.
+
+    >>> delimiter_of("a.tsv.gz"), delimiter_of("a.csv")
+    ('\t', ',')
+    """
+    return "\t" if without_compression(path).endswith(TSV) else ","
+
+
+def _batches(file: Any, path: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    while True:
+        with _csv_errors(path, names):
+            try:
+                batch = file.read_next_batch()
+            except StopIteration:
+                return
+        yield batch
+
+
+@contextmanager
+def _csv_errors(path: str, names: Sequence[str]) -> Iterator[None]:
+    """Raise the errors of pyarrow about rows and values as DecodeError with column and row."""
+    try:
+        with arrow_errors(path, "CSV"):
+            yield
+    except DecodeError as error:
+        text = str(error.__cause__)
+        if match := _CONVERSION.match(text):
+            column, row = int(match[1]), int(match[2]) - _HEADER_ROWS
+            name = names[column] if column < len(names) else None
+            reason = f"the value does not fit the column's type, {printable(match[3])}"
+            raise DecodeError(reason, path=path, record=row, feature=name, advice=ADVICE) from error
+        if match := _PARSING.match(text):
+            reason = printable(match[2])
+            advice = "check the quotes and the delimiter, which delimiter= changes"
+            raise DecodeError(reason, path=path, record=int(match[1]) - _HEADER_ROWS, advice=advice) from error
+        if "straddling object" in text:
+            reason = f"a row is longer than {_BLOCK_BYTES >> 20} MiB"
+            advice = 'check for a quote (") without its end'
+            raise DecodeError(reason, path=path, expected=_BLOCK_BYTES, advice=advice) from error
+        raise
+
+
+def _can_parse(type_: pa.DataType) -> bool:
+    """Whether pyarrow parses cells as this type."""
+    from pyarrow import csv
+
+    options = csv.ConvertOptions(column_types={"x": type_})
+    with suppress(pa.ArrowException):
+        csv.read_csv(pa.BufferReader(b"x\n"), convert_options=options)
+        return True
+    return False
+
+
+def write_csv(source: Any, target: Any, *, delimiter: str | None = None, **keywords: Any) -> WriteReport:
+    """Write TFRecord files as one CSV file with a header, compressed according to its suffix.
+
+    Text is quoted, missing values are empty cells. Keywords: those of `to_npy`, except ``column``.
+    """
+    open_writer = partial(_open_writer, delimiter=delimiter or delimiter_of(str(target)))
+    return write_table_file(source, target, open_writer, keywords, compressed=True, advice=_NESTED)
+
+
+def _open_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> Any:
+    from pyarrow import csv
+
+    for field in schema:  # pyarrow writes bytes that happen to be UTF-8
+        if any(check(field.type) for check in (t.is_binary, t.is_large_binary, t.is_fixed_size_binary)):
+            raise pa.ArrowTypeError("CSV holds no bytes")
+    return csv.CSVWriter(sink, schema, write_options=csv.WriteOptions(delimiter=delimiter))

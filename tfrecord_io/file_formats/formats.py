@@ -1,0 +1,136 @@
+"""The table of file formats that are converted to TFRecord and back, and which format a path has."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+from tfrecord_io.errors import printable
+from tfrecord_io.file_formats.array_stream import ArrayStream
+from tfrecord_io.file_formats.csv_files import CSV, TSV, open_csv, write_csv
+from tfrecord_io.file_formats.from_numpy_files import from_idx, from_npy, from_npz
+from tfrecord_io.file_formats.idx import is_idx_name
+from tfrecord_io.file_formats.json_lines.json_files import JSON, open_json, write_json
+from tfrecord_io.file_formats.parquet_feather import (
+    FEATHER,
+    PARQUET,
+    open_feather,
+    open_parquet,
+    write_feather,
+    write_parquet,
+)
+from tfrecord_io.file_formats.source_options import SourceOptions
+from tfrecord_io.file_formats.to_numpy_files import to_npy, to_npz
+from tfrecord_io.options import StorageOptions
+from tfrecord_io.storage.filesystem.locate import locate
+from tfrecord_io.storage.paths.resolve import has_magic, resolve_inputs
+from tfrecord_io.storage.paths.resolve_output import without_compression
+from tfrecord_io.storage.paths.shard_names import is_record_file
+from tfrecord_io.write.writer import WriteReport
+
+Paths = list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A file format."""
+
+    name: str  # for messages
+    suffixes: tuple[str, ...]  # of its paths
+    open: Callable[[Paths, SourceOptions], AbstractContextManager[Any]]  # as a stream of record batches
+    write: Callable[..., WriteReport] | None = None  # a TFRecord dataset as one file; None: the format is only read
+    compressed: bool = False  # whole files may be compressed, with a second suffix: ``x.npy.gz``
+    typed: bool = True  # files state the types of columns; else ``schema_overrides=`` declares them
+    delimited: bool = False  # ``delimiter=`` applies
+
+
+def _open_npy(paths: Paths, options: SourceOptions) -> ArrayStream:
+    return from_npy(unwrapped(paths), **options.storage.keywords).select(options.columns)
+
+
+def _open_npz(paths: Paths, options: SourceOptions) -> ArrayStream:
+    return from_npz(single(paths), **options.storage.keywords).select(options.columns)
+
+
+def _open_idx(paths: Paths, options: SourceOptions) -> ArrayStream:
+    return from_idx(paths, **options.storage.keywords).select(options.columns)
+
+
+def _open_feather(paths: Paths, options: SourceOptions) -> AbstractContextManager[Any]:
+    return open_feather(single(paths), options)
+
+
+FORMATS = (  # a new format is a row here
+    Format(".npy", (".npy",), _open_npy, to_npy, compressed=True),
+    Format(".npz", (".npz",), _open_npz, to_npz),
+    Format("IDX", (), _open_idx, None, compressed=True),
+    Format("Parquet", PARQUET, open_parquet, write_parquet),
+    Format("Arrow IPC", FEATHER, _open_feather, write_feather),
+    Format("CSV", CSV, open_csv, write_csv, compressed=True, typed=False, delimited=True),
+    Format("TSV", TSV, open_csv, write_csv, compressed=True, typed=False, delimited=True),
+    Format("JSON", JSON, open_json, write_json, compressed=True, typed=False),
+)
+
+
+def common_format(paths: Sequence[str], storage: StorageOptions) -> Format | None:
+    """The format of all sources; None for TFRecord."""
+    if not paths:
+        raise ValueError("no path was given")
+    formats = [format_of_name(path) or _format_of_files(path, storage) for path in paths]
+    for path, format in zip(paths, formats, strict=True):
+        if format is not formats[0]:
+            first, other = (f.name if f else "TFRecord" for f in (formats[0], format))
+            files = f"'{printable(paths[0])}' is {first} and '{printable(path)}' is {other}"
+            raise ValueError(f"{files}: convert them one by one")
+    return formats[0]
+
+
+def format_of_name(path: str) -> Format | None:
+    plain = without_compression(path)
+    if is_idx_name(plain):
+        return next(format for format in FORMATS if format.name == "IDX")
+    format = next((format for format in FORMATS if plain.endswith(format.suffixes)), None)
+    if format is not None and plain != path.lower() and not format.compressed:
+        reason = f"{format.name} files are not compressed as a whole; they compress their content"
+        raise ValueError(f"'{printable(path)}': {reason}")
+    return format
+
+
+def _format_of_files(path: str, storage: StorageOptions) -> Format | None:
+    """The format of the files that a glob matches, or of a folder without TFRecord files, from their names."""
+    fs, name = locate(path, storage)
+    entry = fs.entry(name)
+    if entry is None:
+        formats = {format_of_name(match.basename) for match in fs.glob(name)} if has_magic(fs, name) else set()
+        return formats.pop() if len(formats) == 1 else None
+    if not entry.directory:
+        return None
+    try:
+        resolve_inputs(path, storage)
+    except FileNotFoundError:
+        return _format_of_folder(path, sorted(file.basename for file in fs.listing(entry.name)))
+    except ValueError:  # several datasets in one folder: it is TFRecord, and reading it raises this again
+        pass
+    return None
+
+
+def _format_of_folder(folder: str, names: Sequence[str]) -> Format | None:
+    format = next((format for name in names if (format := format_of_name(name)) is not None), None)
+    if format is None and not any(map(is_record_file, names)):
+        suffixes = ", ".join(suffix for format in FORMATS for suffix in format.suffixes)
+        raise FileNotFoundError(errno.ENOENT, f"this folder has no TFRecord files, and no {suffixes} files", folder)
+    return format
+
+
+def unwrapped(paths: Paths) -> str | Paths:
+    """One path alone: only then can it be a directory or a shard spec."""
+    return paths[0] if len(paths) == 1 else paths
+
+
+def single(paths: Paths) -> str:
+    if len(paths) > 1:
+        raise ValueError(f"expected one file of this format, got {len(paths)}")
+    return paths[0]

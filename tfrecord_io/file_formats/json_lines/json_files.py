@@ -1,0 +1,163 @@
+"""Read JSON lines as a stream of record batches, parsed by pyarrow, and write TFRecord files as JSON lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager, suppress
+from typing import Any, Self
+
+import pyarrow as pa
+
+from tfrecord_io.arrow.output.to_json import json_line, record_dicts
+from tfrecord_io.compression import compression_suffixes
+from tfrecord_io.errors import DecodeError, printable
+from tfrecord_io.file_formats.declared_types import ADVICE, declared_types
+from tfrecord_io.file_formats.json_lines.json_blocks import Block, line_blocks
+from tfrecord_io.file_formats.json_lines.json_numbers import with_numbers
+from tfrecord_io.file_formats.json_lines.json_types import decoded, parsed_type, read_type
+from tfrecord_io.file_formats.source_options import SourceOptions
+from tfrecord_io.file_formats.table_files import open_decompressed_file, selected, write_table_file
+from tfrecord_io.schema.column_selection import Projection, is_glob
+from tfrecord_io.schema.field_makers import as_field
+from tfrecord_io.schema.schema import Schema
+from tfrecord_io.storage.paths.plain_files import find_files
+from tfrecord_io.storage.read.source import Source
+from tfrecord_io.write.writer import WriteReport
+
+JSON = (".jsonl", ".ndjson", ".json")
+
+_ROW = re.compile(r"^(?:JSON parse error: )?(.*?)(?: in row (\d+))?$", re.DOTALL)
+
+
+@contextmanager
+def open_json(paths: list[str], options: SourceOptions) -> Iterator[pa.RecordBatchReader]:
+    """The rows of JSON lines files, one file after the other; folders and globs in natural order.
+
+    The types are those that are declared; all others are inferred from the first 8 MiB of the first file. Strings are
+    text, and an object with the one key "base64" is bytes.
+    """
+    projection = Projection(options.columns)
+    suffixes = tuple(suffix + packed for suffix in JSON for packed in ("", *compression_suffixes()))
+    sources = [source for path in paths for source in find_files(path, suffixes, options.storage).sources]
+    inferred = _inferred(sources, _known_types(options))
+    schema = declared_types(inferred, options, _can_parse)
+    unexpected = "error"
+    if options.schema is not None:
+        names = [name for name in Schema.parse(options.schema).names if name in schema.names]
+        schema, unexpected = pa.schema([schema.field(name) for name in names]), "ignore"
+    projection.check(schema.names)
+    parsed = pa.schema([(field.name, parsed_type(field.type) or field.type) for field in schema])
+
+    def batches() -> Generator[pa.RecordBatch]:
+        for source in sources:
+            with closing(open_decompressed_file(source)) as file:
+                for block in line_blocks(file, source.path):
+                    yield _batch(block, source.path, parsed, schema, unexpected)
+
+    with closing(batches()) as rows:
+        yield selected(schema, rows, projection)
+
+
+def _can_parse(type_: pa.DataType) -> bool:
+    return parsed_type(type_) is not None
+
+
+def _known_types(options: SourceOptions) -> pa.Schema:
+    """The declared types by name that pyarrow parses: also of columns that the first lines lack."""
+    fields = [] if options.schema is None else [field.to_arrow() for field in Schema.parse(options.schema)]
+    overrides = (options.schema_overrides or {}).items()
+    fields += [as_field(name, type_).to_arrow() for name, type_ in overrides if not is_glob(name)]
+    known = {field.name: parsed_type(field.type) for field in fields}
+    return pa.schema([(name, type_) for name, type_ in known.items() if type_ is not None])
+
+
+def _inferred(sources: list[Source], known: pa.Schema) -> pa.Schema:
+    """The schema of the first lines, with the types that are known."""
+    for source in sources:
+        with closing(open_decompressed_file(source)) as file:
+            block = next(line_blocks(file, source.path), None)
+            if block is not None:
+                with _json_errors(source.path, block):
+                    fields = _parse(block, known, "infer").schema
+                return pa.schema([(field.name, read_type(field.type)) for field in fields])
+    return known
+
+
+def _batch(block: Block, path: str, parsed: pa.Schema, schema: pa.Schema, unexpected: str) -> pa.RecordBatch:
+    with _json_errors(path, block):
+        table = _parse(block, parsed, unexpected).select(parsed.names).combine_chunks()
+        columns = []
+        for name, field in zip(parsed.names, schema, strict=True):
+            column = table[name]
+            array = column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
+            array.validate(full=True)  # UTF-8
+            columns.append(decoded(array, field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _parse(block: Block, schema: pa.Schema, unexpected: str) -> pa.Table:
+    from pyarrow import json
+
+    parsing = json.ParseOptions(schema, newlines_in_values=False, unexpected_field_behavior=unexpected)
+
+    def read(data: Any) -> pa.Table:
+        reading = json.ReadOptions(use_threads=False, block_size=len(data) + 1)  # one block has one inference
+        return json.read_json(pa.BufferReader(data), read_options=reading, parse_options=parsing)
+
+    try:
+        return read(block.data)
+    except pa.ArrowInvalid:
+        for data in with_numbers(block.data, schema):
+            with suppress(pa.ArrowInvalid):
+                return read(data)
+        raise
+
+
+@contextmanager
+def _json_errors(path: str, block: Block) -> Iterator[None]:
+    """Raise the errors of pyarrow as DecodeError with the row."""
+    try:
+        yield
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        text = "text is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error)
+        match = _ROW.match(text)
+        assert match is not None  # all of it is optional
+        row = None if match[2] is None else block.row + int(match[2])
+        where = "" if match[2] else f"in the lines from {block.row + 1} on: "
+        reason = f"{where}{printable(match[1], 300)}"
+        advice = ADVICE if "changed from" in text or "convert" in text else None
+        if "Column() changed from object" in text:
+            reason = "a line is not an object"
+            advice = "JSON lines have one object in each line: convert an array with jq -c '.[]'"
+        elif "unexpected field" in text:
+            reason = f"{where}a line has a field that the first lines do not have"
+            advice = "declare all columns with schema=, which ignores others"
+        raise DecodeError(reason, path=path, record=row, expected="JSON lines", advice=advice) from error
+
+
+def write_json(source: Any, target: Any, **keywords: Any) -> WriteReport:
+    """Write TFRecord files as JSON lines, compressed according to the suffix.
+
+    Bytes are an object with the key "base64", NaN and infinities text, dates and times in ISO 8601. Keywords: those of
+    `to_npy`, except ``column``.
+    """
+    return write_table_file(source, target, _JsonWriter, keywords, compressed=True)
+
+
+class _JsonWriter:
+    """Writes batches as lines."""
+
+    def __init__(self, sink: Any, schema: pa.Schema) -> None:
+        self._sink = sink
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        lines = [json_line(record) for record in record_dicts(pa.Table.from_batches([batch]))]
+        if lines:
+            self._sink.write(("\n".join(lines) + "\n").encode())

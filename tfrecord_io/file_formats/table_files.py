@@ -1,0 +1,177 @@
+"""What files of tables have in common: reading as record batches, writing from TFRecord files, errors of pyarrow."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+
+from tfrecord_io.arrow.row_fault import first_refused
+from tfrecord_io.errors import DecodeError, EncodeError, SchemaError, printable
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.resolve_schema import open_scan
+from tfrecord_io.schema.column_selection import Projection
+from tfrecord_io.schema.type_names import short_type_name
+from tfrecord_io.storage.read.file_object import RawFile
+from tfrecord_io.storage.read.open_stream import open_source
+from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.storage.write.output_file import OutputStream
+from tfrecord_io.write.frame_sink import FrameSink
+from tfrecord_io.write.piece import Piece
+from tfrecord_io.write.writer import WriteReport
+
+OpenWriter = Callable[[Any, pa.Schema], Any]
+
+_ADVICE = "write an Arrow file (.arrow), declare another type by schema=, or exclude the column with columns="
+_BUFFER = 1 << 20
+
+
+def selected(schema: pa.Schema, batches: Iterator[pa.RecordBatch], projection: Projection) -> pa.RecordBatchReader:
+    """The selected columns, in the order of the projection; `batches` have these or more."""
+    if projection.takes_all:
+        return pa.RecordBatchReader.from_batches(schema, batches)
+    fields = pa.schema([schema.field(i) for i in projection.positions(schema.names)], schema.metadata)
+    parts = (batch.select(projection.positions(batch.schema.names)) for batch in batches)
+    return pa.RecordBatchReader.from_batches(fields, parts)
+
+
+def check_schema(schema: pa.Schema, first: pa.Schema, path: str, first_path: str) -> None:
+    """Raise SchemaError where the columns of a file are not those of the first file."""
+    if schema.equals(first):
+        return
+    advice = "convert the files one by one"
+    for name in dict.fromkeys([*schema.names, *first.names]):
+        got, expected = (
+            ", ".join(str(s.field(i).type) for i in s.get_all_field_indices(name)) for s in (schema, first)
+        )
+        if got != expected:
+            reason = f"it is {got or 'absent'} here, but {expected or 'absent'} in '{printable(first_path)}'"
+            raise SchemaError(reason, path=path, feature=name, expected=expected, got=got, advice=advice)
+    reason = f"its columns differ in order or nullability from those of '{printable(first_path)}'"
+    raise SchemaError(reason, path=path, expected=first.names, got=schema.names, advice=advice)
+
+
+@contextmanager
+def arrow_errors(path: str, format: str) -> Iterator[None]:
+    """Raise the errors of pyarrow for damaged files as DecodeError."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # from the filesystem
+            raise
+        reason = f"damaged, or not a file of the format {format}: {printable(str(error), 300)}"
+        raise DecodeError(reason, path=path, expected=format) from error
+
+
+def open_decompressed_file(source: Source) -> io.BufferedReader:
+    """Open a file, which may be compressed, to be read in order."""
+    return io.BufferedReader(RawFile(open_source(source), None), _BUFFER)
+
+
+def write_table_file(
+    source: Any,
+    target: Any,
+    open_writer: OpenWriter,
+    keywords: dict[str, Any],
+    *,
+    compressed: bool = False,
+    advice: str = _ADVICE,
+) -> WriteReport:
+    """Write TFRecord files as one file of tables, batch by batch.
+
+    Parameters
+    ----------
+    source, target
+        As in `to_npy`.
+    open_writer : function
+        Opens a writer of the format, a context manager with ``write_batch``, on a binary file, for a schema.
+    keywords : dict
+        Those of `to_npy`, except ``column``.
+    compressed : bool
+        Compress the whole file if the suffix of the target says so.
+    advice : str
+        What the user can do about a column that the format cannot hold.
+    """
+    overwrite, target_options = keywords.pop("overwrite", None), keywords.pop("dst_storage_options", None)
+    options = ReadOptions.of(keywords)
+    storage = options.storage.with_options(target_options)
+    with open_scan(source, options) as reader:
+        _refuse_types(reader.schema, open_writer, advice)
+        if not compressed:
+            with open_output(target, storage, overwrite=overwrite) as output:
+                _write_batches(reader, OutputStream(output), open_writer, advice)
+                size, compression = output.offset, None
+        else:
+            sink = FrameSink(target, storage, overwrite=overwrite, threads=options.thread_count)
+            try:
+                _write_batches(reader, _SinkStream(sink), open_writer, advice)
+            except BaseException:
+                sink.discard()
+                raise
+            sink.commit()
+            size, compression = sink.bytes, sink.compression
+        columns = tuple(reader.schema.names)
+        return WriteReport(os.fspath(target), reader.report.records, size, compression, columns, {})
+
+
+def _write_batches(reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, advice: str) -> None:
+    with open_writer(stream, reader.schema) as writer:
+        rows = 0
+        for batch in reader:
+            try:
+                writer.write_batch(batch)
+            except pa.ArrowException:  # its message holds the value
+                if (error := _refused_value(batch, open_writer, advice)) is None:
+                    raise
+                error.path, error.record = reader.origins.of(rows + (error.record or 0))
+                raise error from None
+            rows += len(batch)
+
+
+class _SinkStream(io.RawIOBase):
+    """A `FrameSink` as a Python file object, for other libraries; closing it does not publish the file."""
+
+    def __init__(self, sink: FrameSink) -> None:
+        self._sink = sink
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
+        view = memoryview(data).cast("B")
+        self._sink.write(Piece(view, 0))
+        return len(view)
+
+
+def _refuse_types(schema: pa.Schema, open_writer: OpenWriter, advice: str) -> None:
+    """Refuse a column of a type that the format does not have."""
+    for field in schema:
+        if _refuses(pa.RecordBatch.from_arrays([pa.nulls(0, field.type)], schema=pa.schema([field])), open_writer):
+            reason = f"a column of {short_type_name(field.type, field.metadata)} cannot be stored in this file format"
+            raise EncodeError(reason, feature=field.name, advice=advice)
+
+
+def _refused_value(batch: pa.RecordBatch, open_writer: OpenWriter, advice: str) -> EncodeError | None:
+    """The error for the first value that the format cannot hold, whose ``record`` is its row in the batch."""
+    for at, field in enumerate(batch.schema):
+        column = batch.select([at])
+        if _refuses(column, open_writer):
+            row = first_refused(len(batch), lambda begin, end: _refuses(column[begin:end], open_writer))  # noqa: B023
+            type_name = short_type_name(field.type, field.metadata)
+            reason = f"a value of this {type_name} is out of range for this file format"
+            return EncodeError(reason, feature=field.name, record=row, advice=advice)
+    return None
+
+
+def _refuses(batch: pa.RecordBatch, open_writer: OpenWriter) -> bool:
+    try:
+        with open_writer(pa.BufferOutputStream(), batch.schema) as writer:
+            writer.write_batch(batch)
+    except (pa.ArrowException, OSError):
+        return True
+    return False
