@@ -62,8 +62,8 @@ from tfrecord_io.errors import (
     TFRecordError as TFRecordError,
     TruncatedRecordError as TruncatedRecordError,
 )
-from tfrecord_io.file_formats.array_stream import ArrayStream as ArrayStream
-from tfrecord_io.file_formats.from_numpy_files import (
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream as ArrayStream
+from tfrecord_io.file_formats.array_files.from_numpy_files import (
     from_idx as from_idx,
     from_npy as from_npy,
     from_npz as from_npz,

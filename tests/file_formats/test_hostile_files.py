@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import tfrecord_io as tfr
-from tfrecord_io.file_formats import array_file
+from tfrecord_io.file_formats.array_files import array_file
 
 
 def npy(text: str, values: bytes = b"") -> bytes:

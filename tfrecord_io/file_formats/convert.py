@@ -9,7 +9,7 @@ from typing import Any
 
 from tfrecord_io.errors import printable
 from tfrecord_io.file_formats.formats import FORMATS, Format, Paths, common_format, format_of_name, unwrapped
-from tfrecord_io.file_formats.source_options import SourceOptions
+from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
 from tfrecord_io.read.resolve_schema import open_scan

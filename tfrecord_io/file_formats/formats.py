@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tfrecord_io.errors import printable
-from tfrecord_io.file_formats.array_stream import ArrayStream
-from tfrecord_io.file_formats.csv_files import CSV, TSV, open_csv, write_csv
-from tfrecord_io.file_formats.from_numpy_files import from_idx, from_npy, from_npz
-from tfrecord_io.file_formats.idx import is_idx_name
-from tfrecord_io.file_formats.json_lines.json_files import JSON, open_json, write_json
-from tfrecord_io.file_formats.parquet_feather import (
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
+from tfrecord_io.file_formats.array_files.from_numpy_files import from_idx, from_npy, from_npz
+from tfrecord_io.file_formats.array_files.idx import is_idx_name
+from tfrecord_io.file_formats.array_files.to_numpy_files import to_npy, to_npz
+from tfrecord_io.file_formats.tables.csv_files import CSV, TSV, open_csv, write_csv
+from tfrecord_io.file_formats.tables.json_files import JSON, open_json, write_json
+from tfrecord_io.file_formats.tables.parquet_feather import (
     FEATHER,
     PARQUET,
     open_feather,
@@ -22,8 +23,7 @@ from tfrecord_io.file_formats.parquet_feather import (
     write_feather,
     write_parquet,
 )
-from tfrecord_io.file_formats.source_options import SourceOptions
-from tfrecord_io.file_formats.to_numpy_files import to_npy, to_npz
+from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve import has_magic, resolve_inputs

@@ -12,12 +12,12 @@ import pyarrow as pa
 from tfrecord_io.arrow.output.to_json import json_line, record_dicts
 from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.errors import DecodeError, printable
-from tfrecord_io.file_formats.declared_types import ADVICE, declared_types
-from tfrecord_io.file_formats.json_lines.json_blocks import Block, line_blocks
-from tfrecord_io.file_formats.json_lines.json_numbers import with_numbers
-from tfrecord_io.file_formats.json_lines.json_types import decoded, parsed_type, read_type
-from tfrecord_io.file_formats.source_options import SourceOptions
-from tfrecord_io.file_formats.table_files import open_decompressed_file, selected, write_table_file
+from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
+from tfrecord_io.file_formats.tables.json_blocks import Block, line_blocks
+from tfrecord_io.file_formats.tables.json_numbers import with_numbers
+from tfrecord_io.file_formats.tables.json_types import decoded, parsed_type, read_type
+from tfrecord_io.file_formats.tables.source_options import SourceOptions
+from tfrecord_io.file_formats.tables.table_files import open_decompressed_file, selected, write_table_file
 from tfrecord_io.schema.column_selection import Projection, is_glob
 from tfrecord_io.schema.field_makers import as_field
 from tfrecord_io.schema.schema import Schema

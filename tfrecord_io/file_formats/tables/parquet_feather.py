@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from tfrecord_io.file_formats.source_options import SourceOptions
-from tfrecord_io.file_formats.table_files import arrow_errors, check_schema, selected, write_table_file
+from tfrecord_io.file_formats.tables.source_options import SourceOptions
+from tfrecord_io.file_formats.tables.table_files import arrow_errors, check_schema, selected, write_table_file
 from tfrecord_io.schema.column_selection import Projection
 from tfrecord_io.storage.paths.plain_files import find_files
 from tfrecord_io.storage.read.open_stream import open_file

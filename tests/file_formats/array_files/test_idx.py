@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.file_formats.idx import idx_name, is_idx_name, open_idx
+from tfrecord_io.file_formats.array_files.idx import idx_name, is_idx_name, open_idx
 
 TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.file_formats.array_file import ArrayFile
-from tfrecord_io.file_formats.array_stream import ArrayStream, stream_of
-from tfrecord_io.file_formats.idx import idx_name, open_idx
-from tfrecord_io.file_formats.object_folder import stream_of_objects
-from tfrecord_io.file_formats.open_array import Archive, Opener, array_name, open_array, open_npy
+from tfrecord_io.file_formats.array_files.array_file import ArrayFile
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream, stream_of
+from tfrecord_io.file_formats.array_files.idx import idx_name, open_idx
+from tfrecord_io.file_formats.array_files.object_folder import stream_of_objects
+from tfrecord_io.file_formats.array_files.open_array import Archive, Opener, array_name, open_array, open_npy
 from tfrecord_io.keyword_docs import check_keywords
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.paths.plain_files import find_files

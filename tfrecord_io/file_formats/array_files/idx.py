@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tfrecord_io.errors import DecodeError
-from tfrecord_io.file_formats.array_file import ArrayFile
+from tfrecord_io.file_formats.array_files.array_file import ArrayFile
 
 _TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _IDX = re.compile(r"[-_.]idx[0-9]+[-_.]u?(byte|short|int|float|double)(\.gz)?$|\.idx[0-9]$")

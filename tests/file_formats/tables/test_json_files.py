@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from servers import Bucket
-from tfrecord_io.file_formats.json_lines import json_blocks
+from tfrecord_io.file_formats.tables import json_blocks
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 FLOATS = st.floats(width=32)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from tfrecord_io.errors import SchemaError
-from tfrecord_io.file_formats.source_options import SourceOptions
+from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.schema.column_selection import apply_overrides
 from tfrecord_io.schema.schema import Schema
 from tfrecord_io.schema.type_names import logical_name

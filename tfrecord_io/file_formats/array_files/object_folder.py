@@ -15,8 +15,8 @@ from tfrecord_io.arrow.tensor_builder import element_of_dtype, tensor_array
 from tfrecord_io.arrow.tensor_values import TensorValues
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.file_formats.array_file import BLOCK_BYTES, ArrayFile
-from tfrecord_io.file_formats.array_stream import ArrayStream
+from tfrecord_io.file_formats.array_files.array_file import BLOCK_BYTES, ArrayFile
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.format.dtypes import Element
 from tfrecord_io.schema.tensor_types import tensor_field
 from tfrecord_io.storage.read.source import Source

@@ -13,9 +13,9 @@ from pyarrow import types as t
 
 from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.errors import DecodeError, printable
-from tfrecord_io.file_formats.declared_types import ADVICE, declared_types
-from tfrecord_io.file_formats.source_options import SourceOptions
-from tfrecord_io.file_formats.table_files import (
+from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
+from tfrecord_io.file_formats.tables.source_options import SourceOptions
+from tfrecord_io.file_formats.tables.table_files import (
     arrow_errors,
     check_schema,
     open_decompressed_file,

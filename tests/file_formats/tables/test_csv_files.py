@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from servers import Bucket
-from tfrecord_io.file_formats import csv_files
-from tfrecord_io.file_formats.source_options import SourceOptions
+from tfrecord_io.file_formats.tables import csv_files
+from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.options import StorageOptions
 
 ROWS = st.lists(
