@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tfrecord_io as tfr
 from tfrecord_io.arrow.encode.plan import plan_writing
@@ -73,3 +75,25 @@ def test_a_refused_write_counts_no_rounded_values(
     with pytest.warns(tfr.PrecisionWarning, match=r"'x' \(1 values\)"):
         writer.close()
     assert writer.report.rounded == {"x": 1}
+
+
+TEXTS = [pa.string(), pa.large_string(), pa.string_view()]
+BYTES = [pa.binary(), pa.large_binary(), pa.binary_view()]
+
+
+@given(
+    kinds=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=6),
+    threads=st.sampled_from([1, 3]),
+    shards=st.sampled_from([None, 2]),
+)
+def test_batches_may_have_offsets_of_different_widths(
+    engine: str, tmp_path: Path, kinds: list[tuple[int, int]], threads: int, shards: int | None
+) -> None:
+    rows = 5
+    values = [(f"text {i}" * (i % 4), bytes([i]) * (i % 5)) for i in range(rows * len(kinds))]
+    tables = []
+    for number, (text, binary) in enumerate(kinds):
+        texts, blobs = zip(*values[number * rows : (number + 1) * rows], strict=True)
+        tables.append(pa.table({"s": pa.array(texts, TEXTS[text]), "b": pa.array(blobs, BYTES[binary])}))
+    tfr.write_tfrecord(tables, tmp_path, shards=shards or 1, threads=threads, overwrite=True)
+    assert [tuple(row.values()) for row in tfr.read_table(tmp_path).to_pylist()] == values

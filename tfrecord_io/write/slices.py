@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.encode.columns import encode_columns
 from tfrecord_io.arrow.encode.forms import plain_forms
 from tfrecord_io.arrow.encode.plan import Rounding, WritePlan
-from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Encoder, Engine
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES, ArrowReader, Encoder, Engine
 from tfrecord_io.errors import EncodeError
 from tfrecord_io.format.framing import FRAME_BYTES
 from tfrecord_io.options import MIB
@@ -95,9 +95,7 @@ class SliceEncoder:
     def __init__(self, engine: Engine, plan: WritePlan, record_type: str | None) -> None:
         self._engine, self._plan = engine, plan
         self._as_bytes, self._sequence = record_type == "bytes", record_type == "sequence_example"
-        forms = plain_forms(plan)
-        self._reader = engine.arrow_reader(forms) if any(forms) and not self._as_bytes else None
-        self._others = [at for at, form in enumerate(forms) if form is None]  # columns that it does not read
+        self._columns = self._columns_of(plan.schema)
         self._names = 0 if self._as_bytes else sum(len(leaf.feature) + _FEATURE_BYTES for leaf in plan.leaves)
 
     def split(
@@ -107,29 +105,46 @@ class SliceEncoder:
 
         `begin` takes each slice and its first row, before the slice's tasks, and returns the prefix of that payload.
         """
-        width = self._bytes(batch) // max(1, len(batch)) + 1
+        if not batch.schema.equals(self._columns.schema):  # offsets of another width, or views
+            self._columns = self._columns_of(batch.schema)
+        width = self._columns.value_bytes(batch) // max(1, len(batch)) + 1
         rows = max(1, _PIECE_BYTES // (width + self._names + FRAME_BYTES))
         slice_rows = rows * max(1, _SLICE_BYTES // (width * rows))
         for first in range(0, len(batch), slice_rows):
             part = batch.slice(first, slice_rows) if slice_rows < len(batch) else batch
             at, rounding = row + first, Rounding()
-            piece = Slice(partial(self._convert, part, at, rounding), at, begin(part, at), rounding)
+            convert = partial(self._convert, self._columns.reader, part, at, rounding)
+            piece = Slice(convert, at, begin(part, at), rounding)
             for i in range(0, len(part), rows):
                 yield partial(piece.encode, i, min(i + rows, len(part)))
 
-    def _bytes(self, batch: pa.RecordBatch) -> int:
-        """The bytes of a batch's values, of which Arrow takes long to count those of many columns."""
-        if self._reader is None:
-            return int(batch.nbytes)
-        return self._reader.value_bytes(batch) + sum(batch.column(at).nbytes for at in self._others)
+    def _columns_of(self, schema: pa.Schema) -> _BatchColumns:
+        forms = plain_forms(replace(self._plan, schema=schema))
+        reader = self._engine.arrow_reader(forms) if any(forms) and not self._as_bytes else None
+        return _BatchColumns(schema, reader, [at for at, form in enumerate(forms) if form is None])
 
-    def _convert(self, batch: pa.RecordBatch, row: int, rounding: Rounding) -> Encoder:
+    def _convert(self, reader: ArrowReader | None, batch: pa.RecordBatch, row: int, rounding: Rounding) -> Encoder:
         if self._as_bytes:
             return PayloadEncoder(self._engine, batch, row)
-        arrow = None if self._reader is None else self._reader.read(batch)
+        arrow = None if reader is None else reader.read(batch)
         plan, taken = replace(self._plan, rounding=rounding), () if arrow is None else arrow.taken
         columns = encode_columns(batch, plan, row_base=row, taken=taken)
         return self._engine.encoder(columns, sequence=self._sequence, arrow=arrow)
+
+
+@dataclass(frozen=True, slots=True)
+class _BatchColumns:
+    """How the columns of batches of one schema are read: some by `reader`, which trusts their types, and the others."""
+
+    schema: pa.Schema
+    reader: ArrowReader | None
+    others: list[int]
+
+    def value_bytes(self, batch: pa.RecordBatch) -> int:
+        """The bytes of a batch's values, of which Arrow takes long to count those of many columns."""
+        if self.reader is None:
+            return int(batch.nbytes)
+        return self.reader.value_bytes(batch) + sum(batch.column(at).nbytes for at in self.others)
 
 
 class PayloadEncoder:
