@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks import import_time, memory, serial
@@ -16,6 +16,9 @@ from benchmarks.workloads import WORKLOADS, Variant, Workload
 THREADS = (1, 2, 4, 8)
 SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
 SMALL_FILES = 10_000
+SHARDS = 8
+SHARD_CODECS = (None, "gzip", "zstd")
+SHARDS_COMPRESSED = ("tutorial", "vectors", "tokens", "images")
 OUTPUTS = {"table": "read_table", "pandas": "read_tfrecord", "arrays": "read_arrays"}
 READER, COUNTER, WRITER = (
     "benchmarks.readers:TfrecordIo",
@@ -143,6 +146,19 @@ def _gzip(settings: Settings) -> Iterator[Match]:
         yield Match(f"{w.name} write", f"{w.title}, written", w, own, _contenders(WRITE_PEERS[:2]), floors)
 
 
+def _shards(settings: Settings) -> Iterator[Match]:
+    """Arrow → shards, of a table and of a stream of unknown length, beside one file."""
+    for w in _workloads(settings):
+        one = [replace(contender, label=f"{contender.label}, one file") for contender in _own(WRITER, settings.threads)]
+        for codec in SHARD_CODECS if w.name in SHARDS_COMPRESSED else (None,):
+            own = one if codec is None else []
+            own = own + _own(WRITER, settings.threads, shards=SHARDS, codec=codec)
+            streams = _own(WRITER, settings.threads, shards=SHARDS, codec=codec, stream=True)
+            own = own + [replace(contender, label=f"{contender.label}, stream") for contender in streams]
+            title = f"{w.title}, {SHARDS} shards{f', {codec}' if codec else ''}"
+            yield Match(f"{w.name} {codec or 'plain'}", title, w, own, floors=_contenders(WRITE_FLOORS[:1]))
+
+
 def _files(settings: Settings) -> Iterator[Match]:
     """Many small files."""
     w = WORKLOADS["tutorial"]
@@ -171,6 +187,7 @@ MATCHES: dict[str, Callable[[Settings], Iterator[Match]]] = {
     "projection": _projection,
     "count": _count,
     "gzip": _gzip,
+    "shards": _shards,
     "files": _files,
     "sizes": _sizes,
 }

@@ -158,6 +158,7 @@ TEXTS: dict[str, tuple[str, Callable[[Results], str]]] = {
     "projection": ("Some of 1,000 columns", _plain("projection")),
     "count": ("Counting records", _plain("count")),
     "gzip": ("Compressed files", _plain("gzip")),
+    "shards": ("Shards written", _plain("shards")),
     "files": ("Many small files", _plain("files")),
     "sizes": ("Few and many records", _sizes),
     "serial": ("The serial share of a read", _serial),

@@ -7,6 +7,7 @@ folder if the system has one.
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -139,15 +140,35 @@ class TfrecordWriter(_Writer):
 
 
 class TfrecordIoWriter(_Writer):
-    """``write_tfrecord`` with its defaults: atomic, and with an embedded schema."""
+    """``write_tfrecord`` with its defaults: atomic, and with an embedded schema.
+
+    With `shards`, to as many files of a folder, with a `codec` if any; as a stream, without its number of rows.
+    """
 
     name = "tfrecord_io"
 
-    def __init__(self, workload: Workload, threads: int = 1) -> None:
+    def __init__(
+        self, workload: Workload, threads: int = 1, shards: int | None = None, codec: str | None = None, **form: bool
+    ) -> None:
         super().__init__(workload)
         self.write = library().write_tfrecord
-        self.threads = threads
+        self.options = {"threads": threads}
+        self.folder = None
+        self.stream = form.get("stream", False)
+        if shards is not None:
+            self.folder = f"{self.path}-shards"
+            self.path = f"{self.folder}/part"
+            self.options |= {"shards": shards, "compression": codec, "overwrite": True}
 
     def run(self, setting: tuple[()]) -> int:
-        self.write(self.table, self.path, threads=self.threads)
+        self.write(iter(self.table.to_batches()) if self.stream else self.table, self.path, **self.options)
         return self.table.num_rows
+
+    def size(self) -> int:
+        return super().size() if self.folder is None else sum(e.stat().st_size for e in os.scandir(self.folder))
+
+    def close(self) -> None:
+        if self.folder is None:
+            super().close()
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)

@@ -24,7 +24,7 @@ from tfrecord_io.storage.paths.manifest import parse_manifest
 from tfrecord_io.write import slices, writer
 
 THREADS = (1, 2, 3, 4, 8)
-TARGETS = ("a", "a.gz", "a.zlib", "a.zst", "a@3", "a@2.gz")
+TARGETS = ("a", "a.gz", "a.zlib", "a.zst", "a@3", "a@2.gz", "a@7.zst")
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -35,7 +35,7 @@ def files(folder: Path) -> dict[str, bytes]:
 def written(folder: Path, target: str, data: Any, **options: Any) -> dict[str, bytes]:
     folder.mkdir()
     name, _, suffix = target.partition(".") if "@" in target else (target, "", "")
-    compression = {"gz": "gzip", "": "infer"}[suffix]
+    compression = {"gz": "gzip", "zst": "zstd", "": "infer"}[suffix]
     tfr.write_tfrecord(data, folder / name, compression=compression, float64="round", **options)
     check_manifest(folder)
     return files(folder)
@@ -83,7 +83,7 @@ def test_threads_pieces_and_batches_change_no_byte(
         step = data.draw(st.integers(1, 20))
         parts = [batch.slice(at, step) for at in range(0, len(batch), step)]
         whole, stream = pa.Table.from_batches(parts, batch.schema), iter(parts)
-        form = data.draw(st.sampled_from([batch, whole, stream] if parts else [batch, whole]))
+        form = data.draw(st.sampled_from([batch, whole, stream, parts] if parts else [batch, whole]))
         with pieces:
             assert written(folder / f"{number}", target, form, threads=threads, **options) == expected
 
@@ -111,6 +111,44 @@ def test_engines_and_forms_of_the_data_change_no_byte(
             made = written(tmp_path / f"{engine}-{name}", target, data, threads=threads, embed_schema=False)
             results.append(made)
     assert all(made == results[0] for made in results)
+
+
+@given(
+    rows=st.integers(1, 60),
+    bad=st.lists(st.tuples(st.integers(0, 59), st.sampled_from(["n", "m"])), min_size=1, max_size=4),
+    shards=st.integers(1, 9),
+    compression=st.sampled_from([None, "gzip"]),
+    declared=st.booleans(),
+)
+@settings(max_examples=rounds(40))
+def test_the_first_bad_row_does_not_depend_on_threads_and_shards(
+    native_engine: None,
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: int,
+    bad: list[tuple[int, str]],
+    shards: int,
+    compression: str | None,
+    declared: bool,
+) -> None:
+    """Uint64 values that int64 cannot hold, met when columns are converted, or already when they are cast."""
+    folder = tmp_path_factory.mktemp("bad")
+    columns = {name: np.arange(rows, dtype=np.uint64) for name in ("n", "m")}
+    for row, name in bad:
+        columns[name][row % rows] = 2**63
+    options: dict[str, Any] = {"schema": {"n": tfr.scalar("int64"), "m": tfr.scalar("int64")}} if declared else {}
+    errors = []
+    with mock.patch.multiple(slices, _PIECE_BYTES=100, _SLICE_BYTES=1):
+        for number, threads in enumerate(THREADS):
+            target = folder / str(number) / f"a@{shards}"
+            with pytest.raises(tfr.TFRecordError) as raised:
+                tfr.write_tfrecord(pa.table(columns), target, compression=compression, threads=threads, **options)
+            assert not target.parent.exists()
+            errors.append((type(raised.value), raised.value.record, raised.value.feature))
+    assert errors == errors[:1] * len(THREADS)
+    begins = [rows * k // shards for k in range(shards)]
+    shard_of_first = max(begin for begin in begins if begin <= min(row % rows for row, _ in bad))
+    assert errors[0][1] in {row % rows for row, _ in bad}
+    assert errors[0][1] >= shard_of_first
 
 
 def iter_rows(table: pa.Table) -> Iterator[pa.Table]:

@@ -97,6 +97,16 @@ def test_streams_with_a_length_are_not_spooled(tmp_path: Path, monkeypatch: pyte
     assert tfr.read_table(tmp_path / "train@3") == TABLE
 
 
+def test_a_list_of_batches_is_not_spooled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool.Spool, "write", None)
+    batches = TABLE.to_batches(max_chunksize=7)
+    tfr.write_tfrecord(batches, tmp_path / "train@3")
+    assert tfr.read_table(tmp_path / "train@3") == TABLE
+    monkeypatch.undo()
+    tfr.write_tfrecord([*batches, TABLE.to_pandas()], tmp_path / "mixed@3")
+    assert tfr.count_records(tmp_path / "mixed@3") == 2 * ROWS
+
+
 def test_round_robin_on_request(engine: str, tmp_path: Path) -> None:
     for data in (iter(TABLE.to_batches(max_chunksize=7)), TABLE):
         report = tfr.write_tfrecord(data, tmp_path / "train@3", order="round_robin", overwrite=True)

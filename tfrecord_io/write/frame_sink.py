@@ -6,7 +6,7 @@ import os
 import warnings
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -49,6 +49,17 @@ class Sink(NotCopied, ABC):
 
     def expect(self, rows: int) -> None:
         """Announce the total number of records, before the first `write`."""
+
+    def side_by_side(self, threads: int) -> Sequence[range] | None:
+        """Ranges of all rows, which may be written side by side by so many threads; None if only in order.
+
+        If it returns ranges, `prepare` and `write` take pieces of one range each: those of a range in order and by one
+        thread at a time, and any range may be next. `end` is called after the last piece of a range.
+        """
+        return None
+
+    def end(self, number: int) -> None:
+        """Complete a range of rows, by its number; any thread may do so."""
 
     @abstractmethod
     def begin(self, schema: bytes) -> bytes:

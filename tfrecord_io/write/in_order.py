@@ -16,7 +16,7 @@ from tfrecord_io.background import Task, WorkerPool
 
 T = TypeVar("T")
 
-_AHEAD = 2  # tasks for each thread that are taken from the source before their turn
+AHEAD = 2  # tasks for each thread that are taken from the source before their turn
 
 
 def in_order(tasks: Iterator[Callable[[], T]], threads: int) -> Generator[T]:
@@ -31,7 +31,7 @@ def in_order(tasks: Iterator[Callable[[], T]], threads: int) -> Generator[T]:
         return
     pending: deque[Task[T]] = deque()
     with WorkerPool(threads - 1, "encode") as pool:
-        while _fill(pending, tasks, _AHEAD * threads, pool):
+        while _fill(pending, tasks, AHEAD * threads, pool):
             if pending[0].is_done:
                 yield pending.popleft().result()
             elif not any(task.run() for task in pending):
@@ -44,12 +44,13 @@ def _fill(pending: deque[Task[T]], tasks: Iterator[Callable[[], T]], most: int, 
         try:
             task = next(tasks, None)
         except Exception as error:
-            task = partial(_raise, error)
+            task = partial(raise_error, error)
         if task is None:
             break
         pending.append(pool.submit(task) if pending else Task(task))
     return bool(pending)
 
 
-def _raise(error: Exception) -> NoReturn:
+def raise_error(error: Exception) -> NoReturn:
+    """A task that fails."""
     raise error

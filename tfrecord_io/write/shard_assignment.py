@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,11 @@ class Contiguous(ShardAssigner):
     def __init__(self, rows: int, shards: int) -> None:
         self._row = 0
         self._ends = [rows * (i + 1) // shards for i in range(shards)]
+
+    @property
+    def ranges(self) -> list[range]:
+        """The rows of each shard."""
+        return [range(begin, end) for begin, end in pairwise([0, *self._ends])]
 
     def assign(self, sizes: Any) -> Iterator[tuple[int, slice]]:
         begin, last = 0, len(self._ends) - 1

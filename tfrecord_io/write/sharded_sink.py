@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from contextlib import closing
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Frames
 from tfrecord_io.engine.select import get_engine
+from tfrecord_io.format.framing import HEADER_BYTES, frame_size
 from tfrecord_io.index.index_writer import check_uncompressed
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.schema.embedded import field_bytes
@@ -22,6 +25,7 @@ from tfrecord_io.typing import Overwrite
 from tfrecord_io.write.frame_sink import FrameSink, Sink, WrittenFile, with_prefix
 from tfrecord_io.write.piece import Piece, frame_sizes
 from tfrecord_io.write.shard_assignment import BySize, Contiguous, RoundRobin, ShardAssigner
+from tfrecord_io.write.side_by_side import open_at_a_time
 from tfrecord_io.write.spool import Spool
 
 
@@ -47,6 +51,8 @@ class ShardedSink(Sink):
         self._prefix = b""
         self._shards: dict[int, FrameSink] = {}
         self._complete = 0  # shards below this one are finished
+        self._contiguous: Contiguous | None = None  # once the number of rows is known
+        self._ranges: list[range] | None = None  # of the rows of shards that are written side by side
         self._round_robin = order == "round_robin" and output.count is not None
         self._assigner = self._default_assigner()
         self._shard_options: dict[str, Any] = {"write_index": write_index, "threads": threads, "storage": storage}
@@ -63,9 +69,21 @@ class ShardedSink(Sink):
     def expect(self, rows: int) -> None:
         """Make the shards contiguous parts, as the number of rows is known."""
         if self._spool is not None and self._output.count is not None:
-            self._assigner = Contiguous(rows, self._output.count)
+            self._contiguous = self._assigner = Contiguous(rows, self._output.count)
             self._spool.close()
             self._spool = None
+
+    def side_by_side(self, threads: int) -> Sequence[range] | None:
+        """The rows of each shard, if they are known; see `Sink`."""
+        if self._contiguous is None or not self._dataset.side_by_side:
+            return None
+        self._ranges = self._contiguous.ranges
+        at_a_time = open_at_a_time(len(self._ranges), threads)
+        self._shard_options["threads"] = -(-threads // at_a_time)
+        return self._ranges
+
+    def end(self, number: int) -> None:
+        self._shard(number).finish()
 
     def begin(self, schema: bytes) -> bytes:
         """Embed the schema in the first record of each shard and in the manifest; the first payload needs no prefix."""
@@ -81,6 +99,8 @@ class ShardedSink(Sink):
         """
         if self._spool is not None:
             return Piece(data, records)
+        if self._ranges is not None:
+            return Piece(data, records, parts=tuple(self._of_one_shard(data, records, row)))
         sizes = frame_sizes(data, self._engine)
         if self._round_robin:
             return Piece(data, records, parts=tuple(self._in_turn(np.frombuffer(data, np.uint8), sizes, row)))
@@ -94,26 +114,40 @@ class ShardedSink(Sink):
             if self._prefix and first < count:
                 first_frame = data[own.starts[0] : own.starts[0] + own.lengths[0]]
                 frame = with_prefix(self._prefix, first_frame, self.path)
-                yield shard, self._part(frame, np.array([len(frame)]))
+                yield shard, self._part(frame, 1, np.array([len(frame)]))
                 own = Frames(own.starts[1:], own.lengths[1:], 0)
             if len(own.starts):  # the engine joins whole frames as if they were payloads
-                yield shard, self._part(self._engine.payloads(data, own), own.lengths)
+                yield shard, self._part(self._engine.payloads(data, own), len(own.lengths), own.lengths)
 
-    def _part(self, data: Any, sizes: Array) -> Piece:
+    def _of_one_shard(self, data: Any, records: int, row: int) -> Iterator[tuple[int, Piece]]:
+        """The parts of frames that one shard holds: its first one apart, which gets the embedded schema."""
+        assert self._ranges is not None
+        shard = bisect_right(self._ranges, row, key=attrgetter("start")) - 1
+        frames = np.frombuffer(data, np.uint8)
+        if row == self._ranges[shard].start and self._prefix:
+            first = frame_size(frames[:HEADER_BYTES])
+            frame = with_prefix(self._prefix, frames[:first], self.path)
+            yield shard, self._part(frame, 1, np.array([len(frame)]))
+            frames, records = frames[first:], records - 1
+        if records:
+            sizes = frame_sizes(frames, self._engine) if self._shard_options["write_index"] else None
+            yield shard, self._part(frames, records, sizes)
+
+    def _part(self, data: Any, records: int, sizes: Array | None) -> Piece:
         """Frames of one shard."""
-        return Piece(data, len(sizes), sizes, self._engine.crc32c(data) if self.compression is None else None)
+        return Piece(data, records, sizes, self._engine.crc32c(data) if self.compression is None else None)
 
     def write(self, piece: Piece) -> None:
         if not piece.records:
             return
         if self._spool is not None:
             self._spool.write(piece.data, piece.records)
-        elif self._round_robin:
+        elif piece.parts:
             for shard, part in piece.parts:
                 self._shard(shard).write(part)
         else:
             self._distribute(piece)
-        self.records += piece.records
+        self.records += piece.records  # about, if threads do so at a time
 
     def _distribute(self, piece: Piece) -> None:
         assert piece.sizes is not None
@@ -147,12 +181,12 @@ class ShardedSink(Sink):
         starts, sizes = (np.cumsum(piece.sizes) - piece.sizes)[selection], piece.sizes[selection]
         if shard.records == 0 and self._prefix:
             first = with_prefix(self._prefix, data[starts[0] : starts[0] + sizes[0]], self.path)
-            shard.write(self._part(first, np.array([len(first)])))
+            shard.write(self._part(first, 1, np.array([len(first)])))
             starts, sizes = starts[1:], sizes[1:]
         if len(starts) == piece.records:
             shard.write(piece)
         elif len(starts):
-            shard.write(self._part(data[starts[0] : starts[-1] + sizes[-1]], sizes))
+            shard.write(self._part(data[starts[0] : starts[-1] + sizes[-1]], len(sizes), sizes))
 
     def _publish(self) -> tuple[WrittenFile, ...]:
         if self._spool is not None:  # now the number of its records is known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +13,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.categories import has_all
 from tfrecord_io.arrow.encode.columns import dictionaries
 from tfrecord_io.arrow.encode.plan import Rounding, WritePlan, plan_writing
-from tfrecord_io.arrow.input.batch_source import BatchSource, fitting, open_input
+from tfrecord_io.arrow.input.batch_source import PART_BYTES, BatchSource, cut, fitting, open_input
 from tfrecord_io.arrow.input.from_arrays import check_name
 from tfrecord_io.arrow.input.schema_cast import cast_columns
 from tfrecord_io.arrow.output.pandas_metadata import stored_index
@@ -30,6 +30,7 @@ from tfrecord_io.typing import TableLike
 from tfrecord_io.write.frame_sink import FrameSink, PublishingWriter, Sink, WrittenFile
 from tfrecord_io.write.in_order import in_order
 from tfrecord_io.write.sharded_sink import ShardedSink
+from tfrecord_io.write.side_by_side import side_by_side
 from tfrecord_io.write.slices import EncodedPiece, Memory, SliceEncoder
 
 
@@ -169,25 +170,41 @@ class Writer(PublishingWriter):
         if complete and source.rows is not None:
             self._sink.expect(source.rows)
         plan = self._plan or self._compile(source.schema)
-        tasks = self._tasks(fitting(source, plan.schema, "the data"), plan)
         with (
             closing(Progress(options.progress, source.rows, "row")) as progress,
-            closing(in_order(tasks, min(options.thread_count, cpu_count()))) as encoded,
+            closing(self._written(fitting(source, plan.schema, "the data"), plan)) as written,
         ):
-            for part in encoded:
-                self._sink.write(part.piece)
+            for part in written:
                 self._rows += part.piece.records
                 if part.rounding is not None:
                     plan.rounding.merge(part.rounding)
                 progress.advance(part.piece.records)
-                part.release()
 
-    def _tasks(self, source: BatchSource, plan: WritePlan) -> Iterator[Callable[[], EncodedPiece]]:
-        """The tasks that encode the batches of `source`, for several threads."""
+    def _written(self, source: BatchSource, plan: WritePlan) -> Generator[EncodedPiece]:
+        """Encode and write the batches of `source` on several threads; yields each piece once it is written."""
+        threads, memory = min(self._options.thread_count, cpu_count()), Memory(self._engine)
+        part = source.part
+        ranges = None if part is None else self._sink.side_by_side(threads)
+        if part is None or ranges is None:
+            with closing(in_order(self._tasks(source.batches, self._rows, plan, memory), threads)) as pieces:
+                for piece in pieces:
+                    self._write_piece(piece)
+                    yield piece
+            return
+        sequences = [self._tasks(_rows_of(part, rows), rows.start, plan, memory) for rows in ranges]
+        yield from side_by_side(sequences, self._write_piece, self._sink.end, threads)
+
+    def _write_piece(self, part: EncodedPiece) -> None:
+        self._sink.write(part.piece)
+        part.release()
+
+    def _tasks(
+        self, batches: Iterator[pa.RecordBatch], row: int, plan: WritePlan, memory: Memory
+    ) -> Iterator[Callable[[], EncodedPiece]]:
+        """The tasks that encode batches, whose first row is `row`, for several threads."""
         encoder = self._encoder
         assert encoder is not None  # made with the plan
-        row, memory = self._rows, Memory(self._engine)
-        for batch in source:
+        for batch in batches:
             for task in encoder.split(batch, row, partial(self._begin, plan)):
                 yield partial(task, memory, self._sink.prepare)
             row += len(batch)
@@ -302,10 +319,17 @@ class Conforming:
         written = self._written
         if not written.metadata:
             written = written.with_metadata(source.schema.metadata)
-        return BatchSource(written, self._cast(source, row_base, written), source.rows)
+        part = source.part
 
-    def _cast(self, source: BatchSource, rows: int, written: pa.Schema) -> Iterator[pa.RecordBatch]:
-        for batch in source:
+        def cast_part(begin: int, end: int) -> Iterator[pa.RecordBatch]:
+            assert part is not None
+            return self._cast(cut(part(begin, end), PART_BYTES), row_base + begin, written)
+
+        cast = self._cast(source.batches, row_base, written)
+        return BatchSource(written, cast, source.rows, None if part is None else cast_part)
+
+    def _cast(self, batches: Iterator[pa.RecordBatch], rows: int, written: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
             own = batch if batch.schema.names == self._names else batch.select(self._names)
             if own.schema.equals(self._target) and not self._has_required:  # nothing to cast or to check
                 columns = None if own.schema.equals(written, check_metadata=True) else own.columns
@@ -321,6 +345,12 @@ def written_schema(schema: Schema) -> pa.Schema:
     for field in named:
         check_name(field.column)
     return pa.schema([field.to_arrow() for field in named], metadata=dict(schema.metadata) or None)
+
+
+def _rows_of(part: Callable[[int, int], Iterator[pa.RecordBatch]], rows: range) -> Iterator[pa.RecordBatch]:
+    """The batches of some rows, which are made when the first is needed."""
+    if rows:
+        yield from part(rows.start, rows.stop)
 
 
 def _is_binary(type_: pa.DataType) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,15 +32,20 @@ from tfrecord_io.schema.types import UnsupportedType
 
 BATCH_ROWS = 65_536
 BATCH_BYTES = 64 << 20
+PART_BYTES = 8 << 20  # of batches that are converted, of several parts at a time
 
 
 @dataclass(frozen=True, slots=True)
 class BatchSource:
-    """A schema and its batches, which can be iterated over once. Errors of the input are raised as they are."""
+    """A schema and its batches, which can be iterated over once. Errors of the input are raised as they are.
+
+    If all rows are in memory anyway, `part` makes the batches of rows [begin, end), to be used in place of `batches`.
+    """
 
     schema: pa.Schema  # with its metadata, pandas' among it
     batches: Iterator[pa.RecordBatch]  # of at most 65,536 rows and about 64 MiB
     rows: int | None = None  # if known in advance
+    part: Callable[[int, int], Iterator[pa.RecordBatch]] | None = None
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         return self.batches
@@ -178,18 +184,20 @@ def _of_one(data: Any, options: _InputOptions, row_base: int) -> BatchSource | N
         return _of_columns(data, options, row_base)
     if isinstance(data, pa.Table):
         return _of_table(data)
+    if isinstance(data, list | tuple) and (chunks := _chunks(data)) is not None:
+        return _of_chunks(chunks)
     if isinstance(data, pa.RecordBatch):
-        return BatchSource(data.schema, _cut([data]), data.num_rows)
+        return _of_table(pa.Table.from_batches([data]))
     if isinstance(getattr(data, "schema", None), pa.Schema) and hasattr(data, "read_next_batch"):
         return _of_reader(data, options)
     try:
         if hasattr(data, "__arrow_c_stream__"):
             rows = _length(data)
             reader = pa.RecordBatchReader.from_stream(data)
-            return BatchSource(reader.schema, _cut(reader), rows)
+            return BatchSource(reader.schema, cut(reader), rows)
         if hasattr(data, "__arrow_c_array__"):
             batch = pa.record_batch(data)
-            return BatchSource(batch.schema, _cut([batch]), batch.num_rows)
+            return BatchSource(batch.schema, cut([batch]), batch.num_rows)
     except pa.ArrowInvalid as error:
         form = "stream" if hasattr(data, "__arrow_c_stream__") else "array"
         reason = f"{_type_name(data)} gives an Arrow {form}, but not of a table: pass a table with this as a column"
@@ -249,7 +257,7 @@ def _of_reader(data: Any, options: _InputOptions) -> BatchSource:
         data = data.encoded(options.encodings)
     elif hasattr(data, "from_start"):
         data = data.from_start()
-    return BatchSource(data.schema, _cut(data))  # iterated, not exported, so that errors keep their class
+    return BatchSource(data.schema, cut(data))  # iterated, not exported, so that errors keep their class
 
 
 def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
@@ -265,12 +273,28 @@ def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource
         return _of_table(columns.table)
     table = _one_dictionary(columns.table)
     columns = replace(columns, table=table)
-    return BatchSource(columns.schema, _cut(columns.batches(BATCH_BYTES)), table.num_rows)
+    part = partial(columns.batches, PART_BYTES)
+    return BatchSource(columns.schema, cut(columns.batches(BATCH_BYTES)), table.num_rows, part)
 
 
 def _of_table(table: pa.Table) -> BatchSource:
-    table = _one_dictionary(table)
-    return BatchSource(table.schema, _cut(table.to_batches()), table.num_rows)
+    return _of_chunks(_one_dictionary(table))
+
+
+def _chunks(data: Sequence[Any]) -> pa.Table | None:
+    """A list of record batches of one schema as a table, whose length is known; None if it is another list."""
+    if not data or not all(isinstance(item, pa.RecordBatch) for item in data):
+        return None
+    if not all(batch.schema.equals(data[0].schema, check_metadata=True) for batch in data):
+        return None
+    return pa.Table.from_batches(data)
+
+
+def _of_chunks(table: pa.Table) -> BatchSource:
+    def part(begin: int, end: int) -> Iterator[pa.RecordBatch]:
+        return cut(table.slice(begin, end - begin).to_batches())
+
+    return BatchSource(table.schema, cut(table.to_batches()), table.num_rows, part)
 
 
 def _one_dictionary(table: pa.Table) -> pa.Table:
@@ -319,7 +343,13 @@ def fitting(source: BatchSource, first: pa.Schema, who: str) -> BatchSource:
         expected, got = logical_name(b.type, b.metadata), logical_name(a.type, a.metadata)
         reason = f"{who} has another type than the data before it: expected {expected}, got {got}"
         raise SchemaError(reason, feature=a.name, expected=expected, got=got, advice=_how_to_fit(a, b))
-    return BatchSource(first, (_fill_nulls(batch, first) for batch in source), source.rows)
+    part = source.part
+
+    def filled(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (_fill_nulls(batch, first) for batch in batches)
+
+    parts = None if part is None else lambda begin, end: filled(cut(part(begin, end), PART_BYTES))
+    return BatchSource(first, filled(source.batches), source.rows, parts)
 
 
 def _fill_nulls(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
@@ -355,12 +385,12 @@ def _how_to_fit(a: pa.Field, b: pa.Field) -> str:
     return f"cast {logical_name(a.type, a.metadata)} to {logical_name(b.type, b.metadata)}"
 
 
-def _cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def cut(batches: Iterable[pa.RecordBatch], most_bytes: int = BATCH_BYTES) -> Iterator[pa.RecordBatch]:
     """Slices of limited size, so that copies of converted values need little memory."""
     for batch in batches:
         rows = BATCH_ROWS
-        if batch.get_total_buffer_size() > BATCH_BYTES:  # those of a slice are counted exactly, which takes long
-            heavy = -(-batch.nbytes // BATCH_BYTES) or 1
+        if batch.get_total_buffer_size() > most_bytes:  # those of a slice are counted exactly, which takes long
+            heavy = -(-batch.nbytes // most_bytes) or 1
             rows = max(1, min(rows, -(-batch.num_rows // heavy)))
         for begin in range(0, batch.num_rows, rows):
             yield batch.slice(begin, rows) if rows < batch.num_rows else batch

@@ -104,12 +104,12 @@ class Columns:
             schema = schema.set(at, tensors.field(schema.field(at).name))
         return schema
 
-    def batches(self, most_bytes: int) -> Iterator[pa.RecordBatch]:
-        """All rows, in batches whose tensors have about `most_bytes`."""
+    def batches(self, most_bytes: int, begin: int = 0, end: int | None = None) -> Iterator[pa.RecordBatch]:
+        """Rows [begin, end), in batches whose tensors have about `most_bytes`."""
         rows, schema = self.table.num_rows, self.schema
         heavy = -(-sum(tensors.nbytes for tensors in self.tensors.values()) // most_bytes)
-        begin = 0
-        for batch in self.table.to_batches(max_chunksize=max(1, -(-rows // max(heavy, 1)))):
+        part = self.table.slice(begin, None if end is None else end - begin)
+        for batch in part.to_batches(max_chunksize=max(1, -(-rows // max(heavy, 1)))):
             columns, end = batch.columns, begin + batch.num_rows
             for at, tensors in self.tensors.items():
                 columns[at] = tensors.slice(begin, end)

@@ -61,6 +61,7 @@ class ShardedDatasetWriter(ABC):
     shards are staged by other processes: see `tfrecord_io.storage.write.sharded_dataset_distributed`.
     """
 
+    side_by_side = False  # whether threads may open and write shards at the same time
     created: tuple[str, ...] = ()  # local directories that were missing, the deepest first
     model: os.stat_result | None = None  # owner and mode for new files
 

@@ -21,6 +21,8 @@ _NO_LOCK = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP
 class LocalShardedDatasetWriter(ShardedDatasetWriter):
     """Writes shards under staged names until the manifest is published."""
 
+    side_by_side = True
+
     def __init__(
         self, fs: FileSystem, base: str, output: Output, overwrite: bool | None, distributed_id: str | None = None
     ) -> None:
