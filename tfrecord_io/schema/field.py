@@ -324,7 +324,7 @@ def _flat(values: Any) -> Iterator[Any]:
 
 
 def check_names(fields: Sequence[Field]) -> None:
-    """Raise SchemaError where two fields have the same column, or a name is no str or has no UTF-8 form: a lone surrogate."""
+    """Raise SchemaError where two fields have the same column, or a name is no str or has a lone surrogate."""
     columns = [f.column for f in fields]
     names = [*columns, *(f.feature for f in fields)]
     try:
