@@ -212,7 +212,7 @@ CALLS = """
     split merge shuffle sample diff
     convert explode from_npy from_npz from_idx to_npy to_npz
     register_pandas scan_polars register_duckdb read_dask write_dask read_ray write_ray register_spark
-    show_versions parse_example serialize_tensor parse_tensor decode_raw open_random
+    show_versions parse_example serialize_tensor parse_tensor decode_raw open_random build_index
     decode_json_example
     scalar list_ text bytes_ tensor sequence image
 """.split()
@@ -227,8 +227,8 @@ SCHEMAS = """
     SparseTensor RaggedTensor
 """.split()
 RESULTS = """
-    ArrayIterator ArrayStream Dataset DatasetPiece RandomAccess Reader Writer WriteReport ReadReport SkippedRegion
-    Metadata
+    ArrayIterator ArrayStream Dataset DatasetPiece RandomAccess SelectedRecords Reader Writer WriteReport ReadReport
+    SkippedRegion Metadata
 """.split()  # what calls give
 
 

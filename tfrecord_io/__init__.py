@@ -54,6 +54,7 @@ _HOMES = {
     "file_formats.array_files.from_numpy_files": "from_idx from_npy from_npz",
     "tf_compat.parse_example": "parse_example",
     "read.random_access": "RandomAccess open_random",
+    "read.selected_records": "SelectedRecords",
     "read.reader": "Reader",
     "read.report": "ReadReport",
     "schema.inferred_schema": "InferredSchema",
@@ -71,6 +72,7 @@ _HOMES = {
     "tools.count": "count_records",
     "tools.describe": "describe",
     "tools.diff": "diff",
+    "tools.index_files": "build_index",
     "training.explode": "explode",
     "tools.salvage": "salvage",
     "tools.shuffle": "sample shuffle",
@@ -85,7 +87,7 @@ _MODULES = {name: module for module, names in _HOMES.items() for name in names.s
 __all__ = [
     # read
     "read_tfrecord", "read_table", "read_arrays", "iter_arrays", "open_reader", "dataset", "open_random",
-    "RecordReader", "infer_schema",
+    "build_index", "RecordReader", "infer_schema",
     # write
     "write_tfrecord", "open_writer", "RecordWriter",
     # convert
@@ -101,7 +103,7 @@ __all__ = [
     "Schema", "InferredSchema", "Field", "scalar", "list_", "text", "bytes_", "tensor", "sequence", "image",
     # results
     "Reader", "Writer", "WriteReport", "Dataset", "DatasetPiece", "ArrayIterator", "ArrayStream", "RandomAccess",
-    "ReadReport", "SkippedRegion",
+    "SelectedRecords", "ReadReport", "SkippedRegion",
     # as in TensorFlow
     "parse_example", "encode_example", "decode_example", "decode_json_example", "bytes_feature", "float_feature",
     "int64_feature", "serialize_tensor", "parse_tensor", "decode_raw", "Example", "SequenceExample", "Features",

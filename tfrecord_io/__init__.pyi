@@ -74,6 +74,7 @@ from tfrecord_io.read.random_access import RandomAccess as RandomAccess
 from tfrecord_io.read.reader import Reader as Reader
 from tfrecord_io.read.record_reader import RecordReader as RecordReader
 from tfrecord_io.read.report import ReadReport as ReadReport
+from tfrecord_io.read.selected_records import SelectedRecords as SelectedRecords
 from tfrecord_io.schema.field import Field as Field
 from tfrecord_io.schema.field_makers import (
     bytes_ as bytes_,
@@ -110,6 +111,7 @@ from tfrecord_io.tf_compat.parse_example import parse_example as parse_example
 from tfrecord_io.tools.count import count_records as count_records
 from tfrecord_io.tools.describe import Description
 from tfrecord_io.tools.diff import diff as diff
+from tfrecord_io.tools.index_files import FileIndex
 from tfrecord_io.tools.metadata import read_metadata as read_metadata
 from tfrecord_io.tools.salvage import salvage as salvage
 from tfrecord_io.tools.verify import verify as verify
@@ -139,6 +141,7 @@ __all__ = [
     "open_reader",
     "dataset",
     "open_random",
+    "build_index",
     "RecordReader",
     "infer_schema",
     "write_tfrecord",
@@ -188,6 +191,7 @@ __all__ = [
     "ArrayIterator",
     "ArrayStream",
     "RandomAccess",
+    "SelectedRecords",
     "ReadReport",
     "SkippedRegion",
     "parse_example",
@@ -1207,6 +1211,105 @@ def open_random(
     >>> with tfr.open_random("words.tfrecord") as records:
     ...     len(records), records[-1], records[[1, 0, 1]]["word"].to_pylist()
     (3, {'x': 3, 'word': None}, ['b', 'a', 'b'])
+    """
+
+def build_index(
+    path: Path | Iterable[Path],
+    *,
+    columns: Sequence[str] | str,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    stable_types: bool = False,
+    infer_text: bool = True,
+    sample: int | Literal["all"] = 10000,
+    on_new: Literal["raise", "ignore"] = "raise",
+    allow_missing_shards: bool = False,
+    check_crc: bool = True,
+    max_record_bytes: int = 2147483647,
+    max_features: int = 100000,
+    max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
+    large_offsets: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+) -> list[FileIndex]:
+    """Write a column index of each file, which finds the records that fulfil a condition without reading the file.
+
+    ``x.tfrecord.columns.parquet`` has a row for each record of ``x.tfrecord``: its file, record index, offset and
+    length (``_path``, ``_record``, ``_offset``, ``_length``), and the values of the columns. `RandomAccess.select` and
+    ``filters=`` use it, and `open_random` takes the offsets from it.
+
+    Parameters
+    ----------
+    path : str, PathLike, list of those, or binary file object
+        A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
+        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        Plain files: the records of a compressed one have no offsets.
+    columns : sequence of str
+        Names, globs and ``!name``, of columns of single values: numbers, texts, bytes, bools, times, categories.
+    schema : Schema, pyarrow.Schema, dict or "infer", optional
+        Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
+        Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
+        (``label=cat/``) holds their values, cast to its type. By default, the schema embedded in the file is used; a file
+        without one has its types inferred from the values, and bytes with companion features ``x/shape`` and ``x/dtype``
+        become tensors. "infer" ignores embedded schemas and companion features.
+    schema_overrides : dict, optional
+        Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``).
+    stable_types : bool, default False
+        Always infer lists and binary, so that a column's type depends only on its feature type.
+    infer_text : bool, default True
+        Infer string for bytes features whose values are all text: UTF-8 without control characters except tabs and line
+        ends.
+    sample : int or "all", default 10,000
+        Number of records from which the schema of a stream is inferred. Calls that return all records use all of them.
+    on_new : {"raise", "ignore"}
+        What a stream does with a feature that was not in the sample.
+    allow_missing_shards : bool, default False
+        Accept shard names with missing or duplicate indices.
+    check_crc : bool, default True
+        Check the CRCs of payloads. The CRCs of lengths are always checked.
+    max_record_bytes : int, default 2**31 - 1
+        A longer record is an error.
+    max_features : int, default 100,000
+        More distinct feature names are an error.
+    max_expansion : int, default 256 MiB
+        Bytes of memory that data may take beyond 512 times the bytes it is read from: the rows of a batch, or all rows if
+        they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
+        wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
+        padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
+    large_offsets : bool, default False
+        Infer large_string, large_binary and large_list, which have 64-bit offsets.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+
+    Returns
+    -------
+    list of FileIndex
+        With ``path``, ``index``, ``records`` and ``bytes`` of each file.
+
+    Raises
+    ------
+    ValueError
+        A file is compressed; no index is written.
+    SchemaError
+        A column has lists or tensors, or an entry of `columns` matches nothing.
+    CorruptRecordError, TruncatedRecordError, DecodeError
+        A file is damaged; no index is written for it.
+
+    Examples
+    --------
+    >>> import pyarrow.parquet as pq, tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"label": [3, 1], "image": [b"...", b"..."]}, "labeled.tfrecord", embed_schema=False)
+    >>> [index.records for index in tfr.build_index("labeled.tfrecord", columns=["label"])]
+    [2]
+    >>> pq.read_table("labeled.tfrecord.columns.parquet").drop_columns("_path").to_pylist()
+    [{'_record': 0, '_offset': 0, '_length': 53, 'label': 3}, {'_record': 1, '_offset': 53, '_length': 53, 'label': 1}]
     """
 
 def infer_schema(

@@ -31,11 +31,11 @@ GROUPS = {
     "Write": "write_tfrecord open_writer",
     "Convert": "convert explode from_npy from_npz from_idx to_npy to_npz",
     "Copy records": "split merge shuffle sample",
-    "Inspect": "count_records verify salvage describe diff read_metadata show_versions",
+    "Inspect": "build_index count_records verify salvage describe diff read_metadata show_versions",
     "Records of any content": "RecordReader RecordWriter",
     "Schemas": "Schema InferredSchema Field scalar list_ text bytes_ tensor sequence image",
     "Results": "Reader ReadReport SkippedRegion Writer WriteReport Dataset DatasetPiece ArrayIterator ArrayStream "
-    "RandomAccess",
+    "RandomAccess SelectedRecords",
     "Other libraries": "scan_polars register_duckdb read_dask write_dask read_ray write_ray register_spark "
     "register_pandas",
     "Single records and values, as in TensorFlow": "encode_example decode_example decode_json_example bytes_feature "
@@ -64,7 +64,8 @@ METHODS = {
     "DatasetPiece": "schema files bytes read to_batches count_rows select filter",
     "ArrayIterator": "state restore close",
     "ArrayStream": "read_all read_next_batch close",
-    "RandomAccess": "close",
+    "RandomAccess": "select close",
+    "SelectedRecords": "to_table",
     "SparseTensor": "to_dense",
     "RaggedTensor": "to_list",
 }

@@ -211,6 +211,20 @@ def test_index_of_a_compressed_file_is_a_usage_error(run, data: Path) -> None:
     assert "compressed (gzip)" in shown.stderr
 
 
+def test_a_column_index(run, tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"label": [3, 1], "image/id": ["a", "b"], "image": [b"x", b"y"]}, path)
+    (built,) = json.loads(run("index", "--json", "--columns", "label,image/id", path).stdout)
+    assert (built["index"], built["records"]) == (f"{path}.columns.parquet", 2)
+    with tfr.open_random(path) as records:
+        assert records.select([("label", "==", 1), ("image/id", "==", "b")]).numbers.tolist() == [1]
+    run("index", "-c", "label", "-c", "image", path)
+    assert run("index", "--check", path).exit_code == 0
+    assert run("index", "--check", "-c", "label", path).exit_code == 2
+    absent = run("index", "-c", "absent", path)
+    assert (absent.exit_code, "absent" in absent.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("shapes", [[(2, 3), (2, 3)], [(2, 3), (1, 3)]], ids=["one shape", "varying"])
 def test_tensors_of_every_dtype_are_shown(run, tmp_path: Path, shapes: list[tuple[int, int]]) -> None:
     path = tmp_path / "all.tfrecord"

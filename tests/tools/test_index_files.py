@@ -78,3 +78,39 @@ def test_the_index_of_a_private_file_is_private(tmp_path: Path) -> None:
     (index,) = write_indexes(path)
     assert index.index is not None
     assert os.stat(index.index).st_mode & 0o777 == 0o600
+
+
+def test_a_column_index_of_each_file(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
+    tfr.write_tfrecord({"x": [3], "y": [0.5]}, tmp_path / "b.tfrecord", write_index=True)
+    for _ in range(2):  # an older index is replaced, and one that does not match is not looked at
+        built = tfr.build_index(tmp_path, columns=["x"])
+        assert [index.index for index in built] == [f"{tmp_path}/{name}.tfrecord.columns.parquet" for name in "ab"]
+        assert [index.records for index in built] == [2, 1]
+        Path(built[0].index or "").write_bytes(b"other")
+    assert tfr.read_table(tmp_path)["x"].to_pylist() == [1, 2, 3]  # the directory has no other data
+    assert tfr.count_records(tmp_path / "b.tfrecord") == 1
+
+
+def test_compressed_and_damaged_files_have_no_column_index(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "a.tfrecord")
+    tfr.write_tfrecord({"x": [1, 2]}, tmp_path / "b.tfrecord.gz")
+    with pytest.raises(ValueError, match=r"b.tfrecord.gz is compressed \(gzip\)"):
+        tfr.build_index(tmp_path, columns=["x"])
+    path = tmp_path / "a.tfrecord"
+    content = bytearray(path.read_bytes())
+    content[-6] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(tfr.CorruptRecordError, match="record 1"):
+        tfr.build_index(path, columns=["x"])
+    assert sorted(os.listdir(tmp_path)) == ["a.tfrecord", "b.tfrecord.gz"]
+
+
+def test_a_writer_removes_the_column_index(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    for target in (path, f"{tmp_path}/b@2"):
+        tfr.write_tfrecord({"x": [1, 2]}, target)
+        tfr.build_index(target, columns=["x"])
+        assert list(tmp_path.glob("*.columns.parquet"))
+        tfr.write_tfrecord({"x": [1, 2]}, target, overwrite=True)
+        assert not list(tmp_path.glob("*.columns.parquet"))

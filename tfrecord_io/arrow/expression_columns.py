@@ -32,7 +32,7 @@ def expression_columns(expression: pc.Expression) -> tuple[str, ...]:
     """
     _, (pickled, *_) = expression.__reduce__()
     names = []
-    entries = _metadata(pa.ipc.open_file(pickled).schema)
+    entries = metadata_entries(pa.ipc.open_file(pickled).schema)
     for key, value in entries:
         if key == b"nested_field_ref":
             parts = [next(entries)[1] for _ in range(int(value))]
@@ -42,7 +42,7 @@ def expression_columns(expression: pc.Expression) -> tuple[str, ...]:
     return tuple(name.decode() for name in dict.fromkeys(names))
 
 
-def _metadata(schema: pa.Schema) -> Iterator[tuple[bytes, bytes]]:
+def metadata_entries(schema: pa.Schema) -> Iterator[tuple[bytes, bytes]]:
     """The entries of the metadata of a schema, also those with the same key."""
     capsule = schema.__arrow_c_schema__()
     pointer = ctypes.pythonapi.PyCapsule_GetPointer

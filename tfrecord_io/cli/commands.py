@@ -208,17 +208,30 @@ def count(path: str | list[str], as_json: bool, index: tuple[str, ...], **option
 
 @inspection()
 @click.option("--check", is_flag=True, help="Write nothing: check the existing index of each file.")
-def index(path: str | list[str], as_json: bool, check: bool, **options: Any) -> None:
+@click.option(
+    "-c",
+    "--columns",
+    multiple=True,
+    metavar="NAME,...",
+    callback=lambda _ctx, _param, lists: [name for names in lists for name in names.split(",") if name],
+    help="Write the offsets and the values of these columns to FILE.columns.parquet; may be repeated.",
+)
+def index(path: str | list[str], as_json: bool, check: bool, columns: list[str], **options: Any) -> None:
     """Write the record offsets of each file to FILE.index.
 
-    Random access and counting use the index.
+    Random access and counting use the index; filters use that with --columns.
     """
     from tfrecord_io.cli import output
-    from tfrecord_io.tools.index_files import check_indexes, write_indexes
+    from tfrecord_io.tools.index_files import build_index, check_indexes, write_indexes
 
     if STDIN in ([path] if isinstance(path, str) else path):
         raise click.UsageError("an index is written next to its file: pass the path of a file, not standard input")
-    indexes = check_indexes(path, **options) if check else write_indexes(path, **options)
+    if check and columns:
+        raise click.UsageError("--check compares the offsets in an index with its file: it takes no --columns")
+    if columns:
+        indexes = build_index(path, columns=columns, **options)
+    else:
+        indexes = check_indexes(path, **options) if check else write_indexes(path, **options)
     value = [index.to_dict() for index in indexes]
     output.print_result(as_json, value, table=lambda: output.indexes_table(indexes))
     errors = [index.error for index in indexes if index.error is not None]

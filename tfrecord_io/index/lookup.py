@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.errors import CorruptRecordError, printable
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX, REWRITE_COLUMNS, ColumnIndex
 from tfrecord_io.index.record_index import REWRITE, SUFFIXES, RecordIndex
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
 from tfrecord_io.storage.filesystem.locate import is_url, locate
@@ -18,13 +20,13 @@ from tfrecord_io.storage.paths.sidecars import find_sidecars, modified
 from tfrecord_io.storage.read.random_access import RandomAccessFile, open_random_access
 from tfrecord_io.storage.read.source import Source, source_of
 
-_ADVICE = f"{REWRITE}, or delete it"
-
 
 def find_indexes(
     sources: Sequence[Source], index: Any = None, storage: StorageOptions = DEFAULT_STORAGE
 ) -> list[Source | None]:
     """The index file of each data file: `index` if that names them, else the sidecar; None if there is none.
+
+    Where a file has a column index and no other, that one is found.
 
     Raises
     ------
@@ -36,7 +38,7 @@ def find_indexes(
         One of its paths is not a file.
     """
     if index is None:
-        return find_sidecars(sources, SUFFIXES)
+        return find_sidecars(sources, (*SUFFIXES, COLUMNS_SUFFIX))
     paths = index if isinstance(index, list | tuple) else [index]
     for path in paths:
         if not isinstance(path, str | os.PathLike):
@@ -81,24 +83,47 @@ def usable_index(
 
 
 def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> RecordIndex:
-    """Read an index file that matches its data file.
+    """Read an index file that matches its data file; it may be a column index, of which the offsets are read.
 
     It matches the data file `source`, opened as `file`, if its text is valid, it ends where the data file ends, the
     first and the last record have a header of the right size at their offset, and it is not older than the data file,
     if one filesystem has both. Else this is a CorruptRecordError that names both files.
     """
-
-    def mismatch(reason: str, expected: Any = None, got: Any = None, advice: str = _ADVICE) -> CorruptRecordError:
-        text = f"the index does not match {printable(source.path)}: {reason}"
-        return CorruptRecordError(text, path=index_source.path, expected=expected, got=got, advice=advice)
-
+    if index_source.path.endswith(COLUMNS_SUFFIX):
+        with open_columns(index_source, source, file) as (_, index):
+            return index
     with open_random_access(index_source) as opened:
         index = RecordIndex.parse(opened.read(0, opened.size).tobytes(), index_source.path)
+    _check(index, index_source, source, file, "index", REWRITE)
+    return index
+
+
+@contextmanager
+def open_columns(
+    index_source: Source, source: Source, file: RandomAccessFile
+) -> Iterator[tuple[ColumnIndex, RecordIndex]]:
+    """Open a column index that matches its data file, as an index does, and read the offsets in it."""
+    with open_random_access(index_source) as opened:
+        columns = ColumnIndex.open(opened, index_source.path, file.size)
+        index = columns.records()
+        _check(index, index_source, source, file, "column index", REWRITE_COLUMNS)
+        yield columns, index
+
+
+def _check(
+    index: RecordIndex, index_source: Source, source: Source, file: RandomAccessFile, noun: str, rewrite: str
+) -> None:
+    advise = f"{rewrite}, or delete it"
+
+    def mismatch(reason: str, expected: Any = None, got: Any = None, advice: str = advise) -> CorruptRecordError:
+        text = f"the {noun} does not match {printable(source.path)}: {reason}"
+        return CorruptRecordError(text, path=index_source.path, expected=expected, got=got, advice=advice)
+
     written, changed = modified(index_source), modified(source)
     one_clock = (index_source.remote or (None,))[0] is (source.remote or (None,))[0]  # of one filesystem
     if one_clock and written is not None and changed is not None and written < changed:
         reason = f"it is {changed - written:.3g} s older, so the file may have been rewritten"
-        raise mismatch(reason, advice=f"{_ADVICE}; if both were only copied, touch it")
+        raise mismatch(reason, advice=f"{advise}; if both were only copied, touch it")
     if index.end != file.size:
         reason = f"its last record ends at byte {index.end}, the file has {file.size}"
         raise mismatch(reason, index.end, file.size)
@@ -112,4 +137,3 @@ def read_index(index_source: Source, source: Source, file: RandomAccessFile) -> 
         if size != end - offset:
             reason = f"record {record} at byte {offset} has {size} bytes, not {end - offset}"
             raise mismatch(reason, end - offset, size)
-    return index

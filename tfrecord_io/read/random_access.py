@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -32,9 +31,11 @@ from tfrecord_io.read.chunks.damaged_index import index_around_damage
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import Recovery, is_damage, recovery_of
 from tfrecord_io.read.fitting_parts import fitting_parts
+from tfrecord_io.read.indexed_rows import column_search, filter_scan, matching_numbers
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.resolve_schema import Planned, plan_scan
 from tfrecord_io.read.scan import Scan
+from tfrecord_io.read.selected_records import SelectedRecords, as_integer, as_integers, normalized
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.block_reader import Bytes
 from tfrecord_io.typing import OnError, Path
@@ -75,12 +76,15 @@ class RandomAccess(Closing, Shared):
 
     # Records ----------------------------------------------------------------------------------------------------
 
-    def _batches(self, numbers: Array, *, leaves_out: bool = False) -> Iterator[pa.RecordBatch]:
-        """Batches of records, in the order requested; `leaves_out`: but for damaged ones, if `on_error` allows it."""
+    def batches(self, numbers: Array, *, leaves_out: bool = False) -> Iterator[tuple[Array, pa.RecordBatch]]:
+        """Batches of records, in the order requested, with the numbers of their rows.
+
+        `leaves_out`: but for damaged ones, if `on_error` allows it.
+        """
         for chunk in self._files.chunks(numbers, _CHUNK_BYTES):
             yield from self._decode(chunk, leaves_out=leaves_out)
 
-    def _decode(self, numbers: Array, *, leaves_out: bool) -> Iterator[pa.RecordBatch]:
+    def _decode(self, numbers: Array, *, leaves_out: bool) -> Iterator[tuple[Array, pa.RecordBatch]]:
         frames = self._files.frames(numbers)
         ends = np.cumsum([len(frame) for frame in frames])
         data = frames[0] if len(frames) == 1 else np.concatenate(frames)
@@ -106,7 +110,8 @@ class RandomAccess(Closing, Shared):
                 decoder.accept_embedded()
             expansion.add(decoder.value_bytes)
             columns = by_feature(decoder.take())
-            yield from self._built(columns, locations[first:done], expansion, leaves_out=leaves_out)
+            built = self._built(columns, locations[first:done], expansion, leaves_out=leaves_out)
+            yield from ((numbers[first:done][rows], batch) for rows, batch in built)
             if error is not None:
                 done, consumed = done + 1, int(ends[done])
         if consumed != len(data):
@@ -121,8 +126,8 @@ class RandomAccess(Closing, Shared):
 
     def _built(
         self, columns: Columns, locations: Sequence[Location], expansion: Expansion, *, leaves_out: bool
-    ) -> Iterator[pa.RecordBatch]:
-        """Batches of decoded records, but for those whose values do not fit, if they are left out."""
+    ) -> Iterator[tuple[slice, pa.RecordBatch]]:
+        """Batches of decoded records and their places, but for those whose values do not fit, if they are left out."""
         rows = len(locations)
 
         def make(begin: int, end: int) -> pa.RecordBatch | RowFault:
@@ -150,7 +155,8 @@ class RandomAccess(Closing, Shared):
                 self.report.records += end - begin
                 self.report.bytes += sum(self._size(location) for location in locations[begin:end])
             sources = [self._files.sources[file] for file, _ in locations[begin:end]]
-            yield self._scan.partitions.add_to(part, sources, self.schema, self._scan.options.include_file_paths)
+            path_column = self._scan.options.include_file_paths
+            yield slice(begin, end), self._scan.partitions.add_to(part, sources, self.schema, path_column)
 
     def _leave_out(self, error: TFRecordError, location: Location) -> bool:
         """Whether a record may be left out of a table; it counts as skipped, once."""
@@ -217,26 +223,60 @@ class RandomAccess(Closing, Shared):
             raise ValueError("the file is closed")
         if isinstance(key, slice):
             return self._table(np.arange(*key.indices(len(self)), dtype=np.int64))
-        number = _as_integer(key)
+        number = as_integer(key)
         if number is None:
-            return self._table(self._normalized(_as_integers(key)))
-        (batch,) = self._batches(self._normalized(np.array([number])))
+            return self._table(normalized(as_integers(key), len(self)))
+        ((_, batch),) = self.batches(normalized(np.array([number]), len(self)))
         return {field.name: cell(column, 0, field) for field, column in zip(batch.schema, batch.columns, strict=True)}
 
     def _table(self, numbers: Array) -> pa.Table:
         skipped, before = self.report.skipped, self.report.skipped.total
-        table = to_table(self._batches(numbers, leaves_out=True), self.schema)
+        batches = (batch for _, batch in self.batches(numbers, leaves_out=True))
+        table = to_table(batches, self.schema)
         if skipped.total > before:
             skipped.warn()
         return table
 
-    def _normalized(self, numbers: Array) -> Array:
-        """The numbers counted from the start; raises IndexError if one is out of range."""
-        count = len(self)
-        invalid = (numbers < -count) | (numbers >= count)
-        if invalid.any():
-            raise IndexError(f"record {numbers[invalid.argmax()]} is out of range: the files have {count} records")
-        return np.where(numbers < 0, numbers + count, numbers)
+    def select(self, filters: Any) -> SelectedRecords:
+        """The records that fulfil a condition; one that is null is not fulfilled.
+
+        Parameters
+        ----------
+        filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples
+            As in `Dataset.filter`. The column index of a file (``tfr index --columns``, `build_index`) tells which of
+            its records to read; the columns of the condition are read where no index has them.
+
+        Returns
+        -------
+        SelectedRecords
+            With ``len``, ``[i]``, ``[a:b]`` and ``[[i, j]]`` as here, ``numbers``, and ``to_table()``.
+
+        Raises
+        ------
+        CorruptRecordError
+            A column index does not match its file.
+        FeatureNotFoundError, SchemaError
+            As `Dataset.filter`.
+
+        Examples
+        --------
+        >>> import tfrecord_io as tfr
+        >>> _ = tfr.write_tfrecord({"label": [3, 1, 3], "name": ["a", "b", "c"]}, "chosen.tfrecord")
+        >>> _ = tfr.build_index("chosen.tfrecord", columns=["label"])
+        >>> with tfr.open_random("chosen.tfrecord") as records:
+        ...     threes = records.select([("label", "==", 3)])
+        ...     len(threes), threes[-1], threes.numbers
+        (2, {'label': 3, 'name': 'c'}, array([0, 2]))
+        """
+        if self._closed:
+            raise ValueError("the file is closed")
+        scan, row_filter = filter_scan(self._scan, filters)
+        exact, others = matching_numbers(self._files, column_search(scan, row_filter))
+        before, batches = self.report.skipped.total, RandomAccess(self._files, scan, self._recovery).batches
+        passing = [row_filter.rows(batch, numbers) for numbers, batch in batches(others, leaves_out=True)]
+        if self.report.skipped.total > before:
+            self.report.skipped.warn()
+        return SelectedRecords(self, np.sort(np.concatenate([exact, *passing])))
 
     def close(self) -> None:
         """Close the files."""
@@ -250,33 +290,6 @@ class RandomAccess(Closing, Shared):
 
     def _after_fork(self) -> None:
         self._share()
-
-
-def _as_integer(key: Any) -> int | None:
-    """The key as one number; None if it is not a number."""
-    if isinstance(key, bool | np.bool_):
-        raise TypeError("a record index is an integer, not a bool")
-    if getattr(key, "ndim", 0):
-        return None
-    try:
-        return operator.index(key)
-    except TypeError:
-        return None
-
-
-def _as_integers(key: Any) -> Array:
-    if isinstance(key, str | bytes):
-        raise TypeError(f"a record index is an integer, not {type(key).__name__}")
-    numbers = np.asarray(key)
-    if numbers.size == 0 and numbers.ndim == 1:
-        return np.empty(0, np.int64)
-    if numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-        got = f"a {type(key).__name__} ({numbers.ndim} dimensions, {numbers.dtype})"
-        got = "bools" if numbers.dtype.kind == "b" else got
-        raise TypeError(f"records are selected by an integer, a slice, or a sequence of integers, not by {got}")
-    if numbers.dtype.kind == "u":  # large numbers must not wrap around to negative ones
-        numbers = np.minimum(numbers.astype(np.uint64), np.uint64(2**63 - 1))
-    return numbers.astype(np.int64)
 
 
 @document_keywords(ReadOptions, without=_OMITTED)
@@ -343,7 +356,7 @@ def open_random(
     recover = None if recovery is None else partial(index_around_damage, recovery, options.max_record_bytes)
     files = IndexedFiles(sources, index_sources, options.max_record_bytes, named=index is not None, recover=recover)
     try:
-        records = RandomAccess(files, _plan(files, options), recovery)
+        records = RandomAccess(files, plan_records(files, options), recovery)
     except BaseException:
         files.close()
         raise
@@ -351,7 +364,7 @@ def open_random(
     return records
 
 
-def _plan(files: IndexedFiles, options: ReadOptions) -> Scan:
+def plan_records(files: IndexedFiles, options: ReadOptions) -> Scan:
     """Plan under the embedded schemas of all files: a later one may have more columns than the first."""
     embedded: EmbeddedSchema | None = None
     while True:

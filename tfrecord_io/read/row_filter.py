@@ -81,6 +81,10 @@ class RowFilter:
         values = _evaluated(self.expression, batch.select(list(self.columns)))
         return values.cast(pa.bool_()).fill_null(False)
 
+    def rows(self, batch: pa.RecordBatch, values: Array) -> Array:
+        """Those of `values`, one for each row of a batch, whose row fulfils the condition."""
+        return values[self.mask(batch).to_numpy(zero_copy_only=False)]
+
     def possible(self, sources: Sequence[Source], partitions: PartitionColumns) -> tuple[Source, ...]:
         """The files that can have rows which fulfil the condition, by the values in their directory names."""
         if not set(partitions.names) & set(self.columns):

@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from tfrecord_io.display import error_dict
-from tfrecord_io.errors import CorruptRecordError, TFRecordError, printable
+from tfrecord_io.errors import CorruptRecordError, SchemaError, TFRecordError, printable
 from tfrecord_io.index import SUFFIX, RecordIndex, find_indexes, read_index, scan_index
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX, check_fields, write_columns
 from tfrecord_io.index.index_writer import write_index
-from tfrecord_io.options import MAX_RECORD_BYTES, StorageOptions
+from tfrecord_io.index.indexed_files import IndexedFiles
+from tfrecord_io.index.record_index import SUFFIXES
+from tfrecord_io.keyword_docs import document_keywords
+from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions, StorageOptions
+from tfrecord_io.read.indexed_rows import indexed_fields
+from tfrecord_io.read.random_access import RandomAccess, plan_records
 from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.paths.sidecars import find_sidecars
 from tfrecord_io.storage.read.random_access import RandomAccessFile, open_plain
 from tfrecord_io.storage.read.source import Source
+from tfrecord_io.storage.write.atomic import file_status, open_output
+from tfrecord_io.storage.write.output_file import OutputStream
+from tfrecord_io.typing import Path
+
+_OMITTED = (
+    *("columns", "filters", "offset", "limit", "on_error", "batch_size", "batch_bytes", "threads", "progress"),
+    *("compression", "include_file_paths", "record_type"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +81,88 @@ def write_indexes(
     """
     storage = StorageOptions(storage_options, filesystem)
     sources = resolve_inputs(path, storage, allow_missing_shards=allow_missing_shards)
+    _refuse_pipes(sources)
     indexes = []
     for source in sources:
-        if source.pipe is not None:
-            reason = "an index is for a regular file, and this is a pipe: save it to a file first"
-            raise ValueError(f"{printable(source.path)}: {reason}")
         with open_plain(source, "an index") as ranges:
             index = scan_index(source.path, ranges, max_record_bytes)
         fs, target = source.remote or (None, source.path)
         write_index(target + SUFFIX, index, StorageOptions(filesystem=fs))
         indexes.append(FileIndex(source.path, source.path + SUFFIX, len(index), index.end))
     return indexes
+
+
+@document_keywords(ReadOptions, without=_OMITTED)
+def build_index(path: Path | Iterable[Path], *, columns: Sequence[str] | str, **keywords: Any) -> list[FileIndex]:
+    """Write a column index of each file, which finds the records that fulfil a condition without reading the file.
+
+    ``x.tfrecord.columns.parquet`` has a row for each record of ``x.tfrecord``: its file, record index, offset and
+    length (``_path``, ``_record``, ``_offset``, ``_length``), and the values of the columns. `RandomAccess.select` and
+    ``filters=`` use it, and `open_random` takes the offsets from it.
+
+    Parameters
+    ----------
+    {path}
+        Plain files: the records of a compressed one have no offsets.
+    columns : sequence of str
+        Names, globs and ``!name``, of columns of single values: numbers, texts, bytes, bools, times, categories.
+    {keywords}
+
+    Returns
+    -------
+    list of FileIndex
+        With ``path``, ``index``, ``records`` and ``bytes`` of each file.
+
+    Raises
+    ------
+    ValueError
+        A file is compressed; no index is written.
+    SchemaError
+        A column has lists or tensors, or an entry of `columns` matches nothing.
+    CorruptRecordError, TruncatedRecordError, DecodeError
+        A file is damaged; no index is written for it.
+
+    Examples
+    --------
+    >>> import pyarrow.parquet as pq, tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"label": [3, 1], "image": [b"...", b"..."]}, "labeled.tfrecord", embed_schema=False)
+    >>> [index.records for index in tfr.build_index("labeled.tfrecord", columns=["label"])]
+    [2]
+    >>> pq.read_table("labeled.tfrecord.columns.parquet").drop_columns("_path").to_pylist()
+    [{'_record': 0, '_offset': 0, '_length': 53, 'label': 3}, {'_record': 1, '_offset': 53, '_length': 53, 'label': 1}]
+    """
+    options = replace(ReadOptions.of({**keywords, "columns": columns}, build_index), threads=1)
+    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    _refuse_pipes(sources)
+    offsets = find_sidecars(sources, SUFFIXES)  # an old column index is replaced without a look at it
+    with closing(IndexedFiles(sources, offsets, options.max_record_bytes)) as files:
+        scan = plan_records(files, options)
+        schema = check_fields(indexed_fields(scan, scan.schema.names))
+        constant = [name for name in scan.schema.names if name not in schema.names]
+        if constant:
+            reason = "its values are those of directory names, so that files are left out by them without an index"
+            raise SchemaError(reason, feature=constant[0], advice="leave it out of columns=")
+        records = RandomAccess(files, scan)
+        return [_build_one(records, files, file, schema) for file in range(len(sources))]
+
+
+def _build_one(records: RandomAccess, files: IndexedFiles, file: int, schema: pa.Schema) -> FileIndex:
+    source, index = files.sources[file], files.indexes[file]
+    fs, target = source.remote or (None, source.path)
+    storage, target = StorageOptions(filesystem=fs), target + COLUMNS_SUFFIX
+    numbers = np.arange(files.first[file], files.first[file + 1], dtype=np.int64)
+    model = file_status(target, storage) or file_status(target.removesuffix(COLUMNS_SUFFIX), storage)
+    name = source.path.rpartition("/")[2]
+    with open_output(target, storage, model=model) as output:
+        write_columns(OutputStream(output), name, index, schema, (batch for _, batch in records.batches(numbers)))
+    return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
+
+
+def _refuse_pipes(sources: Iterable[Source]) -> None:
+    for source in sources:
+        if source.pipe is not None:
+            reason = "an index is for a regular file, and this is a pipe: save it to a file first"
+            raise ValueError(f"{printable(source.path)}: {reason}")
 
 
 def check_indexes(

@@ -68,13 +68,18 @@ TUPLES = st.lists(
 )
 
 
-def condition_files(folder: Path, **keywords: Any) -> list[Path]:
-    """Three files, one of them compressed, of 20 rows each."""
+def condition_table() -> pa.Table:
+    """The columns that conditions name."""
     columns = {
         name: pa.array([values[(7 * row + row // 5 + at) % len(values)] for row in range(ROWS)], type_)
         for at, (name, (type_, values)) in enumerate(VALUES.items())
     }
-    table = pa.table(columns)
+    return pa.table(columns)
+
+
+def condition_files(folder: Path, **keywords: Any) -> list[Path]:
+    """Three files, one of them compressed, of 20 rows each."""
+    table = condition_table()
     paths = [folder / "a.tfrecord", folder / "b.tfrecord.gz", folder / "c.tfrecord"]
     for at, path in enumerate(paths):
         tfr.write_tfrecord(table.slice(20 * at, 20), path, **keywords)

@@ -166,7 +166,7 @@ class RemoteRandomAccessFile(RandomAccessFile):
     """An object of a bucket: ranges near each other become one request, and several requests run at a time."""
 
     block_bytes = 4 * _JOINED_BYTES
-    gap_bytes = 1 << 20
+    gap_bytes = 256 << 10  # sent in the time of a request, divided by `_MOST_REQUESTS`
     skip_bytes = _JOINED_BYTES
 
     def __init__(self, source: Source) -> None:

@@ -33,6 +33,7 @@ from tfrecord_io.storage.read.source import read_manifest
 from tfrecord_io.storage.write.output_file import OutputFile
 
 INDEX_SUFFIX = ".index"  # of the index that a writer adds for a shard
+COLUMN_INDEX_SUFFIX = ".columns.parquet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,9 @@ class ShardedDatasetWriter(ABC):
 
     def _index_files(self) -> list[str]:
         """Names of the indexes of the dataset's shards, which are outdated once the shards are replaced."""
-        indexes = [name for name in self._listing() if name.endswith(INDEX_SUFFIX)]
-        return [name for name in indexes if self._is_shard(name.removesuffix(INDEX_SUFFIX))]
+        suffixes = (INDEX_SUFFIX, COLUMN_INDEX_SUFFIX)
+        indexes = [(name, suffix) for name in self._listing() for suffix in suffixes if name.endswith(suffix)]
+        return [name for name, suffix in indexes if self._is_shard(name.removesuffix(suffix))]
 
     def _listing(self) -> list[str]:
         try:

@@ -17,12 +17,12 @@ from records import example, framed, header, int64s, written
 from servers import Bucket
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.options import ReadOptions, StorageOptions
-from tfrecord_io.read import pieces as splitting
 from tfrecord_io.read.chunks.block_walker import BlockWalker
 from tfrecord_io.read.chunks.record_file import RecordFile
-from tfrecord_io.read.pieces import pieces
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.resync import find_boundaries
+from tfrecord_io.read.splitting import pieces as splitting
+from tfrecord_io.read.splitting.pieces import pieces
+from tfrecord_io.read.splitting.resync import find_boundaries
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.random_access import open_random_access

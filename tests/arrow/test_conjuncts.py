@@ -1,0 +1,68 @@
+"""The parts of a condition are fulfilled together where it is fulfilled."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rounds import rounds
+from suites.conditions import CONDITIONS, TUPLES, VALUES
+from tfrecord_io.arrow.conjuncts import conjuncts
+from tfrecord_io.arrow.expression_columns import expression_columns
+
+ROWS = 60
+TABLE = pa.table(
+    {
+        name: pa.array([values[(7 * row + row // 5) % len(values)] for row in range(ROWS)], type_)
+        for name, (type_, values) in VALUES.items()
+    }
+)
+
+
+@settings(max_examples=rounds(200))
+@given(st.lists(CONDITIONS, min_size=1, max_size=4))
+def test_rows_that_fulfil_all_parts_fulfil_the_condition(conditions: list[pc.Expression]) -> None:
+    condition = conditions[0]
+    for other in conditions[1:]:
+        condition &= other
+    parts = conjuncts(condition)
+    assert len(parts) >= len(conditions)
+    assert {name for part in parts for name in expression_columns(part)} == set(expression_columns(condition))
+    try:
+        expected = TABLE.filter(condition)
+    except pa.ArrowException:
+        return
+    rows = TABLE
+    for part in parts:
+        assert pickle.loads(pickle.dumps(part)).equals(part)
+        rows = rows.filter(part)
+    assert repr(rows.to_pylist()) == repr(expected.to_pylist())
+
+
+@given(TUPLES)
+def test_tuples_are_parts(tuples: list[tuple[str, str, object]]) -> None:
+    from pyarrow.parquet import filters_to_expression
+
+    assert len(conjuncts(filters_to_expression(tuples))) == len(tuples)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [pc.field("a"), pc.scalar(True), ~(pc.field("a") & pc.field("b")), pc.field("a") | (pc.field("b") & pc.field("c"))],
+)
+def test_a_condition_of_one_part(condition: pc.Expression) -> None:
+    assert [part.equals(condition) for part in conjuncts(condition)] == [True]
+
+
+def test_fields_of_structs_and_nested_calls() -> None:
+    a, b, c = (
+        pc.field("a", "x").is_valid(),
+        pc.field("b").cast("float32") > 1.5,
+        pc.field("c").isin([1, 2]) | pc.field("d"),
+    )
+    assert [str(part) for part in conjuncts((a & b) & (c & a))] == [str(part) for part in (a, b, c, a)]

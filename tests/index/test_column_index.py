@@ -1,0 +1,210 @@
+"""A column index has the values of all records, of each type; a damaged one is an error of the package."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.index import parquet_ranges
+from tfrecord_io.index.column_index import ColumnIndex
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.random_access import open_random_access
+
+UTC = datetime.UTC
+DAY = datetime.date(2020, 1, 2)
+COLUMNS = {
+    **{name: pa.array([1, None, 3], name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")},
+    "large": pa.array([2**63 - 1, None, -(2**63)], pa.int64()),
+    "half": pa.array(np.array([1, np.nan, -0.0], np.float16)),
+    "float": pa.array([float("nan"), None, -0.0], pa.float32()),
+    "bool": pa.array([True, None, False]),
+    "text": pa.array(["a", None, ""]),
+    "large_text": pa.array(["é", None, "x"], pa.large_string()),
+    "bytes": pa.array([b"\xff", None, b""]),
+    "fixed": pa.array([b"ab", None, b"cd"], pa.binary(2)),
+    "category": pa.array(["red", None, "blue"]).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string())),
+    **{f"time_{unit}": pa.array([1, None, 3], pa.timestamp(unit, "UTC")) for unit in ("s", "ms", "us", "ns")},
+    **{f"duration_{unit}": pa.array([1, None, 3], pa.duration(unit)) for unit in ("s", "ms", "us", "ns")},
+    **{f"clock_{unit}": pa.array([1, None, 3], pa.time32(unit)) for unit in ("s", "ms")},
+    "clock_ns": pa.array([1, None, 3], pa.time64("ns")),
+    "date": pa.array([DAY, None, DAY], pa.date32()),
+    "date_ms": pa.array([DAY, None, DAY], pa.date64()),
+    "decimal": pa.array([decimal.Decimal("1.5"), None, decimal.Decimal("-2.5")], pa.decimal128(10, 2)),
+    "a.b/c": pa.array([1, None, 2]),
+    "a": pa.array([4, None, 5]),
+}
+
+
+def opened(path: Path) -> tuple[ColumnIndex, Any]:
+    (source,) = resolve_inputs([Path(f"{path}.columns.parquet")])
+    file = open_random_access(source)
+    return ColumnIndex.open(file, source.path, path.stat().st_size), file
+
+
+def test_only_the_columns_that_are_needed_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, rng = tmp_path / "a.tfrecord", np.random.default_rng(0)
+    names = [f"column {at} {'x' * 1000}" for at in range(100)]  # the metadata is longer than what is read first
+    table = pa.table({name: rng.integers(0, 2**62, 3000) for name in names})
+    tfr.write_tfrecord(table, path)
+    tfr.build_index(path, columns="*")
+    monkeypatch.setattr(parquet_ranges, "_WHOLE_BYTES", 0)
+    index, file = opened(path)
+    read = []
+
+    def spans_read(spans: list[tuple[int, int]]) -> list[Any]:
+        read.extend(end - begin for begin, end in spans)
+        return [file.read(begin, end) for begin, end in spans]
+
+    monkeypatch.setattr(file, "_read_spans", spans_read)
+    with file:
+        columns = index.columns([names[20], names[3]])
+        assert columns.to_pydict() == {name: table[name].to_pylist() for name in (names[20], names[3])}
+        assert index.records().end == path.stat().st_size
+    assert len(read) == 3
+    assert sum(read) < file.size / 4
+
+
+def test_values_and_types_are_those_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord(pa.table(COLUMNS), path)
+    table = tfr.read_table(path)
+    (built,) = tfr.build_index(path, columns="*")
+    assert (built.records, built.bytes) == (3, path.stat().st_size)
+    index, file = opened(path)
+    with file:
+        for names in (["a"], ["text", "a.b/c"], table.column_names):
+            columns = index.columns(names)
+            assert columns.schema.types == table.select(names).schema.types
+            assert repr(columns.to_pylist()) == repr(table.select(names).to_pylist())
+        records = index.records()
+    rows = pq.read_table(f"{path}.columns.parquet")
+    assert rows["_path"].to_pylist() == ["a.tfrecord"] * 3
+    assert rows["_offset"].to_pylist() == records.offsets.tolist()
+    assert records.end == path.stat().st_size
+
+
+@pytest.mark.parametrize("name", sorted(set(COLUMNS) - {"half"}))  # pyarrow does not compare it
+def test_each_type_can_be_filtered_by(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord(pa.table({name: COLUMNS[name]}), path)
+    tfr.build_index(path, columns=[name])
+    table, field = tfr.read_table(path), pc.field(name)
+    with tfr.open_random(path) as records:
+        for condition in (field == table[name][0], field.is_null(), field.is_valid(), field != table[name][2]):
+            expected = table.append_column("#", [range(3)]).filter(condition)["#"]
+            assert records.select(condition).numbers.tolist() == expected.to_pylist()
+
+
+def test_columns_that_have_no_single_values(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"list": [[1], [1, 2]], "x": [1, 2], "_path": [1, 2], "t": np.zeros((2, 2, 2))}, path)
+    for name, reason in (("list", "not of list"), ("t", "single values"), ("_path", "a column of this name itself")):
+        with pytest.raises(tfr.SchemaError, match=reason):
+            tfr.build_index(path, columns=[name])
+    with pytest.raises(tfr.FeatureNotFoundError):
+        tfr.build_index(path, columns=["absent"])
+    assert not Path(f"{path}.columns.parquet").exists()
+
+
+def test_a_file_without_records(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": [1]}, path)
+    schema = tfr.Schema({"x": "int64"})
+    path.write_bytes(b"")
+    assert [index.records for index in tfr.build_index(path, columns=["x"], schema=schema)] == [0]
+    with tfr.open_random(path, schema=schema) as records:
+        assert len(records.select(pc.field("x") == 1)) == 0
+
+
+@pytest.mark.fault(56)
+def test_a_damaged_index_is_a_corrupt_record_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": list(range(50)), "text": ["a", "b"] * 25}, path)
+    tfr.build_index(path, columns=["x", "text"])
+    index = Path(f"{path}.columns.parquet")
+    content, rng = index.read_bytes(), random.Random(0)
+    expected = list(range(0, 50, 2))
+    for round_ in range(400):
+        damaged = bytearray(content)
+        if round_ % 4 == 0:
+            del damaged[rng.randrange(len(content)) :]
+        else:
+            for _ in range(rng.choice((1, 1, 3))):
+                damaged[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        index.write_bytes(damaged)
+        try:
+            columns, file = opened(path)
+            with file:
+                columns.records()
+                texts = columns.columns(["text", "x"])
+        except tfr.CorruptRecordError:
+            continue
+        assert texts["text"].to_pylist() == ["a", "b"] * 25  # nothing depends on the bit
+        assert texts["x"].to_pylist() == list(range(50))
+    index.write_bytes(content)
+    with tfr.open_random(path) as records:
+        assert records.select(pc.field("text") == "a").numbers.tolist() == expected
+
+
+def rewritten(path: Path, **changed: pa.Array) -> None:
+    """Write an index with other columns, the metadata that it had, and right checksums."""
+    index = f"{path}.columns.parquet"
+    table = pq.read_table(index)
+    for name, values in changed.items():
+        at = table.column_names.index(name)
+        table = table.set_column(at, table.schema.field(at).with_type(values.type), values)
+    with open(index, "wb") as file:
+        sink = parquet_ranges.ChecksummedSink(file)
+        with pq.ParquetWriter(sink, table.schema) as writer:
+            writer.write_table(table)
+            sink.begin_metadata()
+        sink.finish()
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"_record": pa.array([0, 2, 1])}, "its rows are not the records"),
+        ({"_offset": pa.array([0, 1, 2])}, "its rows are not the records"),
+        ({"_length": pa.array([17, 17, -3])}, "its rows are not the records"),
+        ({"_length": pa.array([17, None, 3])}, "its rows are not the records"),
+        ({"_offset": pa.array(["0", "1", "2"])}, "its rows are not the records"),
+        ({"x": pa.array([[1], [2], [3]])}, "its columns are|cannot be read"),
+        ({"x": pa.array(["a", "b", "c"])}, "cannot be read"),
+    ],
+)
+def test_an_index_that_states_something_else(tmp_path: Path, changed: dict[str, pa.Array], reason: str) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": [1, 2, 3]}, path)
+    tfr.build_index(path, columns=["x"])
+    rewritten(path, **changed)
+
+    def read() -> None:
+        index, file = opened(path)
+        with file:
+            index.records()
+            index.columns(["x"])
+
+    with pytest.raises(tfr.CorruptRecordError, match=reason):
+        read()
+
+
+def test_texts_larger_than_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tfrecord_io.index.column_index.MAX_EXPANSION", 1000)
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"x": ["a"] * 3000}, path)
+    tfr.build_index(path, columns=["x"])
+    rewritten(path, x=pa.array(["a" * 100] * 3000))
+    index, file = opened(path)
+    with file, pytest.raises(tfr.CorruptRecordError, match="its texts have 300000 bytes"):
+        index.columns(["x"])

@@ -1,0 +1,117 @@
+"""Find the records that can fulfil a condition in the column indexes of files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.buffers import int64_array
+from tfrecord_io.background import WorkerPool
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex
+from tfrecord_io.index.lookup import open_columns
+from tfrecord_io.index.record_index import RecordIndex
+from tfrecord_io.storage.paths.sidecars import find_sidecars
+from tfrecord_io.storage.read.random_access import open_random_access
+from tfrecord_io.storage.read.source import Source
+
+_THREADS = 16
+
+
+class Condition(Protocol):
+    """A condition on rows, and the columns that it needs."""
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+    def mask(self, batch: pa.RecordBatch, /) -> pa.BooleanArray: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileMatches:
+    """The records of a file that can fulfil a condition.
+
+    Attributes
+    ----------
+    index : RecordIndex
+        Of all records of the file.
+    records : int64 array
+        Record indexes, ascending.
+    exact : bool
+        All of them fulfil it; else some columns of the condition are not in the index.
+    """
+
+    index: RecordIndex
+    records: Array
+    exact: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnSearch:
+    """A condition that column indexes are searched by.
+
+    Parameters
+    ----------
+    parts : sequence of Condition
+        A row fulfils the condition where it fulfils all of them.
+    fields : pyarrow.Schema
+        How the columns of the condition are read. An index is used only for those that it has an equal field of.
+    constants : callable
+        Returns the columns whose values are those of a file, as a batch of one row.
+    """
+
+    parts: Sequence[Condition]
+    fields: pa.Schema
+    constants: Callable[[Source], pa.RecordBatch]
+
+    def files(self, sources: Sequence[Source]) -> list[FileMatches | None]:
+        """The records of each file; None where it has no column index, or none for any part of the condition.
+
+        Raises
+        ------
+        CorruptRecordError
+            A column index is damaged, or does not match its file.
+        """
+        indexes = find_sidecars(sources, (COLUMNS_SUFFIX,))
+        if not any(indexes):
+            return [None] * len(sources)
+        with WorkerPool(min(_THREADS, len(sources)), "columns") as pool:
+            return list(pool.map(self._file, indexes, sources))
+
+    def _file(self, index_source: Source | None, source: Source) -> FileMatches | None:
+        if index_source is None:
+            return None
+        with open_random_access(source) as file, open_columns(index_source, source, file) as (columns, index):
+            return self._matches(columns, index, self.constants(source))
+
+    def _matches(self, columns: ColumnIndex, index: RecordIndex, constants: pa.RecordBatch) -> FileMatches | None:
+        indexed = [f.name for f in columns.schema if _equal(f, self.fields)]
+        known = {*indexed, *constants.schema.names}
+        parts = [part for part in self.parts if known.issuperset(part.columns)]
+        needed = [name for name in indexed if any(name in part.columns for part in parts)]
+        if not needed:
+            return None
+        passing = np.ones(len(index), bool)
+        begin = 0
+        for batch in columns.columns(needed).to_batches(max_chunksize=1 << 20):
+            batch = _with_constants(batch, constants)
+            for part in parts:
+                mask = part.mask(batch).to_numpy(zero_copy_only=False)
+                passing[begin : begin + len(batch)] &= mask
+            begin += len(batch)
+        return FileMatches(index, np.flatnonzero(passing), len(parts) == len(self.parts))
+
+
+def _equal(field: pa.Field, fields: pa.Schema) -> bool:
+    at = fields.get_field_index(field.name)
+    return at >= 0 and bool(field.equals(fields.field(at), check_metadata=True))
+
+
+def _with_constants(batch: pa.RecordBatch, constants: pa.RecordBatch) -> pa.RecordBatch:
+    zeros = int64_array(np.zeros(len(batch), np.int64))
+    arrays = [*batch.columns, *(column.take(zeros) for column in constants.columns)]
+    return pa.RecordBatch.from_arrays(arrays, [*batch.schema.names, *constants.schema.names])
