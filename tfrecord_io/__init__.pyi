@@ -1309,7 +1309,7 @@ def build_index(
     >>> [index.records for index in tfr.build_index("labeled.tfrecord", columns=["label"])]
     [2]
     >>> pq.read_table("labeled.tfrecord.columns.parquet").drop_columns("_path").to_pylist()
-    [{'_record': 0, '_offset': 0, '_length': 53, 'label': 3}, {'_record': 1, '_offset': 53, '_length': 53, 'label': 1}]
+    [{'_record': 0, '_offset': 0, '_length': 52, 'label': 3}, {'_record': 1, '_offset': 52, '_length': 52, 'label': 1}]
     """
 
 def infer_schema(

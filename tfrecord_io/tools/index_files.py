@@ -129,7 +129,7 @@ def build_index(path: Path | Iterable[Path], *, columns: Sequence[str] | str, **
     >>> [index.records for index in tfr.build_index("labeled.tfrecord", columns=["label"])]
     [2]
     >>> pq.read_table("labeled.tfrecord.columns.parquet").drop_columns("_path").to_pylist()
-    [{'_record': 0, '_offset': 0, '_length': 53, 'label': 3}, {'_record': 1, '_offset': 53, '_length': 53, 'label': 1}]
+    [{'_record': 0, '_offset': 0, '_length': 52, 'label': 3}, {'_record': 1, '_offset': 52, '_length': 52, 'label': 1}]
     """
     options = replace(ReadOptions.of({**keywords, "columns": columns}, build_index), threads=1)
     sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
