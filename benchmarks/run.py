@@ -18,6 +18,7 @@ QUICK = Variant(share=0.1)
 SPECIAL = {  # module: what it measures
     "footprint": "import time, read time and installed size, in comparison with TensorFlow",
     "remote": "an object store behind a slow link (needs s3fs)",
+    "streams": "compressed files, and one in a bucket, with 1, 2, 4 and 8 threads",
     "tensors": "tensors as raw bytes, to and from NumPy",
     "training": "shuffled batches of arrays",
 }

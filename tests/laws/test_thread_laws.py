@@ -18,7 +18,11 @@ from hypothesis import strategies as st
 import tfrecord_io as tfr
 from reading_modes import blocks_of, engine_of
 from records import blobs, example, field, floats, framed, int64s
+from servers import SlowBucket
+from tfrecord_io.compression import get_codec
+from tfrecord_io.compression import stream as compression_stream
 from tfrecord_io.schema.embedded import pack
+from tfrecord_io.storage.read import range_reader
 
 THREADS = (1, 2, 3, 4, 8)
 OTHER_MESSAGE = field(9, b"other")
@@ -78,6 +82,30 @@ def on_disk(contents: list[bytes]) -> Iterator[list[str]]:
         for path, content in zip(paths, contents, strict=True):
             path.write_bytes(content)
         yield list(map(str, paths))
+
+
+def compressed(content: bytes, storage: str, size: int) -> bytes:
+    """The content as a file of this storage; "members": several of gzip, each of which has `size` bytes."""
+    pieces, name = [content], storage
+    if storage == "members":
+        pieces, name = [content[at : at + size] for at in range(0, len(content), size)] or [b""], "gzip"
+    codec = get_codec(name)
+    assert codec is not None
+    parts = []
+    for piece in pieces:
+        compressor = codec.compressor(1)
+        parts += [*compressor.compress(piece), *compressor.flush()]
+    return b"".join(parts)
+
+
+@contextmanager
+def in_bucket(contents: list[bytes], size: int) -> Iterator[tuple[list[str], dict[str, Any]]]:
+    """Paths and keywords to read a bucket by ranges of at most `size` bytes."""
+    bucket = SlowBucket({f"/{i}.tfrecord": content for i, content in enumerate(contents)})
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_FIRST_BYTES", "_STREAM_BYTES", "_LARGEST_BYTES"):
+            patch.setattr(range_reader, name, size)
+        yield [f"/{i}.tfrecord" for i in range(len(contents))], {"filesystem": bucket}
 
 
 def told(error: Exception) -> Any:
@@ -155,6 +183,50 @@ def test_the_number_of_threads_changes_nothing(
         expected = outcome(read, paths, threads=1, **options)
         for threads in THREADS[1:]:
             assert outcome(read, paths, threads=threads, **options) == expected
+
+
+STREAMS = ["gzip", "members", "zlib", "zstd", "bucket", "gzip in a bucket"]
+
+
+@pytest.mark.parametrize("storage", STREAMS)
+@given(
+    contents=files(),
+    options=OPTIONS,
+    size=st.sampled_from([32, 64, 300]),
+    read=st.sampled_from([table, stream, stream_by_bytes, arrays, shuffled_arrays]),
+    damage=st.none() | st.tuples(st.integers(0, 2), st.integers(0, 10**6), st.sampled_from([0, 1, 128])),
+    ratio=st.sampled_from([None, None, 1.5, 4.0]),
+)
+def test_streams_are_read_alike_on_any_number_of_threads(
+    native_engine: None,
+    storage: str,
+    contents: list[bytes],
+    options: dict[str, Any],
+    size: int,
+    read: Any,
+    damage: tuple[int, int, int] | None,
+    ratio: float | None,
+) -> None:
+    if options.get("record_type") == "bytes" or read is shuffled_arrays:
+        options.pop("schema", None)
+    if storage != "bucket":
+        contents = [compressed(content, storage.split()[0], 3 * size) for content in contents]
+        options["max_decompression_ratio"] = ratio
+    if damage is not None and damage[0] < len(contents) and contents[damage[0]]:
+        number, at, change = damage
+        content = bytearray(contents[number])
+        at %= len(content)
+        if change:
+            content[at] ^= change
+        contents[number] = bytes(content if change else content[:at])
+    place = in_bucket(contents, size) if "bucket" in storage else on_disk(contents)
+    with place as found, blocks_of(size), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compression_stream, "RATIO_FREE_BYTES", 200)
+        patch.setattr(compression_stream, "_STEP", 50)
+        paths, where = found if "bucket" in storage else (found, {})
+        expected = outcome(read, paths, threads=1, **options, **where)
+        for threads in THREADS[1:]:
+            assert outcome(read, paths, threads=threads, **options, **where) == expected
 
 
 def count(paths: list[str], **keywords: Any) -> Iterator[Any]:

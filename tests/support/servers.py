@@ -1,19 +1,22 @@
-"""Servers on the loopback interface for tests: S3, Google Cloud Storage and a web server."""
+"""Servers for tests: S3, Google Cloud Storage and a web server on the loopback interface, and a bucket in memory."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import cycle
 from pathlib import Path
 from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from fsspec.asyn import AsyncFileSystem
 
 from chaos import Chaos
 
@@ -208,3 +211,29 @@ def example_buckets(s3: Bucket, gcs: Bucket, web: Web, tmp_path: Path, monkeypat
         bucket.fs.invalidate_cache()
     tfr.write_tfrecord({"label": [3, 1, 2]}, tmp_path / "part")
     web.files.update((f"insects/part-0000{i}-of-00002.tfrecord", (tmp_path / "part").read_bytes()) for i in range(2))
+
+
+class SlowBucket(AsyncFileSystem):
+    """Files in memory by name, read by range requests, which are answered late and out of order."""
+
+    protocol = "slow"
+    cachable = False
+
+    def __init__(self, files: Mapping[str, bytes]) -> None:
+        super().__init__()
+        self._files = dict(files)
+        self._delays = cycle((3, 0, 1, 7, 2))  # turns of the event loop before an answer
+
+    async def _info(self, path: str, **_: Any) -> dict[str, Any]:
+        name = self._strip_protocol(path)
+        if name not in self._files:
+            raise FileNotFoundError(path)
+        return {"name": name, "size": len(self._files[name]), "type": "file"}
+
+    async def _ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        return []
+
+    async def _cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        for _turn in range(next(self._delays)):
+            await asyncio.sleep(0)
+        return self._files[self._strip_protocol(path)][start:end]

@@ -133,6 +133,7 @@ class DecompressedStream:
         self._source, self._codec, self._max_ratio = source, codec, max_ratio
         codec.decompressor()  # raises here if its library is missing
         self._data = b""  # read, but not passed to a member
+        self._out = memoryview(b"")  # decompressed, but not returned: steps do not depend on the reader's buffers
         self._member: Decompressor | None = None
         self._member_begin: tuple[int, int] | None = None  # file offset, uncompressed offset
         self._new_member: Callable[..., Decompressor] = codec.decompressor  # of the current member
@@ -152,17 +153,21 @@ class DecompressedStream:
         while len(buffer) and not self._ended:
             if self._error is not None:
                 raise self._error
-            try:
-                out = self._next(min(len(buffer), _STEP))
-            except Damage as damage:
-                self._handle(damage)
-                continue
-            if out and self._max_ratio is not None:
-                self._check_ratio(len(out), self._max_ratio)
-            if out and not self._ended:
-                buffer[: len(out)] = out
-                self.offset += len(out)
-                return len(out)
+            if not len(self._out):
+                try:
+                    out = self._next(_STEP)
+                except Damage as damage:
+                    self._handle(damage)
+                    continue
+                if out and self._max_ratio is not None:
+                    self._check_ratio(len(out), self._max_ratio)
+                self._out = memoryview(out)
+            if len(self._out) and not self._ended:
+                n = min(len(buffer), len(self._out))
+                buffer[:n] = self._out[:n]
+                self._out = self._out[n:]
+                self.offset += n
+                return n
         return 0
 
     def _resume(self, begin: int, new_member: Callable[..., Decompressor]) -> None:
@@ -186,7 +191,7 @@ class DecompressedStream:
         raise self._error
 
     def close(self) -> None:
-        self._ended, self._member, self._data = True, None, b""
+        self._ended, self._member, self._data, self._out = True, None, b"", memoryview(b"")
         self._source.close()
 
     def _take(self) -> bytes:
