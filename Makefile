@@ -50,7 +50,7 @@ grain_EXAMPLES := jax
 WITHOUT_EXTRA := tf
 
 WHEELS := build/wheel
-SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md $(shell find tfrecord_io -name '*.py' -o -name '*.cc' -o -name '*.h' -o -name py.typed -o -name __init__.pyi)
+SOURCES := pyproject.toml CMakeLists.txt LICENSE README.md $(shell find tfrecord_io -name '*.py' -o -name '*.cc' -o -name '*.h' -o -name '*.css' -o -name py.typed -o -name __init__.pyi)
 
 # Programs without Python.
 PROGRAMS = $(MAKE) --no-print-directory -j$(JOBS) -f tests/fuzz/Makefile

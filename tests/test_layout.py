@@ -29,7 +29,7 @@ FLOORS = {
             "read write",
             "api arrays tf_compat file_formats",
             "training tools",
-            "adapters",
+            "adapters reports",
             "datasets",
             "__init__ __main__ cli",
         ]
@@ -208,7 +208,7 @@ def test_command_line_starts_without_rich_and_pandas() -> None:
 CALLS = """
     read_tfrecord read_table read_arrays iter_arrays open_reader read_metadata write_tfrecord open_writer infer_schema
     dataset RecordReader RecordWriter
-    encode_example decode_example bytes_feature float_feature int64_feature count_records verify salvage describe
+    encode_example decode_example bytes_feature float_feature int64_feature count_records verify salvage describe report
     split merge shuffle sample diff
     convert explode from_npy from_npz from_idx to_npy to_npz
     register_pandas scan_polars register_duckdb read_dask write_dask read_ray write_ray register_spark
@@ -228,7 +228,7 @@ SCHEMAS = """
 """.split()
 RESULTS = """
     ArrayIterator ArrayStream Dataset DatasetPiece RandomAccess SelectedRecords Reader Writer WriteReport ReadReport
-    SkippedRegion Metadata
+    SkippedRegion Metadata DatasetReport
 """.split()  # what calls give
 
 

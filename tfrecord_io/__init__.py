@@ -66,6 +66,7 @@ _HOMES = {
     "tf_compat.composite": "RaggedTensor SparseTensor",
     "format.tensor_proto": "parse_tensor",
     "tf_compat.decode_json": "decode_json_example",
+    "reports.dataset_report": "DatasetReport report",
     "tf_compat.decode_raw": "decode_raw",
     "format.tensor_proto_writer": "serialize_tensor",
     "file_formats.convert": "convert",
@@ -98,12 +99,12 @@ __all__ = [
     "scan_polars", "register_duckdb", "read_dask", "write_dask", "read_ray", "write_ray", "register_spark",
     "register_pandas",
     # inspect
-    "count_records", "verify", "salvage", "describe", "diff", "read_metadata", "show_versions",
+    "count_records", "verify", "salvage", "describe", "report", "diff", "read_metadata", "show_versions",
     # schema
     "Schema", "InferredSchema", "Field", "scalar", "list_", "text", "bytes_", "tensor", "sequence", "image",
     # results
     "Reader", "Writer", "WriteReport", "Dataset", "DatasetPiece", "ArrayIterator", "ArrayStream", "RandomAccess",
-    "SelectedRecords", "ReadReport", "SkippedRegion",
+    "SelectedRecords", "ReadReport", "SkippedRegion", "DatasetReport",
     # as in TensorFlow
     "parse_example", "encode_example", "decode_example", "decode_json_example", "bytes_feature", "float_feature",
     "int64_feature", "serialize_tensor", "parse_tensor", "decode_raw", "Example", "SequenceExample", "Features",

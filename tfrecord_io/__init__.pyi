@@ -75,6 +75,7 @@ from tfrecord_io.read.reader import Reader as Reader
 from tfrecord_io.read.record_reader import RecordReader as RecordReader
 from tfrecord_io.read.report import ReadReport as ReadReport
 from tfrecord_io.read.selected_records import SelectedRecords as SelectedRecords
+from tfrecord_io.reports.dataset_report import DatasetReport as DatasetReport
 from tfrecord_io.schema.field import Field as Field
 from tfrecord_io.schema.field_makers import (
     bytes_ as bytes_,
@@ -170,6 +171,7 @@ __all__ = [
     "verify",
     "salvage",
     "describe",
+    "report",
     "diff",
     "read_metadata",
     "show_versions",
@@ -194,6 +196,7 @@ __all__ = [
     "SelectedRecords",
     "ReadReport",
     "SkippedRegion",
+    "DatasetReport",
     "parse_example",
     "encode_example",
     "decode_example",
@@ -3132,4 +3135,174 @@ def describe(
     >>> _ = tfr.write_tfrecord({"x": [1, 2, None], "word": ["a", "b", "a"]}, "words.tfrecord")
     >>> tfr.describe("words.tfrecord").columns[0].maximum
     2
+    """
+
+def report(
+    path: Path | Iterable[Path],
+    out: OutputPath | None = None,
+    *,
+    compare: Path | Iterable[Path] | None = None,
+    sample_records: int = 50000,
+    sample_bytes: int = 67108864,
+    seed: int = 0,
+    verify: bool = False,
+    overwrite: bool | None = None,
+    columns: Sequence[str] | str | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    stable_types: bool = False,
+    infer_text: bool = True,
+    sample: int | Literal["all"] = 10000,
+    on_new: Literal["raise", "ignore"] = "raise",
+    record_type: Literal["example", "sequence_example", "bytes"] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    offset: int = 0,
+    limit: int | None = None,
+    include_file_paths: str | None = None,
+    allow_missing_shards: bool = False,
+    check_crc: bool = True,
+    on_error: OnError = "raise",
+    max_record_bytes: int = 2147483647,
+    max_features: int = 100000,
+    max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
+    large_offsets: bool = False,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: bool = False,
+    batch_size: int = 65536,
+    batch_bytes: int = 67108864,
+) -> DatasetReport:
+    """Write one HTML page about a dataset: statistics and histograms of each feature, images, sounds, first records.
+
+    The page contains everything that it shows, no scripts, and loads nothing; everything in it that comes from the
+    files is escaped. It has at most 8 MB.
+
+    Of large data a sample is read, and the page says which: pieces of the files that are chosen at random, each from
+    its beginning; compressed files from their start. Extremes, means and counts are exact for the records that are
+    read; quantiles and histograms are those of at most 32,768 values of a feature, chosen at random. Types are inferred
+    from all records of files that are not larger than `sample_bytes`.
+
+    Parameters
+    ----------
+    path : str, PathLike, or list of those
+        As in `dataset`.
+    out : str, PathLike, URL or binary file object, optional
+        The page, ``.html``; it appears complete or not at all. None: nothing is written.
+    compare : str, PathLike, or list of those, optional
+        Another dataset. The page has both side by side, and how much each feature differs: the L-infinity distance of
+        the shares of categories, and the Jensen-Shannon divergence of numbers. The keywords hold for both.
+    sample_records : int, default 50,000
+        Maximum number of records to read.
+    sample_bytes : int, default 64 MiB
+        Uncompressed bytes of records to read, about.
+    seed : int, default 0
+        Of the choice of pieces, and of the records whose images, sounds and texts are shown.
+    verify : bool, default False
+        Verify all files completely, as `tfrecord_io.verify`, and show the result.
+    overwrite : bool, optional
+        False raises if `out` exists; else it is replaced.
+    columns : sequence of str, optional
+        Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
+        parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
+    filters : pyarrow.compute.Expression, or list of tuples, or list of lists of tuples, optional
+        Only rows that fulfil a condition; null counts as false. ``pc.field("label") == 3``, or as in pandas
+        ``[("label", "==", 3), ("score", ">", 0.5)]``, which are fulfilled together; of several such lists, one is. It may
+        name columns that are not in `columns`, and those of partition folders (``label=3/``): files in which no row can
+        fulfil it are not opened. `offset` counts records before the filter, `limit` rows after it.
+    schema : Schema, pyarrow.Schema, dict or "infer", optional
+        Columns to read, in this order, with their types: a dict has a ``pyarrow.DataType``, a name like ``"int32"`` or a
+        Python type for each column; ``float`` is float32. Other features are ignored. A column named like partition folders
+        (``label=cat/``) holds their values, cast to its type. By default, the schema embedded in the file is used; a file
+        without one has its types inferred from the values, and bytes with companion features ``x/shape`` and ``x/dtype``
+        become tensors. "infer" ignores embedded schemas and companion features.
+    schema_overrides : dict, optional
+        Types of some columns, by name or glob (``{"image/object/*": "list<float>"}``).
+    stable_types : bool, default False
+        Always infer lists and binary, so that a column's type depends only on its feature type.
+    infer_text : bool, default True
+        Infer string for bytes features whose values are all text: UTF-8 without control characters except tabs and line
+        ends.
+    sample : int or "all", default 10,000
+        Number of records from which the schema of a stream is inferred. Calls that return all records use all of them.
+    on_new : {"raise", "ignore"}
+        What a stream does with a feature that was not in the sample.
+    record_type : {None, "example", "sequence_example", "bytes"}
+        None detects Examples and SequenceExamples. "bytes" returns the payloads in one binary column, ``record``.
+    compression : {"infer", "gzip", "zlib", "zstd", None}
+        "infer" detects it from the content; the suffix is ignored. None: not compressed.
+    offset : int, default 0
+        Number of records to skip at the start.
+    limit : int, optional
+        Maximum number of rows to read. Types are inferred from exactly these rows.
+    include_file_paths : str, optional
+        Name of a column to add, with the path of each row's file.
+    allow_missing_shards : bool, default False
+        Accept shard names with missing or duplicate indices.
+    check_crc : bool, default True
+        Check the CRCs of payloads. The CRCs of lengths are always checked.
+    on_error : {"raise", "stop", "skip"} or callable
+        "stop" returns the intact records before the first damage, with a StoppedEarlyWarning. "skip" leaves out what is
+        damaged, with a DamagedDataWarning of the sums; a reader's ``report.skipped`` has each region. A callable gets each
+        error, with its ``region``, and returns True to leave that out, or False to raise the error.
+    max_record_bytes : int, default 2**31 - 1
+        A longer record is an error.
+    max_features : int, default 100,000
+        More distinct feature names are an error.
+    max_expansion : int, default 256 MiB
+        Bytes of memory that data may take beyond 512 times the bytes it is read from: the rows of a batch, or all rows if
+        they are read at once. More is an error, as a few bytes of an untrusted file can state tensors of a repeated value,
+        wide types or many columns; the batches of a stream end earlier. Types in `schema` do not count. Arrays that are
+        padded to the longest list, or have rows of missing lists, may take as much beyond their values.
+    max_decompression_ratio : float, optional
+        A compressed file that decompresses to more than this many times the bytes read of it, and 1 MiB, is a
+        CompressionError after the records before. None: no limit. Text that repeats may reach 1,000.
+    large_offsets : bool, default False
+        Infer large_string, large_binary and large_list, which have 64-bit offsets.
+    threads : int, optional
+        Number of decoding threads, at most one for each core; by default the number of CPU cores. Nothing that is returned
+        or raised depends on it.
+    storage_options : dict, optional
+        Options for fsspec, as in pandas.
+    filesystem : fsspec filesystem, optional
+        The filesystem of all paths.
+    progress : bool, default False
+        Show a progress bar.
+    batch_size : int, default 65,536
+        Maximum number of rows in a batch.
+    batch_bytes : int, default 64 MiB
+        Limit of the payload bytes of a batch, and of the bytes of its integers in lists, which may take 8 times as many as
+        in a payload. A batch has at least one row; it may end earlier, where the integers of the next record might exceed
+        the limit.
+
+    Returns
+    -------
+    DatasetReport
+        ``path``, ``html``, ``statistics``, ``drift``, and ``to_dict()`` for JSON.
+
+    Raises
+    ------
+    ValueError
+        The name of `out` does not end in ``.html`` or ``.htm``.
+    FileExistsError
+        `out` exists, with ``overwrite=False``.
+    TypeError
+        `path` is a file object or a pipe, which can be read only once.
+    TFRecordError
+        As in `dataset`: a file is damaged, or records contradict each other.
+
+    Examples
+    --------
+    >>> import tfrecord_io as tfr
+    >>> _ = tfr.write_tfrecord({"x": [1, 2, 3, 3], "word": ["a", "b", "a", None]}, "words.tfrecord")
+    >>> report = tfr.report("words.tfrecord", "words.html")
+    >>> report.statistics[0].features[0].numbers.mean
+    2.25
+    >>> print(tfr.report("words.tfrecord"))
+    2 features, all 4 records
+    feature  type    presence  mean
+    x        int64   100 %     2.25
+    word     string  75 %
     """

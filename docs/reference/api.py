@@ -31,11 +31,11 @@ GROUPS = {
     "Write": "write_tfrecord open_writer",
     "Convert": "convert explode from_npy from_npz from_idx to_npy to_npz",
     "Copy records": "split merge shuffle sample",
-    "Inspect": "build_index count_records verify salvage describe diff read_metadata show_versions",
+    "Inspect": "build_index count_records verify salvage describe report diff read_metadata show_versions",
     "Records of any content": "RecordReader RecordWriter",
     "Schemas": "Schema InferredSchema Field scalar list_ text bytes_ tensor sequence image",
     "Results": "Reader ReadReport SkippedRegion Writer WriteReport Dataset DatasetPiece ArrayIterator ArrayStream "
-    "RandomAccess SelectedRecords",
+    "RandomAccess SelectedRecords DatasetReport",
     "Other libraries": "scan_polars register_duckdb read_dask write_dask read_ray write_ray register_spark "
     "register_pandas",
     "Single records and values, as in TensorFlow": "encode_example decode_example decode_json_example bytes_feature "

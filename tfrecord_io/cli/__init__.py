@@ -9,14 +9,14 @@ from tfrecord_io.cli.process import echo, ending_by_signals, interruption, prepa
 from tfrecord_io.progress import Progress
 
 if TYPE_CHECKING:
-    from tfrecord_io.cli.value_commands import tfr
+    from tfrecord_io.cli.report_commands import tfr
 
 __all__ = ["main", "tfr"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "tfr":
-        from tfrecord_io.cli.value_commands import tfr
+        from tfrecord_io.cli.report_commands import tfr
 
         return tfr
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -28,7 +28,7 @@ def main() -> None:
         with ending_by_signals():
             prepare_streams()
             Progress.delay = 0.5  # no bar for what ends soon
-            from tfrecord_io.cli.value_commands import tfr  # takes the longest: after this, signals are handled
+            from tfrecord_io.cli.report_commands import tfr  # takes the longest: after this, signals are handled
 
             tfr()
     except KeyboardInterrupt as error:  # before the first command began

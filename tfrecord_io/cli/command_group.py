@@ -19,7 +19,7 @@ ERROR_CODE = "tfrecord_io.error_code"  # in the ``meta`` of a command's context:
 DEBUG = "tfrecord_io.debug"  # in the same: whether errors are printed with their tracebacks
 
 SECTIONS = {
-    "Show": ("head", "cat", "get", "schema", "count", "describe", "sql", "diff"),
+    "Show": ("head", "cat", "get", "schema", "count", "describe", "report", "sql", "diff"),
     "Check and repair": ("verify", "salvage", "clean"),
     "Write": ("convert", "split", "merge", "shuffle", "sample", "index"),
 }

@@ -1,0 +1,268 @@
+"""Statistics of a dataset: of each feature, with samples, in one pass over a bounded part of the records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.arrow.output.to_python import rows_of
+from tfrecord_io.display import short
+from tfrecord_io.errors import SchemaError
+from tfrecord_io.format.kinds import Kind
+from tfrecord_io.options import MIB, ReadOptions
+from tfrecord_io.progress import Progress
+from tfrecord_io.read.chunks.record_file import RecordFile
+from tfrecord_io.read.query import Query, open_query
+from tfrecord_io.reports.statistics.feature_statistics import FeatureAccumulator, FeatureStatistics
+from tfrecord_io.reports.statistics.media import Gallery, Row, galleries, row_values
+from tfrecord_io.reports.statistics.sampling import RowSampler, SampleLimits, SampleReader, Sampling
+from tfrecord_io.schema.schema import Schema
+from tfrecord_io.schema.types import UnsupportedType, kind_of, value_type
+from tfrecord_io.storage.paths.resolve import resolve_inputs
+from tfrecord_io.storage.read.source import Source, total
+from tfrecord_io.tools.verify import verify
+
+SAMPLED_ROWS = 24  # records whose images, sounds and texts are shown
+FIRST_ROWS = 10
+SHOWN_FILES = 50
+_FIRST_COLUMNS = 50
+_TEXTS = 5
+_TEXT_LENGTH = 280
+_BATCH_ROWS, _BATCH_BYTES = 8192, 8 * MIB
+_KINDS = {Kind.BYTES: "bytes_list", Kind.FLOAT: "float_list", Kind.INT64: "int64_list"}
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """A file: its path, its size if known, its compression (None: not compressed), what verifying it gave."""
+
+    path: str
+    bytes: int | None
+    compression: str | None
+    status: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetStatistics:
+    """What a report states about a dataset.
+
+    Attributes
+    ----------
+    files : tuple of FileEntry
+        The first `SHOWN_FILES` of `file_count`.
+    bytes : int or None
+        The size of all files.
+    schema_source : str
+        As `tfrecord_io.Dataset` has it.
+    sampling : Sampling
+    checks : str
+        What was checked, in a sentence.
+    features : tuple of FeatureStatistics
+        In the order of the schema; the fields of structs are features ``outer/inner``.
+    texts : dict
+        Samples of the values of text features, by name.
+    galleries : tuple of Gallery
+    first : tuple
+        Names of columns, and rows of text: the first records.
+    """
+
+    files: tuple[FileEntry, ...]
+    file_count: int
+    bytes: int | None
+    schema_source: str
+    sampling: Sampling
+    checks: str
+    features: tuple[FeatureStatistics, ...]
+    texts: dict[str, tuple[str, ...]]
+    galleries: tuple[Gallery, ...]
+    first: tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "files": [file.to_dict() for file in self.files],
+            "file_count": self.file_count,
+            "bytes": self.bytes,
+            "schema_source": self.schema_source,
+            "sampling": self.sampling.to_dict(),
+            "checks": self.checks,
+            "features": [feature.to_dict() for feature in self.features],
+            "galleries": [gallery.to_dict() for gallery in self.galleries],
+        }
+
+
+def dataset_statistics(
+    path: Any, options: ReadOptions, limits: SampleLimits, *, check: bool = False, infers_from_all: bool = True
+) -> DatasetStatistics:
+    """The statistics of the records of files.
+
+    Parameters
+    ----------
+    path : str, PathLike or list of those
+    options : ReadOptions
+    limits : SampleLimits
+    check : bool
+        Verify all files.
+    infers_from_all : bool
+        Infer types from all records, in place of ``options.sample``, if the files are not larger than ``limits.bytes``.
+
+    Raises
+    ------
+    TypeError
+        `path` is a file object or a pipe.
+    TFRecordError, FileNotFoundError
+        As `tfrecord_io.dataset`.
+    """
+    default = ReadOptions()
+    if (options.batch_size, options.batch_bytes) == (default.batch_size, default.batch_bytes):
+        options = replace(options, batch_size=_BATCH_ROWS, batch_bytes=_BATCH_BYTES)
+    sources = resolve_inputs(path, options.storage, allow_missing_shards=options.allow_missing_shards)
+    size = total(source.size for source in sources)
+    if infers_from_all and size is not None and size <= limits.bytes:
+        options = replace(options, sample="all")
+    query = open_query(sources, options)
+    reader = SampleReader(query, limits)
+    random = np.random.default_rng(limits.seed)
+    columns = Columns(query, random)
+    rows = RowSampler(SAMPLED_ROWS, random)
+    progress = Progress(options.progress, limits.records, "records")
+    with closing(progress):
+        for batch in reader:
+            columns.add(batch)
+            rows.add(batch)
+            progress.advance(len(batch))
+    sampled = [row_values(row, list(leaves(row))) for row in rows.rows]
+    features = columns.result()
+    shown = tuple(galleries(sampled, columns.fields))
+    hidden = {gallery.feature for gallery in shown}
+    texts = {f.name: _texts(f, sampled) for f in features if f.name not in hidden}
+    statuses, checks = _checks(path, options, check)
+    files = tuple(_entry(source, statuses) for source in _sources(query)[:SHOWN_FILES])
+    return DatasetStatistics(
+        files,
+        len(query.files),
+        query.bytes,
+        query.schema_source,
+        reader.sampling,
+        checks,
+        features,
+        {name: values for name, values in texts.items() if values},
+        shown,
+        _first_rows(query),
+    )
+
+
+class Columns:
+    """The accumulators of all features.
+
+    Attributes
+    ----------
+    fields : list of pyarrow.Field
+        Of the features, structs taken apart.
+    """
+
+    def __init__(self, query: Query, random: np.random.Generator) -> None:
+        empty = pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in query.schema], schema=_nullable(query.schema))
+        self.fields = [column for column, _ in leaves(empty)]
+        self._accumulators = [
+            FeatureAccumulator(column, *_kind_and_part(query.scan.columns, column), random) for column in self.fields
+        ]
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        for accumulator, (_, array) in zip(self._accumulators, leaves(batch), strict=True):
+            accumulator.add(array)
+
+    def result(self) -> tuple[FeatureStatistics, ...]:
+        return tuple(accumulator.result() for accumulator in self._accumulators)
+
+
+def _nullable(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([column.with_nullable(True) for column in schema])
+
+
+def leaves(batch: pa.RecordBatch) -> Iterator[tuple[pa.Field, pa.Array]]:
+    """The columns of a batch; the fields of a struct as columns ``outer/inner``, as the features are called."""
+    pending = list(zip(batch.schema, batch.columns, strict=True))[::-1]
+    while pending:
+        column, array = pending.pop()
+        if not pa.types.is_struct(column.type) or not column.type.num_fields:
+            yield column, array
+            continue
+        parts = zip(column.type, array.flatten(), strict=True)
+        pending += [(part.with_name(f"{column.name}/{part.name}"), values) for part, values in parts][::-1]
+
+
+def _kind_and_part(schema: Schema, column: pa.Field) -> tuple[str, str]:
+    """The feature type and the part of a record; empty text for a column that is not a feature."""
+    top = column.name
+    while top not in schema.names and "/" in top:
+        top = top.rpartition("/")[0]
+    if top not in schema.names:
+        return "", ""
+    field = schema.field(top)
+    if field.encoding in ("raw", "tensor_proto", "npy"):
+        return "bytes_list", field.part
+    try:
+        return _KINDS.get(kind_of(value_type(column.type)), ""), field.part
+    except (UnsupportedType, SchemaError):
+        return "", field.part
+
+
+def _texts(feature: FeatureStatistics, rows: Sequence[Row]) -> tuple[str, ...]:
+    """Some values of a text feature that are worth reading: not those that the most frequent values show."""
+    if feature.lengths is None or not (pa.types.is_string(feature.value_type) or feature.value_type == "large_string"):
+        return ()
+    if feature.counts is not None and feature.counts.distinct <= len(feature.counts.top):
+        return ()
+    values: dict[str, None] = {}
+    for row in rows:
+        items = row.get(feature.name)
+        for item in items.reshape(-1) if isinstance(items, np.ndarray) else [items]:
+            if isinstance(item, str) and item:
+                values[short(item, _TEXT_LENGTH)] = None
+                break
+    return tuple(values)[:_TEXTS]
+
+
+def _first_rows(query: Query) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+    """The first records as text; of the first columns."""
+    names = query.schema.names[:_FIRST_COLUMNS]
+    with query.only(names).limited(FIRST_ROWS).open() as reader:
+        table = reader.read_all()
+    columns = [[short(v, 60) for v in rows_of(c, f)] for c, f in zip(table.columns, table.schema, strict=True)]
+    return tuple(names), tuple(zip(*columns, strict=True))
+
+
+def _sources(query: Query) -> list[Source]:
+    """One for each file."""
+    return list({source.path: source for source in query.scan.sources}.values())
+
+
+def _entry(source: Source, statuses: dict[str, str]) -> FileEntry:
+    with closing(RecordFile(source)) as file:
+        return FileEntry(source.path, source.size, file.compression, statuses.get(source.path, ""))
+
+
+def _checks(path: Any, options: ReadOptions, check: bool) -> tuple[dict[str, str], str]:
+    """The status of each file that was verified, and a sentence about what was checked."""
+    if check:
+        report = verify(
+            path,
+            record_type=options.record_type,
+            compression=options.compression,
+            allow_missing_shards=options.allow_missing_shards,
+            **options.storage.keywords,
+        )
+        problems = sum(file.problem_count for file in report.files)
+        found = "no problems were found" if report.ok else f"{problems:,} problems were found: run tfr verify"
+        return {file.path: file.status for file in report.files}, f"All records of all files were verified: {found}."
+    if options.check_crc:
+        return {}, "The checksums of the records that were read are correct; the other records were not checked."
+    return {}, "Checksums of payloads were not checked (check_crc=False)."

@@ -1,0 +1,202 @@
+"""Statistics of numbers in one pass: exact moments, and a random sample for quantiles and histograms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tfrecord_io.engine.contract import Array
+
+KEPT = 32_768  # values that are kept of more: a random sample
+QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+_MOST_BINS, _LEAST_BINS = 40, 8
+_EXACT_INTEGERS = 2.0**53
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Numbers of values in intervals of the same width.
+
+    Bin ``i`` has the values of [edges[i], edges[i + 1]), the last one also ``edges[-1]``. If all values are
+    `integers`, so are the edges.
+    """
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    integers: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"edges": list(self.edges), "counts": list(self.counts)}
+
+
+@dataclass(frozen=True, slots=True)
+class NumberStatistics:
+    """Statistics of numbers, or of lengths.
+
+    Attributes
+    ----------
+    count : int
+        Number of values, NaN and infinite ones included.
+    nans, infinities, zeros : int
+    minimum, maximum : int, float or None
+        Of the finite values.
+    mean, deviation : float or None
+        Of the finite values; the deviation is that of the whole population, as ``numpy.std``.
+    quantiles : tuple of float
+        For `QUANTILES`, interpolated as by ``numpy.quantile``; of `kept` values.
+    kept : ndarray
+        All finite values, or a random sample of `KEPT` of them, sorted: float64.
+    """
+
+    count: int
+    nans: int
+    infinities: int
+    zeros: int
+    minimum: float | None
+    maximum: float | None
+    mean: float | None
+    deviation: float | None
+    quantiles: tuple[float, ...]
+    kept: Array = field(repr=False, compare=False)
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether quantiles and histogram are those of a random sample of the values."""
+        return len(self.kept) < self.count - self.nans - self.infinities
+
+    @property
+    def histogram(self) -> Histogram | None:
+        """Of the values kept; None if there are none."""
+        return histogram(self.kept, edges_of(self)) if len(self.kept) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        named = {f"{q:g}": value for q, value in zip(QUANTILES, self.quantiles, strict=False)}
+        drawn = self.histogram
+        names = ("count", "nans", "infinities", "zeros", "minimum", "maximum", "mean", "deviation")
+        values = {name: getattr(self, name) for name in names}
+        return {**values, "quantiles": named, "histogram": None if drawn is None else drawn.to_dict()}
+
+
+class NumberAccumulator:
+    """Accumulates arrays of numbers.
+
+    >>> numbers = NumberAccumulator(np.random.default_rng(0))
+    >>> numbers.add(np.array([1.0, 2.0, np.nan, 0.0]))
+    >>> result = numbers.result()
+    >>> result.count, result.nans, result.zeros, result.mean, result.quantiles[3]
+    (4, 1, 1, 1.0, 1.0)
+    """
+
+    def __init__(self, random: np.random.Generator) -> None:
+        self._random = random
+        self._count = self._nans = self._infinities = self._zeros = self._finite = 0
+        self._mean = self._squares = 0.0  # of the finite values; the sum of squared differences from the mean
+        self._low, self._high = math.inf, -math.inf
+        self._kept, self._keys = np.empty(0), np.empty(0)  # the values with the smallest of all random keys
+
+    def add(self, values: Array) -> None:
+        """Add numbers of any dtype."""
+        values = np.asarray(values).astype(np.float64, copy=False).reshape(-1)
+        self._count += len(values)
+        finite = values[np.isfinite(values)]
+        if len(finite) < len(values):
+            nans = int(np.isnan(values).sum())
+            self._nans += nans
+            self._infinities += len(values) - len(finite) - nans
+        if not len(finite):
+            return
+        self._zeros += len(finite) - int(np.count_nonzero(finite))
+        self._low, self._high = min(self._low, float(finite.min())), max(self._high, float(finite.max()))
+        self._add_moments(finite)
+        self._keep(finite)
+
+    def _add_moments(self, finite: Array) -> None:
+        """Chan, Golub and LeVeque: Updating formulae and a pairwise algorithm for computing sample variances."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            count = len(finite)
+            total = self._finite + count
+            mean = float(finite.mean())
+            squares = float(np.square(finite - mean).sum())
+            difference = mean - self._mean
+            self._squares += squares + float(np.square(difference)) * self._finite * count / total
+            self._mean += difference * count / total
+            self._finite = total
+
+    def _keep(self, finite: Array) -> None:
+        keys = self._random.random(len(finite))
+        if len(self._kept) >= KEPT:
+            chosen = keys < self._keys.max()
+            finite, keys = finite[chosen], keys[chosen]
+        self._kept, self._keys = np.concatenate([self._kept, finite]), np.concatenate([self._keys, keys])
+        if len(self._kept) > KEPT:
+            smallest = np.argpartition(self._keys, KEPT)[:KEPT]
+            self._kept, self._keys = self._kept[smallest], self._keys[smallest]
+
+    def result(self) -> NumberStatistics:
+        kept = np.sort(self._kept)
+        has_values = bool(self._finite)
+        with np.errstate(over="ignore", invalid="ignore"):
+            quantiles = tuple(np.quantile(kept, QUANTILES).tolist()) if has_values else ()
+            deviation = math.sqrt(self._squares / self._finite) if has_values else None
+        return NumberStatistics(
+            self._count,
+            self._nans,
+            self._infinities,
+            self._zeros,
+            self._low if has_values else None,
+            self._high if has_values else None,
+            self._mean if has_values else None,
+            deviation,
+            quantiles,
+            kept,
+        )
+
+
+def numbers_of(values: pa.Array) -> Array:
+    """An array of numbers, dates or times without nulls as NumPy numbers; of times, their integers."""
+    if pa.types.is_decimal(values.type):
+        values = values.cast(pa.float64(), safe=False)
+    elif pa.types.is_temporal(values.type):
+        values = values.view(pa.int32() if values.type.bit_width == 32 else pa.int64())
+    return np.asarray(values.to_numpy(zero_copy_only=False))
+
+
+def edges_of(*statistics: NumberStatistics) -> Array:
+    """Edges of a histogram of all these numbers together, of which there is at least one: integers for integers.
+
+    >>> numbers = NumberAccumulator(np.random.default_rng(0))
+    >>> numbers.add(np.array([1, 2, 4]))
+    >>> edges_of(numbers.result()).tolist()
+    [1.0, 2.0, 3.0, 4.0, 5.0]
+    """
+    present = [each for each in statistics if each.minimum is not None and each.maximum is not None]
+    low, high = min(each.minimum for each in present), max(each.maximum for each in present)  # type: ignore[type-var]
+    assert low is not None
+    assert high is not None
+    most = max(len(each.kept) for each in present)
+    bins = int(min(_MOST_BINS, max(_LEAST_BINS, 2 * np.cbrt(most))))
+    if _are_integers(low, high, [each.kept for each in present]):
+        width = max(1, math.ceil((high - low + 1) / bins))
+        return low + width * np.arange(math.ceil((high - low + 1) / width) + 1, dtype=np.float64)
+    if low == high:
+        return np.array([low, high])
+    halves = np.linspace(low / 2, high / 2, bins + 1)  # the range itself may overflow
+    return np.unique((2 * halves).clip(low, high))
+
+
+def _are_integers(low: float, high: float, present: list[Array]) -> bool:
+    if max(abs(low), abs(high)) >= _EXACT_INTEGERS:
+        return False
+    return all(bool((values == np.floor(values)).all()) for values in present)
+
+
+def histogram(kept: Array, edges: Array) -> Histogram:
+    """The numbers of sorted values between edges that enclose them all."""
+    positions = np.searchsorted(kept, edges[1:-1], side="left")
+    counts = np.diff(np.concatenate([[0], positions, [len(kept)]]))
+    integers = bool((edges == np.floor(edges)).all() and len(kept) and (kept == np.floor(kept)).all())
+    return Histogram(tuple(edges.tolist()), tuple(counts.tolist()), integers)
