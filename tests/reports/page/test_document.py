@@ -132,6 +132,7 @@ def test_hostile_names_and_texts_are_escaped(columns: dict[str, list[str]], numb
 @pytest.mark.parametrize(
     "name", ["sequence", "images", "extremes", "ragged", "tensors", "tutorial", "empty", "fashion"]
 )
+@pytest.mark.filterwarnings("ignore:.*no records:tfrecord_io.SchemaWarning")
 def test_pages_of_the_golden_files_are_well_formed(data: Path, name: str) -> None:
     checked(tfr.report(data / f"{name}.tfrecord").html)
 
