@@ -78,7 +78,8 @@ def test_a_damaged_file_names_on_error_only_where_it_is_an_option(run: Any, tmp_
     path = tmp_path / "a.tfrecord"
     tfr.write_tfrecord({"x": [1, 2, 3]}, path)
     path.write_bytes(path.read_bytes()[:-2])
-    shown = run(command.name, path, *([tmp_path / "b.tfrecord"] if command.name == "convert" else []))
+    targets = {"convert": [tmp_path / "b.tfrecord"], "report": [tmp_path / "b.html"]}
+    shown = run(command.name, path, *targets.get(command.name, []))
     assert "on_error" not in shown.output
     has_option = "--on-error" in options_of(command) and command.name != "schema"  # it reads the first record
     assert ("see --on-error" in shown.output) == has_option
