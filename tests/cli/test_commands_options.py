@@ -84,8 +84,7 @@ def test_a_damaged_file_names_on_error_only_where_it_is_an_option(run: Any, tmp_
     has_option = "--on-error" in options_of(command) and command.name != "schema"  # it reads the first record
     assert ("see --on-error" in shown.output) == has_option
     if has_option:
-        target = [tmp_path / "b.tfrecord"] if command.name == "convert" else []
-        stopped = run(command.name, "--on-error", "stop", path, *target)
+        stopped = run(command.name, "--on-error", "stop", path, *targets.get(command.name, []))
         assert stopped.exit_code == 0, stopped.output
         assert "warning: reading stopped early" in stopped.stderr
 
