@@ -68,6 +68,10 @@ from tfrecord_io.file_formats.array_files.from_numpy_files import (
     from_npy as from_npy,
     from_npz as from_npz,
 )
+from tfrecord_io.file_formats.folders.from_folder import (
+    from_file_folder as from_file_folder,
+    from_image_folder as from_image_folder,
+)
 from tfrecord_io.format.tensor_proto import parse_tensor as parse_tensor
 from tfrecord_io.format.tensor_proto_writer import serialize_tensor as serialize_tensor
 from tfrecord_io.read.random_access import RandomAccess as RandomAccess
@@ -153,8 +157,11 @@ __all__ = [
     "from_npy",
     "from_npz",
     "from_idx",
+    "from_image_folder",
+    "from_file_folder",
     "to_npy",
     "to_npz",
+    "to_image_folder",
     "split",
     "merge",
     "shuffle",
@@ -1657,6 +1664,9 @@ def convert(
     compressed: bool = False,
     delimiter: str | None = None,
     null_values: Sequence[str] | None = None,
+    files: Literal["images", "all"] | None = None,
+    class_names: Sequence[str] | None = None,
+    shuffle_seed: int | None = None,
     filters: Any = None,
     schema: SchemaLike | None = None,
     schema_overrides: Mapping[str, Any] | None = None,
@@ -1691,7 +1701,7 @@ def convert(
     overwrite: bool | Literal["in_place"] | None = None,
     embed_schema: bool = True,
 ) -> WriteReport:
-    """Convert between TFRecord and ``.npy``, ``.npz``, IDX, Parquet, Arrow, CSV or JSON lines, in bounded memory.
+    """Convert between TFRecord and CSV, JSON lines, Parquet, Arrow, NumPy, IDX or folders of images, in bounded memory.
 
     Parameters
     ----------
@@ -1699,12 +1709,19 @@ def convert(
         ``.npy``, ``.npz``, IDX (``train-images-idx3-ubyte.gz``), ``.parquet``, ``.arrow``, ``.csv``, ``.tsv`` or JSON
         lines (``.jsonl``, ``.ndjson``, ``.json``); several are zipped by their leading axis (``.npy``, IDX) or
         concatenated (Parquet, CSV, JSON lines). Each file in a folder of ``.npz`` or ``.npy`` files is one row. Globs
-        of other files are read in natural order; a glob of ``.npy`` or ``.npz`` files may match only one. Any other
-        source is TFRecord, in every form that `tfrecord_io.read_table` accepts.
+        of other files are read in natural order; a glob of ``.npy`` or ``.npz`` files may match only one. A folder with
+        images is read as by `tfrecord_io.from_image_folder`. Any other source is TFRecord, in every form that
+        `tfrecord_io.read_table` accepts.
     target : str or PathLike
         A path with a suffix as above, except IDX; ``.npy``, CSV and JSON lines may be compressed (``x.csv.gz``). Any
         other path is written as TFRecord, unless its suffix is that of another format (``x.xlsx``). Output is atomic.
         In JSON lines, bytes are an object with base64, ``{"base64": "AAE="}``; CSV holds neither bytes nor lists.
+    files : {"images", "all"}, optional
+        For a source that is a folder without TFRecord files: read it as by `tfrecord_io.from_image_folder`, or as by
+        `tfrecord_io.from_file_folder`. For a TFRecord source: write a folder, as by `tfrecord_io.to_image_folder`; with
+        "all", of the columns of `tfrecord_io.from_file_folder`.
+    class_names, shuffle_seed
+        As in `tfrecord_io.from_image_folder`, for a folder of images or files.
     columns : sequence of str, optional
         Columns to convert: names, globs and ``!name`` to exclude.
     allow_missing_shards : bool, default False
@@ -1893,6 +1910,97 @@ def to_npz(
     ('x', 'y')
     >>> sorted(np.load("pair.npz"))
     ['x', 'y']
+    """
+
+def to_image_folder(
+    source: Path | Sequence[Path],
+    target: Path,
+    *,
+    image: str | None = None,
+    filename: str | None = "image/filename",
+    table: str | None = "metadata.csv",
+    columns: Sequence[str] | str | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
+    filters: Any = None,
+    schema: SchemaLike | Literal["infer"] | None = None,
+    schema_overrides: Mapping[str, Any] | None = None,
+    stable_types: bool = False,
+    infer_text: bool = True,
+    sample: int | Literal["all"] = 10000,
+    on_new: Literal["raise", "ignore"] = "raise",
+    record_type: Literal["example", "sequence_example", "bytes"] | None = None,
+    compression: Literal["infer", "gzip", "zlib", "zstd"] | None = "infer",
+    offset: int = 0,
+    limit: int | None = None,
+    include_file_paths: str | None = None,
+    allow_missing_shards: bool = False,
+    check_crc: bool = True,
+    on_error: OnError = "raise",
+    max_record_bytes: int = 2147483647,
+    max_features: int = 100000,
+    max_expansion: int = 268435456,
+    max_decompression_ratio: float | None = None,
+    large_offsets: bool = False,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+    progress: bool = False,
+    batch_size: int = 65536,
+    batch_bytes: int = 67108864,
+) -> WriteReport:
+    """Write the images of TFRecord files as files of a folder, and the other columns as a CSV file in it.
+
+    Parameters
+    ----------
+    source
+        TFRecord files, as in `tfrecord_io.read_table`.
+    target : str or PathLike
+        A folder, local or in a bucket, that does not exist or is empty. A local one appears when it is complete.
+    image : str, optional
+        The column with the bytes of the files, which are written as they are; by default ``image/encoded``, or the only
+        column of bytes.
+    filename : str, optional
+        The column with their names, relative to the folder (``cat/1.jpg``). None, or if there is no such column: files
+        are numbered, ``00000000.jpg``.
+    table : str, optional
+        The name of the file with all other columns and the names, with a row for each record: ``.csv``, ``.tsv``, or
+        ``.jsonl``, which also holds lists and bytes. None: no table.
+    columns : sequence of str, optional
+        The other columns to write: names, globs and ``!name`` to exclude.
+    dst_storage_options : dict, optional
+        Options of the target's storage, if they are not the ``storage_options`` of the source.
+    **keywords
+        Those of `tfrecord_io.open_reader`.
+
+    Returns
+    -------
+    WriteReport
+        Its ``bytes`` are those of the image files.
+
+    Raises
+    ------
+    EncodeError
+        A name would leave the folder (``../x``, ``/x``), is not valid on all systems, or is not the first of its kind.
+        A column cannot be stored in the table.
+    FeatureNotFoundError
+        There is no such column, or it is not clear which one has the images.
+    FileExistsError
+        The folder exists and is not empty.
+
+    Examples
+    --------
+    >>> import os
+    >>> import tfrecord_io as tfr
+    >>> data = {"image/encoded": [b"GIF89a", b"BM"], "image/filename": ["a/1.gif", "b/1.bmp"], "label": [0, 1]}
+    >>> _ = tfr.write_tfrecord(data, "two.tfrecord")
+    >>> tfr.to_image_folder("two.tfrecord", "two").records
+    2
+    >>> sorted(os.listdir("two")), open("two/b/1.bmp").read()
+    (['a', 'b', 'metadata.csv'], 'BM')
+    >>> print(open("two/metadata.csv").read(), end="")
+    "image/filename","label"
+    "a/1.gif",0
+    "b/1.bmp",1
     """
 
 def split(

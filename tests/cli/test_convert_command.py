@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import tfrecord_io as tfr
 
@@ -133,3 +134,37 @@ def test_types_delimiter_and_missing_values_of_csv(run, tmp_path: Path) -> None:
     shown = run("convert", tmp_path / "c.tfrecord", tmp_path / "c.csv")
     assert shown.exit_code == 1
     assert "exclude the column with --columns, or write JSON lines" in shown.stderr
+
+
+def test_a_folder_of_images_and_back(run, tmp_path: Path) -> None:
+    for name in ("cat/1.png", "dog/1.png"):
+        (tmp_path / "photos" / name).parent.mkdir(parents=True)
+        Image.new("RGB", (4, 3)).save(tmp_path / "photos" / name)
+    assert run("convert", tmp_path / "photos", tmp_path / "a.tfrecord").exit_code == 0
+    assert run("convert", "--files", "images", tmp_path / "a.tfrecord", tmp_path / "out").exit_code == 0
+    assert (tmp_path / "out/cat/1.png").read_bytes() == (tmp_path / "photos/cat/1.png").read_bytes()
+    options = ["--class-names", "dog,cat", "--shuffle-seed", "1"]
+    assert run("convert", *options, tmp_path / "photos", tmp_path / "a.tfrecord").exit_code == 0
+    labels = tfr.read_table(tmp_path / "a.tfrecord", columns=["label/text", "label"]).to_pylist()
+    assert sorted(label["label/text"] for label in labels if label["label"] == 1) == ["cat"]
+    (tmp_path / "photos/cat/2.png").write_bytes(b"x")
+    assert run("convert", tmp_path / "photos", tmp_path / "b.tfrecord").exit_code == 1
+    shown = run("convert", "--on-error", "skip", tmp_path / "photos", tmp_path / "b.tfrecord")
+    assert (shown.exit_code, tfr.count_records(tmp_path / "b.tfrecord")) == (0, 2)
+    assert "1 of 3 files left out" in shown.stderr
+
+
+def test_any_files_and_back(run, tmp_path: Path) -> None:
+    (tmp_path / "sounds").mkdir()
+    (tmp_path / "sounds/a.wav").write_bytes(b"RIFF")
+    shown = run("convert", tmp_path / "sounds", tmp_path / "a.tfrecord")
+    assert shown.exit_code == 2
+    assert "--files all embeds files of any kind" in shown.stderr
+    assert run("convert", "--files", "all", tmp_path / "sounds", tmp_path / "a.tfrecord").exit_code == 0
+    assert run("convert", "--files", "all", tmp_path / "a.tfrecord", tmp_path / "out").exit_code == 0
+    assert (tmp_path / "out/a.wav").read_bytes() == b"RIFF"
+    for options in (["--files", "all", "--shards", "2"], ["--class-names", "a"], ["--shuffle-seed", "1"]):
+        refused = run("convert", *options, tmp_path / "a.tfrecord", tmp_path / "new")
+        assert refused.exit_code == 2
+        assert not (tmp_path / "new").exists()
+    assert run("convert", "--files", "all", tmp_path / "a.tfrecord", tmp_path / "a.parquet").exit_code == 2

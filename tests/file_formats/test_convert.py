@@ -180,7 +180,7 @@ def test_data_is_not_accepted_as_a_source(tmp_path: Path) -> None:
 
 def test_a_folder_without_data_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(FileNotFoundError, match=r"no TFRecord files, and no \.npy, \.npz, \.parquet"):
+    with pytest.raises(FileNotFoundError, match=r"no TFRecord files, no images, and no \.npy, \.npz, \.parquet"):
         tfr.convert(tmp_path / "empty", tmp_path / "x.tfrecord")
     (tmp_path / "shards").mkdir()
     tfr.write_tfrecord({"x": [1]}, tmp_path / "shards" / "a-00000-of-00002.tfrecord")

@@ -103,6 +103,20 @@ def _types(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) 
     callback=lambda _ctx, _param, texts: list(texts) or None,
     help="Cells of a CSV file that are missing values; empty ones by default; may be repeated.",
 )
+@click.option(
+    "--files",
+    type=click.Choice(["images", "all"]),
+    help="Write the images of TFRecord files, or their files, to the folder TARGET. Of a folder SOURCE: what to read.",
+)
+@click.option(
+    "--class-names",
+    callback=lambda _ctx, _param, text: text.split(",") if text else None,
+    metavar="NAME,NAME...",
+    help="The classes of a folder of images, in the order of their labels.",
+)
+@click.option(
+    "--shuffle-seed", type=click.IntRange(min=0), metavar="N", help="Read a folder of images in a random order."
+)
 @allow_missing_shards
 @storage_option
 @storage("--source-option", "src_storage_options", "the storage of SOURCE")
@@ -112,7 +126,8 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, in_place: bool
     """Convert from and to CSV, JSON, Parquet, Arrow, NumPy and IDX.
 
     The format of SOURCE and TARGET is detected from the name: .csv, .tsv, .jsonl, .json, .parquet, .arrow, .npy, .npz,
-    IDX (train-images-idx3-ubyte.gz); anything else is TFRecord. Several .npy or IDX files are zipped by their leading
+    IDX (train-images-idx3-ubyte.gz); anything else is TFRecord. A folder of images, with a folder for each class, is
+    read as such; --files images writes one. Several .npy or IDX files are zipped by their leading
     axis; each file of a directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for TFRecord data
     from standard input or to standard output; the summary is then printed on stderr, as it is if TARGET is another name
     of standard output.

@@ -5,13 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, Literal
 
 from tfrecord_io.errors import printable
-from tfrecord_io.file_formats.formats import FORMATS, Format, Paths, common_format, format_of_name, unwrapped
+from tfrecord_io.file_formats.folders.to_folder import to_image_folder
+from tfrecord_io.file_formats.formats import (
+    FOLDERS,
+    FORMATS,
+    IMAGES,
+    Format,
+    Paths,
+    common_format,
+    format_of_name,
+    unwrapped,
+)
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
+from tfrecord_io.options.checks import check_choice
 from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.storage.paths.resolve_output import foreign_suffix
 from tfrecord_io.typing import Path
@@ -42,9 +53,12 @@ def convert(
     compressed: bool = False,
     delimiter: str | None = None,
     null_values: Sequence[str] | None = None,
+    files: Literal["images", "all"] | None = None,
+    class_names: Sequence[str] | None = None,
+    shuffle_seed: int | None = None,
     **keywords: Any,
 ) -> WriteReport:
-    """Convert between TFRecord and ``.npy``, ``.npz``, IDX, Parquet, Arrow, CSV or JSON lines, in bounded memory.
+    """Convert between TFRecord and CSV, JSON lines, Parquet, Arrow, NumPy, IDX or folders of images, in bounded memory.
 
     Parameters
     ----------
@@ -52,12 +66,19 @@ def convert(
         ``.npy``, ``.npz``, IDX (``train-images-idx3-ubyte.gz``), ``.parquet``, ``.arrow``, ``.csv``, ``.tsv`` or JSON
         lines (``.jsonl``, ``.ndjson``, ``.json``); several are zipped by their leading axis (``.npy``, IDX) or
         concatenated (Parquet, CSV, JSON lines). Each file in a folder of ``.npz`` or ``.npy`` files is one row. Globs
-        of other files are read in natural order; a glob of ``.npy`` or ``.npz`` files may match only one. Any other
-        source is TFRecord, in every form that `tfrecord_io.read_table` accepts.
+        of other files are read in natural order; a glob of ``.npy`` or ``.npz`` files may match only one. A folder with
+        images is read as by `tfrecord_io.from_image_folder`. Any other source is TFRecord, in every form that
+        `tfrecord_io.read_table` accepts.
     target : str or PathLike
         A path with a suffix as above, except IDX; ``.npy``, CSV and JSON lines may be compressed (``x.csv.gz``). Any
         other path is written as TFRecord, unless its suffix is that of another format (``x.xlsx``). Output is atomic.
         In JSON lines, bytes are an object with base64, ``{"base64": "AAE="}``; CSV holds neither bytes nor lists.
+    files : {"images", "all"}, optional
+        For a source that is a folder without TFRecord files: read it as by `tfrecord_io.from_image_folder`, or as by
+        `tfrecord_io.from_file_folder`. For a TFRecord source: write a folder, as by `tfrecord_io.to_image_folder`; with
+        "all", of the columns of `tfrecord_io.from_file_folder`.
+    class_names, shuffle_seed
+        As in `tfrecord_io.from_image_folder`, for a folder of images or files.
     columns : sequence of str, optional
         Columns to convert: names, globs and ``!name`` to exclude.
     allow_missing_shards : bool, default False
@@ -110,10 +131,12 @@ def convert(
     >>> tfr.read_table("people.tfrecord").to_pylist()
     [{'name': 'Ada', 'zip': '00123'}]
     """
+    check_choice("files", files, (None, *FOLDERS))
     paths, name = _paths(source), os.fspath(target)
     storage = StorageOptions(storage_options, filesystem)
     read_from, write_to = storage.with_options(src_storage_options), storage.with_options(dst_storage_options)
-    source_format, target_format = common_format(paths, read_from), format_of_name(name)
+    source_format, target_format = common_format(paths, read_from, files), format_of_name(name)
+    folder = _folder_keywords(source_format, keywords, class_names, shuffle_seed)
     if allow_missing_shards:
         keywords["allow_missing_shards"] = True
     if column is not None:
@@ -127,6 +150,14 @@ def convert(
         reading["progress"] = keywords.pop("progress")  # the bytes to read are known
     if columns is not None:
         reading["columns"] = columns
+    if files is not None and source_format is None:
+        if target_format is not None or "overwrite" in keywords or not _WRITING.isdisjoint(keywords):
+            raise TypeError("files= writes TFRecord to a folder: keywords and suffixes of other targets do not apply")
+        names = {"image": "file/encoded", "filename": "file/name"} if files == "all" else {}
+        other = {**read_from.keywords, "dst_storage_options": write_to.storage_options}
+        return to_image_folder(unwrapped(paths), target, **{**names, **other, **keywords, **reading})
+    if files is not None and source_format is not None and source_format not in FOLDERS.values():
+        raise TypeError(f"files= is for folders, and '{printable(paths[0])}' is {source_format.name}")
     if target_format is not None:
         if target_format.write is None:
             raise ValueError(f"'{printable(name)}': {target_format.name} files cannot be written; {_ADVICE}")
@@ -141,8 +172,8 @@ def convert(
     writing = {key: keywords[key] for key in keywords if key not in _READING}
     options = WriteOptions.of({**write_to.keywords, **writing})
     if source_format is not None:
-        overrides = keywords.get("schema_overrides")
-        how = SourceOptions(read_from, columns, keywords.get("schema"), overrides, delimiter, null_values or ("",))
+        schema, overrides = keywords.get("schema"), keywords.get("schema_overrides")
+        how = SourceOptions(read_from, columns, schema, overrides, delimiter, null_values or ("",), folder)
         stream = source_format.open(paths, how)
     else:
         stream = open_scan(unwrapped(paths), ReadOptions.of({**read_from.keywords, **reading}))
@@ -155,6 +186,19 @@ def _paths(source: Any) -> Paths:
     if isinstance(paths, Sequence) and all(isinstance(path, str | os.PathLike) for path in paths):
         return [os.fspath(path) for path in paths]
     raise TypeError(f"expected a path or a list of paths, got a {type(source).__name__}; write_tfrecord takes data")
+
+
+def _folder_keywords(
+    source: Format | None, keywords: dict[str, Any], class_names: Sequence[str] | None, shuffle_seed: int | None
+) -> dict[str, Any]:
+    """The keywords of `from_image_folder`; `keywords` lose what is not also one of the writer."""
+    given = {"class_names": class_names, "shuffle_seed": shuffle_seed, "threads": keywords.get("threads")}
+    given = {name: value for name, value in given.items() if value is not None}
+    if source in FOLDERS.values():
+        return {**given, "on_error": keywords.pop("on_error")} if source is IMAGES and "on_error" in keywords else given
+    if given.keys() - {"threads"}:
+        raise TypeError(f"{next(iter(given))}= is only for folders of images or files")
+    return {}
 
 
 def _check_delimited(

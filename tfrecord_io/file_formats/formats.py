@@ -13,6 +13,9 @@ from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
 from tfrecord_io.file_formats.array_files.from_numpy_files import from_idx, from_npy, from_npz
 from tfrecord_io.file_formats.array_files.idx import is_idx_name
 from tfrecord_io.file_formats.array_files.to_numpy_files import to_npy, to_npz
+from tfrecord_io.file_formats.folders.from_folder import from_file_folder, from_image_folder
+from tfrecord_io.file_formats.folders.image_header import IMAGE_SUFFIXES
+from tfrecord_io.file_formats.folders.listing import has_file
 from tfrecord_io.file_formats.tables.csv_files import CSV, TSV, open_csv, write_csv
 from tfrecord_io.file_formats.tables.json_files import JSON, open_json, write_json
 from tfrecord_io.file_formats.tables.parquet_feather import (
@@ -63,6 +66,14 @@ def _open_feather(paths: Paths, options: SourceOptions) -> AbstractContextManage
     return open_feather(single(paths), options)
 
 
+def _open_images(paths: Paths, options: SourceOptions) -> ArrayStream:
+    return from_image_folder(single(paths), **options.folder, **options.storage.keywords).select(options.columns)
+
+
+def _open_any_files(paths: Paths, options: SourceOptions) -> ArrayStream:
+    return from_file_folder(single(paths), **options.folder, **options.storage.keywords).select(options.columns)
+
+
 FORMATS = (  # a new format is a row here
     Format(".npy", (".npy",), _open_npy, to_npy, compressed=True),
     Format(".npz", (".npz",), _open_npz, to_npz),
@@ -75,11 +86,15 @@ FORMATS = (  # a new format is a row here
 )
 
 
-def common_format(paths: Sequence[str], storage: StorageOptions) -> Format | None:
-    """The format of all sources; None for TFRecord."""
+IMAGES, ANY_FILES = Format("a folder of images", (), _open_images), Format("a folder of files", (), _open_any_files)
+FOLDERS = {"images": IMAGES, "all": ANY_FILES}
+
+
+def common_format(paths: Sequence[str], storage: StorageOptions, files: str | None = None) -> Format | None:
+    """The format of all sources; None for TFRecord. With `files`, a folder without TFRecord files is one of files."""
     if not paths:
         raise ValueError("no path was given")
-    formats = [format_of_name(path) or _format_of_files(path, storage) for path in paths]
+    formats = [format_of_name(path) or _format_of_files(path, storage, files) for path in paths]
     for path, format in zip(paths, formats, strict=True):
         if format is not formats[0]:
             first, other = (f.name if f else "TFRecord" for f in (formats[0], format))
@@ -99,7 +114,7 @@ def format_of_name(path: str) -> Format | None:
     return format
 
 
-def _format_of_files(path: str, storage: StorageOptions) -> Format | None:
+def _format_of_files(path: str, storage: StorageOptions, files: str | None) -> Format | None:
     """The format of the files that a glob matches, or of a folder without TFRecord files, from their names."""
     fs, name = locate(path, storage)
     entry = fs.entry(name)
@@ -108,20 +123,32 @@ def _format_of_files(path: str, storage: StorageOptions) -> Format | None:
         return formats.pop() if len(formats) == 1 else None
     if not entry.directory:
         return None
+    names = sorted(child.basename for child in fs.listing(entry.name))
+    if files is not None and not any(map(is_record_file, names)):
+        return FOLDERS[files]
+    if _may_have_images(names) and has_file(path, storage, IMAGE_SUFFIXES):
+        return IMAGES  # before the content of thousands of files is looked at
     try:
         resolve_inputs(path, storage)
     except FileNotFoundError:
-        return _format_of_folder(path, sorted(file.basename for file in fs.listing(entry.name)))
+        return _format_of_folder(path, names)
     except ValueError:  # several datasets in one folder: it is TFRecord, and reading it raises this again
         pass
     return None
+
+
+def _may_have_images(names: Sequence[str]) -> bool:
+    """Whether no file of a folder is of a format that has types."""
+    formats = (format_of_name(name) for name in names)
+    return not any(map(is_record_file, names)) and not any(format is not None and format.typed for format in formats)
 
 
 def _format_of_folder(folder: str, names: Sequence[str]) -> Format | None:
     format = next((format for name in names if (format := format_of_name(name)) is not None), None)
     if format is None and not any(map(is_record_file, names)):
         suffixes = ", ".join(suffix for format in FORMATS for suffix in format.suffixes)
-        raise FileNotFoundError(errno.ENOENT, f"this folder has no TFRecord files, and no {suffixes} files", folder)
+        reason = f"this folder has no TFRecord files, no images, and no {suffixes} files"
+        raise FileNotFoundError(errno.ENOENT, f'{reason}; files="all" embeds files of any kind', folder)
     return format
 
 

@@ -257,7 +257,8 @@ def _of_reader(data: Any, options: _InputOptions) -> BatchSource:
         data = data.encoded(options.encodings)
     elif hasattr(data, "from_start"):
         data = data.from_start()
-    return BatchSource(data.schema, cut(data))  # iterated, not exported, so that errors keep their class
+    rows = getattr(data, "num_rows", None) if hasattr(data, "encoded") else None  # of an ArrayStream
+    return BatchSource(data.schema, cut(data), rows)  # iterated, not exported, so that errors keep their class
 
 
 def _of_columns(data: Any, options: _InputOptions, row_base: int) -> BatchSource:

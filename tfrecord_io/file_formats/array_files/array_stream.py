@@ -25,7 +25,7 @@ Batches = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 
 
 class ArrayStream(BatchStream):
-    """Record batches of one schema, read from array files on demand; consumed once.
+    """Record batches of one schema, read from files on demand; consumed once.
 
     A context manager and an iterator with ``__arrow_c_stream__``; `tfrecord_io.write_tfrecord` accepts it. Its files
     are closed with it, at the end of the batches, or when it is garbage collected.
@@ -33,7 +33,8 @@ class ArrayStream(BatchStream):
     Attributes
     ----------
     schema : pyarrow.Schema
-    num_rows : int
+    num_rows : int or None
+        None if it is not known before the end.
     num_files : int
     """
 
@@ -43,7 +44,7 @@ class ArrayStream(BatchStream):
         self,
         schema: pa.Schema,
         batches: Iterator[pa.RecordBatch],
-        num_rows: int,
+        num_rows: int | None,
         close: Callable[[], None],
         *,
         num_files: int = 1,
@@ -68,7 +69,7 @@ class ArrayStream(BatchStream):
         state = "closed" if self._closed else "consumed" if self._ended else "partly consumed" if self._started else ""
         columns = ", ".join(f"{printable(f.name)}: {short_type_name(f.type, f.metadata)}" for f in self.schema)
         files = f"{self.num_files:,} file{'s' * (self.num_files != 1)}"
-        rows = f"{self.num_rows:,} row{'s' * (self.num_rows != 1)}"
+        rows = "rows" if self.num_rows is None else f"{self.num_rows:,} row{'s' * (self.num_rows != 1)}"
         return f"<tfrecord_io.ArrayStream {rows} of {files}{state and f', {state}'} ({columns})>"
 
     def read_all(self) -> pa.Table:

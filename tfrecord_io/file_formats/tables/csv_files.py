@@ -34,7 +34,7 @@ _BLOCK_BYTES = 8 << 20  # types are inferred from the first block
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
 _HEADER_ROWS = 2  # pyarrow counts rows from 1, and the header is one
-_NESTED = "exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes"
+LISTS_ADVICE = "exclude the column with columns=, or write JSON lines (.jsonl) or Parquet, which hold lists and bytes"
 
 
 @contextmanager
@@ -164,11 +164,12 @@ def write_csv(source: Any, target: Any, *, delimiter: str | None = None, **keywo
 
     Text is quoted, missing values are empty cells. Keywords: those of `to_npy`, except ``column``.
     """
-    open_writer = partial(_open_writer, delimiter=delimiter or delimiter_of(str(target)))
-    return write_table_file(source, target, open_writer, keywords, compressed=True, advice=_NESTED)
+    open_writer = partial(csv_writer, delimiter=delimiter or delimiter_of(str(target)))
+    return write_table_file(source, target, open_writer, keywords, compressed=True, advice=LISTS_ADVICE)
 
 
-def _open_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> Any:
+def csv_writer(sink: Any, schema: pa.Schema, delimiter: str = ",") -> Any:
+    """Open a writer of CSV; ArrowTypeError if a column holds bytes or lists."""
     from pyarrow import csv
 
     for field in schema:  # pyarrow writes bytes that happen to be UTF-8

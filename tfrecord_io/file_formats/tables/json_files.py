@@ -142,11 +142,11 @@ def write_json(source: Any, target: Any, **keywords: Any) -> WriteReport:
     Bytes are an object with the key "base64", NaN and infinities text, dates and times in ISO 8601. Keywords: those of
     `to_npy`, except ``column``.
     """
-    return write_table_file(source, target, _JsonWriter, keywords, compressed=True)
+    return write_table_file(source, target, JsonWriter, keywords, compressed=True)
 
 
-class _JsonWriter:
-    """Writes batches as lines."""
+class JsonWriter:
+    """Writes batches as JSON lines, as ``pyarrow.csv.CSVWriter`` writes CSV."""
 
     def __init__(self, sink: Any, schema: pa.Schema) -> None:
         self._sink = sink

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tfrecord_io.options import DEFAULT_STORAGE, StorageOptions
@@ -22,3 +22,4 @@ class SourceOptions:
     schema_overrides: Mapping[str, Any] | None = None  # types of single columns, for formats that have none
     delimiter: str | None = None  # of CSV
     null_values: Sequence[str] = ("",)  # of CSV
+    folder: Mapping[str, Any] = field(default_factory=dict)  # keywords of `tfrecord_io.from_image_folder`

@@ -101,7 +101,7 @@ def write_table_file(
     options = ReadOptions.of(keywords)
     storage = options.storage.with_options(target_options)
     with open_scan(source, options) as reader:
-        _refuse_types(reader.schema, open_writer, advice)
+        refuse_types(reader.schema, open_writer, advice)
         if not compressed:
             with open_output(target, storage, overwrite=overwrite) as output:
                 _write_batches(reader, OutputStream(output), open_writer, advice)
@@ -148,7 +148,7 @@ class _SinkStream(io.RawIOBase):
         return len(view)
 
 
-def _refuse_types(schema: pa.Schema, open_writer: OpenWriter, advice: str) -> None:
+def refuse_types(schema: pa.Schema, open_writer: OpenWriter, advice: str) -> None:
     """Refuse a column of a type that the format does not have."""
     for field in schema:
         if _refuses(pa.RecordBatch.from_arrays([pa.nulls(0, field.type)], schema=pa.schema([field])), open_writer):

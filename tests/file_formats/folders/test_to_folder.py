@@ -1,0 +1,179 @@
+"""Images written to a folder: names that stay in it, all or nothing, and back."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+import tfrecord_io as tfr
+from servers import Bucket
+
+HOSTILE = [
+    "../x.png",
+    "a/../../x.png",
+    "/tmp/x.png",
+    "C:\\x.png",
+    "C:x.png",
+    "a\\..\\x.png",
+    "s3://bucket/x.png",
+    "",
+    ".",
+    "a//x.png",
+    "./x.png",
+    ".bashrc",
+    "a/.ssh/x",
+    "x.png\n",
+    "x\x00.png",
+    "CON",
+    "nul.png",
+    "x" * 300,
+    "metadata.csv",
+    "a" * 200 + "/" + "b" * 200 + "/" * 1 + "c" * 256,
+    "x.png.",
+]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def test_a_folder_of_images_and_back(tmp_path: Path) -> None:
+    for name in ("cat/1.png", "cat/2.png", "dog/1.png"):
+        (tmp_path / "photos" / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 3), hash(name) % 255).save(tmp_path / "photos" / name)
+    tfr.convert(tmp_path / "photos", tmp_path / "a.tfrecord")
+    report = tfr.convert(tmp_path / "a.tfrecord", tmp_path / "again", files="images")
+    before, after = contents(tmp_path / "photos"), contents(tmp_path / "again")
+    table = after.pop("metadata.csv").decode()
+    assert after == before
+    assert report.bytes == sum(map(len, before.values()))
+    assert report.records == 3
+    (first, *_) = csv.DictReader(table.splitlines())
+    assert first == {
+        "image/filename": "cat/1.png",
+        "image/format": "png",
+        "image/height": "3",
+        "image/width": "4",
+        "label": "0",
+        "label/text": "cat",
+    }
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_that_leave_the_folder_are_refused(tmp_path: Path, name: str) -> None:
+    data = {"image/encoded": [b"a", b"b"], "image/filename": ["ok.png", name]}
+    tfr.write_tfrecord(pa.table(data), tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.EncodeError, match=r"cannot be used: .*filename=None") as caught:
+        tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out" / "images")
+    assert (caught.value.path, caught.value.record) == (str(tmp_path / "a.tfrecord"), 1)
+    assert [p for p in tmp_path.rglob("*") if p.is_file()] == [tmp_path / "a.tfrecord"]
+    tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "numbered", filename=None)
+    assert sorted(os.listdir(tmp_path / "numbered")) == ["00000000.bin", "00000001.bin", "metadata.csv"]
+
+
+@settings(max_examples=100, derandomize=True, deadline=None)
+@given(name=st.text() | st.lists(st.sampled_from(["a", "..", ".", "", "/", "\\", "C:", "~"])).map("/".join))
+def test_no_name_writes_outside(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+    folder = tmp_path_factory.mktemp("names")
+    try:
+        tfr.write_tfrecord(pa.table({"image/encoded": [b"a"], "image/filename": [name]}), folder / "a.tfrecord")
+    except tfr.EncodeError:  # a lone surrogate
+        return
+    try:
+        tfr.to_image_folder(folder / "a.tfrecord", folder / "out", table=None)
+    except tfr.EncodeError:
+        assert contents(folder).keys() == {"a.tfrecord"}
+    else:
+        assert contents(folder).keys() == {"a.tfrecord", f"out/{name}"}
+
+
+@pytest.mark.parametrize("names", [["a.png", "a.png"], ["a", "a/b"], ["a/b", "a"]])
+def test_two_files_of_one_name_are_refused(tmp_path: Path, names: list[str]) -> None:
+    tfr.write_tfrecord({"image/encoded": [b"a", b"b"], "image/filename": names}, tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.EncodeError, match="has been written for another record"):
+        tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out")
+    assert os.listdir(tmp_path) == ["a.tfrecord"]
+
+
+def test_the_folder_must_be_new_or_empty(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"image": [b"\xff\xd8\xff", None]}, tmp_path / "a.tfrecord")
+    (tmp_path / "out").mkdir()
+    tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out")
+    assert (tmp_path / "out" / "metadata.csv").read_text() == '"image/filename"\n"00000000.jpg"\n\n'
+    for taken in (tmp_path / "out", tmp_path / "a.tfrecord"):
+        with pytest.raises(FileExistsError):
+            tfr.to_image_folder(tmp_path / "a.tfrecord", taken)
+    assert sorted(os.listdir(tmp_path)) == ["a.tfrecord", "out"]
+
+
+def test_the_table_holds_the_other_columns(tmp_path: Path) -> None:
+    data = {"picture": [b"\x00\xff", b"\xff"], "name": ["a", "b"], "n": [1, 2], "tags": [["x"], ["y", "z"]]}
+    tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.EncodeError, match=r"metadata\.jsonl"):
+        tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", filename="name")
+    tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "csv", filename="name", columns=["!tags"])
+    assert (tmp_path / "csv" / "metadata.csv").read_text() == '"name","n"\n"a",1\n"b",2\n'
+    tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", filename="name", table="metadata.jsonl")
+    lines = (tmp_path / "out" / "metadata.jsonl").read_text().splitlines()
+    assert json.loads(lines[1]) == {"name": "b", "n": 2, "tags": ["y", "z"]}
+    tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "bare", filename="name", table=None, columns=[])
+    assert sorted(os.listdir(tmp_path / "bare")) == ["a", "b"]
+    for table in ("x.txt", "../x.csv", "a/x.csv"):
+        with pytest.raises(ValueError, match="table="):
+            tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "new", table=table)
+
+
+def test_columns_that_do_not_exist_or_fit(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"a": [b"\xff"], "b": [b"\xff"], "n": [1]}, tmp_path / "a.tfrecord")
+    source, target = tmp_path / "a.tfrecord", tmp_path / "out"
+    cases: list[tuple[dict[str, Any], type[Exception], str]] = [
+        ({}, tfr.FeatureNotFoundError, "columns of bytes: a, b"),
+        ({"image": "z"}, tfr.FeatureNotFoundError, "no such column"),
+        ({"image": "n"}, tfr.SchemaError, "files are bytes"),
+        ({"image": "a", "filename": "z"}, tfr.FeatureNotFoundError, "no such column"),
+        ({"image": "a", "filename": "n"}, tfr.SchemaError, "names of files are text"),
+        ({"image": "a", "columns": ["z"]}, tfr.FeatureNotFoundError, "'z'"),
+    ]
+    for keywords, error, reason in cases:
+        with pytest.raises(error, match=reason):
+            tfr.to_image_folder(source, target, **keywords)
+    assert not target.exists()
+
+
+def test_filters_and_limits(tmp_path: Path) -> None:
+    tfr.write_tfrecord({"image": [b"\xff"] * 5, "n": list(range(5))}, tmp_path / "a.tfrecord")
+    tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", filters=[("n", ">", 2)], columns=[])
+    assert sorted(os.listdir(tmp_path / "out")) == ["00000000.bin", "00000001.bin", "metadata.csv"]
+
+
+def test_buckets(tmp_path: Path, bucket: Bucket) -> None:
+    tfr.write_tfrecord({"image": [b"\xff", b"\xfe"], "name": ["a/1.jpg", "../1.jpg"]}, tmp_path / "a.tfrecord")
+    keywords: dict[str, Any] = {"filename": "name", "dst_storage_options": bucket.storage_options}
+    with pytest.raises(tfr.EncodeError):
+        tfr.to_image_folder(tmp_path / "a.tfrecord", bucket.url("out"), **keywords)
+    assert not bucket.fs.exists(bucket.url("out"))
+    tfr.to_image_folder(tmp_path / "a.tfrecord", bucket.url("out"), **keywords, limit=1)
+    assert bucket.fs.cat(bucket.url("out/a/1.jpg")) == b"\xff"
+    assert bucket.fs.cat(bucket.url("out/metadata.csv")) == b'"name"\n"a/1.jpg"\n'
+    with pytest.raises(FileExistsError):
+        tfr.to_image_folder(tmp_path / "a.tfrecord", bucket.url("out"), **keywords, limit=1)
+
+
+def test_hard_links_out_of_the_folder_are_not_followed(tmp_path: Path) -> None:
+    """The folder is written under a hidden name of its own, so nobody can put a link into it beforehand."""
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "a").symlink_to(tmp_path / "elsewhere")
+    tfr.write_tfrecord({"image/encoded": [b"a"], "image/filename": ["a/b"]}, tmp_path / "a.tfrecord")
+    with pytest.raises(FileExistsError):
+        tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out")
+    assert os.listdir(tmp_path / "elsewhere") == []

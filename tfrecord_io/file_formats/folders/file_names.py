@@ -1,0 +1,35 @@
+"""Names of files that records ask for: they stay below the folder that is written."""
+
+from __future__ import annotations
+
+import os
+import re
+
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)  # devices, on Windows
+_MOST_BYTES = 255  # of a name, on most file systems
+_MOST_PATH_BYTES = 2048
+
+
+def refused(name: str) -> str | None:
+    """What is wrong with the name of a file below a folder, in a clause; None if it is a plain relative name.
+
+    >>> refused("cat/1.jpg"), refused("../1.jpg"), refused("/etc/passwd")
+    (None, "it has the part '..'", 'it is absolute')
+    """
+    parts = name.split("/")
+    if not name:
+        return "it is empty"
+    if name.startswith("/") or re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", name):
+        return "it is absolute"
+    if "\\" in name or not name.isprintable():
+        return "it has a backslash or a control character"
+    if len(os.fsencode(name)) > _MOST_PATH_BYTES or any(len(os.fsencode(part)) > _MOST_BYTES for part in parts):
+        return "it is too long"
+    for part in parts:
+        if part in ("", ".", ".."):
+            return f"it has the part '{part}'"
+        if part.startswith(".") or part.endswith((".", " ")):
+            return "a part of it begins with a dot, or ends with a dot or a space"
+        if _RESERVED.fullmatch(part):
+            return f"'{part}' is the name of a device on Windows"
+    return None

@@ -1,0 +1,229 @@
+"""Folders of images, or of any files, as streams of record batches."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from tfrecord_io.errors import DamagedDataWarning, DecodeError, printable, warn
+from tfrecord_io.file_formats.array_files.array_stream import ArrayStream
+from tfrecord_io.file_formats.folders.image_header import IMAGE_SUFFIXES, image_header, pillow
+from tfrecord_io.file_formats.folders.listing import Folder, FolderFile, classes, list_folder, shuffled
+from tfrecord_io.file_formats.folders.read_files import REMOTE_READERS, read_files
+from tfrecord_io.keyword_docs import check_keywords
+from tfrecord_io.options import StorageOptions
+from tfrecord_io.options.base import cpu_count
+from tfrecord_io.options.checks import check_choice, check_integer
+from tfrecord_io.storage.filesystem.local import LocalFileSystem
+from tfrecord_io.typing import Path
+
+_BATCH_BYTES, _BATCH_ROWS = 32 << 20, 4096
+_IMAGE = [
+    ("image/encoded", pa.binary()),
+    ("image/format", pa.string()),
+    ("image/height", pa.int64()),
+    ("image/width", pa.int64()),
+    ("image/filename", pa.string()),
+]
+_FILE = [("file/encoded", pa.binary()), ("file/name", pa.string())]
+_LABEL = [("label", pa.int64()), ("label/text", pa.string())]
+
+
+@check_keywords
+def from_image_folder(
+    path: Path,
+    *,
+    labels: bool | None = None,
+    class_names: Sequence[str] | None = None,
+    shuffle_seed: int | None = None,
+    on_error: Literal["raise", "skip"] = "raise",
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+) -> ArrayStream:
+    """Read a folder of images, or of folders of images for each class, as a stream of record batches.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        A folder, local or in a bucket, with JPEG, PNG, GIF, BMP or WebP files at any depth. Other files are left out,
+        with a warning, and so are hidden ones (``.x``, ``_x``).
+    labels : bool, optional
+        Whether the folders directly below `path` are classes. By default they are if all images are in folders.
+    class_names : sequence of str, optional
+        The classes in the order of their labels; by default the sorted names of the folders with images. Pass the same
+        names for training and test images if a class may be missing in one of them.
+    shuffle_seed : int, optional
+        Read the files in a random order, which depends on their names and the seed alone. By default in natural order:
+        class by class, ``2.png`` before ``10.png``.
+    on_error : {"raise", "skip"}
+        Whether a file that is not an image ends the stream, or is left out, with a warning.
+    threads : int, optional
+        Number of threads that read files; by default the number of CPU cores, and 16 in a bucket.
+    storage_options, filesystem
+        As in `tfrecord_io.read_table`.
+
+    Returns
+    -------
+    ArrayStream
+        For `tfrecord_io.write_tfrecord` or any consumer of Arrow streams, with the columns ``image/encoded`` (the bytes
+        of the file), ``image/format`` ("jpeg", "png", …), ``image/height`` and ``image/width`` in pixels, as stored,
+        and ``image/filename`` (relative to `path`); with classes also ``label`` (int64, from 0) and ``label/text``.
+        Memory holds a few dozen megabytes of files. Pixels are not decoded: only the header of an image is checked.
+
+    Raises
+    ------
+    DecodeError
+        A file is not an image; it is named.
+    ValueError
+        It is not clear whether folders are classes, or a folder is not among `class_names`.
+    MissingDependencyError
+        The package pillow is not installed.
+    FileNotFoundError, NotADirectoryError
+
+    Examples
+    --------
+    >>> import os
+    >>> import tfrecord_io as tfr
+    >>> from PIL import Image
+    >>> for name in ["photos/cat/1.png", "photos/dog/1.png"]:
+    ...     os.makedirs(os.path.dirname(name))
+    ...     Image.new("RGB", (4, 3)).save(name)
+    >>> tfr.write_tfrecord(tfr.from_image_folder("photos"), "photos.tfrecord").records
+    2
+    >>> table = tfr.read_table("photos.tfrecord", columns=["!image/encoded"])
+    >>> table.to_pylist()[1]  # doctest: +NORMALIZE_WHITESPACE
+    {'image/format': 'png', 'image/height': 3, 'image/width': 4, 'image/filename': 'dog/1.png',
+     'label': 1, 'label/text': 'dog'}
+    """
+    pillow()
+    how = _Reading(labels, class_names, shuffle_seed, on_error, threads, IMAGE_SUFFIXES)
+    return how.open(path, StorageOptions(storage_options, filesystem))
+
+
+@check_keywords
+def from_file_folder(
+    path: Path,
+    *,
+    labels: bool | None = None,
+    class_names: Sequence[str] | None = None,
+    shuffle_seed: int | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+    filesystem: Any = None,
+) -> ArrayStream:
+    """Read a folder of files of any kind, such as audio, as a stream of record batches with a row for each file.
+
+    Parameters
+    ----------
+    path : str or PathLike
+        A folder, local or in a bucket. All files at any depth are read, except hidden ones (``.x``, ``_x``).
+    labels, class_names, shuffle_seed, threads, storage_options, filesystem
+        As in `from_image_folder`.
+
+    Returns
+    -------
+    ArrayStream
+        With the columns ``file/encoded`` (the bytes of the file) and ``file/name`` (relative to `path`); with classes
+        also ``label`` and ``label/text``, as from `from_image_folder`.
+
+    Raises
+    ------
+    EncodeError
+        A file is larger than a record can be (2 GiB); it is named.
+    ValueError, FileNotFoundError, NotADirectoryError
+        As in `from_image_folder`.
+
+    Examples
+    --------
+    >>> import os
+    >>> import tfrecord_io as tfr
+    >>> os.mkdir("sounds")
+    >>> _ = open("sounds/1.wav", "wb").write(b"RIFF")
+    >>> tfr.from_file_folder("sounds").read_all().to_pylist()
+    [{'file/encoded': b'RIFF', 'file/name': '1.wav'}]
+    """
+    how = _Reading(labels, class_names, shuffle_seed, "raise", threads, None)
+    return how.open(path, StorageOptions(storage_options, filesystem))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How a folder is read; `suffixes` None: all files, else images."""
+
+    labels: bool | None
+    class_names: Sequence[str] | None
+    shuffle_seed: int | None
+    on_error: str
+    threads: int | None
+    suffixes: tuple[str, ...] | None
+
+    def open(self, path: Path, storage: StorageOptions) -> ArrayStream:
+        check_choice("labels", self.labels, (None, False, True))
+        check_choice("on_error", self.on_error, ("raise", "skip"))
+        check_integer("threads", self.threads, 1, optional=True)
+        check_integer("shuffle_seed", self.shuffle_seed, 0, optional=True)
+        folder = list_folder(os.fspath(path), storage, self.suffixes)
+        if not folder.files:
+            what = "files" if self.suffixes is None else f"{', '.join(IMAGE_SUFFIXES)} files"
+            raise FileNotFoundError(errno.ENOENT, f"the folder has no {what}", folder.path)
+        names = classes(folder, self.labels, self.class_names)
+        _warn_of_others(folder)
+        schema = pa.schema([*(_FILE if self.suffixes is None else _IMAGE), *(_LABEL if names is not None else ())])
+        batches = self._batches(folder, schema, names)
+        rows = None if self.on_error == "skip" else len(folder.files)
+        return ArrayStream(schema, batches, rows, batches.close, num_files=len(folder.files))
+
+    def _batches(self, folder: Folder, schema: pa.Schema, names: list[str] | None) -> Generator[pa.RecordBatch]:
+        numbers = {name: number for number, name in enumerate(names or ())}
+        files = folder.files if self.shuffle_seed is None else shuffled(folder.files, self.shuffle_seed)
+        is_local = isinstance(folder.fs, LocalFileSystem)
+        threads = self.threads or (cpu_count() if is_local else REMOTE_READERS)
+        rows: list[tuple[Any, ...]] = []
+        size, skipped = 0, []
+        with closing(read_files(((file, folder.fs, file.entry) for file in files), threads)) as contents:
+            for file, content in contents:
+                assert content is not None
+                try:
+                    row = self._row(folder, file, content)
+                except DecodeError as error:
+                    if self.on_error == "raise":
+                        raise
+                    skipped.append(error)
+                    continue
+                if names is not None:
+                    row += (None, None) if file.top is None else (numbers[file.top], file.top)
+                rows.append(row)
+                size += len(content)
+                if size >= _BATCH_BYTES or len(rows) == _BATCH_ROWS:
+                    yield _batch(rows, schema)
+                    rows, size = [], 0
+        if rows:
+            yield _batch(rows, schema)
+        if skipped:
+            text = f"{len(skipped)} of {len(files)} files left out, the first: {skipped[0]}"
+            warn(f"{printable(folder.path)}: {text}", DamagedDataWarning)
+
+    def _row(self, folder: Folder, file: FolderFile, content: bytes) -> tuple[Any, ...]:
+        if self.suffixes is None:
+            return content, file.name
+        header = image_header(content, folder.fs.display_path(file.entry.name))
+        return content, header.format, header.height, header.width, file.name
+
+
+def _batch(rows: list[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _warn_of_others(folder: Folder) -> None:
+    if folder.others:
+        more = f" and {len(folder.others) - 1:,} more" if len(folder.others) > 1 else ""
+        text = f"not an image, left out: '{printable(folder.others[0].name)}'{more}"
+        warn(f"{printable(folder.path)}: {text}", UserWarning)

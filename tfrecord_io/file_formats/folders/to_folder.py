@@ -1,0 +1,258 @@
+"""Records as files of a folder: images, or any bytes, and a table of the other columns."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.errors import EncodeError, FeatureNotFoundError, SchemaError, printable
+from tfrecord_io.file_formats.folders.file_names import refused
+from tfrecord_io.file_formats.folders.new_folder import NewFolder, new_folder
+from tfrecord_io.file_formats.folders.read_files import REMOTE_READERS
+from tfrecord_io.file_formats.tables.csv_files import CSV, LISTS_ADVICE, TSV, csv_writer, delimiter_of
+from tfrecord_io.file_formats.tables.json_files import JSON, JsonWriter
+from tfrecord_io.file_formats.tables.table_files import OpenWriter, refuse_types
+from tfrecord_io.keyword_docs import check_keywords, sign_keywords
+from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.reader import Reader
+from tfrecord_io.read.resolve_schema import open_scan, plan_scan
+from tfrecord_io.schema.column_selection import Projection
+from tfrecord_io.schema.type_names import short_type_name
+from tfrecord_io.storage.filesystem.locate import is_url
+from tfrecord_io.storage.write.atomic import open_output
+from tfrecord_io.storage.write.output_file import OutputStream
+from tfrecord_io.typing import Path
+from tfrecord_io.write.in_order import in_order
+from tfrecord_io.write.writer import WriteReport
+
+_MAGIC = ((b"\xff\xd8\xff", ".jpg"), (b"\x89PNG", ".png"), (b"GIF8", ".gif"), (b"BM", ".bmp"))
+_IMAGE, _NAME = "image/encoded", "image/filename"
+_NUMBERED = "filename=None numbers the files instead"
+
+
+@check_keywords
+@sign_keywords(ReadOptions, without={"columns"})
+def to_image_folder(
+    source: Path | Sequence[Path],
+    target: Path,
+    *,
+    image: str | None = None,
+    filename: str | None = "image/filename",
+    table: str | None = "metadata.csv",
+    columns: Sequence[str] | str | None = None,
+    dst_storage_options: Mapping[str, Any] | None = None,
+    **keywords: Any,
+) -> WriteReport:
+    """Write the images of TFRecord files as files of a folder, and the other columns as a CSV file in it.
+
+    Parameters
+    ----------
+    source
+        TFRecord files, as in `tfrecord_io.read_table`.
+    target : str or PathLike
+        A folder, local or in a bucket, that does not exist or is empty. A local one appears when it is complete.
+    image : str, optional
+        The column with the bytes of the files, which are written as they are; by default ``image/encoded``, or the only
+        column of bytes.
+    filename : str, optional
+        The column with their names, relative to the folder (``cat/1.jpg``). None, or if there is no such column: files
+        are numbered, ``00000000.jpg``.
+    table : str, optional
+        The name of the file with all other columns and the names, with a row for each record: ``.csv``, ``.tsv``, or
+        ``.jsonl``, which also holds lists and bytes. None: no table.
+    columns : sequence of str, optional
+        The other columns to write: names, globs and ``!name`` to exclude.
+    dst_storage_options : dict, optional
+        Options of the target's storage, if they are not the ``storage_options`` of the source.
+    **keywords
+        Those of `tfrecord_io.open_reader`.
+
+    Returns
+    -------
+    WriteReport
+        Its ``bytes`` are those of the image files.
+
+    Raises
+    ------
+    EncodeError
+        A name would leave the folder (``../x``, ``/x``), is not valid on all systems, or is not the first of its kind.
+        A column cannot be stored in the table.
+    FeatureNotFoundError
+        There is no such column, or it is not clear which one has the images.
+    FileExistsError
+        The folder exists and is not empty.
+
+    Examples
+    --------
+    >>> import os
+    >>> import tfrecord_io as tfr
+    >>> data = {"image/encoded": [b"GIF89a", b"BM"], "image/filename": ["a/1.gif", "b/1.bmp"], "label": [0, 1]}
+    >>> _ = tfr.write_tfrecord(data, "two.tfrecord")
+    >>> tfr.to_image_folder("two.tfrecord", "two").records
+    2
+    >>> sorted(os.listdir("two")), open("two/b/1.bmp").read()
+    (['a', 'b', 'metadata.csv'], 'BM')
+    >>> print(open("two/metadata.csv").read(), end="")
+    "image/filename","label"
+    "a/1.gif",0
+    "b/1.bmp",1
+    """
+    options = ReadOptions.of(keywords)
+    storage = options.storage.with_options(dst_storage_options)
+    make_table = None if table is None else _table_format(table)
+    options = _with_columns(source, options, columns, image, filename)
+    with ExitStack() as opened:
+        reader = opened.enter_context(open_scan(source, options))
+        layout = _layout(reader.schema, image, filename, table)
+        table_schema = layout.table_schema(reader.schema)
+        if make_table is not None:
+            refuse_types(table_schema, make_table, f'{LISTS_ADVICE}, here with table="metadata.jsonl"')
+        folder = opened.enter_context(new_folder(os.fspath(target), storage))
+        writer = None
+        if table is not None and make_table is not None:
+            output = opened.enter_context(open_output(folder.table(table), storage))
+            writer = opened.enter_context(make_table(OutputStream(output), table_schema))
+        threads = REMOTE_READERS if is_url(target) else options.thread_count
+        for batch in reader:
+            names = _write_files(batch, layout, folder, reader, threads)
+            if writer is not None:
+                writer.write_batch(layout.table_batch(batch, names, table_schema))
+            layout.rows += len(batch)
+        written = tuple(reader.schema.names)
+        records = reader.report.records
+    return WriteReport(os.fspath(target), records, folder.bytes, None, written, {})
+
+
+def _with_columns(
+    source: Any, options: ReadOptions, columns: Any, image: str | None, filename: str | None
+) -> ReadOptions:
+    """The options with the `columns` of the table, and those with the images and their names."""
+    if columns is None:
+        return options
+    if hasattr(source, "read"):
+        raise TypeError("the files are read twice: pass a path, not a file object")
+    schema = plan_scan(source, replace(options, filters=None, limit=None)).close().schema
+    layout = _layout(schema, image, filename, None)
+    projection = Projection(columns)
+    projection.check(schema.names)
+    needed = [layout.image] if layout.filename is None else [layout.image, layout.filename]
+    others = [name for name in projection.order(schema.names) if name not in needed]
+    return replace(options, columns=(*needed, *others))
+
+
+@dataclass(slots=True)
+class _Layout:
+    """Which columns have the files and their names."""
+
+    image: str
+    filename: str | None
+    table: str | None  # a name that no file may have
+    rows: int = 0  # before the current batch
+
+    def table_schema(self, schema: pa.Schema) -> pa.Schema:
+        """The columns of the table: the names of the files, and all that are not the files."""
+        others = [field for field in schema if field.name not in (self.image, self.filename)]
+        return pa.schema([pa.field(self.filename or _NAME, pa.string()), *others])
+
+    def table_batch(self, batch: pa.RecordBatch, names: list[str | None], schema: pa.Schema) -> pa.RecordBatch:
+        columns = [pa.array(names, pa.string()), *(batch.column(name) for name in schema.names[1:])]
+        return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _layout(schema: pa.Schema, image: str | None, filename: str | None, table: str | None) -> _Layout:
+    """Find the columns."""
+    of_bytes = [field.name for field in schema if _is_bytes(field.type)]
+    if image is None:
+        if _IMAGE not in of_bytes and len(of_bytes) != 1:
+            reason = "it is not clear which column has the files"
+            advice = f"pass image=; columns of bytes: {', '.join(of_bytes) or 'none'}"
+            raise FeatureNotFoundError(reason, expected=_IMAGE, got=of_bytes, advice=advice)
+        image = _IMAGE if _IMAGE in of_bytes else of_bytes[0]
+    elif image not in schema.names:
+        raise FeatureNotFoundError(
+            "there is no such column", feature=image, advice=f"it has: {', '.join(schema.names)}"
+        )
+    elif image not in of_bytes:
+        got = short_type_name(schema.field(image).type, schema.field(image).metadata)
+        raise SchemaError("files are bytes", feature=image, expected="binary", got=got)
+    if filename is not None and filename not in schema.names:
+        if filename != _NAME:
+            advice = f"it has: {', '.join(schema.names)}; {_NUMBERED}"
+            raise FeatureNotFoundError("there is no such column", feature=filename, advice=advice)
+        filename = None
+    if filename is not None and not t.is_string(schema.field(filename).type):
+        got = short_type_name(schema.field(filename).type)
+        raise SchemaError("names of files are text", feature=filename, expected="string", got=got, advice=_NUMBERED)
+    return _Layout(image, filename, table)
+
+
+def _write_files(
+    batch: pa.RecordBatch, layout: _Layout, folder: NewFolder, reader: Reader, threads: int
+) -> list[str | None]:
+    """Write the files of a batch; returns the names of all rows, None where a row has no file."""
+    images = batch.column(layout.image)
+    given = batch.column(layout.filename).to_pylist() if layout.filename is not None else [None] * len(batch)
+    names: list[str | None] = []
+
+    def tasks() -> Iterator[Callable[[], None]]:
+        for row, (scalar, name) in enumerate(zip(images, given, strict=True)):
+            content = scalar.as_buffer()
+            if content is None:
+                names.append(None)
+                continue
+            at = layout.rows + row
+            if name is None:
+                name = f"{at:08d}{_suffix(content)}"
+            reason = "the table of the folder has this name" if name == layout.table else refused(name)
+            if reason is not None:
+                raise _error(f"the name '{printable(name)}' of a file cannot be used: {reason}", at, layout, reader)
+            names.append(name)
+            folder.bytes += content.size
+            yield partial(_write_file, folder, name, content, at, layout, reader)
+
+    with closing(in_order(tasks(), threads)) as written:
+        for _ in written:
+            pass
+    return names
+
+
+def _write_file(folder: NewFolder, name: str, content: pa.Buffer, row: int, layout: _Layout, reader: Reader) -> None:
+    try:
+        folder.write(name, content)
+    except (FileExistsError, NotADirectoryError, IsADirectoryError):
+        reason = f"a file or folder named '{printable(name)}' has been written for another record"
+        raise _error(reason, row, layout, reader) from None
+
+
+def _error(reason: str, row: int, layout: _Layout, reader: Reader) -> EncodeError:
+    path, record = reader.origins.of(row)
+    return EncodeError(reason, path=path, record=record, feature=layout.filename, advice=_NUMBERED)
+
+
+def _suffix(content: pa.Buffer) -> str:
+    head = content.slice(0, min(12, content.size)).to_pybytes()
+    if head[:4] == b"RIFF":
+        return {b"WEBP": ".webp", b"WAVE": ".wav"}.get(head[8:], ".bin")
+    return next((suffix for magic, suffix in _MAGIC if head.startswith(magic)), ".bin")
+
+
+def _is_bytes(type_: pa.DataType) -> bool:
+    return bool(t.is_binary(type_) or t.is_large_binary(type_))
+
+
+def _table_format(table: str) -> OpenWriter:
+    """The writer of a table by its name."""
+    if (wrong := "it has a slash" if "/" in table else refused(table)) is not None:
+        raise ValueError(f"table={table!r}: expected the name of a file in the folder; {wrong}")
+    if table.lower().endswith((*CSV, *TSV)):
+        return partial(csv_writer, delimiter=delimiter_of(table))
+    if table.lower().endswith(JSON):
+        return JsonWriter
+    raise ValueError(f"table={table!r}: expected a name that ends in .csv, .tsv or .jsonl")
