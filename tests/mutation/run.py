@@ -21,6 +21,17 @@ from in_kernel import KernelMutants
 from in_python import PythonMutants
 
 FRAMING = ["engine/reference/test_framing.py", "engine/test_find_header.py"]
+# Those tests of pieces that need no server.
+_PIECES = [
+    f"read/test_pieces.py::test_{name}"
+    for name in (
+        "the_boundary_after_any_byte_is_found",
+        "boundaries_inside_a_nested_file_are_not_accepted",
+        "a_nested_file_in_a_damaged_record_is_not_read",
+        "a_chain_longer_than_any_record_is_accepted",
+        "a_payload_full_of_headers_takes_bounded_time",
+    )
+]
 _CRCS = "engine/test_equivalence.py::test_the_crc_of_two_parts_follows_from_those_of_each"
 
 # Modules of the package, and the tests that each mutant of them runs.
@@ -29,9 +40,11 @@ PYTHON = {
     "engine/reference/framing.py": [*FRAMING, _CRCS],
     "schema/observation.py": ["schema/test_observation.py"],
     "format/missing_values.py": ["format/test_missing_values.py"],
+    "read/resync.py": ["read/test_resync.py", *_PIECES],
+    "schema/embedded.py": ["schema/test_embedded.py"],
 }
 # Sources of the kernel, whose mutants run the fuzzer's target "frames".
-KERNEL = ["frame.cc"]
+KERNEL = ["frame.cc", "frame.h", "resync_loop.inc"]
 
 
 @dataclass
