@@ -25,7 +25,7 @@ SUITES = {"laws", "faults", "end_to_end", "conformance", "support", "data"}
 TOPICS = {
     ".": {"layout", "file_sizes", "docs", "doctests", "diagrams", "importing", "reference"},  # the project itself
     # what both engines fulfil
-    "engine": {"allocation", "equivalence", "fast_paths", "find_header", "golden", "name_hash", "wire"},
+    "engine": {"allocation", "equivalence", "fast_paths", "find_header", "golden", "name_hash", "wire", "rare_records"},
     "compression": {"compression", "compressed_files"},  # all codecs
     "file_formats": {"hostile_files"},  # all formats of array files
     "options": {"options"},  # the keywords of all calls
