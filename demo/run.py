@@ -1,4 +1,4 @@
-"""A DataFrame is written to a TFRecord file and read back unchanged; then the file is inspected."""
+"""A DataFrame is written to a TFRecord file and read back unchanged; a report shows what the file contains."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tfrecord_io.cli.output import description_table, show
 
 DATA = Path(__file__).resolve().parent / "data" / "penguins.csv"
 FILE = Path("penguins.tfrecord")
+REPORT = Path(__file__).resolve().parents[1] / "build" / "demo" / "report.html"
 
 
 def penguins() -> pd.DataFrame:
@@ -50,6 +51,15 @@ def inspect() -> None:
     show(description_table(tfr.describe(FILE)))
 
 
+def report() -> None:
+    REPORT.parent.mkdir(parents=True, exist_ok=True)
+    written = tfr.report(FILE, REPORT)
+    print(
+        f"\n4. The report: statistics and histograms of {len(written.statistics[0].features)} features; open it in a browser"
+    )
+    print(f"   {REPORT.as_uri()}")
+
+
 def main() -> None:
     df = penguins()
     with tempfile.TemporaryDirectory() as folder:
@@ -59,6 +69,7 @@ def main() -> None:
             round_trip(df)
             write_with_defaults(df)
             inspect()
+            report()
         finally:
             os.chdir(before)
 

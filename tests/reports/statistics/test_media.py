@@ -101,6 +101,13 @@ def test_boxes_are_within_the_image(tmp_path: Path) -> None:
     assert second.boxes == (Box(pytest.approx(0.3), pytest.approx(0.2), pytest.approx(0.9), pytest.approx(0.4), "<b>"),)
 
 
+def test_boxes_of_tfds(data: Path) -> None:
+    found = dataset_statistics(data / "tfds" / "everything", ReadOptions(), SampleLimits())
+    boxes = [sample.boxes for gallery in found.galleries if gallery.feature == "image" for sample in gallery.samples]
+    assert any(boxes)
+    assert all(0 <= box.ymin <= box.ymax <= 1 for found in boxes for box in found)
+
+
 def wav(samples: int) -> bytes:
     data = b"\0\0" * samples
     head = struct.pack("<IHHIIHH", 16, 1, 1, 8000, 16000, 2, 16)

@@ -37,7 +37,7 @@ def first_table(statistics: DatasetStatistics) -> str:
     numeric = {f.name for f in statistics.features if f.numbers is not None and f.values_per_record is None}
     headings = [(text(name, 60) or "(empty)", "num" if name in numeric else "") for name in names]
     cells = [
-        [element("span", "null", class_="null") if cell == "null" else text(cell, 80) for cell in row] for row in rows
+        [element("span", "null", class_="null") if cell is None else text(cell, 80) for cell in row] for row in rows
     ]
     more = len(statistics.features) - len(names)
     note = (

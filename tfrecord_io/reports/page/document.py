@@ -78,7 +78,9 @@ def _sections(title: str, datasets: Datasets, drifts: Sequence[FeatureDrift]) ->
             shown = (images if gallery.kind == "image" else sounds).take(figures(gallery))
             noun = "Images" if gallery.kind == "image" else "Sounds"
             left = len(gallery.samples) - len(shown)
-            note = f"{len(shown)} random records" + (f"; {left} more would make the page too large" if left else "")
+            is_all = len(gallery.samples) == dataset.sampling.records
+            note = f"of all {len(shown)} records" if is_all and not left else f"of {len(shown)} random records"
+            note += f"; {left} more would make the page too large" if left else ""
             yield _section(f"{noun}{side}: {gallery.feature}", note, gallery_frame(gallery, "".join(shown)))
     for i, dataset in enumerate(datasets):
         side = f" of {'AB'[i]}" if len(datasets) == 2 else ""

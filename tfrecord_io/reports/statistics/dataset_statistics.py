@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from tfrecord_io.arrow.output.to_python import rows_of
+from tfrecord_io.arrow.tensor_values import to_cells
 from tfrecord_io.display import short
 from tfrecord_io.errors import SchemaError
 from tfrecord_io.format.kinds import Kind
@@ -22,7 +23,8 @@ from tfrecord_io.reports.statistics.feature_statistics import FeatureAccumulator
 from tfrecord_io.reports.statistics.media import Gallery, Row, galleries, row_values
 from tfrecord_io.reports.statistics.sampling import RowSampler, SampleLimits, SampleReader, Sampling
 from tfrecord_io.schema.schema import Schema
-from tfrecord_io.schema.types import UnsupportedType, kind_of, value_type
+from tfrecord_io.schema.tensor_types import is_any_tensor
+from tfrecord_io.schema.types import UnsupportedType, is_text, kind_of, value_type
 from tfrecord_io.storage.paths.resolve import resolve_inputs
 from tfrecord_io.storage.read.source import Source, total
 from tfrecord_io.tools.verify import verify
@@ -31,6 +33,7 @@ SAMPLED_ROWS = 24  # records whose images, sounds and texts are shown
 FIRST_ROWS = 10
 SHOWN_FILES = 50
 _FIRST_COLUMNS = 50
+_FIRST_VALUES = 4  # of a tensor
 _TEXTS = 5
 _TEXT_LENGTH = 280
 _BATCH_ROWS, _BATCH_BYTES = 8192, 8 * MIB
@@ -71,7 +74,7 @@ class DatasetStatistics:
         Samples of the values of text features, by name.
     galleries : tuple of Gallery
     first : tuple
-        Names of columns, and rows of text: the first records.
+        Names of columns, and rows of text, None for null: the first records.
     """
 
     files: tuple[FileEntry, ...]
@@ -83,7 +86,7 @@ class DatasetStatistics:
     features: tuple[FeatureStatistics, ...]
     texts: dict[str, tuple[str, ...]]
     galleries: tuple[Gallery, ...]
-    first: tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]
+    first: tuple[tuple[str, ...], tuple[tuple[str | None, ...], ...]]
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -217,7 +220,7 @@ def _kind_and_part(schema: Schema, column: pa.Field) -> tuple[str, str]:
 
 def _texts(feature: FeatureStatistics, rows: Sequence[Row]) -> tuple[str, ...]:
     """Some values of a text feature that are worth reading: not those that the most frequent values show."""
-    if feature.lengths is None or not (pa.types.is_string(feature.value_type) or feature.value_type == "large_string"):
+    if feature.lengths is None or not is_text(feature.value_type):
         return ()
     if feature.counts is not None and feature.counts.distinct <= len(feature.counts.top):
         return ()
@@ -231,13 +234,29 @@ def _texts(feature: FeatureStatistics, rows: Sequence[Row]) -> tuple[str, ...]:
     return tuple(values)[:_TEXTS]
 
 
-def _first_rows(query: Query) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...]]:
+def _first_rows(query: Query) -> tuple[tuple[str, ...], tuple[tuple[str | None, ...], ...]]:
     """The first records as text; of the first columns."""
     names = query.schema.names[:_FIRST_COLUMNS]
     with query.only(names).limited(FIRST_ROWS).open() as reader:
         table = reader.read_all()
-    columns = [[short(v, 60) for v in rows_of(c, f)] for c, f in zip(table.columns, table.schema, strict=True)]
+    columns = [[_cell(v) for v in _values(c, f)] for c, f in zip(table.columns, table.schema, strict=True)]
     return tuple(names), tuple(zip(*columns, strict=True))
+
+
+def _values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
+    """The values of a column, tensors as arrays."""
+    if is_any_tensor(field.type):
+        return [cell for chunk in column.chunks for cell in to_cells(chunk, field)]
+    return rows_of(column, field)
+
+
+def _cell(value: Any) -> str | None:
+    """A value as text; of a tensor, the shape and the first values."""
+    if isinstance(value, np.ndarray):
+        more = ", …" if value.size > _FIRST_VALUES else ""
+        values = ", ".join(map(short, value.reshape(-1)[:_FIRST_VALUES].tolist()))
+        return f"{' × '.join(map(str, value.shape)) or 'scalar'}: {values}{more}"
+    return None if value is None else short(value, 60)
 
 
 def _sources(query: Query) -> list[Source]:

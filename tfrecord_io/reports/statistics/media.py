@@ -180,9 +180,13 @@ def _text(value: Any) -> Any:
 
 
 def _boxes(row: Row, name: str) -> tuple[Box, ...]:
-    """``image/object/bbox/ymin`` … beside ``image/encoded``, with ``image/object/class/text`` or ``…/label``."""
-    base = f"{name.rpartition('/')[0]}/object" if "/" in name else "image/object"
+    """``image/object/bbox/ymin`` … next to ``image/encoded``, or ``objects/bbox`` of TFDS, with their labels."""
+    folder = name.rpartition("/")[0]
+    base = f"{folder}/object" if folder else "image/object"
     axes = [_floats(row.get(f"{base}/bbox/{axis}")) for axis in _AXES]
+    if not any(axes):
+        base = f"{folder}/objects" if folder else "objects"
+        axes = _columns(row.get(f"{base}/bbox"))
     if not all(len(axis) == len(axes[0]) for axis in axes):
         return ()
     labels: list[Any] = []
@@ -196,6 +200,14 @@ def _boxes(row: Row, name: str) -> tuple[Box, ...]:
             ymin, xmin, ymax, xmax = (min(1.0, max(0.0, end)) for end in ends)
             boxes.append(Box(min(ymin, ymax), min(xmin, xmax), max(ymin, ymax), max(xmin, xmax), label))
     return tuple(boxes)
+
+
+def _columns(value: Any) -> list[list[float]]:
+    """The four columns of a list of boxes ``[ymin, xmin, ymax, xmax]``; empty for anything else."""
+    boxes = [] if value is None else [_floats(box) for box in np.atleast_1d(value)]
+    if not boxes or any(len(box) != len(_AXES) for box in boxes):
+        return [[] for _ in _AXES]
+    return [list(axis) for axis in zip(*boxes, strict=True)]
 
 
 def _floats(value: Any) -> list[float]:

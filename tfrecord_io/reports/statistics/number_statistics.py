@@ -180,8 +180,12 @@ def edges_of(*statistics: NumberStatistics) -> Array:
     most = max(len(each.kept) for each in present)
     bins = int(min(_MOST_BINS, max(_LEAST_BINS, 2 * np.cbrt(most))))
     if _are_integers(low, high, [each.kept for each in present]):
-        width = max(1, math.ceil((high - low + 1) / bins))
-        return low + width * np.arange(math.ceil((high - low + 1) / width) + 1, dtype=np.float64)
+        span = high - low + 1
+        least = max(1, math.ceil(span / bins))
+        width = min(
+            range(least, least + 8), key=lambda width: (-span % width) / width
+        )  # the last bin is as full as can be
+        return low + width * np.arange(math.ceil(span / width) + 1, dtype=np.float64)
     if low == high:
         return np.array([low, high])
     halves = np.linspace(low / 2, high / 2, bins + 1)  # the range itself may overflow

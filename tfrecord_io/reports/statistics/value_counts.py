@@ -13,7 +13,7 @@ from tfrecord_io.arrow.output.to_python import python_values
 from tfrecord_io.schema.types import is_text_or_bytes
 
 MOST_DISTINCT = 10_000  # beyond it, rare values are forgotten
-SHOWN = 10
+SHOWN = 12
 VALUE_BYTES = 256  # longer values on average, such as images, are not counted
 
 
