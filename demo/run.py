@@ -54,9 +54,7 @@ def inspect() -> None:
 def report() -> None:
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     written = tfr.report(FILE, REPORT)
-    print(
-        f"\n4. The report: statistics and histograms of {len(written.statistics[0].features)} features; open it in a browser"
-    )
+    print(f"\n4. The report about {len(written.statistics[0].features)} features: open it in a browser")
     print(f"   {REPORT.as_uri()}")
 
 
