@@ -1,6 +1,6 @@
 # make demo · make test · make test-adapters · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
 # make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize · make mutation
-# make docs · make diagrams · make reference · make clean
+# make test-lowest · make test-abi3 · make docs · make diagrams · make reference · make clean
 #
 # make test runs each randomised test a reduced number of rounds, as .ci/run does; make test STORM=1 (or make wheel-test
 # STORM=1) runs all of them, which takes about half an hour: before a release. Each run has the same examples; make test
@@ -60,13 +60,28 @@ export TFRECORD_IO_STORM := $(STORM)
 export TFRECORD_IO_RANDOM := $(RANDOM)
 
 .PRECIOUS: .venv-%/.installed
-.PHONY: demo test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize mutation docs diagrams reference require-kernel clean
+.PHONY: demo test test-adapters lint types format wheel-test conformance speed-guard bench bench-compare fuzz fuzz-libfuzzer fuzz-fuzz fuzz-formats fuzz-differential sanitize mutation test-lowest test-abi3 docs diagrams reference require-kernel clean
 
 demo: $(VENV)/.installed
 	$(VENV)/bin/python demo/run.py
 
 test: $(VENV)/.test require-kernel
 	$(VENV)/bin/pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS)
+
+# With the oldest versions of the dependencies that pyproject.toml allows.
+test-lowest: .venv-lowest/.installed
+	.venv-lowest/bin/pytest -n $(JOBS) --dist worksteal -W ignore::DeprecationWarning $(PYTEST_ARGS)
+
+# The wheel of the stable ABI, built by the first of INTERPRETERS and tested with each: python3.12 and later.
+INTERPRETERS ?= python3.12 python3.13
+test-abi3:
+	rm -rf build/abi3
+	for python in $(INTERPRETERS); do \
+	  venv=.venv-abi3-$$(basename $$python) && $$python -m venv $$venv && \
+	  { ls build/abi3/*-abi3-*.whl >/dev/null 2>&1 || $$venv/bin/python -m pip wheel --quiet --no-deps --wheel-dir build/abi3 . ; } && \
+	  $$venv/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall "$$(ls build/abi3/*-abi3-*.whl)[test]" && \
+	  $$venv/bin/python -m pytest -n $(JOBS) --dist worksteal $(PYTEST_ARGS) || exit 1; \
+	done
 
 test-adapters: $(ADAPTERS:%=test-adapter-%)
 
@@ -157,7 +172,7 @@ reference: $(VENV)/.installed
 	$(VENV)/bin/python docs/reference/api.py
 
 clean:
-	rm -rf $(VENV) $(CONFORMANCE) $(BENCH) $(ADAPTERS:%=.venv-%) .venv-docs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # ---- environments
 
@@ -196,6 +211,13 @@ $(CONFORMANCE)/.installed: $(WHEELS)/.built | $(CONFORMANCE)/bin/python
 	$(call replace,$(CONFORMANCE))
 	$(call install,$(CONFORMANCE),[test],$(TENSORFLOW) tensorflow-datasets)
 	$(call bare,$(CONFORMANCE),tfx-bsl)
+	touch $@
+
+.venv-lowest/.installed: $(WHEELS)/.built
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --resolution lowest-direct -r pyproject.toml --extra test
+	$(call replace,.venv-lowest)
 	touch $@
 
 .venv-docs/.installed: mkdocs.yml

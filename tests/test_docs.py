@@ -18,7 +18,7 @@ import tfrecord_io as tfr
 from tfrecord_io.cli import tfr as command
 
 ROOT = Path(__file__).parent.parent
-PAGES = ["README.md", *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))]
+PAGES = ["README.md", "CONTRIBUTING.md", *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))]
 # Pages and the fixtures that they need.
 NEEDS = {"docs/howto/buckets.md": "example_buckets", "README.md": "written_by_tensorflow"}
 # Pages whose library is too large for the test environment: they run where it is installed, by make test-adapters.
