@@ -216,9 +216,9 @@ class BytesEncodingSuite(TensorEncodingSuite):
 
     def test_lists_of_tensors_are_feature_lists(self, engine, tmp_path):
         step, of = tensor_column([np.full((2, 2), n, "i4") for n in range(3)])
-        lists = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), step)
         field = pa.field("x", pa.list_(tensor_field("item", of, (2, 2))))
-        table = pa.Table.from_arrays([lists.cast(field.type)], schema=pa.schema([field]))
+        lists = pa.ListArray.from_arrays(pa.array([0, 2, 3], pa.int32()), step, field.type)
+        table = pa.Table.from_arrays([lists], schema=pa.schema([field]))
         path = self.written(tmp_path / "a", table, record_type="sequence_example")
         back = tfr.read_table(path)["x"].combine_chunks()
         assert back.type.value_type == step.type

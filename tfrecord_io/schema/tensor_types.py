@@ -48,6 +48,9 @@ class _VariableShapeTensor(pa.ExtensionType):  # type: ignore[misc]  # pyarrow c
     def __arrow_ext_deserialize__(cls, storage: pa.DataType, serialized: bytes) -> _VariableShapeTensor:
         return cls(storage, serialized)
 
+    def __hash__(self) -> int:  # Arrow 22 and earlier define equality alone
+        return hash((self.storage_type, self._serialized))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.storage_type, self._serialized)
 

@@ -12,16 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tfrecord_io.arrow.input.from_arrays import (
-    fields_of,
-    imported,
-    is_frame,
-    is_single,
-    refuse_pointers,
-    table_of_arrays,
-    table_of_rows,
-)
+from tfrecord_io.arrow.input.from_arrays import fields_of, imported, is_frame, is_single, table_of_arrays, table_of_rows
 from tfrecord_io.arrow.input.from_pandas import table_of_frame
+from tfrecord_io.arrow.input.from_polars import table_of_polars
 from tfrecord_io.arrow.input.tensor_cast import tensor_cast, tensors_fit
 from tfrecord_io.errors import EncodeError, SchemaError, printable
 from tfrecord_io.format.dtypes import dtype_name
@@ -80,8 +73,8 @@ def open_input(
     ----------
     data : DataFrame, Table, RecordBatch, RecordBatchReader, Reader, mapping of arrays, structured array, or iterable
         Also a list of dicts with single values, one for each row; a Series of pandas or polars with a name; a Dataset
-        or Scanner of pyarrow; a polars LazyFrame, which is collected; a dataset of Hugging Face datasets; anything with
-        ``__arrow_c_stream__`` or ``__arrow_c_array__``.
+        or Scanner of pyarrow; a polars LazyFrame, which is run batch by batch; a dataset of Hugging Face datasets;
+        anything with ``__arrow_c_stream__`` or ``__arrow_c_array__``.
         An iterable gives such tables; its first item is read at once.
     index : bool, optional
         For DataFrames, as in ``pandas.DataFrame.to_parquet``: None keeps a RangeIndex as metadata and any other as
@@ -131,8 +124,10 @@ def _open_table(data: Any, options: _InputOptions, row_base: int) -> BatchSource
 def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
     if isinstance(data, type):
         raise TypeError(f"expected a table, got the class {data.__module__}.{data.__qualname__}: pass an object of it")
+    table = data
     try:
-        source = _of_one(_plain(data), options, row_base)
+        table = _plain(data)
+        source = _of_one(table, options, row_base)
     except EncodeError as error:
         if _is_row(data):
             error.advice = (
@@ -148,9 +143,9 @@ def _open(data: Any, options: _InputOptions, row_base: int) -> BatchSource:
         raise TypeError(f"{what}: pass a dict, {{'x': array}}")
     if hasattr(data, "toarray") and hasattr(data, "shape"):
         raise TypeError(f"{_type_name(data)} is a sparse matrix, not a table: pass {{'x': matrix.toarray()}}")
-    if isinstance(data, Iterable) and not isinstance(data, (str, bytes, bytearray, memoryview)):
+    if isinstance(table, Iterable) and not isinstance(table, (str, bytes, bytearray, memoryview)):
         try:
-            return _of_iterable(iter(data), options, row_base)
+            return _of_iterable(iter(table), options, row_base)
         except _NoTableError as error:
             raise _NoTableError(_type_name(data), error.data) from None
     if callable(getattr(data, "SerializeToString", None)):
@@ -221,15 +216,8 @@ def _plain(data: Any) -> Any:
         if data.name is None:
             raise TypeError("a pandas.Series without a name: pass series.to_frame('x'), with the name of its column")
         return data.to_frame()
-    if polars is not None and isinstance(data, polars.Series):
-        if not data.name:
-            raise TypeError("a polars.Series without a name: pass series.to_frame('x'), with the name of its column")
-        data = data.to_frame()
-    if polars is not None and isinstance(data, polars.LazyFrame):
-        data = data.collect()
-    if polars is not None and isinstance(data, polars.DataFrame):
-        for name, dtype in data.schema.items():
-            refuse_pointers(name, dtype)
+    if polars is not None and isinstance(data, polars.Series | polars.DataFrame | polars.LazyFrame):
+        return table_of_polars(data)
     if datasets is not None and isinstance(data, datasets.Dataset | datasets.Scanner):
         return (data.scanner() if isinstance(data, datasets.Dataset) else data).to_reader()
     hugging_face = imported("datasets")

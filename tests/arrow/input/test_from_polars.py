@@ -1,0 +1,60 @@
+"""polars queries are written batch by batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.arrow.input.from_polars import table_of_polars
+
+
+@pytest.fixture
+def query(tmp_path: Path) -> pl.LazyFrame:
+    """Over files, of which polars reads several batches."""
+    for part in range(4):
+        numbers = pl.arange(part * 50_000, (part + 1) * 50_000, eager=True)
+        words = pl.Series(["a", "b"] * 25_000, dtype=pl.Enum(["a", "b"]))
+        lists = pl.Series([[n, part] for n in numbers])
+        pl.DataFrame({"n": numbers, "word": words, "list": lists}).write_parquet(tmp_path / f"{part}.parquet")
+    return pl.scan_parquet(tmp_path / "*.parquet")
+
+
+def test_a_query_is_read_batch_by_batch(query: pl.LazyFrame) -> None:
+    frames: Any = table_of_polars(query.filter(pl.col("n") % 3 == 0))
+    heights = [frame.height for frame in frames]
+    assert heights[0] == 0
+    assert len(heights) > 2
+    assert sum(heights) == len(range(0, 200_000, 3))
+
+
+def test_a_query_is_written_in_its_order(query: pl.LazyFrame, tmp_path: Path) -> None:
+    selected = query.filter(pl.col("n") % 3 == 0)
+    assert tfr.write_tfrecord(selected, tmp_path / "a.tfrecord").records == len(range(0, 200_000, 3))
+    back = pl.DataFrame(tfr.read_table(tmp_path / "a.tfrecord"))
+    assert back.schema == selected.collect_schema()
+    assert back.equals(selected.collect())
+
+
+def test_categories_that_appear_later_are_kept(tmp_path: Path) -> None:
+    words = [f"word {n // 50_000}" for n in range(200_000)]
+    query = pl.LazyFrame({"a": pl.Series(words, dtype=pl.Categorical)})
+    tfr.write_tfrecord(query, tmp_path / "a.tfrecord")
+    assert pl.DataFrame(tfr.read_table(tmp_path / "a.tfrecord")).equals(query.collect())
+    nested = query.select(pl.struct("a").alias("s"), pl.concat_list("a").alias("l"))
+    assert isinstance(table_of_polars(nested.select("s")), pl.DataFrame)
+    assert isinstance(table_of_polars(nested.select("l")), pl.DataFrame)
+
+
+def test_a_query_without_rows_keeps_its_types(query: pl.LazyFrame, tmp_path: Path) -> None:
+    tfr.write_tfrecord(query.filter(pl.col("n") < 0), f"{tmp_path}/out/")
+    assert tfr.read_table(tmp_path / "out").schema.names == ["n", "word", "list"]
+
+
+def test_an_error_of_the_query_leaves_no_file(query: pl.LazyFrame, tmp_path: Path) -> None:
+    with pytest.raises(pl.exceptions.PolarsError):
+        tfr.write_tfrecord(query.select(pl.col("n").cast(pl.Int8)), tmp_path / "a.tfrecord")
+    assert not (tmp_path / "a.tfrecord").exists()

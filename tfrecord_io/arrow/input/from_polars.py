@@ -1,0 +1,45 @@
+"""polars frames and queries as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tfrecord_io.arrow.input.from_arrays import refuse_pointers
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def table_of_polars(data: pl.Series | pl.DataFrame | pl.LazyFrame) -> pl.DataFrame | Iterator[pl.DataFrame]:
+    """A frame; of a query its frames, one after the other, so that it may be larger than memory.
+
+    A query with a Categorical column is collected: its categories are known at the end.
+    """
+    import polars as pl
+
+    if isinstance(data, pl.Series):
+        if not data.name:
+            raise TypeError("a polars.Series without a name: pass series.to_frame('x'), with the name of its column")
+        data = data.to_frame()
+    schema = data.collect_schema()
+    for name, dtype in schema.items():
+        refuse_pointers(name, dtype)
+    if isinstance(data, pl.DataFrame):
+        return data
+    return data.collect() if any(map(_has_categories, schema.dtypes())) else _frames(data, schema)
+
+
+def _frames(query: pl.LazyFrame, schema: pl.Schema) -> Iterator[pl.DataFrame]:
+    import polars as pl
+
+    yield pl.DataFrame(schema=schema)  # the types, also where the query has no rows
+    yield from query.collect_batches(lazy=True)
+
+
+def _has_categories(dtype: Any) -> bool:
+    import polars as pl
+
+    if isinstance(dtype, pl.Struct):
+        return any(_has_categories(field.dtype) for field in dtype.fields)
+    return _has_categories(dtype.inner) if isinstance(dtype, pl.List | pl.Array) else dtype == pl.Categorical
