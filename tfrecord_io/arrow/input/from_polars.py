@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tfrecord_io.arrow.input.from_arrays import refuse_pointers
-
-if TYPE_CHECKING:
-    import polars as pl
+from tfrecord_io.arrow.input.from_arrays import imported, refuse_pointers
 
 
-def table_of_polars(data: pl.Series | pl.DataFrame | pl.LazyFrame) -> pl.DataFrame | Iterator[pl.DataFrame]:
-    """A frame; of a query its frames, one after the other, so that it may be larger than memory.
+def table_of_polars(data: Any) -> Any:
+    """A Series or DataFrame as a DataFrame; of a LazyFrame its frames, one after the other, so that it may be larger than memory.
 
     A query with a Categorical column is collected: its categories are known at the end.
     """
-    import polars as pl
-
+    pl = imported("polars")
     if isinstance(data, pl.Series):
         if not data.name:
             raise TypeError("a polars.Series without a name: pass series.to_frame('x'), with the name of its column")
@@ -30,16 +26,13 @@ def table_of_polars(data: pl.Series | pl.DataFrame | pl.LazyFrame) -> pl.DataFra
     return data.collect() if any(map(_has_categories, schema.dtypes())) else _frames(data, schema)
 
 
-def _frames(query: pl.LazyFrame, schema: pl.Schema) -> Iterator[pl.DataFrame]:
-    import polars as pl
-
-    yield pl.DataFrame(schema=schema)  # the types, also where the query has no rows
+def _frames(query: Any, schema: Any) -> Iterator[Any]:
+    yield imported("polars").DataFrame(schema=schema)  # the types, also where the query has no rows
     yield from query.collect_batches(lazy=True)
 
 
 def _has_categories(dtype: Any) -> bool:
-    import polars as pl
-
+    pl = imported("polars")
     if isinstance(dtype, pl.Struct):
         return any(_has_categories(field.dtype) for field in dtype.fields)
     return _has_categories(dtype.inner) if isinstance(dtype, pl.List | pl.Array) else dtype == pl.Categorical
