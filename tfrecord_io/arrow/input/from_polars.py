@@ -9,7 +9,7 @@ from tfrecord_io.arrow.input.from_arrays import imported, refuse_pointers
 
 
 def table_of_polars(data: Any) -> Any:
-    """A Series or DataFrame as a DataFrame; of a LazyFrame its frames, one after the other, so that it may be larger than memory.
+    """A Series or DataFrame as a DataFrame; a LazyFrame as an iterator of frames, which may be larger than memory.
 
     A query with a Categorical column is collected: its categories are known at the end.
     """
