@@ -63,7 +63,7 @@ def decoded_by(ways: Sequence[tuple[bool, int | None]]) -> Iterator[None]:
     """Let reads with a filter decode in these ways, in turn: in two steps or not, and how many bytes at a time."""
     turns = cycle(ways)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DecodingChoice, "next", lambda choice: next(turns))
+        patch.setattr(DecodingChoice, "next", lambda choice, available: next(turns))
         yield
 
 

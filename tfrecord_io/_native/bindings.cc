@@ -189,7 +189,9 @@ nb::object gather_payloads(const Input& data, const Numbers& starts, const Numbe
   size_t at = 0;
   {
     nb::gil_scoped_release release;
-    out.reserve(data.size(), 0);
+    size_t total = 0;
+    for (size_t i = 0; i < lengths.size(); ++i) total += static_cast<size_t>(lengths.data()[i]);
+    out.reserve(total, 0);
     for (size_t i = 0; i < starts.size(); ++i) {
       size_t length = static_cast<size_t>(lengths.data()[i]);
       if (length != 0) std::memcpy(out.as<u8>() + at, data.data() + starts.data()[i], length);
@@ -391,10 +393,8 @@ NB_MODULE(_kernel, m) {
            })
       .def("expect", [](Decoder& decoder, int64_t payload_bytes) { decoder.arena.expected = payload_bytes; })
       .def("accept_embedded", &Decoder::accept_embedded)
-      .def_ro("rows", &Decoder::rows)
-      .def_ro("value_bytes", &Decoder::value_bytes).def_prop_ro("integer_bytes", &Decoder::integer_bytes)
+      .def_ro("rows", &Decoder::rows).def_ro("value_bytes", &Decoder::value_bytes).def_prop_ro("integer_bytes", &Decoder::integer_bytes)
       .def_ro("seen", &Decoder::seen)
-      .def_ro("foreign", &Decoder::foreign)
-      .def_ro("nested", &Decoder::nested)
+      .def_ro("foreign", &Decoder::foreign).def_ro("nested", &Decoder::nested)
       .def_prop_ro("sequence", [](const Decoder& decoder) { return decoder.record_type == RecordType::kSequence; });
 }

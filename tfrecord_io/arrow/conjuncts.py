@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.expression_columns import metadata_entries
+from tfrecord_io.arrow.expression_columns import expression_entries
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
@@ -29,9 +29,8 @@ def conjuncts(expression: pc.Expression) -> list[pc.Expression]:
       "x"
     ], null_matching_behavior=MATCH}) or c)>, <pyarrow.compute.Expression c>]
     """
-    rebuild, (pickled, *rest) = expression.__reduce__()
-    with pa.ipc.open_file(pickled) as file:
-        entries, batch = list(metadata_entries(file.schema)), file.get_batch(0)
+    rebuild, (_, *rest) = expression.__reduce__()
+    entries, batch = expression_entries(expression)
     parts = _parts(entries)
     if len(parts) == 1:
         return [expression]

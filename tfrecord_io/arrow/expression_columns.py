@@ -30,9 +30,8 @@ def expression_columns(expression: pc.Expression) -> tuple[str, ...]:
     >>> expression_columns((pc.field("b") > 1) & pc.field("a", "x").is_valid())
     ('b', 'a')
     """
-    _, (pickled, *_) = expression.__reduce__()
     names = []
-    entries = metadata_entries(pa.ipc.open_file(pickled).schema)
+    entries = iter(expression_entries(expression)[0])
     for key, value in entries:
         if key == b"nested_field_ref":
             parts = [next(entries)[1] for _ in range(int(value))]
@@ -42,7 +41,14 @@ def expression_columns(expression: pc.Expression) -> tuple[str, ...]:
     return tuple(name.decode() for name in dict.fromkeys(names))
 
 
-def metadata_entries(schema: pa.Schema) -> Iterator[tuple[bytes, bytes]]:
+def expression_entries(expression: pc.Expression) -> tuple[list[tuple[bytes, bytes]], pa.RecordBatch]:
+    """The steps of an expression, a call and its ``end`` around its arguments, and a batch of its literals."""
+    _, (pickled, *_) = expression.__reduce__()
+    with pa.ipc.open_file(pickled) as file:
+        return list(_metadata(file.schema)), file.get_batch(0)
+
+
+def _metadata(schema: pa.Schema) -> Iterator[tuple[bytes, bytes]]:
     """The entries of the metadata of a schema, also those with the same key."""
     capsule = schema.__arrow_c_schema__()
     pointer = ctypes.pythonapi.PyCapsule_GetPointer

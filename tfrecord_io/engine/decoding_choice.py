@@ -5,22 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _LEAST_BYTES = 1 << 19  # decoded in one go before anything is tried
-_TRIED_BYTES = 1 << 20
-_TRIED_SHARE = 0.02  # of the time, after the first attempt
+_FIRST_BYTES = 1 << 20  # of the first attempt
+_HOPELESS = 3  # times as long as in one go: the first attempt, which takes longest, is not repeated soon
+_TRIED_SHARE = 0.05  # of the time, after the second attempt
 _GAIN = 0.95  # the time that decoding in two steps may take at most, in comparison
-_WEIGHT = 0.3  # of the last measurement
+_KEPT = 0.7  # of the weight of earlier measurements, after each
 
 
 @dataclass(slots=True)
 class _Rate:
-    """Seconds for each byte, the last measurements counting most."""
+    """An amount for each byte, the last measurements counting most."""
 
-    value: float | None = None
+    amount: float = 0.0
+    size: float = 0.0
 
-    def add(self, seconds: float, size: int) -> None:
+    @property
+    def value(self) -> float | None:
+        return self.amount / self.size if self.size else None
+
+    def add(self, amount: float, size: int) -> None:
         if size:
-            rate = seconds / size
-            self.value = rate if self.value is None else self.value + _WEIGHT * (rate - self.value)
+            self.amount, self.size = _KEPT * self.amount + amount, _KEPT * self.size + size
 
 
 class DecodingChoice:
@@ -41,33 +46,38 @@ class DecodingChoice:
         self._whole, self._filter, self._passing = _Rate(), _Rate(), _Rate()
         self._share = _Rate()  # of the bytes, in records that pass
         self._seconds = self._tried_seconds = 0.0
-        self._bytes = 0
+        self._bytes = self._attempts = 0
 
     @property
     def in_two_steps(self) -> bool:
         """Whether two steps take less time."""
         if self.fixed is not None:
             return self.fixed
-        whole, first, share = self._whole.value, self._filter.value, self._share.value
-        if whole is None or first is None or share is None:
-            return False
-        second = whole if self._passing.value is None else self._passing.value
-        return first + share * second < _GAIN * whole
+        return self._filter.value is not None and 0 < self._ratio() < _GAIN
 
     @property
     def share(self) -> float:
         """The share of the bytes that are expected in records that pass; 1 if unknown."""
         return 1.0 if self._share.value is None else min(1.0, self._share.value)
 
-    def next(self) -> tuple[bool, int | None]:
-        """Whether to decode the next records in two steps, and at most how many bytes of them; None: all."""
+    def next(self, available: int) -> tuple[bool, int | None]:
+        """Whether to decode the next of `available` bytes in two steps, and at most how many of them; None: all."""
         best = self.in_two_steps
-        if self.fixed is not None or self._bytes < _LEAST_BYTES:
+        if self.fixed is not None or self._bytes < _LEAST_BYTES or available < _FIRST_BYTES:
             return best, None
-        untried = self._filter.value is None
-        if untried or self._tried_seconds < _TRIED_SHARE * self._seconds:
-            return not best, _TRIED_BYTES
-        return best, None
+        if self._attempts == 0:
+            return True, _FIRST_BYTES
+        if self._attempts == 1 and self._ratio() < _HOPELESS:
+            return True, None
+        return best != (self._tried_seconds < _TRIED_SHARE * self._seconds), None
+
+    def _ratio(self) -> float:
+        """How long two steps take, in comparison with one go; 0 if that is unknown."""
+        whole, first, share = self._whole.value, self._filter.value, self._share.value
+        if whole is None or first is None or share is None:
+            return 0.0
+        second = whole if self._passing.value is None else self._passing.value
+        return (first + share * second) / whole if whole else 1.0
 
     def note_whole(self, size: int, seconds: float) -> None:
         """Count records that were decoded in one go."""
@@ -77,6 +87,9 @@ class DecodingChoice:
     def note_two_steps(self, size: int, seconds: float, passing: int, passing_seconds: float) -> None:
         """Count records that were decoded in two steps, the second step of which was that of `passing` bytes."""
         self._count(size, seconds + passing_seconds, tried=not self.in_two_steps)
+        if self._attempts == 1 and size:
+            self._filter, self._passing = _Rate(), _Rate()  # the first attempt was slow
+        self._attempts += size > 0
         self._filter.add(seconds, size)
         self._passing.add(passing_seconds, passing)
         self._share.add(passing, size)

@@ -100,12 +100,14 @@ class FilteringDecoder:
 
     def _start(self) -> None:
         self.rows = self.value_bytes = 0
-        self._kept: list[Array] = []
+        self._kept: list[Array | range] = []  # numbers of rows
 
     @property
-    def kept(self) -> Array:
-        """The numbers of the rows that the columns have."""
-        return np.concatenate([np.empty(0, np.int64), *self._kept])
+    def kept(self) -> Array | None:
+        """The numbers of the rows that the columns have; None: all."""
+        if sum(map(len, self._kept)) == self.rows:
+            return None
+        return np.concatenate([np.asarray(rows, np.int64) for rows in self._kept])
 
     @property
     def new_names(self) -> list[FeatureName]:
@@ -153,12 +155,14 @@ class FilteringDecoder:
             return False
         if room is not None and end - begin > room:
             return False
-        kept = part.kept
+        kept = np.arange(part.rows) if part.kept is None else part.kept
         first, last = np.searchsorted(kept, [begin, end]).tolist()
         size = part._main.value_bytes * (last - first) // max(len(kept), 1)
         if first < last and not self._main.append(part._main, first, last, size):
             return False
-        self._kept.append(kept[first:last] + (self.rows - begin))
+        self._kept.append(
+            kept[first:last] + (self.rows - begin) if last - first < end - begin else self._next(end - begin)
+        )
         self.rows += end - begin
         self.value_bytes += payload_bytes
         self.counts += part.counts if is_whole else RecordCounts(min(end - begin, part.counts.seen))
@@ -197,7 +201,7 @@ class FilteringDecoder:
     def _step(self, block: Array, at: int, most: int, limit: int, final: bool, *, must_filter: bool) -> _Step:
         """Decode records in one of the ways; at most so many, and up to so many payload bytes of all rows held."""
         self._share_types()
-        in_two_steps, size = self._prefilter.choice.next()
+        in_two_steps, size = self._prefilter.choice.next(len(block) - at)
         if must_filter or (self._filter.sequence and not self._main.sequence):
             in_two_steps, size = True, None
         if self._stopped is not None:
@@ -237,7 +241,7 @@ class FilteringDecoder:
         progress = main.feed(block, at, max_records=most, max_bytes=size + left, final=final)
         size = main.value_bytes - size
         self._prefilter.choice.note_whole(size, thread_time() - began)
-        self._count(main.rows - rows, size, main.counts - counts, np.arange(main.rows - rows))
+        self._count(main.rows - rows, size, main.counts - counts)
         self._share_names(main, self._filter)
         fault = progress.fault
         if fault is not None and fault.code >= FaultCode.VARINT_TRUNCATED:  # it counts if the record may pass
@@ -251,7 +255,7 @@ class FilteringDecoder:
         counts, was_sequence = first.counts, first.sequence
         progress = first.feed(block, at, max_records=most, max_bytes=left, final=final)
         rows, size = first.rows, first.value_bytes
-        kept = np.empty(0, np.int64)
+        kept = np.arange(0)
         if rows:
             kept = np.flatnonzero(self._prefilter.may_pass(by_feature(first.take()), rows))
         self._share_names(first, self._main)
@@ -301,8 +305,11 @@ class FilteringDecoder:
         offset = int(frames.starts[rows]) - HEADER_BYTES
         return _Step(rows, offset - at, replace(fault, offset=offset))
 
-    def _count(self, rows: int, size: int, counts: RecordCounts, kept: Array) -> None:
-        self._kept.append(kept + self.rows)
+    def _next(self, rows: int) -> range:
+        return range(self.rows, self.rows + rows)
+
+    def _count(self, rows: int, size: int, counts: RecordCounts, kept: Array | None = None) -> None:
+        self._kept.append(self._next(rows) if kept is None or len(kept) == rows else kept + self.rows)
         self.rows += rows
         self.value_bytes += size
         self.counts += counts

@@ -52,7 +52,6 @@ class OpenScan:
         The rows and columns of `schema` that are delivered; by default all.
     fails : callable, optional
         Whether one row, in decoded columns, is known not to pass the filter: what does not fit in it is no error then.
-        For chunks from which rows are left out.
     values_of : callable, optional
         Reads columns again, of all rows, for `absent`.
     """

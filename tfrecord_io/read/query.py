@@ -201,7 +201,7 @@ class Query:
         absent = scan.absent_columns() if warns and len(query.scan.sources) == len(self.scan.sources) else None
         if query.row_filter is not None or scan.schema.names != query.schema.names:
             limit = None if query.row_filter is None else query.scan.options.limit
-            scan = replace(scan, selection=ReadSelection(tuple(query.schema.names), query.row_filter, limit))
+            scan = scan.selecting(ReadSelection(tuple(query.schema.names), query.row_filter, limit))
         return scan.open(absent)
 
     def read(self, *, warns: bool = False) -> pa.Table:

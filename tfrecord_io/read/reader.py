@@ -133,8 +133,8 @@ class Reader(BatchStream):
         scan = self._scan
         self._expansion.add(chunk.payload_bytes)
         self.payload_bytes += chunk.payload_bytes
-        recovery, fails = scan.reader.recovery, None if chunk.kept is None else scan.fails
-        parts, fault, left_out = chunk_batches(chunk, scan.builder, self._expansion, recovery, scan.budget, fails)
+        recovery, budget = scan.reader.recovery, scan.budget
+        parts, fault, left_out = chunk_batches(chunk, scan.builder, self._expansion, recovery, budget, scan.fails)
         if chunk.ends_batch and not scan.whole:
             self._expansion = Expansion(scan.options.max_expansion)
         error, intact = chunk.error, chunk.rows

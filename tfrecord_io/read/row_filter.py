@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder
 from tfrecord_io.arrow.expression_columns import expression_columns
 from tfrecord_io.arrow.row_fault import RowFault, first_refused
+from tfrecord_io.arrow.simple_conditions import Term, simple_condition, values_of
 from tfrecord_io.engine.contract import Array, ColumnBuffers
 from tfrecord_io.errors import FeatureNotFoundError, SchemaError
 from tfrecord_io.format.expansion import Expansion
@@ -39,6 +40,10 @@ class RowFilter:
 
     expression: pc.Expression
     columns: tuple[str, ...]
+    _simple: Term | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_simple", simple_condition(self.expression))
 
     @classmethod
     def of(cls, filters: Any, schema: pa.Schema) -> RowFilter:
@@ -78,8 +83,10 @@ class RowFilter:
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Whether each row of a batch, which has all of `columns`, fulfils the condition; null counts as false."""
-        values = _evaluated(self.expression, batch.select(list(self.columns)))
-        return values.cast(pa.bool_()).fill_null(False)
+        values = None if self._simple is None else values_of(self._simple, batch)
+        if values is None:
+            values = _evaluated(self.expression, batch.select(list(self.columns))).cast(pa.bool_())
+        return values.fill_null(False) if values.null_count else values
 
     def rows(self, batch: pa.RecordBatch, values: Array) -> Array:
         """Those of `values`, one for each row of a batch, whose row fulfils the condition."""

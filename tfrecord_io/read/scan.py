@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from typing import Any
 
@@ -160,7 +160,14 @@ class Scan:
     def delivering(self, row_filter: RowFilter, limit: int | None, requested: Scan) -> Scan:
         """This scan, of which the rows that pass a filter, at most `limit`, and the columns of `requested` are read."""
         names, index = requested.schema.names, requested.added_index
-        return replace(self, selection=ReadSelection(tuple(names), row_filter, limit, tuple(index)))
+        return self.selecting(ReadSelection(tuple(names), row_filter, limit, tuple(index)))
+
+    def selecting(self, selection: ReadSelection) -> Scan:
+        """This scan, of which only a selection is delivered; nothing is compiled again."""
+        scan = object.__new__(Scan)
+        for each in fields(self):
+            object.__setattr__(scan, each.name, selection if each.name == "selection" else getattr(self, each.name))
+        return scan
 
     @property
     def added_index(self) -> list[str]:
@@ -242,8 +249,11 @@ class Scan:
 
     def opened(self, reader: ChunkReader, absent: AbsentColumns | None = None) -> OpenScan:
         """Read this scan through a chunk reader, from its current position; see `open`."""
-        early = self._early_filter(absent)
-        reader.decode_by(self._compiled if early is None else cache(partial(self._filtering, early)))
+        part = self._filter_columns(absent)
+        early = None if part is None else self._early_filter(part)
+        reader.decode_by(
+            self._compiled if part is None or early is None else cache(partial(self._filtering, part, early))
+        )
         reader.check = self.embedded_check
         return OpenScan(
             describe=self.__str__,
@@ -267,11 +277,11 @@ class Scan:
 
     # Filters -----------------------------------------------------------------------------------------------------
 
-    def _early_filter(self, absent: AbsentColumns | None) -> EarlyFilter | None:
-        """The filter, if records that do not pass it need not be decoded wholly."""
+    def _filter_columns(self, absent: AbsentColumns | None) -> Scan | None:
+        """The columns of the filter, if records that do not pass it need not be decoded wholly."""
         row_filter = None if self.selection is None else self.selection.row_filter
         names = () if row_filter is None else row_filter.columns
-        if row_filter is None or not names or self.options.record_type == "bytes":
+        if not names or self.options.record_type == "bytes":
             return None
         if any(name.startswith("!") or name not in self.columns.names for name in names):
             return None  # a column of the file's path, or one that cannot be selected by its name
@@ -280,17 +290,22 @@ class Scan:
             return None  # its categories are those of all records
         if absent is not None and not all(source.can_be_read_again for source in self.sources):
             return None
-        return EarlyFilter(row_filter, self._only(names).builder, self.options.max_expansion)
+        return self._only(names)
 
     def _only(self, names: Sequence[str]) -> Scan:
         """Some of the columns, of all rows."""
-        changes: dict[str, Any] = {"columns": tuple(names), "include_file_paths": None, "progress": False}
-        return replace(self.over(**changes), selection=None, with_index=False)
+        options = replace(self.options, columns=tuple(names), include_file_paths=None, progress=False)
+        return replace(self, options=options, selection=None, with_index=False)
 
-    def _filtering(self, early: EarlyFilter) -> DecodeSettings:
-        """How the columns of the filter are decoded, and those of the records that pass."""
+    def _early_filter(self, part: Scan) -> EarlyFilter:
+        assert self.selection is not None
+        assert self.selection.row_filter is not None
+        return EarlyFilter(self.selection.row_filter, part.builder, self.options.max_expansion)
+
+    def _filtering(self, part: Scan, early: EarlyFilter) -> DecodeSettings:
+        """How the columns of the filter, which `part` has, are decoded, and those of the records that pass."""
         settings = self._compiled()
-        names = {column.name for column in self._only(early.row_filter.columns).settings.plan.columns}
+        names = {column.name for column in part.settings.plan.columns}
         if all(column.name in names for column in settings.plan.columns):
             return settings
         return replace(settings, prefilter=Prefilter(frozenset(names), early.may_pass))

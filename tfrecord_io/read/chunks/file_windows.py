@@ -16,7 +16,7 @@ from tfrecord_io.options import MIB
 from tfrecord_io.storage.read.block_reader import SPARE, Bytes
 
 _BLOCK_BYTES = 2 * MIB  # stays in the processor's cache; smaller ones would make threads wait for the GIL more often
-_LARGE_BLOCK_BYTES = 8 * MIB
+_LARGE_BLOCK_BYTES = 4 * MIB
 _SEARCH_BYTES = 64 << 10  # searched for a header at a time
 
 
