@@ -70,6 +70,7 @@ _HOMES = {
     "tf_compat.decode_raw": "decode_raw",
     "format.tensor_proto_writer": "serialize_tensor",
     "file_formats.convert": "convert",
+    "file_formats.folders.embed_files": "from_files",
     "file_formats.folders.from_folder": "from_file_folder from_image_folder",
     "file_formats.folders.to_folder": "to_image_folder",
     "tools.count": "count_records",
@@ -94,8 +95,8 @@ __all__ = [
     # write
     "write_tfrecord", "open_writer", "RecordWriter",
     # convert
-    "convert", "explode", "from_npy", "from_npz", "from_idx", "from_image_folder", "from_file_folder", "to_npy",
-    "to_npz", "to_image_folder",
+    "convert", "explode", "from_npy", "from_npz", "from_idx", "from_image_folder", "from_file_folder", "from_files",
+    "to_npy", "to_npz", "to_image_folder",
     # copy records
     "split", "merge", "shuffle", "sample",
     # other libraries

@@ -68,6 +68,7 @@ from tfrecord_io.file_formats.array_files.from_numpy_files import (
     from_npy as from_npy,
     from_npz as from_npz,
 )
+from tfrecord_io.file_formats.folders.embed_files import from_files as from_files
 from tfrecord_io.file_formats.folders.from_folder import (
     from_file_folder as from_file_folder,
     from_image_folder as from_image_folder,
@@ -159,6 +160,7 @@ __all__ = [
     "from_idx",
     "from_image_folder",
     "from_file_folder",
+    "from_files",
     "to_npy",
     "to_npz",
     "to_image_folder",
@@ -1667,6 +1669,9 @@ def convert(
     files: Literal["images", "all"] | None = None,
     class_names: Sequence[str] | None = None,
     shuffle_seed: int | None = None,
+    embed: Mapping[str, str] | None = None,
+    embed_folder: Path | None = None,
+    missing_files: Literal["raise", "null"] | None = None,
     filters: Any = None,
     schema: SchemaLike | None = None,
     schema_overrides: Mapping[str, Any] | None = None,
@@ -1722,6 +1727,9 @@ def convert(
         "all", of the columns of `tfrecord_io.from_file_folder`.
     class_names, shuffle_seed
         As in `tfrecord_io.from_image_folder`, for a folder of images or files.
+    embed, embed_folder, missing_files : dict, path, {"raise", "null"}, optional
+        Columns with the files that other columns name, such as ``{"image": "image_uri"}``: `columns`, `folder` and
+        `missing` of `tfrecord_io.from_files`.
     columns : sequence of str, optional
         Columns to convert: names, globs and ``!name`` to exclude.
     allow_missing_shards : bool, default False
@@ -1740,8 +1748,8 @@ def convert(
     **keywords
         Those of `tfrecord_io.open_reader` if the source is TFRecord, and those of `tfrecord_io.write_tfrecord` if the
         target is. Where both are, ``record_type`` and ``threads`` apply to both, ``compression`` and ``schema`` to the
-        target. Of CSV and JSON lines, ``schema_overrides`` declares the types of columns, and so does ``schema``; all
-        others are inferred from the first 8 MiB.
+        target. ``filters`` apply to sources of every format. Of CSV and JSON lines, ``schema_overrides`` declares the
+        types of columns, and so does ``schema``; all others are inferred from the first 8 MiB.
 
     Returns
     -------

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.command_group import CommandGroup
+from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.exit_codes import INVALID_DATA, error_line, print_error, with_option_names
 from tfrecord_io.cli.process import echo
 from tfrecord_io.errors import printable
@@ -146,7 +147,7 @@ def inspection(*options: Callable[[Any], Any]) -> Callable[[Any], click.Command]
     return declare
 
 
-@inspection(columns, record_type, compression, on_error)
+@inspection(columns, record_type, compression, on_error, where)
 @click.option("-n", "limit", type=click.IntRange(min=0), default=5, show_default=True, help="Number of records.")
 def head(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Show the first records."""
@@ -241,7 +242,7 @@ def index(path: str | list[str], as_json: bool, check: bool, columns: list[str],
         click.get_current_context().exit(INVALID_DATA)
 
 
-@inspection(columns, record_type, compression, on_error)
+@inspection(columns, record_type, compression, on_error, where)
 def describe(path: str | list[str], as_json: bool, **options: Any) -> None:
     """Show the type, missing values, range and lengths of each column."""
     from tfrecord_io.cli import output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -16,24 +17,23 @@ from tfrecord_io.cli.commands import (
     tfr,
     with_stdin,
 )
+from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.process import check_stdout, is_stdout
 from tfrecord_io.errors import printable
 
 __all__ = ["convert", "tfr"]  # importing `tfr` from here declares this and the other commands
 
 
-def _encodings(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str] | None:
-    for pair in pairs:
-        if "=" not in pair:
-            raise click.BadParameter(f"'{pair}': expected NAME=ENCODING, such as x=raw")
-    return {name: encoding for name, _, encoding in (pair.rpartition("=") for pair in pairs)} or None
+def _pairs(example: str) -> Callable[[Any, Any, tuple[str, ...]], dict[str, str] | None]:
+    """A callback that makes a dict of NAME=VALUE pairs; names may contain "="."""
 
+    def parse(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str] | None:
+        for pair in pairs:
+            if not all(pair.rpartition("=")[::2]):
+                raise click.BadParameter(f"'{pair}': expected {option.metavar}, such as {example}")
+        return {name: value for name, _, value in (pair.rpartition("=") for pair in pairs)} or None
 
-def _types(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) -> dict[str, str] | None:
-    for pair in pairs:
-        if not all(pair.rpartition("=")[::2]):
-            raise click.BadParameter(f"'{pair}': expected NAME=TYPE, such as zip=string")
-    return {name: type_ for name, _, type_ in (pair.rpartition("=") for pair in pairs)} or None
+    return parse
 
 
 @tfr.command()
@@ -50,7 +50,7 @@ def _types(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) 
     "--column-encoding",
     multiple=True,
     metavar="NAME=ENCODING",
-    callback=_encodings,
+    callback=_pairs("x=raw"),
     help="list, raw or tensor_proto; may be repeated.",
 )
 @click.option(
@@ -92,7 +92,7 @@ def _types(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) 
     "schema_overrides",
     multiple=True,
     metavar="NAME=TYPE",
-    callback=_types,
+    callback=_pairs("zip=string"),
     help="The type of a column of CSV, JSON lines or TFRecord, such as zip=string; may be repeated.",
 )
 @click.option("--delimiter", metavar="CHARACTER", help="Of CSV files; a comma by default, in .tsv files a tab.")
@@ -117,6 +117,20 @@ def _types(ctx: click.Context, option: click.Parameter, pairs: tuple[str, ...]) 
 @click.option(
     "--shuffle-seed", type=click.IntRange(min=0), metavar="N", help="Read a folder of images in a random order."
 )
+@click.option(
+    "--embed",
+    multiple=True,
+    metavar="NEW=COLUMN",
+    callback=_pairs("image=image_uri"),
+    help="Add a column with the files whose paths or URLs COLUMN has; may be repeated.",
+)
+@click.option("--embed-folder", metavar="DIRECTORY", help="The folder that these paths are relative to, and stay in.")
+@click.option(
+    "--missing-files",
+    type=click.Choice(["raise", "null"]),
+    help="Whether a file that does not exist is an error (the default) or a missing value.",
+)
+@where
 @allow_missing_shards
 @storage_option
 @storage("--source-option", "src_storage_options", "the storage of SOURCE")

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from tfrecord_io.cli.commands import columns, compression, inspection, json_flag, on_error, record_type, storage_option
+from tfrecord_io.cli.conditions import where
 from tfrecord_io.cli.process import echo
 from tfrecord_io.cli.record_commands import tfr
 
@@ -18,6 +19,7 @@ __all__ = ["cat", "get", "tfr"]  # importing `tfr` from here declares all comman
     record_type,
     compression,
     on_error,
+    where,
     click.option("--short", is_flag=True, help="Shorten bytes and long lists, in place of base64 and all values."),
 )
 def cat(path: str | list[str], as_json: bool, short: bool, **options: Any) -> None:

@@ -19,6 +19,7 @@ from tfrecord_io.file_formats.formats import (
     format_of_name,
     unwrapped,
 )
+from tfrecord_io.file_formats.row_streams import Embedded, filtered
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions, StorageOptions, WriteOptions
@@ -56,6 +57,9 @@ def convert(
     files: Literal["images", "all"] | None = None,
     class_names: Sequence[str] | None = None,
     shuffle_seed: int | None = None,
+    embed: Mapping[str, str] | None = None,
+    embed_folder: Path | None = None,
+    missing_files: Literal["raise", "null"] | None = None,
     **keywords: Any,
 ) -> WriteReport:
     """Convert between TFRecord and CSV, JSON lines, Parquet, Arrow, NumPy, IDX or folders of images, in bounded memory.
@@ -79,6 +83,9 @@ def convert(
         "all", of the columns of `tfrecord_io.from_file_folder`.
     class_names, shuffle_seed
         As in `tfrecord_io.from_image_folder`, for a folder of images or files.
+    embed, embed_folder, missing_files : dict, path, {"raise", "null"}, optional
+        Columns with the files that other columns name, such as ``{"image": "image_uri"}``: `columns`, `folder` and
+        `missing` of `tfrecord_io.from_files`.
     columns : sequence of str, optional
         Columns to convert: names, globs and ``!name`` to exclude.
     allow_missing_shards : bool, default False
@@ -97,8 +104,8 @@ def convert(
     **keywords
         Those of `tfrecord_io.open_reader` if the source is TFRecord, and those of `tfrecord_io.write_tfrecord` if the
         target is. Where both are, ``record_type`` and ``threads`` apply to both, ``compression`` and ``schema`` to the
-        target. Of CSV and JSON lines, ``schema_overrides`` declares the types of columns, and so does ``schema``; all
-        others are inferred from the first 8 MiB.
+        target. ``filters`` apply to sources of every format. Of CSV and JSON lines, ``schema_overrides`` declares the
+        types of columns, and so does ``schema``; all others are inferred from the first 8 MiB.
 
     Returns
     -------
@@ -143,6 +150,8 @@ def convert(
         keywords["column"] = column
     if compressed:
         keywords["compressed"] = compressed
+    files_to_embed = Embedded(embed, embed_folder, missing_files)
+    files_to_embed.check(name, is_tfrecord=target_format is None and (files is None or source_format is not None))
     _check_delimited(delimiter, null_values, source_format, target_format)
     _check_direction(keywords, source_format, paths[0], target_format, name)
     reading = {key: keywords[key] for key in keywords if source_format is None and key in _READING | _BOTH}
@@ -173,12 +182,19 @@ def convert(
     options = WriteOptions.of({**write_to.keywords, **writing})
     if source_format is not None:
         schema, overrides = keywords.get("schema"), keywords.get("schema_overrides")
-        how = SourceOptions(read_from, columns, schema, overrides, delimiter, null_values or ("",), folder)
+        selected = columns if keywords.get("filters") is None else None  # a filter may need others
+        how = SourceOptions(read_from, selected, schema, overrides, delimiter, null_values or ("",), folder)
         stream = source_format.open(paths, how)
     else:
         stream = open_scan(unwrapped(paths), ReadOptions.of({**read_from.keywords, **reading}))
     with stream as batches:
-        return write(batches, target, options)
+        rows = filtered(batches, keywords["filters"], columns) if _filters_stream(source_format, keywords) else batches
+        return write(files_to_embed.in_stream(rows, read_from), target, options)
+
+
+def _filters_stream(source: Format | None, keywords: Mapping[str, Any]) -> bool:
+    """Whether the rows of a source of another format are filtered here; TFRecord readers do it themselves."""
+    return source is not None and keywords.get("filters") is not None
 
 
 def _paths(source: Any) -> Paths:
@@ -214,11 +230,16 @@ def _check_delimited(
         raise TypeError(f"null_values={null_values!r}: expected a list of texts")
 
 
+def _allowed(source: Format) -> set[str]:
+    """The keywords of reading that apply to sources of this format."""
+    return {"filters"} if source.typed else {"filters", "schema_overrides"}
+
+
 def _check_direction(
     keywords: Mapping[str, Any], source_format: Format | None, source: str, target_format: Format | None, target: str
 ) -> None:
     for name in keywords:
-        if source_format is not None and name in _READING and (source_format.typed or name != "schema_overrides"):
+        if source_format is not None and name in _READING and name not in _allowed(source_format):
             raise TypeError(f"{name}= is only for TFRecord sources, and '{printable(source)}' is {source_format.name}")
         if target_format is not None and name in _WRITING:
             raise TypeError(f"{name}= is only for TFRecord targets, and '{printable(target)}' is {target_format.name}")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import datetime
 import json
 import math
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tfrecord_io.arrow.output.to_json import json_line, json_value, record_dicts
+from tfrecord_io.arrow.output.to_json import json_line, json_lines, json_value, record_dicts
 
 
 @pytest.mark.parametrize(
@@ -34,3 +37,25 @@ def test_values(value: object, expected: object) -> None:
 def test_rows_without_columns() -> None:
     table = pa.table({"x": [1, 2]}).select([])
     assert record_dicts(table) == table.to_pylist()
+
+
+@given(
+    rows=st.lists(
+        st.fixed_dictionaries(
+            {
+                "n": st.none() | st.integers(-(2**63), 2**63 - 1),
+                "x": st.floats(width=32),
+                '100% "s"': st.text(st.characters(exclude_categories=["Cs"])),
+                "b": st.none() | st.booleans(),
+                "l": st.lists(st.floats(width=32)),
+            }
+        ),
+        max_size=5,
+    )
+)
+def test_lines_by_column_equal_those_by_row(rows: Any) -> None:
+    types = [pa.int64(), pa.float32(), pa.string(), pa.bool_(), pa.list_(pa.float32())]
+    schema = pa.schema(list(zip(["n", "x", '100% "s"', "b", "l"], types, strict=True)))
+    table = pa.Table.from_pylist(rows, schema)
+    assert json_lines(table) == [json_line(record) for record in record_dicts(table)]
+    assert json_lines(table.select([])) == ["{}"] * len(rows)

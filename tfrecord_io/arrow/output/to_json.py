@@ -5,9 +5,13 @@ from __future__ import annotations
 import base64
 import json
 import math
+from collections.abc import Callable
+from json.encoder import encode_basestring_ascii
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as t
 
 from tfrecord_io.arrow.output.to_python import rows_of
 
@@ -52,3 +56,33 @@ def json_line(record: dict[str, Any]) -> str:
     '{"x": 1, "b": {"base64": "YQ=="}}'
     """
     return json.dumps(json_value(record))
+
+
+def json_lines(table: pa.Table) -> list[str]:
+    """The rows of a table, each as `json_line`, column by column: several times as fast.
+
+    >>> json_lines(pa.table({"x": [1, None], "s": ["a", "b"]}))
+    ['{"x": 1, "s": "a"}', '{"x": null, "s": "b"}']
+    """
+    if not table.num_columns:
+        return ["{}"] * table.num_rows
+    names = (json.dumps(name).replace("%", "%%") for name in table.column_names)
+    line = "{" + ", ".join(f"{name}: %s" for name in names) + "}"
+    columns = (
+        list(map(_to_text(column), values)) for column, values in zip(table.columns, python_columns(table), strict=True)
+    )
+    return [line % row for row in zip(*columns, strict=True)]
+
+
+def _to_text(column: pa.ChunkedArray) -> Callable[[Any], str]:
+    """The function that makes JSON of the values of a column."""
+    if not column.null_count:
+        if t.is_integer(column.type):
+            return int.__repr__
+        if t.is_string(column.type) or t.is_large_string(column.type):
+            return encode_basestring_ascii
+        if (t.is_float32(column.type) or t.is_float64(column.type)) and pc.all(
+            pc.is_finite(column)
+        ).as_py() is not False:
+            return float.__repr__
+    return lambda value: json.dumps(json_value(value))

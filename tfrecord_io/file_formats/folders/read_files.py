@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES
 from tfrecord_io.errors import EncodeError
-from tfrecord_io.storage.filesystem.base import Entry, FileSystem
+from tfrecord_io.storage.filesystem.base import Entry
 from tfrecord_io.storage.read.source import read_whole
 from tfrecord_io.write.in_order import in_order
 
@@ -18,7 +18,7 @@ _LARGE = 16 << 20  # a larger file is read in its turn, so that memory holds one
 REMOTE_READERS = 16
 
 
-def read_files(files: Iterable[tuple[T, FileSystem, Entry | None]], threads: int) -> Generator[tuple[T, bytes | None]]:
+def read_files(files: Iterable[tuple[T, Any, Entry | None]], threads: int) -> Generator[tuple[T, bytes | None]]:
     """The content of files, in order; None where there is no entry.
 
     Threads read up to two files each in advance, if these have at most 16 MiB.
@@ -35,9 +35,7 @@ def read_files(files: Iterable[tuple[T, FileSystem, Entry | None]], threads: int
         yield key, content
 
 
-def _read(
-    key: T, fs: FileSystem, entry: Entry | None, *, in_advance: bool
-) -> tuple[T, FileSystem, Entry | None, bytes | None]:
+def _read(key: T, fs: Any, entry: Entry | None, *, in_advance: bool) -> tuple[T, Any, Entry | None, bytes | None]:
     if entry is None or (in_advance and (entry.size or 0) > _LARGE):
         return key, fs, entry, None
     content = read_whole(fs, entry, MAX_RECORD_BYTES)

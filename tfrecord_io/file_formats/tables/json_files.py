@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import pyarrow as pa
 
-from tfrecord_io.arrow.output.to_json import json_line, record_dicts
+from tfrecord_io.arrow.output.to_json import json_lines
 from tfrecord_io.compression import compression_suffixes
 from tfrecord_io.errors import DecodeError, printable
 from tfrecord_io.file_formats.tables.declared_types import ADVICE, declared_types
@@ -158,6 +158,6 @@ class JsonWriter:
         pass
 
     def write_batch(self, batch: pa.RecordBatch) -> None:
-        lines = [json_line(record) for record in record_dicts(pa.Table.from_batches([batch]))]
+        lines = json_lines(pa.Table.from_batches([batch]))
         if lines:
             self._sink.write(("\n".join(lines) + "\n").encode())

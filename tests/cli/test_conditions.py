@@ -1,0 +1,84 @@
+"""``--where``: what is a condition, and the rows that it keeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from tfrecord_io.cli.conditions import parse_condition
+from tfrecord_io.cli.value_commands import tfr as group
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("label == 3", ("label", "==", 3)),
+        ("label=3", ("label", "==", 3)),
+        ("label/text != cat and dog", ("label/text", "!=", "cat and dog")),
+        (" my column >= -1.5 ", ("my column", ">=", -1.5)),
+        ("a<b", ("a", "<", "b")),
+        ('x in ["a", "b"]', ("x", "in", ["a", "b"])),
+        ("x not in[1]", ("x", "not in", [1])),
+        ("index == 1", ("index", "==", 1)),
+        ("within in [1]", ("within", "in", [1])),
+        ("ok == true", ("ok", "==", True)),
+        ('s == "=="', ("s", "==", "==")),
+    ],
+)
+def test_conditions(text: str, expected: tuple[str, str, Any]) -> None:
+    assert parse_condition(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "== 3", "a ==", "x in 3", "x == [1]", "x == null", 'x == {"a": 1}', "xin[1]"]
+)
+def test_what_is_not_a_condition(text: str) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        parse_condition(text)
+
+
+@given(
+    column=st.text("abc/_-. ", min_size=1).filter(lambda name: name == name.strip()),
+    operator=st.sampled_from(["==", "!=", "<", "<=", ">", ">="]),
+    value=st.integers() | st.booleans() | st.text() | st.floats(allow_nan=False, allow_infinity=False),
+)
+def test_values_are_json(column: str, operator: str, value: Any) -> None:
+    assert parse_condition(f"{column} {operator} {json.dumps(value)}") == (column, operator, value)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    tfr.write_tfrecord({"n": [1, 2, 3, 4], "s": ["a", "b", "a", "c"]}, tmp_path / "a.tfrecord")
+    return tmp_path / "a.tfrecord"
+
+
+def test_commands_keep_the_rows(run, path: Path, tmp_path: Path) -> None:
+    lines = run("cat", path, "--where", "n > 1", "--where", 's in ["a", "b"]').stdout.splitlines()
+    assert [json.loads(line)["n"] for line in lines] == [2, 3]
+    assert [row["n"] for row in json.loads(run("head", path, "-n", "1", "--where", "s == c", "--json").stdout)] == [4]
+    assert json.loads(run("describe", path, "--where", "s == a", "--json").stdout)["records"] == 2
+    for target in ("b.tfrecord", "b.csv", "b.jsonl"):
+        assert run("convert", path, tmp_path / target, "--where", "n == 3").exit_code == 0
+    assert tfr.read_table(tmp_path / "b.tfrecord").to_pylist() == [{"n": 3, "s": "a"}]
+    for source in ("b.csv", "b.jsonl"):
+        for where, count in (("n == 3", 1), ("n == 4", 0)):
+            done = run("convert", tmp_path / source, tmp_path / "c.tfrecord", "--where", where, "-c", "s")
+            assert done.exit_code == 0
+            assert tfr.count_records(tmp_path / "c.tfrecord") == count
+    for where in ("n", "z == 1", 's in ["a"', "n == a"):
+        refused = run("convert", path, tmp_path / "d.tfrecord", "--where", where)
+        assert refused.exit_code in (1, 2), where
+        assert not (tmp_path / "d.tfrecord").exists()
+
+
+def test_the_help_shows_an_example() -> None:
+    option = next(param for param in group.commands["cat"].params if param.name == "filters")
+    assert isinstance(option, click.Option)
+    assert "label == 3" in (option.help or "")

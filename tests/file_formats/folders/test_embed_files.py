@@ -1,0 +1,107 @@
+"""Files that a table names: in order, missing ones, and paths that leave a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import tfrecord_io as tfr
+from servers import Bucket
+from tfrecord_io.file_formats.folders import embed_files
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    paths = []
+    for i in range(30):
+        (tmp_path / f"{i}.bin").write_bytes(bytes([i]) * (i * 10))
+        paths.append(str(tmp_path / f"{i}.bin"))
+    return paths
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_files_in_the_order_of_the_rows(files: list[str], threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embed_files, "_BATCH_BYTES", 1000)
+    monkeypatch.setattr(embed_files, "_WINDOW", 7)
+    frame = pd.DataFrame({"n": range(30), "uri": files, "other": files[::-1]})
+    stream = tfr.from_files(frame, {"a": "uri", "b": "other"}, threads=threads)
+    assert stream.schema.names == ["n", "uri", "other", "a", "b"]
+    table = stream.read_all()
+    contents = [Path(path).read_bytes() for path in files]
+    assert table["a"].to_pylist() == contents
+    assert table["b"].to_pylist() == contents[::-1]
+    assert table["n"].to_pylist() == list(range(30))
+    assert table["a"].num_chunks > 5
+
+
+def test_a_column_is_replaced(files: list[str]) -> None:
+    assert tfr.from_files({"x": files[:2]}, {"x": "x"}).read_all().to_pydict() == {"x": [b"", b"\x01" * 10]}
+    codes = pa.table({"x": pa.array(files[:2]).dictionary_encode()})
+    assert tfr.from_files(codes, {"y": "x"}).read_all()["y"].to_pylist() == [b"", b"\x01" * 10]
+
+
+def test_missing_files_and_paths(files: list[str], tmp_path: Path) -> None:
+    data = {"x": [files[1], None, str(tmp_path / "none")]}
+    with pytest.raises(FileNotFoundError, match=r"row 2, column 'x'.*missing=\"null\".*none"):
+        tfr.from_files(data, {"y": "x"}).read_all()
+    read = tfr.from_files(data, {"y": "x"}, missing="null").read_all()
+    assert read["y"].to_pylist() == [b"\x01" * 10, None, None]
+    with pytest.raises(IsADirectoryError, match="row 0"):
+        tfr.from_files({"x": [str(tmp_path)]}, {"y": "x"}).read_all()
+    assert tfr.from_files({"x": pa.nulls(2)}, {"y": "x"}).read_all()["y"].to_pylist() == [None, None]
+
+
+@pytest.mark.parametrize("path", ["../0.bin", "/etc/passwd", "a/../../0.bin", "memory://x", "file:///etc/passwd", ""])
+def test_paths_stay_below_a_folder(files: list[str], tmp_path: Path, path: str) -> None:
+    assert tfr.from_files({"x": ["1.bin"]}, {"y": "x"}, folder=tmp_path).read_all()["y"].to_pylist() == [b"\x01" * 10]
+    with pytest.raises(tfr.EncodeError, match="does not stay below the folder") as caught:
+        tfr.from_files({"x": ["1.bin", path]}, {"y": "x"}, folder=tmp_path).read_all()
+    assert (caught.value.record, caught.value.feature) == (1, "x")
+
+
+@pytest.mark.parametrize(
+    ("columns", "error"),
+    [
+        ({"y": "z"}, tfr.FeatureNotFoundError),
+        ({"y": "n"}, tfr.SchemaError),
+        ({"n": "x"}, tfr.SchemaError),
+        (["x"], TypeError),
+    ],
+)
+def test_columns_that_do_not_fit(columns: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        tfr.from_files({"x": ["a"], "n": [1]}, columns)
+
+
+def test_urls(tmp_path: Path, bucket: Bucket, files: list[str]) -> None:
+    bucket.fs.pipe(bucket.url("a/1.bin"), b"one")
+    options = {"storage_options": bucket.storage_options}
+    stream = tfr.from_files(
+        {"x": [bucket.url("a/1.bin"), bucket.url("a/2.bin")]}, {"y": "x"}, missing="null", **options
+    )
+    assert stream.read_all()["y"].to_pylist() == [b"one", None]
+    stream = tfr.from_files({"x": ["1.bin"]}, {"y": "x"}, folder=bucket.url("a"), **options)
+    assert stream.read_all()["y"].to_pylist() == [b"one"]
+
+
+def test_convert_embeds_files_of_a_csv(tmp_path: Path, files: list[str]) -> None:
+    (tmp_path / "labels.csv").write_text("image_uri,label\n" + "".join(f"{path},{i}\n" for i, path in enumerate(files)))
+    tfr.convert(tmp_path / "labels.csv", tmp_path / "a.tfrecord", embed={"image": "image_uri"})
+    assert tfr.read_table(tmp_path / "a.tfrecord", schema={"image": "binary"})["image"].to_pylist()[1] == b"\x01" * 10
+    (tmp_path / "labels.csv").write_text("image_uri\n1.bin\nnone.bin\n")
+    keywords: dict[str, Any] = {"embed": {"image_uri": "image_uri"}, "embed_folder": tmp_path, "columns": ["image_uri"]}
+    with pytest.raises(FileNotFoundError):
+        tfr.convert(tmp_path / "labels.csv", tmp_path / "b.tfrecord", **keywords)
+    assert not (tmp_path / "b.tfrecord").exists()
+    tfr.convert(tmp_path / "labels.csv", tmp_path / "b.tfrecord", **keywords, missing_files="null")
+    assert tfr.count_records(tmp_path / "b.tfrecord") == 2
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "c.tfrecord", embed={"again": "image_uri"}, columns=["image_uri"])
+    assert tfr.read_table(tmp_path / "c.tfrecord").column_names == ["image_uri", "again"]
+    with pytest.raises(TypeError, match="only for TFRecord targets"):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "c.parquet", embed={"again": "image_uri"})
+    with pytest.raises(TypeError, match="embed_folder="):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "c.tfrecord", embed_folder=tmp_path)
