@@ -181,3 +181,11 @@ def test_categories_that_are_equal_as_float32(form: str, tmp_path: Path) -> None
     if form == "frame":
         assert tfr.read_tfrecord(path)["a"].cat.codes.tolist() == [0, 1, 0]
     tfr.write_tfrecord(data, path, embed_schema=False)
+
+
+def test_categories_with_a_value_twice_stay_as_they_are(tmp_path: Path) -> None:
+    nulls = pa.array([None, None], pa.bool_())
+    assert join_categories(nulls, pa.array([None, None], pa.bool_())) is nulls
+    column = pa.DictionaryArray.from_arrays(pa.array([None], pa.int8()), nulls)
+    tfr.write_tfrecord(pa.table({"c": column}), tmp_path / "c.tfrecord")
+    assert tfr.dataset(tmp_path / "c.tfrecord").to_table()["c"].to_pylist() == [None]

@@ -68,6 +68,8 @@ def collide_as_float32(categories: pa.Array) -> bool:
 
 def join_categories(known: pa.Array, others: pa.Array) -> pa.Array:
     """`known`, followed by the new values of `others`; `known` itself if there are none."""
+    if others.equals(known):  # also where it has a value twice
+        return known
     joined = _hashable(pa.concat_arrays([known, others.cast(known.type)])).unique()
     return known if len(joined) == len(known) else joined.cast(known.type)
 

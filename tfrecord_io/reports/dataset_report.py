@@ -15,7 +15,7 @@ from tfrecord_io.keyword_docs import check_keywords, document_keywords
 from tfrecord_io.options import ReadOptions
 from tfrecord_io.reports.page.document import document
 from tfrecord_io.reports.page.markup import number, percent
-from tfrecord_io.reports.statistics.dataset_statistics import DatasetStatistics, dataset_statistics
+from tfrecord_io.reports.statistics.dataset_statistics import DatasetStatistics, dataset_statistics, without_secrets
 from tfrecord_io.reports.statistics.drift import FeatureDrift, drifts
 from tfrecord_io.reports.statistics.sampling import SAMPLE_BYTES, SAMPLE_RECORDS, SampleLimits
 from tfrecord_io.storage.write.atomic import open_output
@@ -66,7 +66,7 @@ class DatasetReport(Report):
                 printable(f.name),
                 printable(f.summary.type),
                 percent(f.presence),
-                "" if f.numbers is None else number(f.numbers.mean),
+                "" if f.numbers is None or f.is_temporal else number(f.numbers.mean),
             )
             for f in self.statistics[0].features
         ]
@@ -196,4 +196,4 @@ def _made(
 def _title(path: Any) -> str:
     paths = [path] if isinstance(path, str | os.PathLike) else list(path)
     more = f" and {counted(len(paths) - 1, 'more path')}" if len(paths) > 1 else ""
-    return f"{printable(os.fspath(paths[0])) if paths else 'no files'}{more}"
+    return f"{printable(without_secrets(os.fspath(paths[0]))) if paths else 'no files'}{more}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import re
 import tempfile
 from html.parser import HTMLParser
@@ -12,11 +13,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tfrecord_io as tfr
+from arrow_tables import batches
 from rounds import rounds
+from tfrecord_io.cli.output import json_value
 from tfrecord_io.reports.page.document import MAX_BYTES
 
 TAGS = set(
@@ -135,6 +138,22 @@ def test_hostile_names_and_texts_are_escaped(columns: dict[str, list[str]], numb
 @pytest.mark.filterwarnings("ignore:.*no records:tfrecord_io.SchemaWarning")
 def test_pages_of_the_golden_files_are_well_formed(data: Path, name: str) -> None:
     checked(tfr.report(data / f"{name}.tfrecord").html)
+
+
+@pytest.mark.filterwarnings("ignore::tfrecord_io.SchemaWarning")
+@settings(max_examples=rounds(40))
+@given(batches())
+def test_columns_of_any_type_have_a_page(batch: pa.RecordBatch) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/a.tfrecord"
+        try:
+            tfr.write_tfrecord(batch, path, float64="round")
+        except tfr.EncodeError:
+            assume(False)
+        report = tfr.report(path, compare=path) if len(batch) else tfr.report(path, schema={"x": "int64"})
+    checked(report.html)
+    json.dumps(json_value(report.to_dict()))
+    assert all(drift.distance in (None, 0.0) for drift in report.drift)
 
 
 def test_a_page_of_many_features_is_bounded(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -135,7 +136,7 @@ def dataset_statistics(
     random = np.random.default_rng(limits.seed)
     columns = Columns(query, random)
     rows = RowSampler(SAMPLED_ROWS, random)
-    progress = Progress(options.progress, limits.records, "records")
+    progress = Progress(options.progress, reader.expected, "records")
     with closing(progress):
         for batch in reader:
             columns.add(batch)
@@ -266,7 +267,17 @@ def _sources(query: Query) -> list[Source]:
 
 def _entry(source: Source, statuses: dict[str, str]) -> FileEntry:
     with closing(RecordFile(source)) as file:
-        return FileEntry(source.path, source.size, file.compression, statuses.get(source.path, ""))
+        return FileEntry(without_secrets(source.path), source.size, file.compression, statuses.get(source.path, ""))
+
+
+def without_secrets(path: str) -> str:
+    """A path without the password and the query of a URL, which may be a signature: a page is passed on.
+
+    >>> without_secrets("https://user:secret@host/a.tfrecord?signature=x"), without_secrets("s3://bucket/a?.tfrecord")
+    ('https://host/a.tfrecord', 's3://bucket/a?.tfrecord')
+    """
+    path = re.sub(r"(?<=://)[^/@]*@", "", path)
+    return path.partition("?")[0] if re.search(r"https?://", path) else path
 
 
 def _checks(path: Any, options: ReadOptions, check: bool) -> tuple[dict[str, str], str]:

@@ -115,6 +115,7 @@ class FeatureAccumulator:
             return
         if is_any_tensor(self._field.type):
             values, counts, _ = flat_values(present, self._field)
+            self._value_type = values.type
             self._values_per_record = self._added(self._values_per_record, counts)
         else:
             values = plain(present)

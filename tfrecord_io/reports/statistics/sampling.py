@@ -80,9 +80,16 @@ class SampleReader:
         self._records = self._bytes = self._skipped = 0
         self._ended_early = False
 
+    @property
+    def expected(self) -> int:
+        """The number of records to read, at most."""
+        return self._limits.records if self._total is None else min(self._total, self._limits.records)
+
     def _known_total(self) -> int | None:
         """The number of rows, where the manifest states it, or the files are small enough to be counted."""
         query = self._query
+        if self._is_bounded:
+            return None
         if query.rows is not None:
             return query.rows
         is_small = query.bytes is not None and query.bytes <= self._limits.bytes
