@@ -16,6 +16,7 @@ from benchmarks.workloads import PLAIN, SEED, Variant
 
 QUICK = Variant(share=0.1)
 SPECIAL = {  # module: what it measures
+    "column_index": "records of one label out of many, from an object store behind a slow link (needs s3fs)",
     "footprint": "import time, read time and installed size, in comparison with TensorFlow",
     "remote": "an object store behind a slow link (needs s3fs)",
     "streams": "compressed files, and one in a bucket, with 1, 2, 4 and 8 threads",

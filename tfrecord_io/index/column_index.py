@@ -35,6 +35,7 @@ COLUMNS_SUFFIX = COLUMN_INDEX_SUFFIX
 REWRITE_COLUMNS = "rewrite it (tfr index --columns)"
 PATH, RECORD, OFFSET, LENGTH = OWN = ("_path", "_record", "_offset", "_length")
 
+_EMBEDDED_KEY = b"tfrecord_io.embedded_schema"
 _GROUP_ROWS = 1 << 17
 _FIELDS_KEY = b"tfrecord_io.fields"  # the serialized Arrow schema of the values, in base64
 _PYARROW_ERRORS = (pa.ArrowException, OSError, ValueError, KeyError, OverflowError)  # for a file that is damaged
@@ -58,15 +59,24 @@ def check_fields(fields: Iterable[pa.Field]) -> pa.Schema:
 
 
 def write_columns(
-    sink: Any, name: str, records: RecordIndex, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    sink: Any,
+    name: str,
+    records: RecordIndex,
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    has_schema: bool = False,
 ) -> None:
-    """Write the column index of a file of this name, with the values of all its records, to a binary file."""
+    """Write the column index of a file of this name, with the values of all its records, to a binary file.
+
+    `has_schema`: the first record has an embedded schema.
+    """
     import pyarrow.parquet as pq
 
     stored = [pa.field(field.name, _stored_type(field.type)) for field in schema]
     own = [pa.field(PATH, pa.dictionary(pa.int32(), pa.string())), *(pa.field(n, pa.int64()) for n in OWN[1:])]
     fields = base64.b64encode(schema.serialize().to_pybytes())
-    file_schema = pa.schema([*own, *stored], metadata={_FIELDS_KEY: fields})
+    file_schema = pa.schema([*own, *stored], metadata={_FIELDS_KEY: fields, _EMBEDDED_KEY: str(has_schema).lower()})
     texts = [field.name for field in stored if t.is_string(field.type) or t.is_binary(field.type)]
     encodings = dict.fromkeys(OWN[1:], "DELTA_BINARY_PACKED")
     options: dict[str, Any] = {"column_encoding": encodings, "use_dictionary": [PATH, *texts]}
@@ -110,10 +120,13 @@ class ColumnIndex:
     ----------
     schema : pyarrow.Schema
         The columns, with the metadata that states how their values were read.
+    has_schema : bool
+        The first record of the file has an embedded schema.
     """
 
     path: str
     schema: pa.Schema
+    has_schema: bool
     _data_bytes: int
     _file: pq.ParquetFile
     _ranges: ParquetRanges
@@ -129,6 +142,7 @@ class ColumnIndex:
             metadata = pq.read_metadata(ranges.file())
             fields = base64.b64decode((metadata.metadata or {})[_FIELDS_KEY], validate=True)
             schema = pa.ipc.read_schema(pa.py_buffer(fields))
+            has_schema = metadata.metadata.get(_EMBEDDED_KEY) == b"true"
             names = metadata.schema.to_arrow_schema().names
             if names != [*OWN, *schema.names] or metadata.num_columns != len(names):
                 raise ValueError(f"its columns are {names}")
@@ -145,7 +159,7 @@ class ColumnIndex:
                 read_dictionary=texts,
                 pre_buffer=False,  # which would read what lies between the columns
             )
-        return cls(path, schema, data_bytes, file, ranges)
+        return cls(path, schema, has_schema, data_bytes, file, ranges)
 
     def records(self) -> RecordIndex:
         """The offsets of the records."""

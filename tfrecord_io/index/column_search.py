@@ -43,11 +43,14 @@ class FileMatches:
         Record indexes, ascending.
     exact : bool
         All of them fulfil it; else some columns of the condition are not in the index.
+    has_schema : bool
+        The first record of the file has an embedded schema.
     """
 
     index: RecordIndex
     records: Array
     exact: bool
+    has_schema: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +106,7 @@ class ColumnSearch:
                 mask = part.mask(batch).to_numpy(zero_copy_only=False)
                 passing[begin : begin + len(batch)] &= mask
             begin += len(batch)
-        return FileMatches(index, np.flatnonzero(passing), len(parts) == len(self.parts))
+        return FileMatches(index, np.flatnonzero(passing), len(parts) == len(self.parts), columns.has_schema)
 
 
 def _equal(field: pa.Field, fields: pa.Schema) -> bool:

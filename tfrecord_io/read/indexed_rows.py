@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,19 +13,14 @@ from tfrecord_io.arrow.expression_columns import expression_columns
 from tfrecord_io.engine.contract import Array
 from tfrecord_io.errors import CorruptRecordError
 from tfrecord_io.index.column_index import REWRITE_COLUMNS
-from tfrecord_io.index.column_search import ColumnSearch
+from tfrecord_io.index.column_search import ColumnSearch, FileMatches
 from tfrecord_io.index.indexed_files import IndexedFiles
-from tfrecord_io.read.query import Query
+from tfrecord_io.index.picked_records import picked_sources
+from tfrecord_io.read.chunks.chunk_reader import ChunkReader
+from tfrecord_io.read.open_scan import OpenScan
 from tfrecord_io.read.row_filter import RowFilter
 from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.read.source import Source
-
-
-def filter_scan(scan: Scan, filters: Any) -> tuple[Scan, RowFilter]:
-    """The scan of the columns of a filter, and the filter; they need not be among the columns of `scan`."""
-    query = Query(scan.over(columns=None)).filter(filters).select([])
-    assert query.row_filter is not None
-    return query.decoded(), query.row_filter
 
 
 def indexed_fields(scan: Scan, names: Iterable[str]) -> list[pa.Field]:
@@ -50,6 +44,48 @@ def column_search(scan: Scan, row_filter: RowFilter) -> ColumnSearch:
         return of_features.add_to(row, [source], constant, path_column)
 
     return ColumnSearch(parts, pa.schema(indexed_fields(scan, row_filter.columns)), constants)
+
+
+def indexed_scan(scan: Scan) -> Scan | None:
+    """The same scan of the records that column indexes find for its filter; None if it has to read all.
+
+    The filter is applied to these records, too. The first record of each file with an embedded schema is among them.
+    """
+    row_filter = None if scan.selection is None else scan.selection.row_filter
+    options = scan.options
+    if row_filter is None or options.offset or options.on_error not in ("raise", "stop") or scan.gathers_categories:
+        return None  # an offset counts all records, and damage is skipped wherever it is
+    plain = [source for source in scan.sources if source.can_be_read_again and source.span is None]
+    if len(plain) < len(scan.sources) or options.compression not in (None, "infer"):
+        return None
+    matches = column_search(scan, row_filter).files(scan.sources)
+    if scan.resolved.source == "embedded":
+        matches = [None if found is None else _with_first(found) for found in matches]
+    sources = picked_sources(scan.sources, matches)
+    return None if sources is None else scan.over(sources)
+
+
+def opened_by_index(scan: Scan, opened: OpenScan) -> OpenScan | None:
+    """The indexed scan in place of one that was opened, which is closed; None if there is no such scan."""
+    try:
+        indexed = indexed_scan(scan)
+    except BaseException:
+        opened.reader.close()
+        raise
+    if indexed is None:
+        return None
+    opened.reader.close()
+    instead = indexed.opened(ChunkReader(indexed.sources, indexed.options))
+    instead.replan = opened.replan  # it reads all records
+    return instead
+
+
+def _with_first(found: FileMatches) -> FileMatches | None:
+    """With the first record, which may have another schema; a file that has none may have columns in any record."""
+    if not found.has_schema and len(found.index):
+        return None
+    first = np.arange(min(1, len(found.index)))
+    return replace(found, records=np.union1d(first, found.records))
 
 
 def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from tfrecord_io.errors import printable
 from tfrecord_io.index.known_counts import KnownCounts
 from tfrecord_io.options import MIB, ReadOptions
 from tfrecord_io.read.chunks.count_frames import count_each
+from tfrecord_io.read.indexed_rows import indexed_scan
 from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
 from tfrecord_io.read.row_filter import ReadSelection, RowFilter
@@ -202,7 +203,8 @@ class Query:
         if query.row_filter is not None or scan.schema.names != query.schema.names:
             limit = None if query.row_filter is None else query.scan.options.limit
             scan = scan.selecting(ReadSelection(tuple(query.schema.names), query.row_filter, limit))
-        return scan.open(absent)
+        indexed = indexed_scan(scan)
+        return scan.open(absent) if indexed is None else indexed.open()
 
     def read(self, *, warns: bool = False) -> pa.Table:
         """All rows as a table; `warns`: as `open`."""
@@ -267,3 +269,10 @@ def query_of(scan: Scan) -> Query:
     if selection is None:
         return Query(scan)
     return Query(replace(scan.over(limit=selection.limit), selection=None), selection.names, selection.row_filter)
+
+
+def filter_scan(scan: Scan, filters: Any) -> tuple[Scan, RowFilter]:
+    """The scan of the columns of a filter, and the filter; they need not be among the columns of `scan`."""
+    query = Query(scan.over(columns=None)).filter(filters).select([])
+    assert query.row_filter is not None
+    return query.decoded(), query.row_filter

@@ -31,7 +31,8 @@ from tfrecord_io.read.chunks.damaged_index import index_around_damage
 from tfrecord_io.read.chunks.embedded_schemas import SchemaRevision
 from tfrecord_io.read.chunks.recovery import Recovery, is_damage, recovery_of
 from tfrecord_io.read.fitting_parts import fitting_parts
-from tfrecord_io.read.indexed_rows import column_search, filter_scan, matching_numbers
+from tfrecord_io.read.indexed_rows import column_search, matching_numbers
+from tfrecord_io.read.query import filter_scan
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.resolve_schema import Planned, plan_scan
 from tfrecord_io.read.scan import Scan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
@@ -25,10 +25,13 @@ from tfrecord_io.read.open_scan import OpenScan
 from tfrecord_io.read.record_type import RecordTypeVerdict
 from tfrecord_io.read.report import ReadReport
 from tfrecord_io.read.row_origins import RowOrigins
+from tfrecord_io.storage.read.source import Source
 from tfrecord_io.typing import DtypeBackend
 
 if TYPE_CHECKING:
     import pandas as pd
+
+E = TypeVar("E", bound=Exception)
 
 _MOST_COPIED = 16 * MIB  # of a batch that is joined with what precedes it
 
@@ -96,9 +99,9 @@ class Reader(BatchStream):
                     scan.absent.observe(batch)
             self.report.records += intact
             rows[chunk.file] += intact
-            ends, begin = chunk.ends_batch, scan.sources[chunk.file].begin
+            ends, source = chunk.ends_batch, scan.sources[chunk.file]
             revision: SchemaRevision | ForeignFeature | None = chunk.revision
-            if chunk.first_record == begin == 0 and (intact or error is not None):
+            if chunk.first_record == source.begin == 0 and (intact or error is not None):
                 self._begun.add(chunk.path)
             if error is not None and chunk.path in self._begun:
                 revision = self._governed(error)
@@ -116,7 +119,7 @@ class Reader(BatchStream):
                 return
             if error is not None:
                 record_type.decide()
-                self._stop(error.in_piece(begin) if isinstance(error, TFRecordError) else error)
+                self._stop(_located(error, source))
                 return
         record_type.decide()
         scan.check_counts(rows, self.report.skipped)
@@ -273,7 +276,7 @@ class Reader(BatchStream):
         """The error of a row, counted from the first one delivered."""
         error = fault.to_error(*self.origins.of(fault.row))
         error.__cause__ = fault.__cause__
-        return error.in_piece(self._scan.sources[self.origins.file_of(fault.row)].begin)
+        return _located(error, self._scan.sources[self.origins.file_of(fault.row)])
 
     def defer_warning(self) -> None:
         """Leave the warning of what is left out to the caller, who may leave out more rows: `report.skipped.warn`."""
@@ -296,6 +299,16 @@ class Reader(BatchStream):
     def _close_files(self) -> None:
         self._chunks.close()
         self._scan.reader.close()
+
+
+def _located(error: E, source: Source) -> E:
+    """An error of a source, which may be a part of a file."""
+    if isinstance(error, TFRecordError):
+        error.in_piece(source.begin)
+        origin = None if source.origin is None or error.record is None else source.origin(error.record)
+        if origin is not None:
+            error.record, error.offset = origin
+    return error
 
 
 def _join(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

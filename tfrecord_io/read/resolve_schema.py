@@ -26,6 +26,7 @@ from tfrecord_io.read.chunks.embedded_schemas import (
     schema_of_empty,
 )
 from tfrecord_io.read.chunks.row_budget import RowBudget, row_budget
+from tfrecord_io.read.indexed_rows import opened_by_index
 from tfrecord_io.read.inference import (
     SampledNames,
     evidence_of,
@@ -136,7 +137,10 @@ def plan_scan(
 
 def open_scan(path: Any, options: ReadOptions, *, whole: bool = False, with_index: bool = False) -> Reader:
     """Plan a read and open it; see `plan_scan`."""
-    return Reader(plan_scan(path, options, whole=whole, with_index=with_index).opened)
+    planned = plan_scan(path, options, whole=whole, with_index=with_index)
+    if whole and planned.scan.resolved.is_inferred:  # from all records
+        return Reader(planned.opened)
+    return Reader(opened_by_index(planned.scan, planned.opened) or planned.opened)
 
 
 class _Planner:

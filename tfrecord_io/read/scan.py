@@ -275,6 +275,12 @@ class Scan:
             values_of=None if early is None else self._values_of,
         )
 
+    @property
+    def gathers_categories(self) -> bool:
+        """Whether the categories of a column are those of all records."""
+        dictionaries = self.resolved.embedded.dictionaries if self.resolved.embedded else {}
+        return any(has_dictionary(f.type) and f.feature not in dictionaries for f in self.columns)
+
     # Filters -----------------------------------------------------------------------------------------------------
 
     def _filter_columns(self, absent: AbsentColumns | None) -> Scan | None:
@@ -285,9 +291,8 @@ class Scan:
             return None
         if any(name.startswith("!") or name not in self.columns.names for name in names):
             return None  # a column of the file's path, or one that cannot be selected by its name
-        dictionaries = self.resolved.embedded.dictionaries if self.resolved.embedded else {}
-        if any(has_dictionary(f.type) and f.feature not in dictionaries for f in self.columns):
-            return None  # its categories are those of all records
+        if self.gathers_categories:
+            return None
         if absent is not None and not all(source.can_be_read_again for source in self.sources):
             return None
         return self._only(names)

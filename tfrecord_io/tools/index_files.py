@@ -19,6 +19,8 @@ from tfrecord_io.index.indexed_files import IndexedFiles
 from tfrecord_io.index.record_index import SUFFIXES
 from tfrecord_io.keyword_docs import document_keywords
 from tfrecord_io.options import MAX_RECORD_BYTES, ReadOptions, StorageOptions
+from tfrecord_io.read.chunks.chunk import ChunkDecoder, first_record_settings
+from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.indexed_rows import indexed_fields
 from tfrecord_io.read.random_access import RandomAccess, plan_records
 from tfrecord_io.storage.paths.resolve import resolve_inputs
@@ -153,9 +155,19 @@ def _build_one(records: RandomAccess, files: IndexedFiles, file: int, schema: pa
     numbers = np.arange(files.first[file], files.first[file + 1], dtype=np.int64)
     model = file_status(target, storage) or file_status(target.removesuffix(COLUMNS_SUFFIX), storage)
     name = source.path.rpartition("/")[2]
+    batches, has_schema = (batch for _, batch in records.batches(numbers)), _has_schema(files, file)
     with open_output(target, storage, model=model) as output:
-        write_columns(OutputStream(output), name, index, schema, (batch for _, batch in records.batches(numbers)))
+        write_columns(OutputStream(output), name, index, schema, batches, has_schema=has_schema)
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
+
+
+def _has_schema(files: IndexedFiles, file: int) -> bool:
+    """Whether the first record of a file has an embedded schema."""
+    if not files.count(file):
+        return False
+    (frame,) = files.frames(files.first[[file]])
+    decoder = ChunkDecoder(first_record_settings(ReadOptions()), EmbeddedSchemaCheck(obey=True))
+    return decoder.feed(frame, files.sources[file].path, 0, 0).revision is not None
 
 
 def _refuse_pipes(sources: Iterable[Source]) -> None:

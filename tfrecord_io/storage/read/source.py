@@ -122,6 +122,8 @@ class Source:
     _info: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)  # fsspec's own description
     _prefetched: RangeReader | None = field(default=None, repr=False, compare=False)  # open, with requests under way
     pipe: Pipe | None = field(default=None, repr=False, compare=False)  # of a local file that is not a regular one
+    # Of some records of a file, read as if they were all: the record index and offset in the file, by the number here.
+    origin: Callable[[int], tuple[int, int] | None] | None = field(default=None, repr=False, compare=False)
 
     def open(self) -> Raw:
         """Open for reading from the start; a file object is read from its first position, and close() leaves it open.

@@ -1,0 +1,252 @@
+"""``filters=`` with column indexes: the rows, values and types that filtering after reading leaves."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tfrecord_io as tfr
+from reading_modes import blocks_of
+from rounds import rounds
+from servers import Bucket
+from suites.conditions import CONDITIONS, ROWS, VALUES, condition_table
+from tfrecord_io.index import picked_records
+from tfrecord_io.read import indexed_rows
+from tfrecord_io.storage.read import random_access
+
+f = pc.field
+SCALARS = [name for name in VALUES if name != "list"]
+INDEXED: list[list[str]] = [["n"], ["text", "x", "team"], SCALARS]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def only_matching_records() -> Iterator[list[int]]:
+    """No file is too small to be read in parts; yields the number of sources of each read by an index."""
+    used: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(random_access.LocalRandomAccessFile, "gap_bytes", 0)
+        patch.setattr(random_access.RemoteRandomAccessFile, "gap_bytes", 0)
+        patch.setattr(picked_records, "_LARGEST_SHARE", {True: 0.999, False: 0.999})
+        patch.setattr(picked_records, "_TASK_RANGES", 3)
+        patch.setattr(picked_records, "_AHEAD_RANGES", 7)
+
+        def counted(*args: Any) -> Any:
+            picked = picked_records.picked_sources(*args)
+            used.extend([] if picked is None else [len(picked)])
+            return picked
+
+        patch.setattr(indexed_rows, "picked_sources", counted)
+        yield used
+
+
+def files_in(folder: Path, columns: list[str], **keywords: Any) -> list[Path]:
+    """Three files, one of them compressed, and indexes of the others."""
+    paths = [folder / "a.tfrecord", folder / "b.tfrecord.gz", folder / "c.tfrecord"]
+    for at, path in enumerate(paths):
+        tfr.write_tfrecord(condition_table().slice(20 * at, 20), path, **keywords)
+    tfr.build_index(paths[::2], columns=columns)
+    return paths
+
+
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory: pytest.TempPathFactory) -> list[list[Path]]:
+    """With an embedded schema and without, for each set of indexed columns."""
+    folder = tmp_path_factory.mktemp
+    embedded = [files_in(folder("embedded"), columns) for columns in INDEXED]
+    return embedded + [files_in(folder("plain"), columns, embed_schema=False) for columns in INDEXED]
+
+
+def assert_equal(got: pa.Table, expected: pa.Table) -> None:
+    assert got.schema.equals(expected.schema, check_metadata=True)
+    assert repr(got.to_pylist()) == repr(expected.to_pylist())  # NaN is not equal to itself
+
+
+@settings(max_examples=rounds(150))
+@given(data=st.data(), condition=CONDITIONS, form=st.integers(0, 2 * len(INDEXED) - 1))
+def test_every_reader_filters_as_after_reading(
+    forms: list[list[Path]], data: st.DataObject, condition: pc.Expression, form: int
+) -> None:
+    paths = forms[form]
+    whole = tfr.read_table(paths)
+    try:
+        whole.filter(condition)
+    except pa.ArrowException:
+        with pytest.raises(tfr.SchemaError):
+            tfr.read_table(paths, filters=condition)
+        return
+    columns = data.draw(st.lists(st.sampled_from(list(VALUES)), unique=True, min_size=1))
+    is_embedded = form < len(INDEXED)
+    offset = data.draw(st.sampled_from([0, 0, 0, 25]) if is_embedded else st.just(0))
+    limit = data.draw(st.none() | st.integers(0, ROWS))
+    expected = whole.slice(offset).filter(condition).select(columns).slice(0, limit)
+    some: dict[str, Any] = {"columns": columns, "offset": offset, "limit": limit, "filters": condition}
+    assert_equal(tfr.read_table(paths, **some), expected)
+    with tfr.open_reader(paths, batch_size=data.draw(st.integers(1, 40)), **some) as reader:
+        assert repr(pa.Table.from_batches(reader, reader.schema).to_pylist()) == repr(expected.to_pylist())
+    dataset = tfr.dataset(paths, **some)
+    assert repr(dataset.to_table().to_pylist()) == repr(expected.to_pylist())
+    assert dataset.count_rows() == expected.num_rows
+    if limit is None and not offset:
+        pieces = [piece.read() for piece in dataset.pieces(3)]
+        assert repr(pa.concat_tables(pieces).to_pylist()) == repr(expected.to_pylist())
+
+
+@settings(max_examples=rounds(40))
+@given(st.sampled_from([f("n") == 1, f("text") == "a", (f("n") >= 0) & (f("text") != "a")]), st.integers(0, 5))
+def test_frames_and_arrays_are_those_of_the_filtered_table(
+    forms: list[list[Path]], condition: pc.Expression, form: int
+) -> None:
+    rows = tfr.read_table(forms[form]).filter(condition)
+    arrays = tfr.read_arrays(forms[form], filters=condition, columns=["text", "raw"], missing="mask")
+    frame = tfr.read_tfrecord(forms[form], filters=condition, columns=["text", "raw"])
+    for name in ("text", "raw"):
+        assert arrays[name].tolist() == rows[name].to_pylist()
+        assert frame[name].astype(object).where(frame[name].notna(), None).tolist() == rows[name].to_pylist()
+
+
+def test_indexes_were_used(forms: list[list[Path]], only_matching_records: list[int]) -> None:
+    before = len(only_matching_records)
+    for columns, paths in zip(INDEXED, forms[:3], strict=True):
+        tfr.read_table(paths, filters=f(columns[0]).is_null())
+    assert len(only_matching_records) == before + 3
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    found = tmp_path / "a.tfrecord"
+    rows = {"id": np.arange(100), "label": np.arange(100) % 10, "image": [bytes([i]) * 400 for i in range(100)]}
+    tfr.write_tfrecord(rows, found)
+    tfr.build_index(found, columns=["label"])
+    return found
+
+
+def test_other_records_are_not_read(path: Path) -> None:
+    for condition, ids in (
+        (f("label") == 3, range(3, 100, 10)),
+        ((f("label") == 3) & (f("id") > 50), range(53, 100, 10)),
+    ):
+        with tfr.open_reader(path, filters=condition) as reader:
+            assert reader.read_all()["id"].to_pylist() == list(ids)
+            assert reader.report.records == 11  # the first one has the schema
+        with tfr.open_reader(path, filters=condition, schema={"id": "int64", "label": "int64"}) as reader:
+            assert reader.read_all()["id"].to_pylist() == list(ids)
+            assert reader.report.records == 10
+    content = bytearray(path.read_bytes())
+    content[-20] ^= 1  # of the last record
+    path.write_bytes(content)
+    path.with_name("a.tfrecord.columns.parquet").touch()
+    assert tfr.read_table(path, filters=f("label") == 3).num_rows == 10
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tfr.DamagedDataWarning)
+        assert tfr.read_table(path, filters=f("label") == 9, on_error="skip")["id"].to_pylist() == list(
+            range(9, 99, 10)
+        )
+
+
+def test_errors_name_the_record_in_the_file(path: Path) -> None:
+    with tfr.open_random(path) as records:
+        offset = records._files.offset(0, 13)
+    content = bytearray(path.read_bytes())
+    content[offset + 100] ^= 1
+    path.write_bytes(content)
+    path.with_name("a.tfrecord.columns.parquet").touch()
+    with blocks_of(500), pytest.raises(tfr.CorruptRecordError, match=f"record 13 at byte {offset}") as caught:
+        tfr.read_table(path, filters=f("label") == 3)
+    assert (caught.value.record, caught.value.offset) == (13, offset)
+    with pytest.warns(tfr.StoppedEarlyWarning):
+        assert tfr.read_table(path, filters=f("label") == 3, on_error="stop")["id"].to_pylist() == [3]
+    with pytest.raises(tfr.FeatureTypeError, match="record 3"):
+        tfr.read_table(path, filters=f("label") == 3, schema={"label": "int64", "image": "float32"})
+
+
+def test_a_stale_index_is_an_error(path: Path) -> None:
+    index = path.with_name("a.tfrecord.columns.parquet")
+    kept = index.read_bytes()
+    tfr.write_tfrecord({"id": [1], "label": [2]}, path)
+    index.write_bytes(kept)
+    for call in (tfr.read_table, tfr.open_reader, lambda *a, **k: tfr.dataset(*a, **k).to_table()):
+        with pytest.raises(tfr.CorruptRecordError, match=r"column index does not match .*or delete it"):
+            call(path, filters=f("label") == 2)
+    assert tfr.read_table(path)["label"].to_pylist() == [2]
+    index.unlink()
+    assert tfr.read_table(path, filters=f("label") == 2)["id"].to_pylist() == [1]
+
+
+def test_records_that_moved_are_an_error(tmp_path: Path) -> None:
+    """The file has the size that it had, and the same first and last record."""
+    path, other = tmp_path / "a.tfrecord", tmp_path / "b.tfrecord"
+    names = ["-", *(chr(97 + i) * (10 + i) for i in range(20)), "-"]
+    tfr.write_tfrecord({"name": names, "n": list(range(22))}, path, embed_schema=False)
+    tfr.build_index(path, columns=["name"])
+    tfr.write_tfrecord({"name": ["-", *names[1:-1][::-1], "-"], "n": list(range(22))}, other, embed_schema=False)
+    path.write_bytes(other.read_bytes())
+    path.with_name("a.tfrecord.columns.parquet").touch()
+    schema = {"name": "string", "n": "int64"}
+    with pytest.raises(tfr.CorruptRecordError, match=r"there is no record of \d+ bytes at byte"):
+        tfr.read_table(path, schema=schema, filters=f("name") == names[3])
+
+
+def test_files_with_other_schemas(tmp_path: Path) -> None:
+    """A later file has more columns, in its embedded schema or without one."""
+    for at, (rows, embed) in enumerate(
+        [({"x": [1, 2]}, True), ({"x": [3, 1], "y": [0.5, 1.5]}, True), ({"x": [1, 4], "z": ["a", "b"]}, False)]
+    ):
+        for folder in ("two", "three"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            if at < 2 or folder == "three":
+                tfr.write_tfrecord(rows, tmp_path / folder / f"{at}.tfrecord", embed_schema=embed, float64="round")
+    for folder in ("two", "three"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tfr.build_index(tmp_path / folder, columns=["x"])
+            whole = tfr.read_table(tmp_path / folder)
+            for value in range(6):
+                assert_equal(tfr.read_table(tmp_path / folder, filters=f("x") == value), whole.filter(f("x") == value))
+
+
+def test_categories_are_those_of_all_records(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    tfr.write_tfrecord({"n": [1, 2, 3] * 9, "team": ["red", "blue", "green"] * 9}, path, embed_schema=False)
+    tfr.build_index(path, columns=["n"])
+    schema = {"n": "int64", "team": pa.dictionary(pa.int32(), pa.string())}
+    expected = tfr.read_table(path, schema=schema).filter(f("n") == 2)
+    got = tfr.read_table(path, schema=schema, filters=f("n") == 2)
+    assert got["team"].chunk(0).dictionary == expected["team"].chunk(0).dictionary
+
+
+def test_partition_columns_and_paths(tmp_path: Path) -> None:
+    for label in (1, 2, 3):
+        (tmp_path / f"label={label}").mkdir()
+        tfr.write_tfrecord({"n": [1, 2, 3] * 9}, tmp_path / f"label={label}" / "a.tfrecord")
+    tfr.build_index(tmp_path, columns=["n"])
+    whole = tfr.read_table(tmp_path, include_file_paths="path")
+    for condition in (
+        (f("label") == 2) & (f("n") == 1),
+        (f("label") >= f("n")) & (f("n") == 3),
+        (f("path") == str(tmp_path / "label=3" / "a.tfrecord")) & (f("n") == 2),
+    ):
+        assert_equal(tfr.read_table(tmp_path, filters=condition, include_file_paths="path"), whole.filter(condition))
+
+
+def test_in_a_bucket(s3: Bucket) -> None:
+    keywords: dict[str, Any] = {"storage_options": s3.storage_options}
+    rows = {
+        "id": np.arange(300),
+        "label": np.arange(300) % 50,
+        "image": [bytes([i % 256]) * 10_000 for i in range(300)],
+    }
+    tfr.write_tfrecord(rows, s3.url("a@3"), **keywords)
+    tfr.build_index(s3.url("a@3"), columns=["label"], **keywords)
+    with tfr.open_reader(s3.url("a@3"), filters=f("label") == 7, **keywords) as reader:
+        assert reader.read_all()["id"].to_pylist() == list(range(7, 300, 50))
+        assert reader.report.bytes < 100_000
+    assert tfr.dataset(s3.url("a@3"), **keywords).filter(f("label") == 7).count_rows() == 6

@@ -1,0 +1,190 @@
+"""Some records of files, read as if they were all that the files have."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from tfrecord_io.background import WorkerPool
+from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import CorruptRecordError
+from tfrecord_io.format.framing import FRAME_BYTES
+from tfrecord_io.index.column_index import REWRITE_COLUMNS
+from tfrecord_io.index.column_search import FileMatches
+from tfrecord_io.storage.read.block_reader import Bytes
+from tfrecord_io.storage.read.random_access import (
+    LocalRandomAccessFile,
+    RandomAccessFile,
+    RemoteRandomAccessFile,
+    open_random_access,
+)
+from tfrecord_io.storage.read.source import Source, source_of_file_object
+
+_TASK_BYTES = 8 << 20
+_TASK_RANGES = 32
+_AHEAD_BYTES = 64 << 20  # read together,
+_AHEAD_RANGES = 64  # of one file or several
+_LARGEST_SHARE = {True: 0.25, False: 0.5}  # of a file, on a disk and in a bucket: to read it whole is as fast
+
+
+def picked_sources(sources: Sequence[Source], matches: Sequence[FileMatches | None]) -> list[Source] | None:
+    """The files, with the records that match in place of all; None if that would not read less.
+
+    A file without such records is left out. One of which most is needed, or whose matches are unknown, stays as it is.
+    """
+    frames = _PickedFrames()
+    picked: list[Source] = []
+    for source, found in zip(sources, matches, strict=True):
+        if found is None or _bytes_read(source, found) > _LARGEST_SHARE[source.local] * found.index.end:
+            picked.append(source)
+        elif len(found.records):
+            file = _PickedFile(frames, source.path, frames.add(source, found))
+            whole = source_of_file_object(file)
+            records, offsets = found.records, found.index.offsets
+            origin = _Origins(records, offsets[records])
+            picked.append(replace(whole, partitions=source.partitions, origin=origin))
+    return None if picked == list(sources) else picked
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Origins:
+    """The record index and offset, in its file, of each record that was picked."""
+
+    records: Array
+    offsets: Array
+
+    def __call__(self, record: int) -> tuple[int, int] | None:
+        return (int(self.records[record]), int(self.offsets[record])) if record < len(self.records) else None
+
+
+def _kind(source: Source) -> type[RandomAccessFile]:
+    return LocalRandomAccessFile if source.remote is None else RemoteRandomAccessFile
+
+
+def _ranges(source: Source, found: FileMatches) -> Array:
+    """The number of the range that each record is read with; ranges are joined where they are near each other."""
+    offsets, ends = found.index.bounds[found.records], found.index.bounds[found.records + 1]
+    apart = offsets[1:] - ends[:-1] > _kind(source).gap_bytes
+    return np.concatenate([np.zeros(min(1, len(offsets)), np.int64), np.cumsum(apart)])
+
+
+def _bytes_read(source: Source, found: FileMatches) -> int:
+    """The bytes of the ranges that have the records."""
+    if not len(found.records):
+        return 0
+    numbers, bounds = _ranges(source, found), found.index.bounds
+    first = np.flatnonzero(np.diff(numbers, prepend=-1))
+    last = np.append(first[1:], len(numbers)) - 1
+    return int((bounds[found.records[last] + 1] - bounds[found.records[first]]).sum())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Task:
+    """Records of one file that are read together."""
+
+    source: Source
+    size: int  # of the file
+    begins: Array
+    ends: Array
+    ranges: int
+
+    def read(self) -> Bytes:
+        """Their frames, one after the other; CorruptRecordError where the file has no records of these sizes."""
+        with open_random_access(self.source) as file:
+            if file.size != self.size:
+                reason = f"the file has {file.size} bytes, but had {self.size} when its column index was read"
+                raise CorruptRecordError(reason, path=self.source.path, expected=self.size, got=file.size)
+            parts = file.read_all(self.begins.tolist(), self.ends.tolist())
+        data: Bytes = np.concatenate(parts)
+        starts = np.cumsum(self.ends - self.begins) - (self.ends - self.begins)
+        lengths = data[starts[:, None] + np.arange(8)].view("<u8")[:, 0]
+        wrong = np.flatnonzero(lengths != (self.ends - self.begins - FRAME_BYTES).astype(np.uint64))
+        if len(wrong):
+            offset, length = int(self.begins[wrong[0]]), int(self.ends[wrong[0]] - self.begins[wrong[0]])
+            reason = f"the column index does not match the file: there is no record of {length} bytes at byte {offset}"
+            raise CorruptRecordError(reason, path=self.source.path, advice=f"{REWRITE_COLUMNS}, or delete it")
+        return data
+
+
+class _PickedFrames:
+    """The frames of the records of all files, of which the next ones are read together."""
+
+    def __init__(self) -> None:
+        self._tasks: list[_Task] = []
+        self._contents: dict[int, Bytes] = {}
+        self._lock = Lock()
+
+    def add(self, source: Source, found: FileMatches) -> range:
+        """Add the records of a file; returns the numbers of their parts."""
+        first = len(self._tasks)
+        bounds, numbers = found.index.bounds, _ranges(source, found)
+        begins, ends = bounds[found.records], bounds[found.records + 1]
+        done = np.cumsum(ends - begins)
+        begin = 0
+        while begin < len(begins):
+            before = done[begin - 1] if begin else 0
+            most = int(done.searchsorted(before + _TASK_BYTES, side="right"))
+            end = max(begin + 1, min(most, int(numbers.searchsorted(numbers[begin] + _TASK_RANGES))))
+            ranges = int(numbers[end - 1] - numbers[begin]) + 1
+            self._tasks.append(_Task(source, found.index.end, begins[begin:end], ends[begin:end], ranges))
+            begin = end
+        return range(first, len(self._tasks))
+
+    def take(self, number: int) -> Bytes:
+        """The content of a part, which is read with those after it, unless it was."""
+        with self._lock:
+            if number not in self._contents:
+                numbers = list(self._ahead(number))
+                with WorkerPool(len(numbers), "picked") as pool:
+                    contents = pool.map(_Task.read, [self._tasks[at] for at in numbers])
+                    self._contents = dict(zip(numbers, contents, strict=True))
+            return self._contents.pop(number)
+
+    def _ahead(self, number: int) -> Iterator[int]:
+        ranges = size = 0
+        for at in range(number, len(self._tasks)):
+            task = self._tasks[at]
+            ranges, size = ranges + task.ranges, size + int((task.ends - task.begins).sum())
+            if at > number and (ranges > _AHEAD_RANGES or size > _AHEAD_BYTES):
+                return
+            yield at
+
+
+class _PickedFile(io.RawIOBase):
+    """The records of one file, as a file that has no others; it can only be read from its start."""
+
+    def __init__(self, frames: _PickedFrames, name: str, parts: range) -> None:
+        self.name = name
+        self._frames, self._parts = frames, parts
+        self._next, self._rest = iter(parts), memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return 0
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        if offset or whence:
+            raise io.UnsupportedOperation("seek to another byte than the first")
+        self._next, self._rest = iter(self._parts), memoryview(b"")
+        return 0
+
+    def readinto(self, buffer: Any, /) -> int:
+        if not len(self._rest):
+            part = next(self._next, None)
+            if part is None:
+                return 0
+            self._rest = self._frames.take(part).data
+        count = min(len(buffer), len(self._rest))
+        buffer[:count] = self._rest[:count]
+        self._rest = self._rest[count:]
+        return count
