@@ -140,8 +140,8 @@ def convert(sources: tuple[str, ...], target: str, as_json: bool, in_place: bool
     """Convert from and to CSV, JSON, Parquet, Arrow, NumPy and IDX.
 
     The format of SOURCE and TARGET is detected from the name: .csv, .tsv, .jsonl, .json, .parquet, .arrow, .npy, .npz,
-    IDX (train-images-idx3-ubyte.gz); anything else is TFRecord. A folder of images, with a folder for each class, is
-    read as such; --files images writes one. Several .npy or IDX files are zipped by their leading
+    IDX (train-images-idx3-ubyte.gz), .tar (WebDataset); anything else is TFRecord. A folder of images, with a folder
+    for each class, is read as such; --files images writes one. Several .npy or IDX files are zipped by their leading
     axis; each file of a directory of .npy or .npz files becomes one record. Use - as SOURCE or TARGET for TFRecord data
     from standard input or to standard output; the summary is then printed on stderr, as it is if TARGET is another name
     of standard output.

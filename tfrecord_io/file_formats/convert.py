@@ -62,17 +62,17 @@ def convert(
     missing_files: Literal["raise", "null"] | None = None,
     **keywords: Any,
 ) -> WriteReport:
-    """Convert between TFRecord and CSV, JSON lines, Parquet, Arrow, NumPy, IDX or folders of images, in bounded memory.
+    """Convert between TFRecord and CSV, JSON, Parquet, Arrow, NumPy, IDX, WebDataset or folders of images, streaming.
 
     Parameters
     ----------
     source : str, PathLike or list of those
-        ``.npy``, ``.npz``, IDX (``train-images-idx3-ubyte.gz``), ``.parquet``, ``.arrow``, ``.csv``, ``.tsv`` or JSON
-        lines (``.jsonl``, ``.ndjson``, ``.json``); several are zipped by their leading axis (``.npy``, IDX) or
-        concatenated (Parquet, CSV, JSON lines). Each file in a folder of ``.npz`` or ``.npy`` files is one row. Globs
-        of other files are read in natural order; a glob of ``.npy`` or ``.npz`` files may match only one. A folder with
-        images is read as by `tfrecord_io.from_image_folder`. Any other source is TFRecord, in every form that
-        `tfrecord_io.read_table` accepts.
+        ``.npy``, ``.npz``, IDX (``train-images-idx3-ubyte.gz``), ``.parquet``, ``.arrow``, ``.csv``, ``.tsv``, JSON
+        lines (``.jsonl``, ``.ndjson``, ``.json``) or WebDataset archives (``.tar``); several are zipped by their
+        leading axis (``.npy``, IDX) or concatenated (all others). Each file in a folder of ``.npz`` or ``.npy`` files
+        is one row. Globs of other files are read in natural order; a glob of ``.npy`` or ``.npz`` files may match only
+        one. A folder with images is read as by `tfrecord_io.from_image_folder`. Any other source is TFRecord, in every
+        form that `tfrecord_io.read_table` accepts.
     target : str or PathLike
         A path with a suffix as above, except IDX; ``.npy``, CSV and JSON lines may be compressed (``x.csv.gz``). Any
         other path is written as TFRecord, unless its suffix is that of another format (``x.xlsx``). Output is atomic.

@@ -27,6 +27,7 @@ from tfrecord_io.file_formats.tables.parquet_feather import (
     write_parquet,
 )
 from tfrecord_io.file_formats.tables.source_options import SourceOptions
+from tfrecord_io.file_formats.webdataset import TAR, open_webdataset, write_webdataset
 from tfrecord_io.options import StorageOptions
 from tfrecord_io.storage.filesystem.locate import locate
 from tfrecord_io.storage.paths.resolve import has_magic, resolve_inputs
@@ -82,6 +83,7 @@ FORMATS = (  # a new format is a row here
     Format("Arrow IPC", FEATHER, _open_feather, write_feather),
     Format("CSV", CSV, open_csv, write_csv, compressed=True, typed=False, delimited=True),
     Format("TSV", TSV, open_csv, write_csv, compressed=True, typed=False, delimited=True),
+    Format("WebDataset", TAR, open_webdataset, write_webdataset, compressed=True),
     Format("JSON", JSON, open_json, write_json, compressed=True, typed=False),
 )
 

@@ -27,7 +27,7 @@ _FOREIGN_SUFFIXES = frozenset(
     ".ckpt .safetensors .onnx .zip .tar .tgz .bz2 .xz .lzma .lz4 .snappy .br .7z "
     ".jpg .jpeg .png .gif .webp .wav .mp4".split()
 )
-_CONVERTIBLE = frozenset(".npy .npz .parquet .pq .arrow .feather .ipc .csv .tsv .json .jsonl .ndjson".split())
+_CONVERTIBLE = frozenset(".npy .npz .parquet .pq .arrow .feather .ipc .csv .tsv .json .jsonl .ndjson .tar".split())
 
 
 def without_compression(path: str) -> str:

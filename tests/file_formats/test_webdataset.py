@@ -1,0 +1,119 @@
+"""WebDataset archives: samples, members, hostile archives, and back."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tfrecord_io as tfr
+from servers import Bucket
+from tfrecord_io.file_formats import webdataset
+
+
+def archive(path: Path, members: list[tuple[str, bytes]], mode: str = "w") -> None:
+    with tarfile.open(path, mode) as file:
+        for name, content in members:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            file.addfile(member, io.BytesIO(content))
+
+
+SAMPLES = [
+    ("a/1.jpg", b"\xff\xd8"),
+    ("a/1.cls", b"3\n"),
+    ("a/1.json", b'{"x": 1}'),
+    ("b/1.jpg", b""),
+    ("b/1.seg.PNG", b"\x89"),
+    ("b/1.txt", "ä".encode()),
+]
+ROWS = [
+    {"__key__": "a/1", "jpg": b"\xff\xd8", "cls": 3, "json": '{"x": 1}', "seg.png": None, "txt": None},
+    {"__key__": "b/1", "jpg": b"", "cls": None, "json": None, "seg.png": b"\x89", "txt": "ä"},
+]
+
+
+@pytest.mark.parametrize(("name", "mode"), [("a.tar", "w"), ("a.tar.gz", "w:gz")])
+def test_samples_and_back(tmp_path: Path, name: str, mode: Any) -> None:
+    archive(tmp_path / name, SAMPLES, mode)
+    tfr.convert(tmp_path / name, tmp_path / "a.tfrecord")
+    assert tfr.read_table(tmp_path / "a.tfrecord").to_pylist() == ROWS
+    report = tfr.convert(tmp_path / "a.tfrecord", tmp_path / f"again.{name}")
+    assert report.bytes == (tmp_path / f"again.{name}").stat().st_size
+    with tarfile.open(tmp_path / f"again.{name}") as file:
+        names = [(member.name, file.extractfile(member).read()) for member in file]  # type: ignore[union-attr]
+    assert names == [(n.lower(), c.strip()) for n, c in SAMPLES]
+    tfr.convert(tmp_path / f"again.{name}", tmp_path / "b.tfrecord")
+    assert tfr.read_table(tmp_path / "b.tfrecord").to_pylist() == ROWS
+
+
+def test_directories_hidden_members_and_several_archives(tmp_path: Path, bucket: Bucket) -> None:
+    archive(tmp_path / "0.tar", [("a/", b""), ("a/_x.jpg", b"x"), ("a/README", b"x"), ("a/1.jpg", b"1")])
+    archive(tmp_path / "1.tar", [("a/1.jpg", b"2")])
+    for i in range(2):
+        bucket.fs.pipe(bucket.url(f"w/{i}.tar"), (tmp_path / f"{i}.tar").read_bytes())
+    tfr.convert(bucket.url("w"), tmp_path / "a.tfrecord", src_storage_options=bucket.storage_options)
+    assert tfr.read_table(tmp_path / "a.tfrecord", schema={"jpg": "binary"})["jpg"].to_pylist() == [b"1", b"2"]
+
+
+def test_a_late_member_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webdataset, "_SAMPLE_ROWS", 1)
+    archive(tmp_path / "a.tar", SAMPLES)
+    with pytest.raises(tfr.DecodeError, match="'b/1' has a member that the first samples do not have"):
+        tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")
+    assert not (tmp_path / "a.tfrecord").exists()
+
+
+def hostile() -> dict[str, bytes]:
+    large = tarfile.TarInfo("a.jpg")
+    large.size = 1 << 40
+    cut = tarfile.TarInfo("a.jpg")
+    cut.size = 1000
+    return {
+        "nothing": b"",
+        "text": b"no archive" * 200,
+        "large": large.tobuf(tarfile.GNU_FORMAT) + b"x" * 512,
+        "truncated": cut.tobuf() + b"x" * 300,
+    }
+
+
+@pytest.mark.parametrize("kind", hostile())
+def test_hostile_archives(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "a.tar").write_bytes(hostile()[kind])
+    with pytest.raises(tfr.DecodeError) as caught:
+        tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")
+    assert caught.value.path == str(tmp_path / "a.tar")
+    assert not (tmp_path / "a.tfrecord").exists()
+
+
+@pytest.mark.parametrize(
+    "member", [("a.cls", b"x"), ("a.cls", b"9" * 30), ("a.cls", b""), ("a.txt", b"\xff"), ("a.json", b"\xff")]
+)
+def test_members_of_a_wrong_type(tmp_path: Path, member: tuple[str, bytes]) -> None:
+    archive(tmp_path / "a.tar", [member])
+    with pytest.raises(tfr.DecodeError, match=f"member '{member[0]}'"):
+        tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")
+    archive(tmp_path / "a.tar", [("a.jpg", b""), ("a.JPG", b"")])
+    with pytest.raises(tfr.DecodeError, match="two members"):
+        tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        ({"jpg": [b"a"], "x/y": [b"a"]}, "names of columns become suffixes"),
+        ({"jpg": [b"a"], "x": [1.5]}, "names of columns become suffixes"),
+        ({"jpg": [b"a"], "__key__": ["../a"]}, "cannot be used"),
+        ({"jpg": [b"a", b"b"], "__key__": ["a", "a"]}, "that of the sample before it"),
+        ({"jpg": [b"a"], "__key__": ["a.b"]}, "its last part has a dot"),
+        ({"jpg": [b"a", None]}, "without values"),
+    ],
+)
+def test_what_an_archive_cannot_hold(tmp_path: Path, data: dict[str, Any], reason: str) -> None:
+    tfr.write_tfrecord(data, tmp_path / "a.tfrecord")
+    with pytest.raises(tfr.EncodeError, match=reason):
+        tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.tar")
+    assert not (tmp_path / "a.tar").exists()

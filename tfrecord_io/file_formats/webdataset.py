@@ -1,0 +1,211 @@
+"""WebDataset archives: tar files in which the members of one sample follow each other and share a name."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
+from typing import Any, Self
+
+import pyarrow as pa
+from pyarrow import types as t
+
+from tfrecord_io.compression import compression_suffixes
+from tfrecord_io.engine.contract import MAX_RECORD_BYTES
+from tfrecord_io.errors import DecodeError, EncodeError, printable
+from tfrecord_io.file_formats.folders.file_names import refused
+from tfrecord_io.file_formats.tables.source_options import SourceOptions
+from tfrecord_io.file_formats.tables.table_files import open_decompressed_file, selected, write_table_file
+from tfrecord_io.schema.column_selection import Projection
+from tfrecord_io.storage.paths.plain_files import find_files
+from tfrecord_io.write.writer import WriteReport
+
+TAR = (".tar",)
+KEY = "__key__"
+
+_INTEGERS = {"cls", "cls2", "index", "inx", "id"}  # as WebDataset decodes them
+_TEXTS = {"txt", "text", "transcript", "json"}
+_SAMPLE_BYTES, _SAMPLE_ROWS = 16 << 20, 1000  # from which the columns are found
+_BATCH_BYTES, _BATCH_ROWS = 32 << 20, 4096
+_ADVICE = "names of columns become suffixes, such as jpg and cls: exclude others with columns="
+
+Sample = dict[str, Any]
+
+
+@contextmanager
+def open_webdataset(paths: list[str], options: SourceOptions) -> Iterator[pa.RecordBatchReader]:
+    """The samples of archives, one after the other: a row each, with the column ``__key__`` and one for each suffix.
+
+    Integers: ``cls``, ``index``, ``id``; text: ``txt``, ``text``, ``transcript``, ``json``; all others are bytes.
+    """
+    projection = Projection(options.columns)
+    suffixes = tuple(suffix + packed for suffix in TAR for packed in ("", *compression_suffixes()))
+    sources = [source for path in paths for source in find_files(path, suffixes, options.storage).sources]
+
+    def samples() -> Generator[tuple[str, Sample]]:
+        for source in sources:
+            with closing(open_decompressed_file(source)) as file:
+                for sample in _samples(file, source.path):
+                    yield source.path, sample
+
+    with closing(samples()) as found:
+        first, size = [], 0
+        for path, sample in found:
+            first.append((path, sample))
+            size += _size(sample)
+            if size >= _SAMPLE_BYTES or len(first) == _SAMPLE_ROWS:
+                break
+        names = dict.fromkeys(name for _, sample in first for name in sample)
+        schema = pa.schema([(name, _type(name)) for name in names])
+        projection.check(schema.names)
+        yield selected(schema, _batches(first, found, schema), projection)
+
+
+def _batches(
+    first: list[tuple[str, Sample]], rest: Iterator[tuple[str, Sample]], schema: pa.Schema
+) -> Generator[pa.RecordBatch]:
+    rows: list[Sample] = []
+    size, known = 0, set(schema.names)
+    for samples in (first, rest):
+        for path, sample in samples:
+            if new := sample.keys() - known:
+                name = min(new)
+                reason = f"the sample '{printable(sample[KEY])}' has a member that the first samples do not have"
+                advice = "exclude it, or put a sample with all members first"
+                raise DecodeError(reason, path=path, feature=name, expected=sorted(known), got=name, advice=advice)
+            rows.append(sample)
+            size += _size(sample)
+            if size >= _BATCH_BYTES or len(rows) == _BATCH_ROWS:
+                yield _batch(rows, schema)
+                rows, size = [], 0
+    if rows:
+        yield _batch(rows, schema)
+
+
+def _batch(rows: list[Sample], schema: pa.Schema) -> pa.RecordBatch:
+    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _samples(file: Any, path: str) -> Generator[Sample]:
+    """The samples of one archive."""
+    sample: Sample = {}
+    try:
+        with tarfile.open(fileobj=file, mode="r|") as archive:
+            for member in archive:
+                folder, _, base = member.name.rpartition("/")
+                stem, dot, suffix = base.partition(".")
+                if not member.isreg() or not stem or not dot or base.startswith("_"):
+                    continue  # a directory, or a member without a suffix or with a hidden name, as WebDataset does
+                key = f"{folder}/{stem}" if folder else stem
+                if sample and sample[KEY] != key:
+                    yield sample
+                    sample = {}
+                suffix = suffix.lower()
+                if suffix in sample:
+                    raise _damaged("two members have this name", path, member.name)
+                sample.setdefault(KEY, _text(key.encode("utf-8", "surrogateescape"), path, member.name))
+                sample[suffix] = _value(archive, member, suffix, path)
+    except (tarfile.TarError, EOFError) as error:
+        raise DecodeError(f"damaged, or not a tar archive: {printable(error)}", path=path, expected="tar") from error
+    if sample:
+        yield sample
+
+
+def _value(archive: tarfile.TarFile, member: tarfile.TarInfo, suffix: str, path: str) -> Any:
+    if member.size > MAX_RECORD_BYTES or member.issparse():
+        raise _damaged(f"it states {member.size} bytes, more than a record can have", path, member.name)
+    opened = archive.extractfile(member)
+    content = b"" if opened is None else opened.read()
+    if len(content) < member.size:
+        raise _damaged(f"the archive ends after {len(content)} of its {member.size} bytes", path, member.name)
+    if suffix in _INTEGERS:
+        text = content.strip()
+        if not text.removeprefix(b"-").isdigit() or len(text) > len(str(-(2**63))) or not -(2**63) <= int(text) < 2**63:
+            raise _damaged(f"a member .{suffix} is an integer, this is not", path, member.name)
+        return int(text)
+    return _text(content, path, member.name) if suffix in _TEXTS else content
+
+
+def _text(content: bytes, path: str, name: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        raise _damaged("text is UTF-8, this is not", path, name) from None
+
+
+def _damaged(reason: str, path: str, name: str) -> DecodeError:
+    return DecodeError(f"member '{printable(name)}': {reason}", path=path)
+
+
+def _type(name: str) -> pa.DataType:
+    if name in _INTEGERS:
+        return pa.int64()
+    return pa.string() if name in _TEXTS or name == KEY else pa.binary()
+
+
+def _size(sample: Sample) -> int:
+    return sum(len(value) if isinstance(value, bytes | str) else 8 for value in sample.values())
+
+
+def write_webdataset(source: Any, target: Any, **keywords: Any) -> WriteReport:
+    """Write TFRecord files as one archive, with a member for each value.
+
+    The column ``__key__`` has the names of the samples; without it they are numbered. Keywords: those of `to_npy`,
+    except ``column``.
+    """
+    return write_table_file(source, target, _TarWriter, keywords, compressed=True, advice=_ADVICE)
+
+
+class _TarWriter:
+    """Writes batches as samples."""
+
+    def __init__(self, sink: Any, schema: pa.Schema) -> None:
+        for field in schema:
+            if _encoder(field.type) is None or (field.name != KEY and not _is_suffix(field.name)):
+                raise pa.ArrowTypeError("no member of an archive")
+        self._sink = sink
+        self._rows, self._last = 0, ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *error: object) -> None:
+        if kind is None:
+            self._sink.write(bytes(2 * tarfile.BLOCKSIZE))  # the end of an archive
+
+    def write_batch(self, batch: pa.RecordBatch) -> None:
+        names = batch.schema.names
+        keys = batch.column(KEY).to_pylist() if KEY in names else [None] * len(batch)
+        columns = [(name, _encoder(batch.schema.field(name).type), batch.column(name)) for name in names if name != KEY]
+        for row, key in enumerate(keys):
+            key = f"{self._rows:08d}" if key is None else str(key)
+            reason = refused(key) or ("its last part has a dot" if "." in key.rpartition("/")[2] else None)
+            if reason is None and key == self._last:
+                reason = "it is that of the sample before it"
+            if reason is not None:
+                reason = f"the key '{printable(key)}' cannot be used: {reason}"
+                raise EncodeError(reason, record=self._rows, feature=KEY)
+            present = [(name, encode, array[row]) for name, encode, array in columns if array[row].is_valid]
+            values = [(name, encode(value.as_py())) for name, encode, value in present if encode]
+            if not values:
+                raise EncodeError("a sample without values has no member in an archive", record=self._rows)
+            for name, content in values:
+                member = tarfile.TarInfo(f"{key}.{name}")
+                member.size, member.mode = len(content), 0o644
+                self._sink.write(member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
+                self._sink.write(content + bytes(-len(content) % tarfile.BLOCKSIZE))
+            self._rows, self._last = self._rows + 1, key
+
+
+def _encoder(type_: pa.DataType) -> Callable[[Any], bytes] | None:
+    """The function that makes a member of a value; None if the type is not one of members."""
+    if t.is_binary(type_) or t.is_large_binary(type_):
+        return bytes
+    if t.is_string(type_) or t.is_large_string(type_):
+        return str.encode
+    return (lambda value: str(value).encode()) if t.is_integer(type_) else None
+
+
+def _is_suffix(name: str) -> bool:
+    return name == name.lower() and "/" not in name and refused(f"x.{name}") is None and not name.startswith(".")
