@@ -15,7 +15,7 @@ import pytest
 
 import tfrecord_io as tfr
 from tfrecord_io import background
-from tfrecord_io.background import BackgroundThread, NeverBegan, Task, WorkerPool
+from tfrecord_io.background import BackgroundThread, NeverBegan, Task, WorkerPool, in_background
 
 
 def refuse(*_args: object, **_keywords: object) -> None:
@@ -149,3 +149,12 @@ def test_nothing_is_lost_without_threads(
 ) -> None:
     for name, call in calls(folder).items():
         assert call() == expected[name], name
+
+
+def test_a_call_in_the_background_is_made_once_and_its_error_is_raised_with_the_result() -> None:
+    calls = []
+    task = in_background(lambda: calls.append(threading.current_thread()), "test")
+    assert task.result() is None
+    assert len(calls) == 1
+    with pytest.raises(ZeroDivisionError):
+        in_background(lambda: 1 // 0, "test").result()

@@ -149,6 +149,19 @@ class Task(Generic[T]):
             del error, self  # its traceback refers to this frame
 
 
+def in_background(call: Callable[[], T], name: str) -> Task[T]:
+    """Let a thread of its own make a call that takes milliseconds; it ends with the call."""
+    task = Task(call)
+    with suppress(MemoryError):  # then it is made where the result is used
+        BackgroundThread(_run_one, (task,), _do_nothing, name)
+    return task
+
+
+def _run_one(task: Task[Any]) -> None:
+    with suppress(Exception):  # `result` raises it
+        task.run()
+
+
 Tasks = SimpleQueue[Task[Any] | None]
 
 

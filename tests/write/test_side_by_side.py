@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -212,3 +213,28 @@ def test_shards_are_open_only_a_few_at_a_time(tmp_path: Path, monkeypatch: pytes
     tfr.write_tfrecord({"n": range(100)}, tmp_path / "train@50", threads=threads)
     assert tfr.read_table(tmp_path)["n"].to_pylist() == list(range(100))
     assert opened.count(1) == 50
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+@pytest.mark.parametrize("form", [{"shards": 5}, {"max_shard_bytes": 300}], ids=str)
+@pytest.mark.parametrize("stream", [False, True], ids=["table", "stream"])
+def test_an_error_of_completing_a_shard_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int, form: dict[str, int], stream: bool
+) -> None:
+    monkeypatch.setattr("tfrecord_io.write.writer.cpu_count", lambda: 8)
+    finish = LocalOutput._finish
+
+    def failing(self: LocalOutput) -> None:
+        time.sleep(0.002)
+        if self.path.endswith(("part-00002-of-00005.tfrecord", "part-00002.tfrecord")):
+            raise OSError(5, "no sync", self.path)
+        finish(self)
+
+    monkeypatch.setattr(LocalOutput, "_finish", failing)
+    data = pa.table({"n": range(100)})
+    with pytest.raises(OSError, match="no sync") as raised:
+        tfr.write_tfrecord(
+            iter(data.to_batches(max_chunksize=10)) if stream else data, f"{tmp_path}/d/", threads=threads, **form
+        )
+    assert "part-00002" in str(raised.value.filename)
+    assert not (tmp_path / "d").exists()

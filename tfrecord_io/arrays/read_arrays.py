@@ -23,6 +23,7 @@ from tfrecord_io.read.resolve_schema import open_scan
 from tfrecord_io.typing import InputPath
 
 _JOINED_BYTES = MIB  # of a column, on average: copying it at once costs less than representing each of its chunks
+_VALUE_BYTES = 8  # of a number, at most
 _BATCH_BYTES = 256 * MIB  # a file of usual size is one batch, whose tensors become an array without a copy
 
 
@@ -85,7 +86,7 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
     """All rows of a reader that was opened for a whole read; see `read_arrays`."""
     reader.defer_warning()
     table = reader.read_all()
-    if table.get_total_buffer_size() <= _JOINED_BYTES * table.num_columns:
+    if _is_small(table, reader.payload_bytes):
         table = table.combine_chunks()
     representation = TableRepresentation(reader.schema, options, complete=True)
     row_bytes = reader.payload_bytes / max(table.num_rows, 1)
@@ -107,6 +108,12 @@ def arrays_of(reader: Reader, options: RepresentationOptions) -> dict[str, npt.N
         end_read(error, options.on_error)
     reader.report.skipped.warn()
     return arrays
+
+
+def _is_small(table: pa.Table, payload_bytes: int) -> bool:
+    most = _JOINED_BYTES * table.num_columns
+    at_most = (payload_bytes + table.num_rows * table.num_columns) * _VALUE_BYTES
+    return at_most <= most or table.get_total_buffer_size() <= most  # to count those of many columns takes long
 
 
 def _fitting(
@@ -131,6 +138,8 @@ def _fitting(
 
 
 def _arrays(representation: TableRepresentation, table: pa.Table, row_bytes: float, limit: int) -> dict[str, Any]:
-    empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in table.schema], schema=table.schema)
+    batches = table.to_batches()
+    if not batches:
+        batches = [pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in table.schema], schema=table.schema)]
     budget = ArrayBudget(limit, np.broadcast_to(np.float64(row_bytes), table.num_rows))
-    return slice_columns(representation.represent(table.to_batches() or [empty], budget), 0, table.num_rows)
+    return slice_columns(representation.represent(batches, budget), 0, table.num_rows)

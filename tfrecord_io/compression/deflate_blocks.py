@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, ClassVar, Protocol
 
-from tfrecord_io.background import BackgroundThread, Task
+from tfrecord_io.background import Task, in_background
 
 BLOCK_BYTES = 1 << 20
 _LAST = b"\x03\x00"  # an empty final block
@@ -100,21 +100,9 @@ class DeflateBlocks:
             yield self._deflate(block)
             return
         yield from self._completed(self._threads - 1)
-        task = Task(partial(self._deflate, block))
-        with suppress(MemoryError):  # then it is done where the result is used
-            BackgroundThread(_run, (task,), _end_soon, "compress")
-        self._pending.append(task)
+        self._pending.append(in_background(partial(self._deflate, block), "compress"))
 
     def _completed(self, most: int) -> Iterator[bytes]:
         """Completed blocks, in order; waits until at most `most` are pending."""
         while self._pending and (len(self._pending) > most or self._pending[0].is_done):
             yield self._pending.popleft().result()
-
-
-def _end_soon() -> None:
-    """A block takes milliseconds."""
-
-
-def _run(task: Task[bytes]) -> None:
-    with suppress(Exception):  # raised where the result is used
-        task.run()

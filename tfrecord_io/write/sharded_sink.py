@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrecord_io.background import Task, in_background
 from tfrecord_io.engine.contract import MAX_RECORD_BYTES, Array, Frames
 from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import HEADER_BYTES, frame_size
@@ -59,6 +60,7 @@ class ShardedSink(Sink):
         if write_index:
             check_uncompressed(output.compression)
         self._dataset = open_sharded_dataset_writer(output, storage, overwrite=overwrite)
+        self._finishing: Task[None] | None = None
         self._spool = None if output.count is None or self._round_robin else Spool()  # until the rows are counted
 
     def _default_assigner(self) -> ShardAssigner:
@@ -154,9 +156,23 @@ class ShardedSink(Sink):
         for index, selection in self._assigner.assign(piece.sizes):
             for number in range(self._complete, self._assigner.current):
                 if number in self._shards:
-                    self._shards[number].finish()
+                    self._finish(self._shards[number])
             self._complete = self._assigner.current
             self._write_to(self._shard(index), piece, selection)
+
+    def _finish(self, shard: FrameSink) -> None:
+        """Complete a shard: with several threads, while the next one is written."""
+        self._wait()
+        if self._shard_options["threads"] == 1 or not self._dataset.side_by_side:
+            shard.finish()
+        else:
+            self._finishing = in_background(shard.finish, "finish")
+
+    def _wait(self) -> None:
+        """Wait until the shard before is complete; raise the error of completing it."""
+        if self._finishing is not None:
+            self._finishing.result()
+            self._finishing = None
 
     def _shard(self, index: int) -> FrameSink:
         if index not in self._shards:
@@ -194,6 +210,7 @@ class ShardedSink(Sink):
                 self._spool, self._assigner = None, Contiguous(spool.records, self._output.count or 1)
                 for part, records in spool.parts():
                     self._distribute(self.prepare(part, records, 0))
+        self._wait()
         count = self._assigner.current + 1 if self._output.count is None else self._output.count
         shards = []
         for index in range(count):
@@ -209,6 +226,8 @@ class ShardedSink(Sink):
             shard.publish_indexes()
 
     def _abort(self) -> None:
+        if self._finishing is not None and not self._finishing.cancel():
+            self._finishing.wait()
         if self._spool is not None:
             self._spool.close()
         for shard in self._shards.values():
