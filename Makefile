@@ -1,5 +1,5 @@
 # make demo · make test · make test-adapters · make lint · make types · make wheel-test · make conformance · make speed-guard · make bench · make bench-compare A= B=
-# make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize · make mutation
+# make fuzz SECONDS=120 · make fuzz-differential SECONDS=60 · make sanitize · make mutation · make coverage
 # make test-lowest · make test-abi3 · make docs · make diagrams · make reference · make clean
 #
 # make test runs each randomised test a reduced number of rounds, as .ci/run does; make test STORM=1 (or make wheel-test
@@ -154,7 +154,7 @@ sanitize: $(VENV)/.dev
 	cp $(SANITIZED)/build/_kernel*.so $(SANITIZED)/package/tfrecord_io/_native/
 	PYTHONPATH=$(abspath $(SANITIZED)/package) LD_PRELOAD=$$($(CXX) -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
 	  $(VENV)/bin/python -m pytest -p no:cacheprovider $(PYTEST_ARGS) --ignore=tests/engine/test_allocation.py \
-	  tests/engine tests/read/test_pieces.py tests/index tests/laws/test_thread_laws.py
+	  tests/engine tests/read/splitting/test_pieces.py tests/index tests/laws/test_thread_laws.py
 
 # Changes of the code that tests must find; MUTATION_ARGS="--sample 60" runs a part of them.
 mutation: $(VENV)/.test require-kernel
@@ -163,6 +163,25 @@ mutation: $(VENV)/.test require-kernel
 # The pages as a site in build/site, with llms.txt; a broken link, or a page that the navigation lacks, is an error.
 docs: .venv-docs/.installed
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --quiet
+
+# The branches of the kernel that the tests of the engines, failing allocations and the fuzzers take; the fuzzer also runs
+# without the instructions beyond AVX2, and without any beyond the baseline. tests/coverage has the branches that none takes.
+COVERED := build/coverage
+COVERED_FUZZ := build/fuzz/coverage
+coverage: $(VENV)/.dev
+	$(PROGRAMS) $(COVERED_FUZZ)/fuzz $(COVERED_FUZZ)/allocation
+	mkdir -p $(COVERED)
+	cmake -S . -B $(COVERED)/build -DTFR_COVERAGE=ON -DCMAKE_BUILD_TYPE=Debug -DPython_EXECUTABLE=$(abspath $(VENV)/bin/python) >$(COVERED)/log
+	cmake --build $(COVERED)/build -j $(JOBS) >>$(COVERED)/log
+	rm -rf $(COVERED)/package && mkdir -p $(COVERED)/package && cp -r tfrecord_io $(COVERED)/package/
+	cp $(COVERED)/build/_kernel*.so $(COVERED)/package/tfrecord_io/_native/
+	find $(COVERED) $(COVERED_FUZZ) -name '*.gcda' -delete
+	$(COVERED_FUZZ)/allocation
+	for without in -uTFRECORD_IO_PORTABLE TFRECORD_IO_PORTABLE=avx2 TFRECORD_IO_PORTABLE=1; do env $$without \
+	  $(COVERED_FUZZ)/fuzz --runs 6000 --seeds tests/data/fuzz --dictionary tests/data/fuzz/dictionary --artifacts build/fuzz || exit; done
+	PYTHONPATH=$(abspath $(COVERED)/package) $(VENV)/bin/python tests/fuzz/differential.py --runs 3000 --artifacts build/fuzz
+	PYTHONPATH=$(abspath $(COVERED)/package) $(VENV)/bin/python -m pytest -p no:cacheprovider -n $(JOBS) $(PYTEST_ARGS) tests/engine
+	$(VENV)/bin/python tests/coverage/branches.py $(COVERED)/build $(COVERED_FUZZ)
 
 diagrams:
 	$(PYTHON) docs/diagrams/architecture.py

@@ -58,6 +58,10 @@ def in_order(*features: tuple[str, bytes]) -> bytes:
         field(1, entry("i", field(2, b"\x0a\x08" + bytes(4)))),
         field(1, entry("i", field(2, b"\x0a\x80" + bytes(4)))),
         field(1, entry("i", field(2, tag(1, 5) + bytes(4)))),
+        field(1, entry("i", field(2, tag(1, 0) + varint(1)))),
+        field(1, entry("i", field(2, tag(1, 1) + bytes(8)))),
+        field(1, entry("i", field(3, tag(1, 5) + bytes(4)))),
+        field(1, entry("i", field(1, tag(1, 5) + bytes(4)))),
         field(1, entry("i", field(2, tag(1, 5) + bytes(4) + tag(1, 5) + bytes(4)))),
         field(1, entry("i", field(2, field(1, bytes(5))))),
         field(1, entry("i", floats(1, 2))),
@@ -72,7 +76,7 @@ def in_order(*features: tuple[str, bytes]) -> bytes:
         field(1, entry("i", int64s(1)) + entry("i", int64s(2))),
         field(1, entry("i", int64s(1)) + entry("i", floats(2))),
     ],
-    ids=range(31),
+    ids=range(35),
 )
 @pytest.mark.parametrize("layout", [Layout.ANY, Layout.SCALAR, Layout.LIST])
 def test_other_forms_of_a_value_after_plain_ones(other: bytes, layout: Layout) -> None:
@@ -151,6 +155,15 @@ def test_entries_of_a_name_that_is_left_out(odd: bytes) -> None:
     usual = in_order(("first", int64s(1)), ("ignored", int64s(2)), ("last", int64s(3)))
     other = field(1, entry("first", int64s(1)) + field(1, odd) + entry("last", int64s(3)))
     check(Plan(ignored=frozenset({"ignored"})), *[usual] * 4, other, usual)
+
+
+@pytest.mark.parametrize("value", [int64s(300), floats(1.5), blobs(b"some text")])
+def test_an_entry_that_its_message_ends_too_early(value: bytes) -> None:
+    """By each number of bytes; the record itself is long enough."""
+    entries = entry("h", value) + entry("i", value)
+    for missing in range(1, len(entries)):
+        check(Plan(), *[field(1, entries)] * 3, field(1, entries[:-missing]) + field(99, bytes(missing)))
+        check(Plan(), *[field(1, entries)] * 3, field(1, entries[:-missing]))
 
 
 def test_long_names_that_differ_in_their_last_byte() -> None:

@@ -78,6 +78,7 @@ def strange_names(folder: Path, target: str) -> list[str]:
 
 @pytest.mark.fault(67)
 @pytest.mark.storm
+@pytest.mark.timeout(3600)  # on a busy machine a check after a kill takes seconds
 @pytest.mark.parametrize("name", ["one.tfrecord", "many"])
 def test_killed_at_random_moments(forker: Any, tmp_path: Path, name: str, record_property: Any) -> None:
     target = f"{tmp_path}/{name}"

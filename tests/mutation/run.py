@@ -41,7 +41,8 @@ PYTHON = {
     "schema/observation.py": ["schema/test_observation.py"],
     "format/missing_values.py": ["format/test_missing_values.py"],
     "read/splitting/resync.py": ["read/splitting/test_resync.py", *_PIECES],
-    "schema/embedded.py": ["schema/test_embedded.py"],
+    "schema/embedded.py": ["schema/test_embedded_limits.py", "schema/test_embedded.py"],
+    "schema/inferred_schema.py": ["schema/test_inferred_schema.py"],
 }
 # Sources of the kernel, whose mutants run the fuzzer's target "frames".
 KERNEL = ["frame.cc", "frame.h", "resync_loop.inc"]

@@ -127,6 +127,10 @@ def test_equal_types_compares_names_and_types_only() -> None:
     assert equal_types(a, b.with_metadata({b"c": b"d"}))
     assert not equal_types(a, pa.schema([b.field(1), b.field(0)]))
     assert not equal_types(pa.schema([("x", pa.int8())]), pa.schema([("x", pa.int16())]))
+    for wrap in (pa.list_, lambda type: pa.struct([("z", type)])):
+        assert not equal_types(pa.schema([("x", wrap(pa.int8()))]), pa.schema([("x", wrap(pa.int16()))]))
+    marked = pa.field("x", pa.int8(), metadata={b"tfrecord_io.dtype": b"bool"})
+    assert equal_types(pa.schema([marked]), pa.schema([("x", pa.int8())]))  # only tensors have one
     assert not equal_types(pa.schema([("x", pa.timestamp("s"))]), pa.schema([("x", pa.timestamp("s", "UTC"))]))
 
 
@@ -154,7 +158,11 @@ def test_tensors_are_restored_in_c_order_with_their_dtype() -> None:
 def test_tensors_of_two_dtypes_in_one_arrow_type_differ() -> None:
     complex_, floats = tensor_field("x", element("complex64"), (3,)), tensor_field("x", element("float32"), (3, 2))
     assert complex_.type == floats.type
-    for wrap in (pa.schema, lambda fields: pa.schema([("s", pa.struct(fields))])):
+    for wrap in (
+        pa.schema,
+        lambda fields: pa.schema([("s", pa.struct(fields))]),
+        lambda fields: pa.schema([field.with_type(pa.list_(field.type)) for field in fields]),
+    ):
         assert not equal_types(wrap([complex_]), wrap([floats]))
         assert equal_types(wrap([complex_]), wrap([complex_]))
 
@@ -189,13 +197,14 @@ CATEGORIES = pa.record_batch([pa.array(["a" * 1000] * 9).dictionary_encode()[:0]
     [
         (b"", "TFRA"),
         (b"TFRA", "TFRA"),
+        (b"TFRA\x01", "TFRA"),
         (b"ARFT\x01\x00" + stream(RICH), "TFRA"),
         (b"TFRA\x02\x00" + stream(RICH), "version 2"),
         (b"TFRA\x01\x02" + stream(RICH), "flags 2"),
         (PLAIN, "not a stream"),
         (PLAIN + stream(RICH)[:-60], "damaged"),
         (PLAIN + bytes(17 << 20), "limit"),
-        (COMPRESSED + b"x", "inflate"),
+        (COMPRESSED + b"xx", "does not inflate"),
         (COMPRESSED + zlib.compress(stream(RICH))[:-9], "truncated"),
         (COMPRESSED + zlib_of_zeros(1024), "more than"),
         (PLAIN + stream(CATEGORIES.schema, CATEGORIES, compression="zstd"), "compressed"),
@@ -219,7 +228,7 @@ CATEGORIES = pa.record_batch([pa.array(["a" * 1000] * 9).dictionary_encode()[:0]
             "damaged",
         ),
     ],
-    ids=range(19),
+    ids=range(20),
 )
 def test_unreadable_content_is_refused(content: bytes, reason: str) -> None:
     with pytest.raises(EmbeddedSchemaUnreadable, match=reason):

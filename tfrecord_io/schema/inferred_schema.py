@@ -130,10 +130,9 @@ class InferredSchema(Schema):
             is_folded = encoding_rules(f.encoding).companions
             why += [f"not text: {seen.binary}"] if seen.binary and not is_folded else []
             why += [" and ".join(map(printable, companions(f.feature)))] if is_folded else []
-            name = f.type_name if is_any_tensor(f.type) else str(f.type)
             text = "yes" if seen.text and not is_folded else ""
             kind = seen.kind if seen.kind == "none" else f"{seen.kind}_list"
-            rows.append((printable(f.column), name, kind, str(seen.records), values, text, "; ".join(why)))
+            rows.append((printable(f.column), f.type_name, kind, str(seen.records), values, text, "; ".join(why)))
         heads = ("column", "type", "feature type", "records", "values", "text", "evidence")
         return f"Schema inferred from {self.records} records\n" + plain_table(heads, rows)
 
