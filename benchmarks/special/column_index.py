@@ -21,7 +21,7 @@ from tfrecord_io.storage.read import range_requests
 
 ROWS, LABELS, IMAGE_BYTES = 1_000_000, 1000, 1000
 URL = "s3://bucket/labeled.tfrecord"
-MOST_SECONDS = 5
+MOST_SECONDS = 10
 LABEL = 7
 
 

@@ -84,8 +84,9 @@ def _with_first(found: FileMatches) -> FileMatches | None:
     """With the first record, which may have another schema; a file that has none may have columns in any record."""
     if not found.has_schema and len(found.index):
         return None
-    first = np.arange(min(1, len(found.index)))
-    return replace(found, records=np.union1d(first, found.records))
+    if not len(found.index) or (len(found.records) and found.records[0] == 0):
+        return found
+    return replace(found, records=np.concatenate([[0], found.records]))
 
 
 def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, Array]:
