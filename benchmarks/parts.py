@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from benchmarks import import_time, memory, serial
+from benchmarks import filters, import_time, memory, serial
 from benchmarks.contest import Contender, contest
 from benchmarks.results import Row
 from benchmarks.workload_files import RECORDS_OF_A_FILE, ensure, repeated, small_files
@@ -192,6 +192,7 @@ MATCHES: dict[str, Callable[[Settings], Iterator[Match]]] = {
     "sizes": _sizes,
 }
 OTHERS: dict[str, Callable[[Settings], Iterator[Row]]] = {
+    "filters": filters.rows,
     "serial": serial.rows,
     "memory": memory.rows,
     "import": import_time.rows,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from benchmarks.filters import SHAPES
 from benchmarks.report import table
 from benchmarks.results import Results, Row, geometric_mean
 from benchmarks.serial import CORES, speedup
@@ -124,6 +125,20 @@ def _sizes(results: Results) -> str:
     return table(["ns a record", *names], body)
 
 
+def _filters(results: Results) -> str:
+    """What `filters=` takes, in relation to reading and then filtering."""
+    body = []
+    for case, rows in results.cases("filters").items():
+        for row in rows:
+            ways = [f"{way}{cpu}" for cpu in ("", ", CPU") for way in ("table", "stream")]
+            names = [(way, way.replace(", CPU", "") + ", then filter" + ", CPU" * way.endswith("CPU")) for way in ways]
+            ratios = [f"{row.numbers[own] / row.numbers[then]:.2f}" if row.numbers else "–" for own, then in names]
+            body.append([SHAPES[case][0], row.contender, *ratios])
+    return table(
+        ["records", "rows that pass", "read_table", "open_reader", "read_table, CPU", "open_reader, CPU"], body
+    )
+
+
 def _serial(results: Results) -> str:
     body = []
     for case, (row, *_) in results.cases("serial").items():
@@ -161,6 +176,7 @@ TEXTS: dict[str, tuple[str, Callable[[Results], str]]] = {
     "shards": ("Shards written", _plain("shards")),
     "files": ("Many small files", _plain("files")),
     "sizes": ("Few and many records", _sizes),
+    "filters": ("`filters=`, divided by reading and then filtering", _filters),
     "serial": ("The serial share of a read", _serial),
     "memory": ("Memory", _memory),
     "import": ("Import", _plain("import")),

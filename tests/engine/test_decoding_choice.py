@@ -57,6 +57,14 @@ def test_the_other_way_is_tried_for_a_small_part_of_the_time() -> None:
     assert 0 < tried < 0.06 * total
 
 
+def test_it_is_tried_less_often_where_most_rows_pass() -> None:
+    choice = measured(1.0, 0.9, 1.0, 0.9)
+    choice.note_whole(200 * MIB, 200.0 * MIB)
+    assert choice.next(4 * MIB) == (True, MIB)
+    choice.note_two_steps(4 * MIB, 4.0 * MIB, 4 * MIB, 4.0 * MIB)
+    assert choice.next(4 * MIB) == (False, None)
+
+
 def test_it_can_be_fixed() -> None:
     for fixed in (True, False):
         choice = DecodingChoice(fixed)

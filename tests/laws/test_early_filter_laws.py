@@ -158,3 +158,18 @@ def test_a_condition_that_cannot_be_applied_is_an_error(tmp_path: Path, two_step
         pytest.raises(tfr.SchemaError, match="cannot be applied: Failed to parse string: 'x'"),
     ):
         reader.read_all()
+
+
+@pytest.mark.parametrize("two_steps", [False, True])
+def test_parts_about_features_apply_early_next_to_folder_columns(tmp_path: Path, two_steps: bool) -> None:
+    for team in ("a", "b"):
+        (tmp_path / f"team={team}").mkdir()
+        rows = [record(number, number % 2, "x" if number == 2 else None) for number in range(4)]
+        (tmp_path / f"team={team}" / "1.tfrecord").write_bytes(framed(*rows))
+    conditions = [(f("team") == "b") & (f("n") == 1), (f("n") == 1) & (f("path") == "") | (f("team") == "c")]
+    keywords: dict[str, Any] = {"schema": SCHEMA, "include_file_paths": "path"}
+    with decoded_by([(two_steps, None)]):
+        table = tfr.read_table(tmp_path, filters=conditions[0], **keywords)
+        assert table.select(["x", "team"]).to_pylist() == [{"x": 1, "team": "b"}, {"x": 3, "team": "b"}]
+        with pytest.raises(tfr.DecodeError, match="'x'"):  # it has no part about features alone
+            tfr.read_table(tmp_path, filters=conditions[1], **keywords)

@@ -8,6 +8,7 @@ _LEAST_BYTES = 1 << 19  # decoded in one go before anything is tried
 _FIRST_BYTES = 1 << 20  # of the first attempt
 _HOPELESS = 3  # times as long as in one go: the first attempt, which takes longest, is not repeated soon
 _TRIED_SHARE = 0.05  # of the time, after the second attempt
+_MANY = 0.5  # share of the bytes in records that pass from which on two steps hardly pay
 _GAIN = 0.95  # the time that decoding in two steps may take at most, in comparison
 _KEPT = 0.7  # of the weight of earlier measurements, after each
 
@@ -67,6 +68,9 @@ class DecodingChoice:
             return best, None
         if self._attempts == 0:
             return True, _FIRST_BYTES
+        if self.share >= _MANY and not best:
+            tries = self._tried_seconds < _TRIED_SHARE / 3 * self._seconds
+            return tries, _FIRST_BYTES if tries else None
         if self._attempts == 1 and self._ratio() < _HOPELESS:
             return True, None
         return best != (self._tried_seconds < _TRIED_SHARE * self._seconds), None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from tfrecord_io.arrow.conjuncts import conjuncts
 from tfrecord_io.arrow.decode.batch_builder import BatchBuilder
 from tfrecord_io.arrow.decode.composite import CompositeBatchBuilder
 from tfrecord_io.arrow.expression_columns import expression_columns
@@ -80,6 +83,19 @@ class RowFilter:
     def __and__(self, other: RowFilter) -> RowFilter:
         columns = dict.fromkeys([*self.columns, *other.columns])
         return RowFilter(self.expression & other.expression, tuple(columns))
+
+    def within(self, names: Collection[str]) -> RowFilter | None:
+        """The parts of the condition that name some of these columns and no other; None if it has no such part.
+
+        A row that passes fulfils them.
+        """
+        named = [(part, expression_columns(part)) for part in conjuncts(self.expression)]
+        own = [part for part, columns in named if columns and all(name in names for name in columns)]
+        if not own:
+            return None
+        expression = reduce(operator.and_, own)
+        columns = expression_columns(expression)
+        return RowFilter(expression, tuple(name for name in self.columns if name in columns))
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Whether each row of a batch, which has all of `columns`, fulfils the condition; null counts as false."""

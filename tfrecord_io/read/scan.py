@@ -249,8 +249,9 @@ class Scan:
 
     def opened(self, reader: ChunkReader, absent: AbsentColumns | None = None) -> OpenScan:
         """Read this scan through a chunk reader, from its current position; see `open`."""
-        part = self._filter_columns(absent)
-        early = None if part is None else self._early_filter(part)
+        own = self._own_filter(absent)
+        part = None if own is None else self._only(own.columns)
+        early = None if own is None or part is None else EarlyFilter(own, part.builder, self.options.max_expansion)
         reader.decode_by(
             self._compiled if part is None or early is None else cache(partial(self._filtering, part, early))
         )
@@ -283,29 +284,21 @@ class Scan:
 
     # Filters -----------------------------------------------------------------------------------------------------
 
-    def _filter_columns(self, absent: AbsentColumns | None) -> Scan | None:
-        """The columns of the filter, if records that do not pass it need not be decoded wholly."""
+    def _own_filter(self, absent: AbsentColumns | None) -> RowFilter | None:
+        """What the filter requires of features, if records that do not pass it need not be decoded wholly."""
         row_filter = None if self.selection is None else self.selection.row_filter
-        names = () if row_filter is None else row_filter.columns
-        if not names or self.options.record_type == "bytes":
+        if row_filter is None or self.options.record_type == "bytes":
             return None
-        if any(name.startswith("!") or name not in self.columns.names for name in names):
-            return None  # a column of the file's path, or one that cannot be selected by its name
         if self.gathers_categories:
             return None
         if absent is not None and not all(source.can_be_read_again for source in self.sources):
             return None
-        return self._only(names)
+        return row_filter.within([name for name in self.columns.names if not name.startswith("!")])
 
     def _only(self, names: Sequence[str]) -> Scan:
         """Some of the columns, of all rows."""
         options = replace(self.options, columns=tuple(names), include_file_paths=None, progress=False)
         return replace(self, options=options, selection=None, with_index=False)
-
-    def _early_filter(self, part: Scan) -> EarlyFilter:
-        assert self.selection is not None
-        assert self.selection.row_filter is not None
-        return EarlyFilter(self.selection.row_filter, part.builder, self.options.max_expansion)
 
     def _filtering(self, part: Scan, early: EarlyFilter) -> DecodeSettings:
         """How the columns of the filter, which `part` has, are decoded, and those of the records that pass."""
