@@ -12,12 +12,13 @@ _LEAST_SEGMENTS, _MOST_SEGMENTS = 8, 16  # of a file whose segments are within t
 _LEAST_BYTES, _LARGE_BYTES, _MOST_BYTES = 2 * MIB, 8 * MIB, 64 * MIB
 _LEAST_RECORDS = 4  # of a segment
 _BYTES_PER_COLUMN = 12 << 10  # of a segment
-_STREAM_BYTES, _MOST_STREAM_BYTES = 4 * MIB, 16 * MIB  # of a segment of a stream, several of which are held
+_STREAM_BYTES, _MOST_STREAM_BYTES = 8 * MIB, 16 * MIB  # of a segment of a stream, several of which are held
+_FIRST_STREAM_BYTES = (0.25, 0.5, 1, 1.5)  # of these, where the first segments end: small files occupy all threads too
 _PART_BYTES = MIB  # of a segment whose rows become a part of a batch
 _PART_BYTES_OF_LISTS = MIB // 4  # if it may have lists of integers, which take up to eight times as much when decoded
 _FILTERED_PARTS = 4  # times as large, as a filter takes about as long for many records as for few
 _RECORDS_PER_PART = 4  # at least
-_MOST_COPIED = 0.5  # of the bytes of a record: appending them to a batch takes as long as decoding them
+_MOST_COPIED = 0.5  # of the bytes of a record: appending them to a batch, or reading them, takes as long as decoding
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +64,14 @@ def plain_bounds(begin: int, end: int, record_bytes: int, columns: int) -> list[
     return [begin + size * number // count for number in range(count + 1)]
 
 
-def stream_step(first: Measured) -> int:
-    """The size of the segments of a stream whose end is not known."""
+def stream_bounds(begin: int, first: Measured) -> SegmentBounds:
+    """The bounds of the segments of a stream whose end is not known; none where decoding is mainly copying."""
+    if first.copied_bytes > _MOST_COPIED * first.record_bytes:
+        return SegmentBounds([begin])
     wanted = max(_STREAM_BYTES, _LEAST_RECORDS * first.record_bytes, _BYTES_PER_COLUMN * first.columns)
-    return min(wanted, max(_STREAM_BYTES, _MOST_STREAM_BYTES))
+    step = min(wanted, max(_STREAM_BYTES, _MOST_STREAM_BYTES))
+    ends = [begin + int(share * step) for share in _FIRST_STREAM_BYTES] if step == _STREAM_BYTES else []
+    return SegmentBounds([begin, *ends], step)
 
 
 def part_step(first: Measured, *, may_have_lists: bool, filters: bool) -> int:

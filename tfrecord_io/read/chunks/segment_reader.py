@@ -21,7 +21,7 @@ from tfrecord_io.read.chunks.segment_bounds import (
     most_part_bytes,
     part_step,
     plain_bounds,
-    stream_step,
+    stream_bounds,
 )
 from tfrecord_io.read.chunks.segment_decoder import DecodedSegment, Measured, SegmentDecoder
 from tfrecord_io.read.chunks.workers import Workers
@@ -149,8 +149,7 @@ class SegmentReader:
             return SegmentBounds([begin], part_step(first, may_have_lists=has_lists, filters=self._filters))
         if isinstance(file, OpenPlainFile):
             return SegmentBounds(plain_bounds(begin, file.size, first.record_bytes, first.columns))
-        is_large = first.record_bytes > _MOST_RECORD_BYTES
-        return SegmentBounds([begin], 0 if is_large else stream_step(first))
+        return SegmentBounds([begin]) if first.record_bytes > _MOST_RECORD_BYTES else stream_bounds(begin, first)
 
     @property
     def is_at_end(self) -> bool:
