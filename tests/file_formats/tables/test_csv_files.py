@@ -143,6 +143,7 @@ def test_damage_names_row_and_column(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, record: Any, feature: Any, reason: str
 ) -> None:
     monkeypatch.setattr(csv_files, "_BLOCK_BYTES", 24)
+    monkeypatch.setattr(csv_files, "_STREAMED_BYTES", 24)
     (tmp_path / "a.csv").write_text(content)
     with pytest.raises(tfr.DecodeError, match=reason) as caught:
         tfr.convert(tmp_path / "a.csv", tmp_path / "a.tfrecord")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -31,6 +32,7 @@ from tfrecord_io.write.writer import WriteReport
 CSV, TSV = (".csv",), (".tsv",)
 
 _BLOCK_BYTES = 8 << 20  # types are inferred from the first block
+_STREAMED_BYTES = 2 << 20  # a block when all types are known: pyarrow reads 32 of them ahead
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): (?:CSV conversion error to )?(.*)", re.DOTALL)
 _PARSING = re.compile(r"CSV parse error: Row #(\d+): (.*)", re.DOTALL)
 _HEADER_ROWS = 2  # pyarrow counts rows from 1, and the header is one
@@ -98,11 +100,29 @@ def _csv(
         ignore_empty_lines=not keeps_empty,
     )
     # One thread: it is the caller's that reads the file, and errors have the number of the row.
-    reading = csv.ReadOptions(block_size=_BLOCK_BYTES, use_threads=False)
-    with closing(open_decompressed_file(source)) as file:
+    size = _BLOCK_BYTES if types is None else _STREAMED_BYTES
+    reading = csv.ReadOptions(block_size=size, use_threads=False)
+    with closing(open_decompressed_file(source)) as opened_file:
+        file: Any = opened_file if types is not None else _Head(opened_file, 2 * size)
         with _csv_errors(source.path, names or ()):
             opened = csv.open_csv(file, read_options=reading, parse_options=parsing, convert_options=conversion)
         yield opened
+
+
+class _Head(io.RawIOBase):
+    """The first bytes of a file: all that its first block needs."""
+
+    def __init__(self, file: Any, size: int) -> None:
+        self._file, self._left = file, size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any, /) -> int:
+        view = memoryview(buffer).cast("B")[: self._left]
+        count = int(self._file.readinto(view)) if len(view) else 0
+        self._left -= count
+        return count
 
 
 def delimiter_of(path: str) -> str:
@@ -142,9 +162,9 @@ def _csv_errors(path: str, names: Sequence[str]) -> Iterator[None]:
             advice = "check the quotes and the delimiter, which delimiter= changes"
             raise DecodeError(reason, path=path, record=int(match[1]) - _HEADER_ROWS, advice=advice) from error
         if "straddling object" in text:
-            reason = f"a row is longer than {_BLOCK_BYTES >> 20} MiB"
+            reason = f"a row is longer than {_STREAMED_BYTES >> 20} MiB"
             advice = 'check for a quote (") without its end'
-            raise DecodeError(reason, path=path, expected=_BLOCK_BYTES, advice=advice) from error
+            raise DecodeError(reason, path=path, expected=_STREAMED_BYTES, advice=advice) from error
         raise
 
 
