@@ -141,8 +141,8 @@ fuzz-differential: $(VENV)/.test require-kernel
 	$(VENV)/bin/python tests/fuzz/differential.py --seconds $(SECONDS) --artifacts build/fuzz
 
 # The tests of the engines with a kernel under the address and undefined behaviour sanitizers, whose runtime the interpreter
-# loads first; what the interpreter itself leaves allocated is no leak of the kernel. Allocations that fail, and threads,
-# run in programs without Python: the shim of tests/engine/test_allocation.py cannot be loaded beside the runtime.
+# loads first, with the C++ library, whose exceptions it follows; what the interpreter itself leaves allocated is no leak of
+# the kernel. Allocations that fail, and threads, run in programs without Python: the shim of tests/engine/test_allocation.py cannot be loaded beside the runtime.
 SANITIZED := build/sanitized
 sanitize: $(VENV)/.dev
 	$(PROGRAMS) build/fuzz/allocation build/fuzz/threads
@@ -152,7 +152,7 @@ sanitize: $(VENV)/.dev
 	cmake --build $(SANITIZED)/build -j $(JOBS) >>$(SANITIZED).log
 	rm -rf $(SANITIZED)/package && mkdir -p $(SANITIZED)/package && cp -r tfrecord_io $(SANITIZED)/package/
 	cp $(SANITIZED)/build/_kernel*.so $(SANITIZED)/package/tfrecord_io/_native/
-	PYTHONPATH=$(abspath $(SANITIZED)/package) LD_PRELOAD=$$($(CXX) -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
+	PYTHONPATH=$(abspath $(SANITIZED)/package) LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" ASAN_OPTIONS=detect_leaks=0 \
 	  $(VENV)/bin/python -m pytest -p no:cacheprovider $(PYTEST_ARGS) --ignore=tests/engine/test_allocation.py \
 	  tests/engine tests/read/splitting/test_pieces.py tests/index tests/laws/test_thread_laws.py
 

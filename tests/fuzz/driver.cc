@@ -167,7 +167,7 @@ class Fuzzer {
         break;
       case 3: {  // a number
         uint64_t number = kNumbers[below(std::size(kNumbers))];
-        std::memcpy(data.data() + at, &number, std::min<size_t>(size_t{1} << random_() % 4, data.size() - at));
+        if (inside) std::memcpy(data.data() + at, &number, std::min<size_t>(size_t{1} << random_() % 4, data.size() - at));
         break;
       }
       case 4:
