@@ -48,7 +48,7 @@ FORMS = {
     "dict of arrays": lambda: {"n": np.array([1, 2, 3]), "s": ["a", None, "c"]},
     "batches": lambda: iter(TABLE.to_batches(max_chunksize=1)),
     "list of tables": lambda: [TABLE.slice(0, 1), TABLE.slice(1)],
-    "frames": lambda: (TABLE.slice(i, 1).to_pandas().astype({"s": "str"}) for i in range(3)),
+    "frames": lambda: (TABLE.slice(i, 1).to_pandas().astype({"s": "string"}) for i in range(3)),
     "DataFrame": lambda: pd.DataFrame({"n": [1, 2, 3], "s": ["a", None, "c"]}),
     "mixed": lambda: [
         TABLE.slice(0, 1),

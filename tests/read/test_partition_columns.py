@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from arrow_tables import TEXT_DTYPE
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_partition_columns_follow_the_features(engine: str, root: Path, mode: di
         assert reader.schema == table.schema
         assert pa.Table.from_batches(list(reader)).to_pydict() == expected.to_pydict()
     frame = tfr.read_tfrecord(root, **mode)
-    assert [str(t) for t in frame.dtypes[["label", "year"]]] == ["str", "int64"]
+    assert [str(t) for t in frame.dtypes[["label", "year"]]] == [TEXT_DTYPE, "int64"]
     assert frame.year.tolist() == EXPECTED["year"]
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import tfrecord_io as tfr
+from arrow_tables import TEXT_DTYPE
 from records import blobs, entry, example, field, floats, int64s, written
 
 GOLDEN = ["tutorial", "extremes", "ragged", "images", "empty"]
@@ -241,7 +242,7 @@ def test_pandas_types(engine: str, tmp_path: Path) -> None:
         "f": "float32",
         "i": "int64",
         "n": "Int64",
-        "s": "str",
+        "s": TEXT_DTYPE,
         "v": "object",
     }
     assert isinstance(frame.v[0], np.ndarray)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from hypothesis import strategies as st
+
+TEXT_DTYPE = str(pd.Series(["a"], dtype="str").dtype)  # of text in a DataFrame: "str", or "object" before pandas 3
 
 
 def integers(type_: pa.DataType) -> st.SearchStrategy[int]:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arrow_tables import TEXT_DTYPE
 from tfrecord_io.adapters.pandas import register_pandas
 from tfrecord_io.arrow.output.to_pandas import to_pandas
 from tfrecord_io.errors import SchemaError
@@ -34,8 +35,8 @@ def same(frame: pd.DataFrame, **options: Any) -> None:
         (pa.array([1, 2], pa.int16()), "int16"),
         (pa.array([True, None]), "boolean"),
         (pa.array([True, False]), "boolean"),
-        (pa.array(["a", None]), "str"),
-        (pa.array(["a"], pa.large_string()), "str"),
+        (pa.array(["a", None]), TEXT_DTYPE),
+        (pa.array(["a"], pa.large_string()), TEXT_DTYPE),
         (pa.array([1.5, None], pa.float32()), "float32"),
         (pa.array(["a", None]).dictionary_encode(), "category"),
         (pa.array([0, None], pa.timestamp("us", "UTC")), "datetime64[us, UTC]"),
@@ -81,7 +82,7 @@ def test_backends() -> None:
 def test_text_is_that_of_pandas_with_and_without_a_description() -> None:
     table = pa.table({"s": ["a", None], "l": pa.array(["b", "c"], pa.large_string()), "n": [1, None], "x": [1, 2]})
     described = table.replace_schema_metadata(table.select(["x"]).to_pandas().pipe(pa.Schema.from_pandas).metadata)
-    dtypes = [str(pd.Series(["a"], dtype="str").dtype)] * 2 + ["Int64", "int64"]
+    dtypes = [TEXT_DTYPE] * 2 + ["Int64", "int64"]
     assert [str(dtype) for dtype in to_pandas(table).dtypes] == dtypes
     pd.testing.assert_frame_equal(to_pandas(table), to_pandas(described))
 
@@ -166,7 +167,7 @@ def test_columns_that_the_metadata_does_not_know() -> None:
     numbered = pa.Table.from_pandas(pd.DataFrame({0: [1], 1: [True]})).append_column("path", pa.array(["a"]))
     frame = to_pandas(numbered)
     assert list(frame.columns) == ["0", "1", "path"]
-    assert [str(d) for d in frame.dtypes] == ["int64", "bool", "str"]
+    assert [str(d) for d in frame.dtypes] == ["int64", "bool", TEXT_DTYPE]
 
 
 def test_values_that_went_missing_since_do_not_lose_bits() -> None:
