@@ -284,8 +284,8 @@ def read_tfrecord(
     ----------
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
-        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
-        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
     dtype_backend : {None, "numpy_nullable", "pyarrow"}
         As in pandas. None gives NumPy dtypes, except ``Int64`` for integers with missing values, ``boolean`` for bools
         and ``str`` for text. If the file stores the dtypes of the DataFrame it was written from, these are restored.
@@ -414,8 +414,8 @@ def read_table(
     ----------
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
-        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
-        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
@@ -537,8 +537,8 @@ def read_arrays(
     ----------
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
-        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
-        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
@@ -693,8 +693,8 @@ def iter_arrays(
     ----------
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
-        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
-        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
         Not a file object: files are opened in each epoch.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
@@ -870,8 +870,8 @@ def open_reader(
     ----------
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
-        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
-        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
@@ -1006,8 +1006,8 @@ def dataset(
     ----------
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
-        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
-        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
@@ -1139,8 +1139,8 @@ def open_random(
     ----------
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
-        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
-        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
         Plain files: a compressed one can only be read from its start.
     index : str, PathLike or list of those, optional
         The path or URL of the index file; for several data files a list with one for each, in the order in which they
@@ -1255,8 +1255,8 @@ def build_index(
     ----------
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
-        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
-        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
         Plain files: the records of a compressed one have no offsets.
     columns : sequence of str
         Names, globs and ``!name``, of columns of single values: numbers, texts, bytes, bools, times, categories.
@@ -1355,8 +1355,8 @@ def infer_schema(
     ----------
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
-        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
-        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
@@ -1461,9 +1461,10 @@ def write_tfrecord(
         In a list of dicts with single values, each is a row. Or any object with ``__arrow_c_stream__`` or
         ``__arrow_c_array__``: from polars (also a LazyFrame), DuckDB or `open_reader`.
     path : str, PathLike, URL or binary file object
-        A file, or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, or a directory, which exists or
-        ends in "/". Output is atomic: it appears complete when the call returns, or not at all. A file object is
-        written to directly. A suffix of another format (``.parquet``, ``.csv``) is a ValueError.
+        A file, or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, ``name@8.tfrecord`` for
+        ``name-00000-of-00008.tfrecord``, or a directory, which exists or ends in "/". Output is atomic: it appears
+        complete when the call returns, or not at all. A file object is written to directly. A suffix of another format
+        (``.parquet``, ``.csv``) is a ValueError.
     schema : pyarrow.Schema, Schema or dict, optional
         Columns to write, in this order, cast to these types. A value that cannot be cast back, such as a timestamp with a
         time of day declared as date, is an EncodeError; floats declared as narrower floats are rounded as `float64` says,
@@ -2419,8 +2420,8 @@ def scan_polars(
     ----------
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
-        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
-        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
@@ -2555,8 +2556,8 @@ def register_duckdb(
     connection : duckdb.DuckDBPyConnection
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
-        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
-        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
     name : str, optional
         Of the table; by default the path itself: ``SELECT … FROM 'train-*.tfrecord'``.
     columns : sequence of str, optional
@@ -2690,8 +2691,8 @@ def read_dask(
     ----------
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
-        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
-        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
     npartitions : int, optional
         At most so many partitions, of about the same number of bytes.
     max_bytes : int, default 128 MiB
@@ -2926,8 +2927,8 @@ def read_ray(
     ----------
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
-        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
-        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
     override_num_blocks : int, optional
         At most so many read tasks, of about the same number of bytes; by default, Ray chooses.
     columns : sequence of str, optional
@@ -3159,8 +3160,8 @@ def describe(
     ----------
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
-        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8`` or ``name@*``. Files are read in
-        natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.

@@ -137,9 +137,10 @@ def write_tfrecord(data: TableLike, path: OutputPath, **keywords: Any) -> WriteR
         In a list of dicts with single values, each is a row. Or any object with ``__arrow_c_stream__`` or
         ``__arrow_c_array__``: from polars (also a LazyFrame), DuckDB or `open_reader`.
     path : str, PathLike, URL or binary file object
-        A file, or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, or a directory, which exists or
-        ends in "/". Output is atomic: it appears complete when the call returns, or not at all. A file object is
-        written to directly. A suffix of another format (``.parquet``, ``.csv``) is a ValueError.
+        A file, or a sharded dataset: ``name@8`` for ``name-00000-of-00008`` and so on, ``name@8.tfrecord`` for
+        ``name-00000-of-00008.tfrecord``, or a directory, which exists or ends in "/". Output is atomic: it appears
+        complete when the call returns, or not at all. A file object is written to directly. A suffix of another format
+        (``.parquet``, ``.csv``) is a ValueError.
     {keywords}
 
     Returns

@@ -2,6 +2,7 @@
 
 import io
 import os
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -195,3 +196,24 @@ def test_shards_with_empty_parts_in_their_names_are_refused_in_a_bucket(s3, path
 def test_empty_parts_of_local_names(tmp_path):
     tfr.write_tfrecord({"x": [1]}, f"{tmp_path}//a@2")
     assert tfr.read_table(f"{tmp_path}//a@2").num_rows == 1
+
+
+@pytest.mark.parametrize("suffix", [".tfrecord", ".tfrecord.gz", ".tfrec", ".gz"])
+def test_a_spec_before_the_suffix_names_shards_that_end_with_it(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"out@3{suffix}"
+    tfr.write_tfrecord({"x": list(range(10))}, path)
+    names = {p.name for p in tmp_path.glob(f"out-*{suffix}")}
+    assert names == {f"out-{i:05}-of-00003{suffix}" for i in range(3)}
+    assert tfr.read_table(path)["x"].to_pylist() == list(range(10))
+    assert tfr.read_table(tmp_path / "out@3").num_rows == 10
+    assert tfr.read_table(tmp_path / f"out{suffix}@3").num_rows == 10
+
+
+def test_a_file_of_the_name_of_a_spec_is_that_file(tmp_path: Path) -> None:
+    path = tmp_path / "out@3.tfrecord"
+    tfr.write_tfrecord({"x": [1]}, tmp_path / "a.tfrecord")
+    (tmp_path / "a.tfrecord").rename(path)
+    assert tfr.read_table(path).num_rows == 1
+    tfr.write_tfrecord({"x": [1, 2]}, path)
+    assert tfr.read_table(path).num_rows == 2
+    assert [p.name for p in tmp_path.iterdir()] == ["out@3.tfrecord"]

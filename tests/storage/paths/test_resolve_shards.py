@@ -232,9 +232,9 @@ def test_spec_with_wrong_count_names_the_existing_one(tree):
 
 
 def test_at_sign_elsewhere_is_not_a_spec():
-    for name in ("a@b", "a@8b", "@8", "a/@8", "a@", "a@-1"):
+    for name in ("a@b", "a@8b", "@8", "a/@8", "a@", "a@-1", "a@2.png", "a@2.", "a@2x.tfrecord", "a@2.b.tfrecord"):
         assert parse_spec(name) is None
-    assert parse_spec("s3://user@2/x@8") == ("s3://user@2/x", 8)
+    assert parse_spec("s3://user@2/x@8") == ("s3://user@2/x", 8, False)
 
 
 def test_braces(tree):

@@ -164,7 +164,7 @@ class _Search:
         if entry is not None:
             return self._existing(entry)
         spec = parse_spec(name)
-        stem, count = spec or (name, None)
+        stem, count, _ = spec or (name, None, False)
         if (spec is None or names != [name]) and self._names_dataset(stem):
             return self._spec(name, stem, count)
         if names == [name]:
@@ -191,7 +191,7 @@ class _Search:
     def _pattern(self, name: str) -> list[Entry]:
         spec = parse_spec(name)
         if spec is not None:
-            return self._spec(name, *spec)
+            return self._spec(name, spec.stem, spec.count)
         if has_magic(self.fs, name):
             return self._glob(name)
         raise _nothing(self.fs, name, "no such file")

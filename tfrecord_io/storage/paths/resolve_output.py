@@ -96,10 +96,10 @@ def resolve_output(
     """Resolve a path to write; nothing is created.
 
     An existing directory, or a path that ends in "/", gets shards ``part-00000-of-00008.tfrecord``. ``name@8`` means
-    shards ``name-00000-of-00008``, unless a file of exactly this name exists. Any other path is a file, or with
-    `shards` or `max_shard_bytes` the base of shards; with `max_shard_bytes` their names have no count:
-    ``name-00000.tfrecord``. `compression` is that of shards, whose names get its suffix; "infer" uses the suffix in
-    `path`. Arguments that contradict each other are a ValueError, shards next to a file of this name a FileExistsError.
+    shards ``name-00000-of-00008``, and ``name@8.tfrecord`` shards ``name-00000-of-00008.tfrecord``, unless a file of
+    exactly this name exists. Any other path is a file, or with `shards` or `max_shard_bytes` the base of shards; with
+    `max_shard_bytes` their names have no count: ``name-00000.tfrecord``. `compression` is that of shards, whose names
+    get its suffix; "infer" uses the suffix in `path`. Arguments that contradict each other are a ValueError, shards next to a file of this name a FileExistsError.
 
     >>> output = resolve_output("out/train@2")
     >>> [output.shard(i) for i in range(output.count)]
@@ -136,7 +136,7 @@ def _resolved(
         return _shards(text, base, count, max_shard_bytes, compression, in_directory=True)
     spec = parse_spec(text) if entry is None else None
     if spec is not None:
-        stem, count = spec
+        stem, count, suffix_last = spec
         if count == 0:
             raise ValueError(f"'{text}' asks for 0 shards")
         if (shards is not None and count not in (None, shards)) or (max_shard_bytes is not None and count is not None):
@@ -144,7 +144,8 @@ def _resolved(
             raise ValueError(f"'{text}' and {other} contradict each other")
         if count is None and shards is None and max_shard_bytes is None:
             raise ValueError(f"'{text}' leaves the number of shards open; pass shards= or max_shard_bytes=")
-        return _shards(text, _base(fs, stem, stem), count or shards, max_shard_bytes, compression)
+        base = _base(fs, stem, stem)
+        return _shards(text, base, count or shards, max_shard_bytes, compression, suffix_last=suffix_last)
     if shards is not None or max_shard_bytes is not None:
         if entry is not None:
             reason = "a file of exactly this name exists, which would be read instead of the shards"
@@ -161,6 +162,7 @@ def _shards(
     compression: str | None,
     *,
     in_directory: bool = False,
+    suffix_last: bool = False,
 ) -> Output:
     """Shards are named as by TensorFlow, with the count last; in a directory, or without a count, suffixes are last."""
     if count is not None and count > MOST_SHARDS:
@@ -168,7 +170,7 @@ def _shards(
     codec = codec_for_path(base) if compression == "infer" else get_codec(compression)
     front, record, packed = split_suffixes(base)
     added = "" if codec is None or packed else codec.suffixes[0]
-    if count is None or in_directory:
+    if count is None or in_directory or suffix_last:
         if not record.startswith("."):  # "_tfrecord", or no suffix, only works before a number
             front, record = front + record, _SUFFIX
         base, added = front, record + (packed or added)

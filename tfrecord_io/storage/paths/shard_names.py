@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tfrecord_io.compression import compression_suffixes
 
@@ -14,7 +15,7 @@ _SHARD = re.compile(r"(?P<base>.+?)-(?P<index>[0-9]+)-of-(?P<count>[0-9]+)(?P<su
 _NUMBERED = re.compile(r"(?P<base>.+)-(?P<index>[0-9]{5})(?P<suffix>(?:\.[^-]+)?)", re.DOTALL)
 _HADOOP = ("part", "part-r", "part-m")  # the stems of the files that Hadoop and Spark write
 _EXTENSION = re.compile(r"\.[A-Za-z_]\w*$")
-_SPEC = re.compile(r"(?P<stem>.*[^/])@(?P<count>[0-9]+|\*)", re.DOTALL)
+_SPEC = re.compile(r"(?P<stem>.*[^/])@(?:\*|(?P<count>[0-9]+)(?P<suffix>(?:\.[^@/]*)?))", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +124,25 @@ def spelled_shards(stem: str, count: int) -> list[list[str]]:
     return [[shard_name(base, i, count) + end for i in range(count)] for base, end in forms]
 
 
-def parse_spec(name: str) -> tuple[str, int | None] | None:
-    """Split ``train@8`` into ("train", 8) and ``train@*`` into ("train", None); None if it is not a shard spec."""
+class ShardSpec(NamedTuple):
+    """A dataset's name, with its suffix, and the number of its shards, None for any."""
+
+    stem: str
+    count: int | None
+    suffix_last: bool = False  # ``train@8.tfrecord``, for ``train-00000-of-00008.tfrecord``
+
+
+def parse_spec(name: str) -> ShardSpec | None:
+    """Parse ``train@8``, ``train@*`` or ``train@8.tfrecord.gz``; None if the name is not a shard spec.
+
+    >>> parse_spec("train@8.tfrecord"), parse_spec("logo@2.png")
+    (ShardSpec(stem='train.tfrecord', count=8, suffix_last=True), None)
+    """
     match = _SPEC.fullmatch(name)
-    return None if match is None else (match["stem"], None if match["count"] == "*" else int(match["count"]))
+    suffix = "" if match is None else match["suffix"] or ""
+    if match is None or split_suffixes("-" + suffix)[0] != "-":
+        return None
+    return ShardSpec(match["stem"] + suffix, match["count"] and int(match["count"]), bool(suffix))
 
 
 def is_record_file(name: str) -> bool:
