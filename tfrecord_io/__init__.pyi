@@ -285,7 +285,8 @@ def read_tfrecord(
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
     dtype_backend : {None, "numpy_nullable", "pyarrow"}
         As in pandas. None gives NumPy dtypes, except ``Int64`` for integers with missing values, ``boolean`` for bools
         and ``str`` for text. If the file stores the dtypes of the DataFrame it was written from, these are restored.
@@ -415,7 +416,8 @@ def read_table(
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
@@ -538,7 +540,8 @@ def read_arrays(
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
@@ -694,7 +697,8 @@ def iter_arrays(
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
         Not a file object: files are opened in each epoch.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
@@ -871,7 +875,8 @@ def open_reader(
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
@@ -1007,7 +1012,8 @@ def dataset(
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
@@ -1140,7 +1146,8 @@ def open_random(
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
         Plain files: a compressed one can only be read from its start.
     index : str, PathLike or list of those, optional
         The path or URL of the index file; for several data files a list with one for each, in the order in which they
@@ -1256,7 +1263,8 @@ def build_index(
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
         Plain files: the records of a compressed one have no offsets.
     columns : sequence of str
         Names, globs and ``!name``, of columns of single values: numbers, texts, bytes, bools, times, categories.
@@ -1356,7 +1364,8 @@ def infer_schema(
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
@@ -2421,7 +2430,8 @@ def scan_polars(
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.
@@ -2557,7 +2567,8 @@ def register_duckdb(
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
     name : str, optional
         Of the table; by default the path itself: ``SELECT … FROM 'train-*.tfrecord'``.
     columns : sequence of str, optional
@@ -2692,7 +2703,8 @@ def read_dask(
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
     npartitions : int, optional
         At most so many partitions, of about the same number of bytes.
     max_bytes : int, default 128 MiB
@@ -2928,7 +2940,8 @@ def read_ray(
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
     override_num_blocks : int, optional
         At most so many read tasks, of about the same number of bytes; by default, Ray chooses.
     columns : sequence of str, optional
@@ -3161,7 +3174,8 @@ def describe(
     path : str, PathLike, list of those, or binary file object
         A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
         pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file.
+        Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+        a file.
     columns : sequence of str, optional
         Features to read: names, globs, and ``!name`` to exclude (``["*", "!image"]``). Excluded features are skipped, not
         parsed. An entry that matches nothing is an error. The shape and dtype of a tensor are read with it.

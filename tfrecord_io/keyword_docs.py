@@ -17,7 +17,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 PATH = """path : str, PathLike, list of those, or binary file object
     A local path or URL (``s3://``, ``gs://``, ``memory://`` or any other that fsspec supports), a glob, a brace
     pattern ``{a,b}`` or ``{0000..0999}``, a directory, or a shard spec ``name@8``, ``name@8.tfrecord`` or ``name@*``.
-    Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like a file."""
+    Files are read in natural order, records in file order. A pipe (FIFO, ``/dev/stdin``) is opened once and read like
+    a file."""
 
 DTYPE_BACKEND = """dtype_backend : {None, "numpy_nullable", "pyarrow"}
     As in pandas. None gives NumPy dtypes, except ``Int64`` for integers with missing values, ``boolean`` for bools
