@@ -99,8 +99,8 @@ def resolve_output(
     shards ``name-00000-of-00008``, and ``name@8.tfrecord`` shards ``name-00000-of-00008.tfrecord``, unless a file of
     exactly this name exists. Any other path is a file, or with `shards` or `max_shard_bytes` the base of shards; with
     `max_shard_bytes` their names have no count: ``name-00000.tfrecord``. `compression` is that of shards, whose names
-    get its suffix; "infer" uses the suffix in `path`. Arguments that contradict each other are a ValueError, shards next
-    to a file of this name a FileExistsError.
+    get its suffix; "infer" uses the suffix in `path`. Arguments that contradict each other are a ValueError, shards
+    next to a file of this name a FileExistsError.
 
     >>> output = resolve_output("out/train@2")
     >>> [output.shard(i) for i in range(output.count)]
