@@ -142,7 +142,7 @@ def parse_spec(name: str) -> ShardSpec | None:
     suffix = "" if match is None else match["suffix"] or ""
     if match is None or split_suffixes("-" + suffix)[0] != "-":
         return None
-    return ShardSpec(match["stem"] + suffix, match["count"] and int(match["count"]), bool(suffix))
+    return ShardSpec(match["stem"] + suffix, int(match["count"]) if match["count"] else None, bool(suffix))
 
 
 def is_record_file(name: str) -> bool:
