@@ -86,7 +86,7 @@ class DistributedWriter:
         if not isinstance(path, str | os.PathLike):
             raise TypeError(f"path is a str or a PathLike, not {type(path).__name__}: other processes open it, too")
         spec = parse_spec(os.fspath(path))
-        if spec is not None and spec.count is not None:
+        if spec is not None and spec.shards is not None:
             advice = f"write '{printable(spec.stem)}@*' and repartition the data"
             raise ValueError(
                 f"'{printable(os.fspath(path))}': the number of shards is that of the partitions; {advice}"

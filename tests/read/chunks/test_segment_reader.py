@@ -15,8 +15,7 @@ import tfrecord_io as tfr
 from reading_modes import blocks_of
 from records import blobs, example, framed, int64s, written
 from tfrecord_io.read.chunks.file_windows import FileWindows
-from tfrecord_io.read.chunks.segment_bounds import plain_bounds
-from tfrecord_io.read.chunks.segment_reader import SegmentReader
+from tfrecord_io.read.chunks.segment_reader import SegmentReader, segment_bounds
 
 ROWS = 4000
 
@@ -41,17 +40,17 @@ def exact(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def test_bounds_depend_on_the_file_alone() -> None:
-    assert plain_bounds(0, 10, 10, 1) == [0, 10]
-    assert plain_bounds(4, 4 << 20, 100, 1) == [4, (2 << 20) + 2, 4 << 20]
-    assert len(plain_bounds(0, 1 << 30, 1000, 1)) == 17
-    assert len(plain_bounds(0, 1 << 40, 1000, 1)) == (1 << 14) + 1
-    assert len(plain_bounds(0, 40 << 20, 2 << 20, 100_000)) == 2
-    assert len(plain_bounds(0, 40 << 20, 5 << 20, 1)) == 3
+    assert segment_bounds(0, 10, 10, 1) == [0, 10]
+    assert segment_bounds(4, 4 << 20, 100, 1) == [4, (2 << 20) + 2, 4 << 20]
+    assert len(segment_bounds(0, 1 << 30, 1000, 1)) == 17
+    assert len(segment_bounds(0, 1 << 40, 1000, 1)) == (1 << 14) + 1
+    assert len(segment_bounds(0, 40 << 20, 2 << 20, 100_000)) == 2
+    assert len(segment_bounds(0, 40 << 20, 5 << 20, 1)) == 3
 
 
 @given(st.integers(0, 2**42), st.integers(1, 2**42), st.integers(0, 2**31), st.integers(0, 10**6))
 def test_bounds_ascend_from_begin_to_end(begin: int, size: int, record_bytes: int, columns: int) -> None:
-    bounds = plain_bounds(begin, begin + size, record_bytes, columns)
+    bounds = segment_bounds(begin, begin + size, record_bytes, columns)
     assert (bounds[0], bounds[-1]) == (begin, begin + size)
     assert all(a < b <= a + (64 << 20) for a, b in pairwise(bounds))
 

@@ -14,7 +14,6 @@ from tfrecord_io.format.framing import HEADER_BYTES, frame_size, is_record_heade
 from tfrecord_io.progress import Progress
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.storage.read.block_reader import SPARE, Block, Bytes
-from tfrecord_io.storage.read.held_stream import HeldStream
 from tfrecord_io.storage.read.source import Source
 
 OpenFile = Callable[[Source], RecordFile]
@@ -141,16 +140,8 @@ class BlockWalker:
         self._upcoming.append(file)
         return file
 
-    def hand_over(self) -> HeldStream | None:
-        """Leave the bytes from the current record on to other readers, until `seek`; see `RecordFile.held_stream`."""
-        assert self.file is not None
-        held = self.file.held_stream(0 if self.block is None else self._begin)
-        if held is not None:
-            self.block, self._begin = None, 0
-        return held
-
     def seek(self, record: int, offset: int) -> None:
-        """Read on at a record of a file that is read at any offset; the bytes skipped are not counted."""
+        """Read on at a record of a plain file; the bytes skipped are not counted."""
         assert self.file is not None
         self.file.seek(offset)
         self.record, self.block, self._begin = record, None, 0

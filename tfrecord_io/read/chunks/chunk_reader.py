@@ -20,7 +20,6 @@ from tfrecord_io.read.chunks.segment_feed import SegmentFeed
 from tfrecord_io.read.chunks.segment_reader import MOST_PARTS, KnownRecords, Position, SegmentReader
 from tfrecord_io.read.chunks.segmented_files import SegmentedFiles
 from tfrecord_io.read.chunks.workers import Workers
-from tfrecord_io.storage.read.held_stream import HeldStream
 from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 from tfrecord_io.storage.read.prefetch import SourcePrefetcher
 from tfrecord_io.storage.read.source import Source, total
@@ -255,7 +254,7 @@ class ChunkReader:
         in_parts = not budget.is_whole
         max_bytes = MAX_BATCH_BYTES if in_parts else budget.batch_bytes
 
-        def reader(file: OpenPlainFile | HeldStream, position: Position) -> SegmentReader:
+        def reader(file: OpenPlainFile, position: Position) -> SegmentReader:
             settings, check = self.settings, self.check
             return SegmentReader(file, settings, check, known, workers, position, max_bytes, in_parts=in_parts)
 

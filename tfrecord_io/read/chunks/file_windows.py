@@ -1,4 +1,4 @@
-"""Read a file at any offset, a window of whole records at a time, on any number of threads."""
+"""Read a plain file at any offset, a window of whole records at a time, on any number of threads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 import numpy as np
 
@@ -14,41 +13,32 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES, frame_size
 from tfrecord_io.options import MIB
 from tfrecord_io.storage.read.block_reader import SPARE, Bytes
+from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 
 _BLOCK_BYTES = 2 * MIB  # stays in the processor's cache; smaller ones would make threads wait for the GIL more often
 _LARGE_BLOCK_BYTES = 4 * MIB
 _SEARCH_BYTES = 64 << 10  # searched for a header at a time
 
 
-class OpenFile(Protocol):
-    """A file that several threads read: an `OpenPlainFile`, or a `HeldStream`."""
-
-    def clip(self, offset: int) -> int: ...
-
-    def ends_by(self, offset: int) -> bool: ...
-
-    def read(self, buffer: Bytes, begin: int, end: int) -> Bytes: ...
-
-    def release(self, offset: int) -> None: ...
-
-
 class FileWindows:
-    """Windows of a file, read into buffers that are used again, or in place.
+    """Windows of a file, read into buffers that are used again.
 
     Parameters
     ----------
-    file : OpenFile
+    file : OpenPlainFile
     large : bool
         Windows are larger than the processor's cache: there is work to do for each that takes longer than that costs.
 
     Attributes
     ----------
-    file : OpenFile
+    size : int
+        Of the file, when it was opened.
     """
 
-    def __init__(self, file: OpenFile, *, large: bool = False) -> None:
-        self.file = file
+    def __init__(self, file: OpenPlainFile, *, large: bool = False) -> None:
+        self.size = file.size
         self._block_bytes = _LARGE_BLOCK_BYTES if large else _BLOCK_BYTES
+        self._file = file
         self._buffers: deque[Bytes] = deque()
         self._stop = threading.Event()
 
@@ -73,13 +63,13 @@ class FileWindows:
             self._buffers.append(buffer)
 
     def block(self, buffer: Bytes, begin: int, end: int) -> Bytes:
-        """Bytes from `begin` on, up to `end`, which is in the file, or the next header if that is longer."""
-        return self.read(buffer, begin, max(min(begin + self._block_bytes, end), begin + HEADER_BYTES))
+        """Bytes from `begin` on, up to `end`, or the next header if that is longer."""
+        return self.read(buffer, begin, max(min(begin + self._block_bytes, end), min(begin + HEADER_BYTES, self.size)))
 
     def window(
         self, buffer: Bytes, begin: int, end: int, max_record_bytes: int, most_record_bytes: int | None = None
     ) -> tuple[Bytes, bool]:
-        """Bytes from `begin` on, up to `end`, which is in the file, or with one whole record, and whether they end it.
+        """Bytes from `begin` on, up to `end` or with one whole record, and whether the file ends with them.
 
         There are none if that record has more than `most_record_bytes`.
         """
@@ -90,17 +80,22 @@ class FileWindows:
             if fault is None and most_record_bytes is not None and length > most_record_bytes:
                 return data[:0], False
             if fault is None:
-                data = self.read(buffer, begin, begin + length)
-        return data, self.file.ends_by(begin + len(data))
+                data = self.read(buffer, begin, min(begin + length, self.size))
+        return data, begin + len(data) == self.size
 
     def read(self, buffer: Bytes, begin: int, end: int) -> Bytes:
-        """The bytes of [begin, end) that the file has; the buffer may hold them."""
-        return self.file.read(buffer, begin, end)
+        """All bytes of [begin, end), in the buffer if it is large enough."""
+        if end - begin + SPARE > len(buffer):
+            buffer = np.empty(end - begin + SPARE, np.uint8)
+        data = buffer[: end - begin]
+        if self._file.read_into(data, begin) < len(data):
+            raise OSError("the file was truncated")  # the sequential read that follows raises the error
+        return data
 
     def find_header(self, buffer: Bytes, begin: int, end: int, max_record_bytes: int) -> int | None:
         """Offset of the first record header that begins in [begin, end)."""
         while begin < end and not self.stopped:
-            stop = self.file.clip(min(begin + _SEARCH_BYTES, end + HEADER_BYTES - 1))
+            stop = min(begin + _SEARCH_BYTES, end + HEADER_BYTES - 1, self.size)
             if stop - begin < HEADER_BYTES:
                 return None
             at = get_engine().find_header(self.read(buffer, begin, stop), max_record_bytes=max_record_bytes)

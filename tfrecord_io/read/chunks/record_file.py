@@ -16,7 +16,6 @@ from tfrecord_io.engine.contract import Fault, FaultCode
 from tfrecord_io.engine.fault_messages import record_error
 from tfrecord_io.errors import TFRecordError, TruncatedRecordError
 from tfrecord_io.storage.read.block_reader import BLOCK_BYTES, BlockReader
-from tfrecord_io.storage.read.held_stream import HeldStream
 from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 from tfrecord_io.storage.read.open_stream import open_source
 from tfrecord_io.storage.read.read_ahead import ReadAhead
@@ -63,9 +62,6 @@ class RecordFile:
         )
         self.compression = self._stream.compression
         self._span = source.span
-        self._may_hold = bool(source.size)  # not a pipe or a file object, which the caller alone reads
-        self._held: HeldStream | None = None
-        self._held_blocks: BlockReader | ReadAhead | None = None  # what is held comes from
         self._block_bytes = block_bytes
         self._new_blocks = ReadAhead if ahead else BlockReader
         self.blocks: BlockReader | ReadAhead = self._new_blocks(self._stream, block_bytes, start=source.begin)
@@ -79,24 +75,10 @@ class RecordFile:
         """After a CompressionError: go on behind the damage; None if nothing behind it can be read."""
         if not isinstance(self._stream, RecoveringStream):
             return None
-        readers = [blocks for blocks in (self.blocks, self._held_blocks) if blocks is not None]
-        for blocks in readers:
-            blocks.close()
+        self.blocks.close()
         gap = self._stream.pass_damage()
-        for blocks in readers:
-            blocks.resume()
+        self.blocks.resume()
         return gap
-
-    def held_stream(self, consumed: int) -> HeldStream | None:
-        """What follows the first bytes of the last block, which were `consumed`, for several threads; `seek` ends it.
-
-        None for a pipe or a file object, and at a second call.
-        """
-        if not self._may_hold or self._held is not None:
-            return None
-        self.blocks.consume(consumed)
-        self._held, self._held_blocks = HeldStream(self.blocks, self.blocks.offset), self.blocks
-        return self._held
 
     def plain_file(self) -> OpenPlainFile | None:
         """The open file, to be read at any offset; None if it is compressed, a piece, or not a regular local file."""
@@ -113,10 +95,7 @@ class RecordFile:
             self.blocks.start(_BLOCKS_AHEAD)
 
     def seek(self, offset: int) -> None:
-        """Read on at a byte of a `plain_file`, or at one that the `held_stream` has not released."""
-        if self._held is not None:
-            self.blocks = self._new_blocks(self._held.rest(offset), self._block_bytes, start=offset)
-            return
+        """Read on at a byte of a `plain_file`."""
         assert isinstance(self._stream, PlainStream)
         self.blocks.close()
         self._stream.rewind(offset)
@@ -136,8 +115,4 @@ class RecordFile:
 
     def close(self) -> None:
         self.blocks.close()
-        if self._held is not None:
-            self._held.stop()
-        if self._held_blocks is not None:
-            self._held_blocks.close()
         self._stream.close()

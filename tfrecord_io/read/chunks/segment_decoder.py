@@ -1,4 +1,4 @@
-"""Decode a segment of a file: the records that begin in a range of its uncompressed bytes."""
+"""Decode a segment of a plain file: the records that begin in a range of bytes, read at any offset."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from tfrecord_io.engine.select import get_engine
 from tfrecord_io.format.framing import FRAME_BYTES, HEADER_BYTES
 from tfrecord_io.format.kinds import Kind, RecordType
 from tfrecord_io.read.chunks.chunk import DecodeSettings, kept_rows
-from tfrecord_io.read.chunks.file_windows import FileWindows, OpenFile
-from tfrecord_io.storage.read.block_reader import FIRST_BYTES, Bytes
+from tfrecord_io.read.chunks.file_windows import FileWindows
+from tfrecord_io.storage.read.block_reader import Bytes
+from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 
 _LONG_VALUE = 128  # bytes
 
@@ -81,7 +82,7 @@ class SegmentDecoder:
 
     Parameters
     ----------
-    file : OpenFile
+    file : OpenPlainFile
     max_bytes : int
         Of the payloads of a segment.
     keeps_rows : bool
@@ -90,7 +91,7 @@ class SegmentDecoder:
         The settings have a prefilter, which takes about as long for many records as for few.
     """
 
-    def __init__(self, file: OpenFile, max_bytes: int, *, keeps_rows: bool = False, filters: bool = False) -> None:
+    def __init__(self, file: OpenPlainFile, max_bytes: int, *, keeps_rows: bool = False, filters: bool = False) -> None:
         self._windows = FileWindows(file, large=filters)
         self._max_bytes = max_bytes
         self._keeps_rows = keeps_rows
@@ -105,8 +106,7 @@ class SegmentDecoder:
         decoder, windows = replace(settings, prefilter=None).decoder(), self._windows
         with windows.buffer() as buffer:
             try:
-                end = windows.file.clip(begin + FIRST_BYTES)
-                data, _ = windows.window(buffer, begin, end, settings.plan.max_record_bytes)
+                data, _ = windows.window(buffer, begin, windows.size, settings.plan.max_record_bytes)
             except OSError:
                 return Measured(0, 0, 0)
             progress = decoder.feed(data, max_records=1, final=False)
@@ -122,15 +122,14 @@ class SegmentDecoder:
     ) -> DecodedSegment:
         """Decode the records that begin in [begin, end), as far as none has more than `most_record_bytes`.
 
-        The file may end before `end`. A record begins at `begin` if that `is_boundary`; else the segment begins with
-        the first header in it, which may be one inside the payload of a record.
+        A record begins at `begin` if that `is_boundary`; else the segment begins with the first header in it, which may
+        be one inside the payload of a record.
         """
         windows, most = self._windows, settings.plan.max_record_bytes
         with windows.buffer() as buffer:
             try:
-                end = windows.file.clip(end)
                 first = begin if is_boundary else windows.find_header(buffer, begin, end, most)
-                if first is None or first >= end:
+                if first is None:
                     return DecodedSegment(None, end, settings)
                 return self._decode(settings, buffer, first, end, most_record_bytes)
             except OSError:

@@ -1,12 +1,12 @@
-"""Decode the segments of a file on all threads, and check in order that they are what one thread would decode."""
+"""Decode the segments of a plain file on all threads, and check in order that they are what one thread would decode."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import count
 
 from tfrecord_io.background import Task
 from tfrecord_io.engine.contract import Array, FeatureName
@@ -15,23 +15,34 @@ from tfrecord_io.options import MIB
 from tfrecord_io.read.chunks.chunk import DecodedChunk, DecodeSettings
 from tfrecord_io.read.chunks.embedded_schemas import EmbeddedSchemaCheck
 from tfrecord_io.read.chunks.row_budget import may_have_lists
-from tfrecord_io.read.chunks.segment_bounds import (
-    SegmentBounds,
-    is_one_segment,
-    most_part_bytes,
-    part_step,
-    plain_bounds,
-    stream_bounds,
-)
-from tfrecord_io.read.chunks.segment_decoder import DecodedSegment, Measured, SegmentDecoder
+from tfrecord_io.read.chunks.segment_decoder import DecodedSegment, SegmentDecoder
 from tfrecord_io.read.chunks.workers import Workers
-from tfrecord_io.storage.read.held_stream import HeldStream
 from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 
+_LEAST_SEGMENTS, _MOST_SEGMENTS = 8, 16  # of a file whose segments are within the following limits
+_LEAST_BYTES, _LARGE_BYTES, _MOST_BYTES = 2 * MIB, 8 * MIB, 64 * MIB
 _TINY_BYTES = MIB // 4  # a file with fewer is not worth a task
-_MOST_AHEAD = 64 * MIB  # of a stream that are held
-_MOST_RECORD_BYTES = 32 * MIB  # of a stream, decoded in advance; larger ones only in order, as each takes memory
+_LEAST_RECORDS = 4  # of a segment
+_BYTES_PER_COLUMN = 12 << 10  # of a segment
+_PART_BYTES = MIB  # of a segment whose rows become a part of a batch
+_PART_BYTES_OF_LISTS = MIB // 4  # if it may have lists of integers, which take up to eight times as much when decoded
+_FILTERED_PARTS = 4  # times as large, as a filter takes about as long for many records as for few
 MOST_PARTS = 8  # that are decoded, or wait for their turn
+_RECORDS_PER_PART = 4  # at least
+_MOST_COPIED = 0.5  # of the bytes of a record: appending them to a batch takes as long as decoding them
+
+
+def segment_bounds(begin: int, end: int, record_bytes: int, columns: int) -> list[int]:
+    """The bounds of the segments of [begin, end), for any number of threads.
+
+    Small ones keep all threads busy to the end; each costs time for a chunk, for its columns, and for the search of its
+    first record.
+    """
+    size = end - begin
+    wanted = max(min(size / _LEAST_SEGMENTS, _LARGE_BYTES), size / _MOST_SEGMENTS)
+    wanted = max(wanted, _LEAST_BYTES, _LEAST_RECORDS * record_bytes, _BYTES_PER_COLUMN * columns)
+    count = max(round(size / wanted), -(-size // _MOST_BYTES))
+    return [begin + size * number // count for number in range(count + 1)]
 
 
 @dataclass
@@ -87,7 +98,7 @@ class SegmentReader:
 
     Parameters
     ----------
-    file : OpenPlainFile or HeldStream
+    file : OpenPlainFile
     settings : DecodeSettings
     check : EmbeddedSchemaCheck
     known : KnownRecords
@@ -102,7 +113,7 @@ class SegmentReader:
 
     def __init__(
         self,
-        file: OpenPlainFile | HeldStream,
+        file: OpenPlainFile,
         settings: DecodeSettings,
         check: EmbeddedSchemaCheck,
         known: KnownRecords,
@@ -113,71 +124,54 @@ class SegmentReader:
         in_parts: bool = False,
     ) -> None:
         self.position = position
-        self.is_stream = isinstance(file, HeldStream)
         self._in_parts = in_parts
         self._settings, self._check, self._known, self._workers = settings, check, known, workers
-        self._file = file
-        self._filters = settings.prefilter is not None
-        self._decoder = SegmentDecoder(file, max_bytes, keeps_rows=in_parts, filters=self._filters)
+        self._size = file.size
+        filters = settings.prefilter is not None
+        self._part_factor = _FILTERED_PARTS if filters else 1
+        self._decoder = SegmentDecoder(file, max_bytes, keeps_rows=in_parts, filters=filters)
         self._limited: tuple[DecodeSettings, DecodeSettings] | None = None
-        self._most_record_bytes = _MOST_RECORD_BYTES if self.is_stream and not in_parts else None
-        self._pending: deque[Task[DecodedSegment]] = deque()  # of the segments before `_submitted`
-        self._submitted = 0
         self._bounds = self._split()
+        self._pending: deque[Task[DecodedSegment]] = deque()  # of the segments before `_submitted`
+        self._submitted = len(self._bounds) - 1 if self._size - position.offset < _TINY_BYTES else 0
 
-    def _split(self) -> SegmentBounds:
-        begin, file = self.position.offset, self._file
-        try:
-            near_end = file.clip(begin + _TINY_BYTES)
-        except OSError:
-            return SegmentBounds([begin])
-        if near_end < begin + _TINY_BYTES:
-            self._submitted = 1
-            return SegmentBounds([begin] if self._in_parts else [begin, near_end])
-        if isinstance(file, OpenPlainFile) and is_one_segment(file.size - begin):
-            return SegmentBounds([begin, file.size])
+    def _split(self) -> list[int]:
+        begin = self.position.offset
+        if self._in_parts and self._size - begin < _TINY_BYTES:
+            return [begin]
+        if self._size - begin <= _LEAST_BYTES:
+            return [begin, self._size]
         first = self._decoder.measure(self._known.applied_to(self._settings), begin)
-        bounds = self._bounds_of(file, begin, first)
-        if isinstance(file, HeldStream) and bounds.step:
-            file.block_bytes = bounds.step
-        return bounds
-
-    def _bounds_of(self, file: OpenPlainFile | HeldStream, begin: int, first: Measured) -> SegmentBounds:
-        """The bounds by what the first record shows."""
-        if self._in_parts:
-            has_lists = may_have_lists(self._settings.plan)
-            return SegmentBounds([begin], part_step(first, may_have_lists=has_lists, filters=self._filters))
-        if isinstance(file, OpenPlainFile):
-            return SegmentBounds(plain_bounds(begin, file.size, first.record_bytes, first.columns))
-        return SegmentBounds([begin]) if first.record_bytes > _MOST_RECORD_BYTES else stream_bounds(begin, first)
+        if not self._in_parts:
+            return segment_bounds(begin, self._size, first.record_bytes, first.columns)
+        part = _PART_BYTES_OF_LISTS if may_have_lists(self._settings.plan) else _PART_BYTES
+        part *= self._part_factor
+        is_large = first.record_bytes * _RECORDS_PER_PART > part
+        if is_large or first.copied_bytes > _MOST_COPIED * first.record_bytes:
+            return [begin]
+        return [*range(begin, self._size, part), self._size]
 
     @property
     def is_at_end(self) -> bool:
         """Whether the position is the end of the file."""
-        return self._file.ends_by(self.position.offset)
+        return self.position.offset >= self._size
 
     @property
     def has_segments(self) -> bool:
         """Whether there are any: records that are too large, and little data, are no parts of batches."""
-        return self._bounds.has(0)
+        return len(self._bounds) > 1
 
     @property
     def is_submitted(self) -> bool:
         """Whether no segment is left for `decode_ahead`."""
-        return not self._bounds.has(self._submitted) or self._file.ends_by(self._bounds[self._submitted])
-
-    @property
-    def _may_hold_more(self) -> bool:
-        """Whether the next segment may be decoded in advance: bytes of streams are held until their turn comes."""
-        distance = self._bounds[self._submitted] - self.position.offset
-        return not (self.is_stream and self._pending and distance >= _MOST_AHEAD)
+        return self._submitted >= len(self._bounds) - 1
 
     def decode_ahead(self) -> None:
         """Let the workers decode further segments, if they have room."""
-        while self._workers.have_room and not self.is_submitted and self._may_hold_more:
+        while self._workers.have_room and not self.is_submitted:
             settings = self._settings_ahead()
-            begin, end = self._bounds[self._submitted], self._bounds[self._submitted + 1]
-            most = most_part_bytes(filters=self._filters) if self._in_parts else self._most_record_bytes
+            begin, end = self._bounds[self._submitted : self._submitted + 2]
+            most = _PART_BYTES * self._part_factor if self._in_parts else None
             decode, is_boundary = self._decoder.decode, self._submitted == 0
             task = partial(decode, settings, begin, end, is_boundary=is_boundary, most_record_bytes=most)
             self._pending.append(self._workers.submit(task))
@@ -200,42 +194,27 @@ class SegmentReader:
 
     def segments(self) -> Iterator[DecodedSegment]:
         """Decode the file: the segments as they are in it, each of which the caller advances the position behind."""
-        for number in count():
-            if not self._bounds.has(number) or self.is_at_end:
-                return
-            self._file.release(self._bounds[number])
+        for end in self._bounds[1:]:
             self.decode_ahead()
             ahead = self._workers.take(self._pending.popleft()) if self._pending else None
             self.decode_ahead()
-            try:
-                end = self._file.clip(self._bounds[number + 1])
-            except OSError:
-                return
             while self.position.offset < end:
                 settings = self._known.applied_to(self._settings)
                 if ahead is None or not self._is_exact(ahead, settings):
-                    ahead = self._decode(settings, end)
+                    ahead = self._decoder.decode(settings, self.position.offset, end, is_boundary=True)
                 if not (ahead.is_sound and self._known.allow(ahead) and self._schemas_agree(ahead)):
                     return
                 segment, ahead = ahead, None
                 self._known.add(segment)
                 yield segment
 
-    def _decode(self, settings: DecodeSettings, end: int) -> DecodedSegment:
-        """Decode the records from the position on that begin before `end`, as those in advance, or a large one."""
-        decode, begin, most = self._decoder.decode, self.position.offset, self._most_record_bytes
-        segment = decode(settings, begin, end, is_boundary=True, most_record_bytes=most)
-        if segment.begin is None and most is not None:
-            segment = decode(settings, begin, end, is_boundary=True)
-        return segment
-
     def use_again(self, segment: DecodedSegment) -> None:
         """Use the memory of a segment again, whose rows were appended."""
-        self._decoder.use_again(segment, 2 * most_part_bytes(filters=self._filters))
+        self._decoder.use_again(segment, 2 * _PART_BYTES * self._part_factor)
 
     def lengths(self, segment: DecodedSegment) -> Array:
         """The payload bytes of the records of a segment that the position is not behind."""
-        bound = self._bounds.after(self.position.offset)
+        bound = self._bounds[bisect_right(self._bounds, self.position.offset)]
         return self._decoder.lengths(segment, self.position.offset, bound)
 
     def close(self) -> None:

@@ -104,11 +104,11 @@ class SegmentWalk(Generic[StepT]):
             records, offset = self._hop(windows, begin, most_records)
             walker.count(offset - begin)
         else:
-            end = file.size if most_records is None else file.clip(begin + int(most_records * mean))
+            end = windows.size if most_records is None else min(windows.size, begin + int(most_records * mean))
             records, offset = self._walk_segments(walker, windows, begin, end, mean, most_records)
         if records:
             walker.seek(walker.record + records, offset)
-        if file.ends_by(offset):
+        if offset == windows.size:
             walker.end_file()
         return records
 
@@ -124,7 +124,7 @@ class SegmentWalk(Generic[StepT]):
             while records != most_records and offset - begin >= records * _SKIP_BYTES:
                 header = windows.block(buffer, offset, offset)
                 _, fault = get_engine().scan(header, max_record_bytes=self._max_record_bytes, final=False)
-                size = 0 if fault is not None else _whole_record(header, windows, offset)
+                size = 0 if fault is not None else _whole_record(header, windows.size - offset)
                 if not size:
                     break
                 records, offset = records + 1, offset + size
@@ -219,14 +219,14 @@ class SegmentWalk(Generic[StepT]):
         begin = segment.end
         if self._skips_payloads:
             data = windows.block(buffer, begin, end)
-            final = windows.file.ends_by(begin + len(data))
+            final = begin + len(data) == windows.size
         else:
             data, final = windows.window(buffer, begin, end, self._max_record_bytes, most_record_bytes)
         if not len(data):  # the next record is too large
             return False
         records, consumed, fault = segment.step(data, final)
         if fault is None and self._skips_payloads:
-            skipped = _whole_record(data[consumed:], windows, begin + consumed)
+            skipped = _whole_record(data[consumed:], windows.size - begin - consumed)
             records, consumed = records + (skipped > 0), consumed + skipped
         segment.records += records
         segment.end += consumed
@@ -234,7 +234,7 @@ class SegmentWalk(Generic[StepT]):
         return segment.is_sound and consumed > 0
 
 
-def _whole_record(data: Bytes, windows: FileWindows, offset: int) -> int:
-    """Size of the record at an offset, whose valid header `data` begins with; 0 if the file ends within the record."""
+def _whole_record(data: Bytes, left: int) -> int:
+    """Size of the record whose valid header `data` begins with; 0 without one, or if it has more than `left` bytes."""
     size = frame_size(data[:HEADER_BYTES]) if len(data) >= HEADER_BYTES else 0
-    return size if windows.file.clip(offset + size) == offset + size else 0
+    return size if size <= left else 0

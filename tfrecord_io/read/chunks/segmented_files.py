@@ -1,4 +1,4 @@
-"""Read files in segments, one after the other; the next files are decoded, or decompressed, in advance."""
+"""Read plain files in segments, one after the other; the next files are decoded, or decompressed, in advance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from tfrecord_io.read.chunks.chunk import DecodedChunk
 from tfrecord_io.read.chunks.record_file import RecordFile
 from tfrecord_io.read.chunks.segment_reader import Position, SegmentReader
 from tfrecord_io.read.chunks.workers import Workers
-from tfrecord_io.storage.read.held_stream import HeldStream
 from tfrecord_io.storage.read.open_plain_file import OpenPlainFile
 from tfrecord_io.storage.read.source import Source
 
@@ -38,7 +37,7 @@ class SegmentedFiles(Closing):
         walker: BlockWalker,
         sources: Sequence[Source],
         workers: Workers,
-        make: Callable[[OpenPlainFile | HeldStream, Position], SegmentReader],
+        make: Callable[[OpenPlainFile, Position], SegmentReader],
         *,
         decompress_ahead: bool,
     ) -> None:
@@ -107,56 +106,43 @@ class SegmentedFiles(Closing):
 
     def _reader(self) -> SegmentReader | None:
         """The reader of the rest of the current file."""
-        walker, file = self._walker, self._walker.file
-        if file is None or walker.error is not None:
+        walker = self._walker
+        if walker.file is None or walker.error is not None:
             return None
-        plain = file.plain_file()
-        if plain is not None:
-            offset = 0 if walker.block is None else walker.offset
-            return self._reader_of(plain, file, walker.number, walker.record, offset)
-        held = walker.hand_over()
-        if held is None:
-            return None
-        reader = self._reader_of(held, file, walker.number, walker.record, held.start)
-        if reader is None:
-            walker.seek(walker.record, held.start)
-        return reader
+        return self._reader_of(walker.file, walker.number, walker.record, 0 if walker.block is None else walker.offset)
 
-    def _reader_of(
-        self, opened: OpenPlainFile | HeldStream, file: RecordFile, number: int, record: int, offset: int
-    ) -> SegmentReader | None:
-        reader = self._make(opened, Position(file.path, number, record, offset))
-        return reader if reader.has_segments else None
+    def _reader_of(self, file: RecordFile, number: int, record: int, offset: int) -> SegmentReader | None:
+        plain = file.plain_file()
+        reader = None if plain is None else self._make(plain, Position(file.path, number, record, offset))
+        return reader if reader is not None and reader.has_segments else None
 
     def look_ahead(self) -> None:
         """Open the next files, and let the workers decode them, as long as they have room after the current one."""
         last = self._current
         for reader in self._next:
-            if reader is not None and (last is None or last.is_submitted):
+            if reader is not None:
                 reader.decode_ahead()
                 last = reader
-        while self._may_open_next(last):
+        while (
+            self._workers.have_room
+            and len(self._next) < _MOST_FILES
+            and self._next.count(None) < self._workers.count - 1
+            and (last is None or last.is_submitted)
+        ):
             number = self._walker.number + 1 + len(self._next)
             if not all(map(_may_be_ahead, self._sources[number - 1 : number + 1])) or number == len(self._sources):
                 return
             file = self._walker.open_ahead()
             if file is None:
                 return
-            plain = file.plain_file()
-            reader = None if plain is None else self._reader_of(plain, file, number, 0, 0)
+            reader = self._reader_of(file, number, 0, 0)
             self._first_ahead = number - len(self._next)
             self._next.append(reader)
-            if plain is None and self._decompress_ahead:
-                file.decompress_ahead()
-            elif reader is not None and (last is None or last.is_submitted):
+            if reader is not None:
                 reader.decode_ahead()
                 last = reader
-
-    def _may_open_next(self, last: SegmentReader | None) -> bool:
-        """Whether there is room for another file behind the last one that is decoded."""
-        if len(self._next) >= _MOST_FILES or self._next.count(None) >= self._workers.count - 1:
-            return False
-        return last is None or last.is_stream or (self._workers.have_room and last.is_submitted)
+            elif self._decompress_ahead:
+                file.decompress_ahead()
 
 
 def _may_be_ahead(source: Source) -> bool:

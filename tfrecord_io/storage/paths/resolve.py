@@ -191,7 +191,7 @@ class _Search:
     def _pattern(self, name: str) -> list[Entry]:
         spec = parse_spec(name)
         if spec is not None:
-            return self._spec(name, spec.stem, spec.count)
+            return self._spec(name, spec.stem, spec.shards)
         if has_magic(self.fs, name):
             return self._glob(name)
         raise _nothing(self.fs, name, "no such file")

@@ -128,7 +128,7 @@ class ShardSpec(NamedTuple):
     """A dataset's name, with its suffix, and the number of its shards, None for any."""
 
     stem: str
-    count: int | None
+    shards: int | None
     suffix_last: bool = False  # ``train@8.tfrecord``, for ``train-00000-of-00008.tfrecord``
 
 
@@ -136,7 +136,7 @@ def parse_spec(name: str) -> ShardSpec | None:
     """Parse ``train@8``, ``train@*`` or ``train@8.tfrecord.gz``; None if the name is not a shard spec.
 
     >>> parse_spec("train@8.tfrecord"), parse_spec("logo@2.png")
-    (ShardSpec(stem='train.tfrecord', count=8, suffix_last=True), None)
+    (ShardSpec(stem='train.tfrecord', shards=8, suffix_last=True), None)
     """
     match = _SPEC.fullmatch(name)
     suffix = "" if match is None else match["suffix"] or ""

@@ -37,11 +37,6 @@ class BlockReader:
     those before an error or the end, may be smaller than `block_bytes`. The stream's first byte is at the offset
     `start` of the uncompressed file.
 
-    Attributes
-    ----------
-    offset : int
-        Of the first byte that was not consumed, in the uncompressed file.
-
     >>> import io
     >>> reader = BlockReader(io.BytesIO(b"abcdefgh"), block_bytes=5)
     >>> block = reader.next_block()
@@ -58,7 +53,7 @@ class BlockReader:
             raise ValueError(f"block_bytes={block_bytes}: expected at least 1")
         self._size = block_bytes
         self._begin = self._end = 0  # of the unconsumed bytes
-        self.offset = start
+        self._offset = start  # of `_begin` in the uncompressed file
         self._ended = False
         self._error: Exception | None = None
         self._buffer = np.empty(block_bytes + SPARE, np.uint8)
@@ -75,21 +70,7 @@ class BlockReader:
         if self._error is not None and self._end - self._begin == held:
             raise self._error
         data = self._buffer[self._begin : self._end]
-        return Block(data, self.offset, self._ended) if len(data) else None
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        """Read and consume bytes, in place of a block: 0 only at the end."""
-        held = self._buffer.data[self._begin : self._end][: len(buffer)]
-        if not len(held):
-            if self._error is not None:
-                raise self._error
-            self._buffer, self._begin, self._end = self._buffer[:0], 0, 0
-            n: int = self.stream.readinto(buffer)
-            self.offset += n
-            return n
-        buffer[: len(held)] = held
-        self.consume(len(held))
-        return len(held)
+        return Block(data, self._offset, self._ended) if len(data) else None
 
     def resume(self) -> None:
         """Read on after an error and `close`, as the stream can: the next block begins with the rest of the last."""
@@ -104,7 +85,7 @@ class BlockReader:
         if not 0 <= n <= held:
             raise ValueError(f"{n} bytes consumed of a block with {held}")
         self._begin += n
-        self.offset += n
+        self._offset += n
 
     def _make_room(self, room: int) -> None:
         """Move the unconsumed bytes to the start, of a larger buffer if this one is too small for `room` bytes."""

@@ -67,11 +67,6 @@ class ReadAhead:
     A block is valid until the next call. The thread starts with the second block, so small files need none, or with
     `start`.
 
-    Attributes
-    ----------
-    offset : int
-        Of the first byte that was not consumed, in the uncompressed file.
-
     The thread uses the stream until `close`. A block has up to `block_bytes` new bytes after the rest of the last one.
     """
 
@@ -84,7 +79,7 @@ class ReadAhead:
         self._thread: BackgroundThread | None = None
         self._current: _Filled | None = None
         self._rest = np.empty(0, np.uint8)  # unconsumed bytes of the last block
-        self.offset = start
+        self._offset = start  # of `_rest` in the uncompressed file
         self._consumed = True  # something of the last block
 
     def start(self, blocks: int = _BUFFERS - 1) -> None:
@@ -110,37 +105,20 @@ class ReadAhead:
         if self._current.error is not None and len(data) == held:
             raise self._current.error
         self._rest, self._consumed = data, False
-        return Block(data, self.offset, self._current.ended) if len(data) else None
+        return Block(data, self._offset, self._current.ended) if len(data) else None
 
     def consume(self, n: int) -> None:
         """Mark the next `n` bytes of the last block as used."""
         if not 0 <= n <= len(self._rest):
             raise ValueError(f"{n} bytes consumed of a block with {len(self._rest)}")
         self._rest = self._rest[n:]
-        self.offset += n
+        self._offset += n
         self._consumed |= n > 0
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        """Read and consume bytes, in place of a block: 0 only at the end."""
-        if not len(self._rest):
-            if self._thread is None and not (self._current is not None and self._current.is_last):
-                count: int = self._stream.readinto(buffer)
-                self.offset += count
-                return count
-            filled = self._next()
-            if not filled.count and filled.error is not None:
-                raise filled.error
-            self._use(filled)
-            self._rest = filled.buffer[_HEAD : _HEAD + filled.count]
-        n = min(len(buffer), len(self._rest))
-        buffer[:n] = self._rest.data[:n]
-        self.consume(n)
-        return n
 
     def resume(self) -> None:
         """Read on after an error and `close`, as the stream can: the next block begins with the rest of the last."""
-        if self._current is not None:
-            self._current = _Filled(self._current.buffer, self._current.count, False)
+        assert self._current is not None
+        self._current = _Filled(self._current.buffer, self._current.count, False)
         self._free, self._stop = SimpleQueue(), threading.Event()
 
     def close(self) -> None:
