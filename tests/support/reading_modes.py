@@ -13,8 +13,7 @@ import pytest
 from records import written
 from tfrecord_io.engine.decoding_choice import DecodingChoice
 from tfrecord_io.read.chunks import chunk_reader as decoding
-from tfrecord_io.read.chunks import file_windows, segment_bounds, segment_decoder, segment_reader, segment_walk, workers
-from tfrecord_io.storage.read import held_stream
+from tfrecord_io.read.chunks import file_windows, segment_reader, segment_walk, workers
 from tfrecord_io.tools import record_check
 
 
@@ -26,21 +25,15 @@ def blocks_of(size: int) -> Iterator[None]:
         patch.setattr(decoding, "_FEW_ROWS", 0)
         patch.setattr(file_windows, "_BLOCK_BYTES", size)
         patch.setattr(file_windows, "_LARGE_BLOCK_BYTES", size)
-        patch.setattr(segment_decoder, "FIRST_BYTES", size)
-        patch.setattr(held_stream, "_FIRST_BYTES", size)
+        patch.setattr(segment_reader, "_LEAST_BYTES", size)
         patch.setattr(segment_reader, "_TINY_BYTES", 0)
-        patch.setattr(segment_reader, "_MOST_AHEAD", 4 * size)
-        patch.setattr(segment_reader, "_MOST_RECORD_BYTES", 2 * size)
-        patch.setattr(segment_bounds, "_LEAST_BYTES", size)
-        patch.setattr(segment_bounds, "_STREAM_BYTES", size)
-        patch.setattr(segment_bounds, "_MOST_STREAM_BYTES", size)
-        patch.setattr(segment_bounds, "_PART_BYTES", size)
-        patch.setattr(segment_bounds, "_PART_BYTES_OF_LISTS", size)
-        patch.setattr(segment_bounds, "_RECORDS_PER_PART", 0)
-        patch.setattr(segment_bounds, "_MOST_COPIED", 1)
-        patch.setattr(segment_bounds, "_LEAST_RECORDS", 0)
-        patch.setattr(segment_bounds, "_BYTES_PER_COLUMN", 1)
-        patch.setattr(segment_bounds, "_FILTERED_PARTS", 1)
+        patch.setattr(segment_reader, "_PART_BYTES", size)
+        patch.setattr(segment_reader, "_FILTERED_PARTS", 1)
+        patch.setattr(segment_reader, "_PART_BYTES_OF_LISTS", size)
+        patch.setattr(segment_reader, "_RECORDS_PER_PART", 0)
+        patch.setattr(segment_reader, "_MOST_COPIED", 1)
+        patch.setattr(segment_reader, "_LEAST_RECORDS", 0)
+        patch.setattr(segment_reader, "_BYTES_PER_COLUMN", 1)
         patch.setattr(segment_walk, "_SEGMENT_BYTES", size)
         patch.setattr(segment_walk, "_LEAST_BYTES", size)
         patch.setattr(segment_walk, "_LEAST_RECORDS", 0)
