@@ -71,6 +71,7 @@ _HOMES = {
     "format.tensor_proto_writer": "serialize_tensor",
     "file_formats.convert": "convert",
     "file_formats.folders.embed_files": "from_files",
+    "file_formats.event_files": "read_events",
     "file_formats.folders.from_folder": "from_file_folder from_image_folder",
     "file_formats.folders.to_folder": "to_image_folder",
     "tools.count": "count_records",
@@ -96,7 +97,7 @@ __all__ = [
     "write_tfrecord", "open_writer", "RecordWriter",
     # convert
     "convert", "explode", "from_npy", "from_npz", "from_idx", "from_image_folder", "from_file_folder", "from_files",
-    "to_npy", "to_npz", "to_image_folder",
+    "read_events", "to_npy", "to_npz", "to_image_folder",
     # copy records
     "split", "merge", "shuffle", "sample",
     # other libraries

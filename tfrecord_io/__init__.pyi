@@ -68,6 +68,7 @@ from tfrecord_io.file_formats.array_files.from_numpy_files import (
     from_npy as from_npy,
     from_npz as from_npz,
 )
+from tfrecord_io.file_formats.event_files import read_events as read_events
 from tfrecord_io.file_formats.folders.embed_files import from_files as from_files
 from tfrecord_io.file_formats.folders.from_folder import (
     from_file_folder as from_file_folder,
@@ -161,6 +162,7 @@ __all__ = [
     "from_image_folder",
     "from_file_folder",
     "from_files",
+    "read_events",
     "to_npy",
     "to_npz",
     "to_image_folder",
