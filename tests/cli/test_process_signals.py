@@ -19,7 +19,14 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
 def start(*arguments: object, **streams: int) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tfrecord_io", *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **streams)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams}
+    return subprocess.Popen(command, preexec_fn=_default_signals, **pipes)
+
+
+def _default_signals() -> None:
+    """Signals that this process ignores, as under nohup, would be ignored by the command too."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def names(folder: Path) -> list[str]:
