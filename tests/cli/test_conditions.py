@@ -82,3 +82,13 @@ def test_the_help_shows_an_example() -> None:
     option = next(param for param in group.commands["cat"].params if param.name == "filters")
     assert isinstance(option, click.Option)
     assert "label == 3" in (option.help or "")
+
+
+@pytest.mark.parametrize(
+    "where", ["n == 'x'", 's == "x" and s == "y"', "s == x or s == y", "s in [a, b]", "n == 99999999999999999999"]
+)
+def test_values_that_are_no_plain_text_are_a_usage_error(run: Any, tmp_path: Path, where: str) -> None:
+    tfr.write_tfrecord({"n": [1], "s": ["x"]}, tmp_path / "a.tfrecord")
+    shown = run("head", tmp_path / "a.tfrecord", "--where", where)
+    assert shown.exit_code == 2
+    assert "quote text as in" in shown.output or "out of the range" in shown.output or "expected a list" in shown.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -174,6 +175,7 @@ def test_lists_of_lists_are_feature_lists_by_default() -> None:
         lambda: scalar("int31"),
         lambda: scalar("int8", default=300),
         lambda: scalar("int64", default=1.5),
+        lambda: scalar("int64", default=Decimal("1.5")),
         lambda: list_("int32", 2, default=[1, 2.5]),
         lambda: list_("int64", -2),
         lambda: list_("int64", 2, default=[1, 2, 3]),

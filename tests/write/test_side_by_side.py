@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -238,3 +239,17 @@ def test_an_error_of_completing_a_shard_leaves_nothing(
         )
     assert "part-00002" in str(raised.value.filename)
     assert not (tmp_path / "d").exists()
+
+
+def test_an_error_is_raised_wherever_the_threads_are_switched() -> None:
+    """Also where it is set between two looks of the loop at the sequences."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(500):
+            bad: list[Callable[[], int]] = [int, int, int, partial(int, "x"), int, int]
+            sources = [iter(bad if number == 2 else [int] * 6) for number in range(6)]
+            with pytest.raises(ValueError, match="invalid literal"):
+                list(side_by_side(sources, lambda result: None, lambda number: None, 4))
+    finally:
+        sys.setswitchinterval(interval)

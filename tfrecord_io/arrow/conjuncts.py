@@ -28,6 +28,8 @@ def conjuncts(expression: pc.Expression) -> list[pc.Expression]:
     [<pyarrow.compute.Expression (a > 1)>, <pyarrow.compute.Expression (is_in(b, {value_set=string:[
       "x"
     ], null_matching_behavior=MATCH}) or c)>, <pyarrow.compute.Expression c>]
+    >>> conjuncts(~pc.field("a") & pc.field("b").is_valid())
+    [<pyarrow.compute.Expression invert(a)>, <pyarrow.compute.Expression is_valid(b)>]
     """
     rebuild, (_, *rest) = expression.__reduce__()
     entries, batch = expression_entries(expression)
@@ -39,10 +41,13 @@ def conjuncts(expression: pc.Expression) -> list[pc.Expression]:
 
 def _pickled(batch: pa.RecordBatch, entries: Entries) -> pa.Buffer:
     """The Arrow file of some steps."""
-    schema = batch.schema.with_metadata(pa.KeyValueMetadata(entries))
+    columns, schema = batch.columns, batch.schema
+    if not columns:  # the batch has one row, which needs a column here; no step refers to it
+        columns, schema = [pa.nulls(1)], pa.schema({"": pa.null()})
+    schema = schema.with_metadata(pa.KeyValueMetadata(entries))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, schema) as writer:
-        writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
     return sink.getvalue()
 
 

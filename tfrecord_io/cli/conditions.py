@@ -12,6 +12,7 @@ _OPERATORS = r"==|=|!=|<=|>=|<|>|not in(?=[\s\[])|in(?=[\s\[])"
 _CONDITION = re.compile(
     rf"\s*(?P<column>[^\s=!<>].*?)\s*(?:(?<=\s)|(?=[=!<>]))(?P<operator>{_OPERATORS})\s*(?P<value>(?!=).*\S)\s*"
 )
+_NO_PLAIN_TEXT = re.compile(r"""['"\[\]{}]|\s(?:and|or)\s.*[=<>]|&&|\|\|""")
 
 
 def parse_condition(text: str) -> tuple[str, str, Any]:
@@ -32,6 +33,11 @@ def parse_condition(text: str) -> tuple[str, str, Any]:
         value = json.loads(match["value"])
     except ValueError:
         value = match["value"]
+        if _NO_PLAIN_TEXT.search(value):
+            raise ValueError(
+                f"{value} is neither JSON nor plain text: quote text as in 'name == \"x\"'; of several conditions, "
+                "which must all hold, give each its own --where"
+            ) from None
     if (operator in ("in", "not in")) != isinstance(value, list):
         raise ValueError("expected a list after in and not in, such as 'label in [1, 2]', and only there")
     if value is None or isinstance(value, dict):

@@ -28,7 +28,10 @@ def parse_filters(filters: Any) -> pc.Expression:
         for term in (term for alternative in alternatives for term in alternative):
             if not isinstance(term, tuple) or len(term) != 3:
                 raise ValueError(f"filters={filters!r}: expected tuples (column, operator, value)")
-        expression = filters_to_expression(terms)
+        try:
+            expression = filters_to_expression(terms)
+        except OverflowError as error:
+            raise ValueError(f"filters={filters!r}: a number is out of the range of 64 bits") from error
     else:
         raise TypeError(f"filters: got {type(filters).__name__}, {_EXPECTED}")
     try:

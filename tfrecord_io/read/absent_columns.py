@@ -68,7 +68,7 @@ class AbsentColumns:
                 self.observe(batch)
                 if not self._fields:
                     return
-        except TFRecordError:  # a value that does not fit: the columns are not absent
+        except (TFRecordError, OSError):  # a value that does not fit, or a file that is gone: no reason to warn
             self._fields = []
 
     def finish(self, sources: Sequence[Source], options: ReadOptions, records: int) -> None:

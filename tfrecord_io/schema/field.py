@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from types import MappingProxyType
 from typing import Any
 
@@ -311,7 +312,7 @@ def _loses_fraction(default: Any, type_: pa.DataType) -> bool:
     while is_list_like(type_):
         type_ = type_.value_type
     values = _flat(default) if isinstance(default, list | tuple) else (default,)
-    return t.is_integer(type_) and any(isinstance(value, float) and not value.is_integer() for value in values)
+    return t.is_integer(type_) and any(isinstance(v, float | Decimal) and v != v // 1 for v in values)
 
 
 def _flat(values: Any) -> Iterator[Any]:

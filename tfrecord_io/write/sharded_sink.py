@@ -217,6 +217,9 @@ class ShardedSink(Sink):
             shard = self._shard(index)
             shard.finish()  # before the next is opened: there may be more shards than a process may have open files
             shards.append(shard)
+        for shard, rows in zip(shards, self._ranges or [], strict=self._ranges is not None):
+            if shard.records != len(rows):  # published, it would lack rows without a sign
+                raise RuntimeError(f"'{shard.path}' has {shard.records} of {len(rows)} records: nothing is published")
         written = [WrittenShard(i, s.records, s.bytes, s.crc32c, s.output) for i, s in enumerate(shards)]
         self._dataset.publish(written, self._schema)
         return tuple(shard.file for shard in shards)

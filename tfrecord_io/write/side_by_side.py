@@ -106,7 +106,7 @@ class _Sequence(Generic[T]):
                 raise
 
     def stop(self) -> None:
-        """Begin no further task."""
+        """Begin no further task; an error is set before, so that a sequence that is over without one has no error."""
         self.is_over, self.has_more = True, False
 
 
@@ -135,7 +135,8 @@ def side_by_side(
                 failure = failed.error
                 waiting.clear()
                 _stop_from(failed, opened)
-            opened = [sequence for sequence in opened if not sequence.is_over]
+                del opened[opened.index(failed) :]
+            opened = [sequence for sequence in opened if not sequence.is_over or sequence.error is not None]
             while waiting and len(opened) < most_open:
                 opened.append(waiting.popleft())
             if not opened:
