@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-
-import tensorflow as tf
+from typing import Any
 
 import tfrecord_io as tfr
 
 
-def test_scalars_written_by_tensorflow(tmp_path: Path) -> None:
+def test_scalars_written_by_tensorflow(tf: Any, tmp_path: Path) -> None:
     with tf.summary.create_file_writer(str(tmp_path / "train")).as_default():
         for step in range(5):
             tf.summary.scalar("loss", 1.0 / (step + 1), step=step)
