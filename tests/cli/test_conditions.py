@@ -64,8 +64,10 @@ def test_commands_keep_the_rows(run, path: Path, tmp_path: Path) -> None:
     assert [json.loads(line)["n"] for line in lines] == [2, 3]
     assert [row["n"] for row in json.loads(run("head", path, "-n", "1", "--where", "s == c", "--json").stdout)] == [4]
     assert json.loads(run("describe", path, "--where", "s == a", "--json").stdout)["records"] == 2
-    for target in ("b.tfrecord", "b.csv", "b.jsonl"):
-        assert run("convert", path, tmp_path / target, "--where", "n == 3").exit_code == 0
+    for target in ("b.tfrecord", "b.csv", "b.jsonl", "b.parquet", "b.csv.gz", "b.npy"):
+        column = ("-c", "n") if target == "b.npy" else ()
+        done = run("convert", path, tmp_path / target, "--where", "n == 3", "--json", *column)
+        assert (done.exit_code, json.loads(done.stdout)["records"]) == (0, 1)
     assert tfr.read_table(tmp_path / "b.tfrecord").to_pylist() == [{"n": 3, "s": "a"}]
     for source in ("b.csv", "b.jsonl"):
         for where, count in (("n == 3", 1), ("n == 4", 0)):

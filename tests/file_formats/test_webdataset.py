@@ -102,12 +102,48 @@ def test_members_of_a_wrong_type(tmp_path: Path, member: tuple[str, bytes]) -> N
 
 
 @pytest.mark.parametrize(
+    ("name", "kind", "reason"),
+    [
+        ("a.__key__", tarfile.REGTYPE, "its suffix is __key__"),
+        ("a.", tarfile.REGTYPE, "it ends with a dot"),
+        ("b.jpg", tarfile.LNKTYPE, "a hard link to 'a.jpg', not a file.*--hard-dereference"),
+        ("b.jpg", tarfile.SYMTYPE, "a symbolic link to 'a.jpg', not a file.*--dereference"),
+        ("b.jpg", tarfile.FIFOTYPE, "a device or pipe, not a file"),
+    ],
+)
+def test_members_that_cannot_be_read_are_named(tmp_path: Path, name: str, kind: bytes, reason: str) -> None:
+    with tarfile.open(tmp_path / "a.tar", "w") as file:
+        file.addfile(tarfile.TarInfo("a.jpg"))
+        member = tarfile.TarInfo(name)
+        member.type = kind
+        member.linkname = "a.jpg" if kind in (tarfile.LNKTYPE, tarfile.SYMTYPE) else ""
+        file.addfile(member)
+    with pytest.raises(tfr.DecodeError, match=f"member '{name}': {reason}"):
+        tfr.convert(tmp_path / "a.tar", tmp_path / "a.tfrecord")
+    assert not (tmp_path / "a.tfrecord").exists()
+
+
+@pytest.mark.parametrize(
+    ("type_", "keys"), [("binary", [b"a", "ä".encode()]), ("string", ["a", "ä"]), ("int64", [1, -2])]
+)
+def test_keys_are_text_or_integers(tmp_path: Path, type_: str, keys: list[Any]) -> None:
+    tfr.write_tfrecord({"jpg": [b"1", b"2"], "__key__": keys}, tmp_path / "a.tfrecord")
+    schema = {"jpg": "binary", "__key__": type_}
+    tfr.convert(tmp_path / "a.tfrecord", tmp_path / "a.tar", schema=schema)
+    with tarfile.open(tmp_path / "a.tar") as file:
+        names = [key.decode() if isinstance(key, bytes) else str(key) for key in keys]
+        assert file.getnames() == [f"{name}.jpg" for name in names]
+
+
+@pytest.mark.parametrize(
     ("data", "reason"),
     [
         ({"jpg": [b"a"], "x/y": [b"a"]}, "names of columns become suffixes"),
         ({"jpg": [b"a"], "x": [1.5]}, "names of columns become suffixes"),
         ({"jpg": [b"a"], "__key__": ["../a"]}, "cannot be used"),
         ({"jpg": [b"a", b"b"], "__key__": ["a", "a"]}, "that of the sample before it"),
+        ({"jpg": [b"a"], "__key__": [b"\xff"]}, "is not text in UTF-8"),
+        ({"jpg": [b"a"], "__key__": [1.5]}, "cannot be stored"),
         ({"jpg": [b"a"], "__key__": ["a.b"]}, "its last part has a dot"),
         ({"jpg": [b"a", None]}, "without values"),
     ],

@@ -95,13 +95,14 @@ def _samples(file: Any, path: str) -> Generator[Sample]:
             for member in archive:
                 folder, _, base = member.name.rpartition("/")
                 stem, dot, suffix = base.partition(".")
-                if not member.isreg() or not stem or not dot or base.startswith("_"):
+                if member.isdir() or not stem or not dot or base.startswith("_"):
                     continue  # a directory, or a member without a suffix or with a hidden name, as WebDataset does
+                suffix = suffix.lower()
+                _check_member(member, suffix, path)
                 key = f"{folder}/{stem}" if folder else stem
                 if sample and sample[KEY] != key:
                     yield sample
                     sample = {}
-                suffix = suffix.lower()
                 if suffix in sample:
                     raise _damaged("two members have this name", path, member.name)
                 sample.setdefault(KEY, _text(key.encode("utf-8", "surrogateescape"), path, member.name))
@@ -110,6 +111,20 @@ def _samples(file: Any, path: str) -> Generator[Sample]:
         raise DecodeError(f"damaged, or not a tar archive: {printable(error)}", path=path, expected="tar") from error
     if sample:
         yield sample
+
+
+def _check_member(member: tarfile.TarInfo, suffix: str, path: str) -> None:
+    """Refuse a member that has no content, or whose suffix is not the name of a column of its own."""
+    if not member.isreg():
+        kind = "hard link" if member.islnk() else "symbolic link" if member.issym() else "device or pipe"
+        target = f" to '{printable(member.linkname)}'" if member.linkname else ""
+        advice = "write the archive with the content of links: tar --dereference --hard-dereference"
+        raise _damaged(f"a {kind}{target}, not a file", path, member.name, advice)
+    if not suffix:
+        raise _damaged("it ends with a dot, so its column has no name", path, member.name, "rename the member")
+    if suffix == KEY:
+        reason = f"its suffix is {KEY}, the column with the names of the samples"
+        raise _damaged(reason, path, member.name, "rename the member")
 
 
 def _value(archive: tarfile.TarFile, member: tarfile.TarInfo, suffix: str, path: str) -> Any:
@@ -134,8 +149,8 @@ def _text(content: bytes, path: str, name: str) -> str:
         raise _damaged("text is UTF-8, this is not", path, name) from None
 
 
-def _damaged(reason: str, path: str, name: str) -> DecodeError:
-    return DecodeError(f"member '{printable(name)}': {reason}", path=path)
+def _damaged(reason: str, path: str, name: str, advice: str | None = None) -> DecodeError:
+    return DecodeError(f"member '{printable(name)}': {reason}", path=path, advice=advice)
 
 
 def _type(name: str) -> pa.DataType:
@@ -179,7 +194,7 @@ class _TarWriter:
         keys = batch.column(KEY).to_pylist() if KEY in names else [None] * len(batch)
         columns = [(name, _encoder(batch.schema.field(name).type), batch.column(name)) for name in names if name != KEY]
         for row, key in enumerate(keys):
-            key = f"{self._rows:08d}" if key is None else str(key)
+            key = f"{self._rows:08d}" if key is None else _key_text(key, self._rows)
             reason = refused(key) or ("its last part has a dot" if "." in key.rpartition("/")[2] else None)
             if reason is None and key == self._last:
                 reason = "it is that of the sample before it"
@@ -196,6 +211,14 @@ class _TarWriter:
                 self._sink.write(member.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape"))
                 self._sink.write(content + bytes(-len(content) % tarfile.BLOCKSIZE))
             self._rows, self._last = self._rows + 1, key
+
+
+def _key_text(key: bytes | str | int, row: int) -> str:
+    try:
+        return key.decode() if isinstance(key, bytes) else str(key)
+    except UnicodeDecodeError:
+        reason = f"the key {printable(repr(key), 100)} is not text in UTF-8"
+        raise EncodeError(reason, record=row, feature=KEY) from None
 
 
 def _encoder(type_: pa.DataType) -> Callable[[Any], bytes] | None:

@@ -119,3 +119,23 @@ def test_bytes_are_refused_with_advice_to_store_them_raw(tmp_path: Path) -> None
         tfr.EncodeError, match=r'such as S3, are restored if written with column_encoding=\{"x": "raw"\}'
     ):
         tfr.convert(tmp_path / "x.tfrecord", tmp_path / "y.npy")
+
+
+def test_filters_keep_rows(tmp_path: Path) -> None:
+    path = tmp_path / "x.tfrecord"
+    tfr.write_tfrecord({"x": list(range(10)), "y": [[1]] * 9 + [[1, 2]], "s": ["a", "b"] * 5}, path)
+    assert tfr.to_npy(path, tmp_path / "x.npy", "x", filters=[("s", "==", "b")], limit=3).records == 3
+    assert np.load(tmp_path / "x.npy").tolist() == [1, 3, 5]
+    report = tfr.to_npz(path, tmp_path / "x.npz", filters=[("x", "<", 4)], columns=["y"])
+    assert (report.records, report.columns) == (4, ("y",))
+    with np.load(tmp_path / "x.npz") as archive:
+        assert archive["y"].shape[0] == 4
+    report = tfr.convert(path, tmp_path / "none.npy", column="x", filters=[("x", ">", 10)])
+    assert report.records == len(np.load(tmp_path / "none.npy")) == 0
+    with pytest.raises(tfr.EncodeError, match="have the shape") as caught:
+        tfr.to_npy(path, tmp_path / "y.npy", "y", filters=[("x", ">", 5)], batch_size=1, schema=RAGGED)
+    assert caught.value.record == 9
+    assert not (tmp_path / "y.npy").exists()
+
+
+RAGGED = {"x": "int64", "y": "list<int64>"}

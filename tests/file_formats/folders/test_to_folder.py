@@ -151,7 +151,8 @@ def test_columns_that_do_not_exist_or_fit(tmp_path: Path) -> None:
 
 def test_filters_and_limits(tmp_path: Path) -> None:
     tfr.write_tfrecord({"image": [b"\xff"] * 5, "n": list(range(5))}, tmp_path / "a.tfrecord")
-    tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", filters=[("n", ">", 2)], columns=[])
+    report = tfr.to_image_folder(tmp_path / "a.tfrecord", tmp_path / "out", filters=[("n", ">", 2)], columns=[])
+    assert report.records == 2
     assert sorted(os.listdir(tmp_path / "out")) == ["00000000.bin", "00000001.bin", "metadata.csv"]
 
 

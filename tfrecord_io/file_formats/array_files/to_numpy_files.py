@@ -21,8 +21,9 @@ from tfrecord_io.format.expansion import Expansion
 from tfrecord_io.format.npy_header import header
 from tfrecord_io.keyword_docs import check_keywords, sign_keywords
 from tfrecord_io.options import ReadOptions
+from tfrecord_io.read.query import Query, query_of
+from tfrecord_io.read.reader import Reader
 from tfrecord_io.read.resolve_schema import plan_scan
-from tfrecord_io.read.scan import Scan
 from tfrecord_io.storage.write.atomic import open_output
 from tfrecord_io.storage.write.output_file import OutputStream
 from tfrecord_io.typing import Path
@@ -35,7 +36,7 @@ _RAGGED = "a .npy file holds rows of one shape: read it with read_arrays(ragged=
 
 
 @check_keywords
-@sign_keywords(ReadOptions, without={"filters"})
+@sign_keywords(ReadOptions)
 def to_npy(
     source: Path | Sequence[Path],
     target: Path,
@@ -85,16 +86,16 @@ def to_npy(
     >>> np.load("eye.npy").shape
     (3, 3)
     """
-    scan = _scan(source, keywords)
-    names = [field.name for field in leaf_fields(scan.schema)]
+    query = _query(source, keywords)
+    names = [field.name for field in leaf_fields(query.schema)]
     if column is None and len(names) != 1:
         without = "the files have no column: they hold no records and no schema"
         advice = f"pass one of: {', '.join(names)}" if names else without
         raise FeatureNotFoundError("a .npy file holds one array", expected="column=", got=names, advice=advice)
     column = names[0] if column is None else column
-    sink = FrameSink(target, scan.options.storage.with_options(dst_storage_options), overwrite=overwrite)
+    sink = FrameSink(target, query.scan.options.storage.with_options(dst_storage_options), overwrite=overwrite)
     try:
-        rows = _write_array(lambda data: sink.write(Piece(data, 0)), scan, column)
+        rows = _write_array(lambda data: sink.write(Piece(data, 0)), query, column)
     except BaseException:
         sink.discard()
         raise
@@ -103,7 +104,7 @@ def to_npy(
 
 
 @check_keywords
-@sign_keywords(ReadOptions, without={"filters"})
+@sign_keywords(ReadOptions)
 def to_npz(
     source: Path | Sequence[Path],
     target: Path,
@@ -140,43 +141,52 @@ def to_npz(
     >>> sorted(np.load("pair.npz"))
     ['x', 'y']
     """
-    scan = _scan(source, keywords)
-    names = [field.name for field in leaf_fields(scan.schema)]
+    query = _query(source, keywords)
+    names = [field.name for field in leaf_fields(query.schema)]
     rows = 0
-    storage = scan.options.storage.with_options(dst_storage_options)
+    storage = query.scan.options.storage.with_options(dst_storage_options)
     with open_output(target, storage, overwrite=overwrite) as output:
         method = zipfile.ZIP_DEFLATED if compressed else zipfile.ZIP_STORED
         with zipfile.ZipFile(OutputStream(output), "w", method) as archive:
             for name in names:
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    rows = _write_array(member.write, scan, name)
+                    rows = _write_array(member.write, query, name)
         return WriteReport(os.fspath(target), rows, output.offset, None, tuple(names), {})
 
 
-def _scan(source: Any, keywords: Mapping[str, Any]) -> Scan:
+def _query(source: Any, keywords: Mapping[str, Any]) -> Query:
     """Plan a read that is opened several times."""
     paths = [source] if isinstance(source, str) or not isinstance(source, Sequence) else source
     if any(hasattr(path, "read") for path in paths):
         raise TypeError("the files are read several times: pass a path, not a file object")
-    return plan_scan(source, ReadOptions.of({"batch_bytes": BLOCK_BYTES, **keywords})).close()
+    return query_of(plan_scan(source, ReadOptions.of({"batch_bytes": BLOCK_BYTES, **keywords})).close())
 
 
-def _write_array(write: Callable[[Any], object], scan: Scan, column: str) -> int:
+def _write_array(write: Callable[[Any], object], query: Query, column: str) -> int:
     """Write header and values. The header has the number of rows, so the files are read twice: memory holds a batch."""
     dtype, shape, rows = np.dtype(np.float32), (), 0
-    for block, bytes_read in _blocks(scan, column):
+    for block, reader in _blocks(query, column):
         if not rows:
             dtype, shape = _stored_dtype(block), block.shape[1:]
         elif len(block) and block.shape[1:] != shape:
             reason = f"from here on, the rows have the shape {block.shape[1:]}; the rows before have {shape}"
-            raise EncodeError(reason, feature=column, record=rows, expected=shape, got=block.shape[1:], advice=_RAGGED)
+            raise EncodeError(
+                reason,
+                feature=column,
+                record=_record(reader, rows),
+                expected=shape,
+                got=block.shape[1:],
+                advice=_RAGGED,
+            )
         if block.dtype.kind == "T":
-            _refuse_padding(block, rows, dtype.itemsize, Expansion(scan.options.max_expansion, bytes_read), column)
+            _refuse_padding(
+                block, rows, dtype.itemsize, Expansion(query.scan.options.max_expansion, reader.payload_bytes), column
+            )
         dtype = np.promote_types(dtype, _stored_dtype(block))  # the widest dtype of text
         rows += len(block)
     write(header(dtype, (rows, *shape)))
     written, per_write = 0, max(1, BLOCK_BYTES // max(1, math.prod(shape) * dtype.itemsize))
-    for block, _ in _blocks(scan, column):
+    for block, _ in _blocks(query, column):
         written += len(block)
         for begin in range(0, len(block) if block.size and dtype.itemsize else 0, per_write):
             values = np.ascontiguousarray(block[begin : begin + per_write], dtype)
@@ -212,13 +222,13 @@ def _refuse_padding(block: Array, rows: int, width: int, expansion: Expansion, c
     raise DecodeError(reason, feature=column, record=rows + row, expected=expansion.room, got=size, advice=advice)
 
 
-def _blocks(scan: Scan, column: str) -> Iterator[tuple[Array, int]]:
-    """The column of each batch, and the payload bytes read so far; without batches, an empty array of its dtype.
+def _blocks(query: Query, column: str) -> Iterator[tuple[Array, Reader]]:
+    """The column of each batch, and its reader; without batches, an empty array of its dtype.
 
     Text is of NumPy's StringDType.
     """
-    outer = (field.name for field in scan.schema if column in (leaf.name for leaf in leaf_fields(pa.schema([field]))))
-    with scan.over(columns=(next(outer, column),)).open() as reader:
+    outer = (field.name for field in query.schema if column in (leaf.name for leaf in leaf_fields(pa.schema([field]))))
+    with query.select([next(outer, column)]).open() as reader:
         fields = leaf_fields(reader.schema)
         i = [field.name for field in fields].index(column)
         row = 0
@@ -227,18 +237,23 @@ def _blocks(scan: Scan, column: str) -> Iterator[tuple[Array, int]]:
             if len(batch) or not row:
                 array = leaf_arrays(batch)[i]
                 if array.null_count and not _has_nat(array.type):
-                    record = row + array.is_null().index(True).as_py()
+                    record = _record(reader, row + array.is_null().index(True).as_py())
                     reason = "it has no value, which a .npy file cannot represent"
                     raise EncodeError(reason, feature=column, record=record, advice=_MISSING)
                 if (missing := missing_step(array, fields[i])) is not None:
                     reason = "one of its steps has no value, which a .npy file cannot represent"
                     advice = "exclude the column with columns="
-                    raise EncodeError(reason, feature=column, record=row + missing, advice=advice)
+                    raise EncodeError(reason, feature=column, record=_record(reader, row + missing), advice=advice)
                 stacked = _stacked(to_rows(array, fields[i]), column, row)
                 if array.null_count:
                     stacked[np.asarray(array.is_null())] = "NaT"
-                yield stacked, reader.payload_bytes
+                yield stacked, reader
             row += len(batch)
+
+
+def _record(reader: Reader, row: int) -> int:
+    """The record of a row: rows that a filter left out are records, too."""
+    return reader.origins.of(row)[1]
 
 
 def _has_nat(type_: pa.DataType) -> bool:

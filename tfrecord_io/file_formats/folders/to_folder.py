@@ -126,8 +126,7 @@ def to_image_folder(
                 writer.write_batch(layout.table_batch(batch, names, table_schema))
             layout.rows += len(batch)
         written = tuple(reader.schema.names)
-        records = reader.report.records
-    return WriteReport(os.fspath(target), records, folder.bytes, None, written, {})
+    return WriteReport(os.fspath(target), layout.rows, folder.bytes, None, written, {})
 
 
 def _with_columns(

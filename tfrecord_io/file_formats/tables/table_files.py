@@ -104,24 +104,25 @@ def write_table_file(
         refuse_types(reader.schema, open_writer, advice)
         if not compressed:
             with open_output(target, storage, overwrite=overwrite) as output:
-                _write_batches(reader, OutputStream(output), open_writer, advice)
+                rows = _write_batches(reader, OutputStream(output), open_writer, advice)
                 size, compression = output.offset, None
         else:
             sink = FrameSink(target, storage, overwrite=overwrite, threads=options.thread_count)
             try:
-                _write_batches(reader, _SinkStream(sink), open_writer, advice)
+                rows = _write_batches(reader, _SinkStream(sink), open_writer, advice)
             except BaseException:
                 sink.discard()
                 raise
             sink.commit()
             size, compression = sink.bytes, sink.compression
         columns = tuple(reader.schema.names)
-        return WriteReport(os.fspath(target), reader.report.records, size, compression, columns, {})
+        return WriteReport(os.fspath(target), rows, size, compression, columns, {})
 
 
-def _write_batches(reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, advice: str) -> None:
+def _write_batches(reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, advice: str) -> int:
+    """Write all batches; returns the number of rows, without those that a filter left out."""
+    rows = 0
     with open_writer(stream, reader.schema) as writer:
-        rows = 0
         for batch in reader:
             try:
                 writer.write_batch(batch)
@@ -131,6 +132,7 @@ def _write_batches(reader: Any, stream: io.RawIOBase, open_writer: OpenWriter, a
                 error.path, error.record = reader.origins.of(rows + (error.record or 0))
                 raise error from None
             rows += len(batch)
+    return rows
 
 
 class _SinkStream(io.RawIOBase):
