@@ -1320,7 +1320,8 @@ def build_index(
     ValueError
         A file is compressed; no index is written.
     SchemaError
-        A column has lists or tensors, or an entry of `columns` matches nothing.
+        A column has lists or tensors, or times in seconds beyond the range of milliseconds, or an entry of `columns`
+        matches nothing.
     CorruptRecordError, TruncatedRecordError, DecodeError
         A file is damaged; no index is written for it.
 

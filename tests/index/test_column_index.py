@@ -208,3 +208,13 @@ def test_texts_larger_than_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     index, file = opened(path)
     with file, pytest.raises(tfr.CorruptRecordError, match="its texts have 300000 bytes"):
         index.columns(["x"])
+
+
+def test_seconds_that_parquet_has_no_milliseconds_of(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    times = pa.array([1, None, 2**61], pa.timestamp("s", "UTC"))
+    tfr.write_tfrecord(pa.table({"time": times, "x": [1, 2, 3]}), path)
+    with pytest.raises(tfr.SchemaError, match=r"a\.tfrecord.*cannot store it: .*leave it out of columns=") as caught:
+        tfr.build_index(path, columns=["time"])
+    assert (caught.value.path, caught.value.feature) == (str(path), "time")
+    assert [each.name for each in tmp_path.iterdir()] == ["a.tfrecord"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,6 +130,13 @@ def path(tmp_path: Path) -> Path:
     return found
 
 
+def overwrite_keeping_time(path: Path, content: bytes) -> None:
+    """Change a file, but not its modification time, which its column index states."""
+    modified = path.stat().st_mtime_ns
+    path.write_bytes(content)
+    os.utime(path, ns=(modified, modified))
+
+
 def test_other_records_are_not_read(path: Path) -> None:
     for condition, ids in (
         (f("label") == 3, range(3, 100, 10)),
@@ -142,8 +150,7 @@ def test_other_records_are_not_read(path: Path) -> None:
             assert reader.report.records == 10
     content = bytearray(path.read_bytes())
     content[-20] ^= 1  # of the last record
-    path.write_bytes(content)
-    path.with_name("a.tfrecord.columns.parquet").touch()
+    overwrite_keeping_time(path, content)
     assert tfr.read_table(path, filters=f("label") == 3).num_rows == 10
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tfr.DamagedDataWarning)
@@ -157,8 +164,7 @@ def test_errors_name_the_record_in_the_file(path: Path) -> None:
         offset = records._files.offset(0, 13)
     content = bytearray(path.read_bytes())
     content[offset + 100] ^= 1
-    path.write_bytes(content)
-    path.with_name("a.tfrecord.columns.parquet").touch()
+    overwrite_keeping_time(path, content)
     with blocks_of(500), pytest.raises(tfr.CorruptRecordError, match=f"record 13 at byte {offset}") as caught:
         tfr.read_table(path, filters=f("label") == 3)
     assert (caught.value.record, caught.value.offset) == (13, offset)
@@ -188,8 +194,7 @@ def test_records_that_moved_are_an_error(tmp_path: Path) -> None:
     tfr.write_tfrecord({"name": names, "n": list(range(22))}, path, embed_schema=False)
     tfr.build_index(path, columns=["name"])
     tfr.write_tfrecord({"name": ["-", *names[1:-1][::-1], "-"], "n": list(range(22))}, other, embed_schema=False)
-    path.write_bytes(other.read_bytes())
-    path.with_name("a.tfrecord.columns.parquet").touch()
+    overwrite_keeping_time(path, other.read_bytes())
     schema = {"name": "string", "n": "int64"}
     with pytest.raises(tfr.CorruptRecordError, match=r"there is no record of \d+ bytes at byte"):
         tfr.read_table(path, schema=schema, filters=f("name") == names[3])

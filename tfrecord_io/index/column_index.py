@@ -37,6 +37,7 @@ PATH, RECORD, OFFSET, LENGTH = OWN = ("_path", "_record", "_offset", "_length")
 
 _EMBEDDED_KEY = b"tfrecord_io.embedded_schema"
 _GROUP_ROWS = 1 << 17
+_VERSION_KEY = b"tfrecord_io.data_version"
 _FIELDS_KEY = b"tfrecord_io.fields"  # the serialized Arrow schema of the values, in base64
 _PYARROW_ERRORS = (pa.ArrowException, OSError, ValueError, KeyError, OverflowError)  # for a file that is damaged
 
@@ -66,17 +67,24 @@ def write_columns(
     batches: Iterable[pa.RecordBatch],
     *,
     has_schema: bool = False,
+    version: str = "",
 ) -> None:
     """Write the column index of a file of this name, with the values of all its records, to a binary file.
 
-    `has_schema`: the first record has an embedded schema.
+    `has_schema`: the first record has an embedded schema. `version`: that of the file (`RandomAccessFile.version`).
+
+    Raises
+    ------
+    SchemaError
+        A time is out of the range of the milliseconds that Parquet has in place of seconds.
     """
     import pyarrow.parquet as pq
 
     stored = [pa.field(field.name, _stored_type(field.type)) for field in schema]
     own = [pa.field(PATH, pa.dictionary(pa.int32(), pa.string())), *(pa.field(n, pa.int64()) for n in OWN[1:])]
     fields = base64.b64encode(schema.serialize().to_pybytes())
-    file_schema = pa.schema([*own, *stored], metadata={_FIELDS_KEY: fields, _EMBEDDED_KEY: str(has_schema).lower()})
+    metadata = {_FIELDS_KEY: fields, _EMBEDDED_KEY: str(has_schema).lower(), _VERSION_KEY: version}
+    file_schema = pa.schema([*own, *stored], metadata=metadata)
     texts = [field.name for field in stored if t.is_string(field.type) or t.is_binary(field.type)]
     encodings = dict.fromkeys(OWN[1:], "DELTA_BINARY_PACKED")
     options: dict[str, Any] = {"column_encoding": encodings, "use_dictionary": [PATH, *texts]}
@@ -87,7 +95,7 @@ def write_columns(
             rows = slice(done, done := done + len(values))
             path = pa.DictionaryArray.from_arrays(pa.array(np.zeros(len(values), np.int32)), [name])
             numbers = (np.arange(rows.start, rows.stop), records.offsets[rows], records.sizes[rows])
-            columns = [column.cast(field.type) for column, field in zip(values.columns, stored, strict=True)]
+            columns = [_to_stored(column, field) for column, field in zip(values.columns, stored, strict=True)]
             writer.write_table(pa.table([path, *map(int64_array, numbers), *columns], schema=file_schema))
         checksummed.begin_metadata()
     checksummed.finish()
@@ -106,7 +114,18 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _stored_type(type_: pa.DataType) -> pa.DataType:
-    return type_.value_type if t.is_dictionary(type_) else type_
+    value = type_.value_type if t.is_dictionary(type_) else type_
+    if t.is_timestamp(value) and value.unit == "s":  # a unit that Parquet does not have
+        return pa.timestamp("ms", value.tz)
+    return pa.time32("ms") if t.is_time32(value) else value
+
+
+def _to_stored(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+    try:
+        return column.cast(field.type)
+    except pa.ArrowInvalid as error:
+        reason = f"a column index cannot store it: {str(error).partition(chr(10))[0]}"
+        raise SchemaError(reason, feature=field.name, advice="leave it out of columns=") from error
 
 
 # Reading ---------------------------------------------------------------------------------------------------------
@@ -122,11 +141,14 @@ class ColumnIndex:
         The columns, with the metadata that states how their values were read.
     has_schema : bool
         The first record of the file has an embedded schema.
+    version : str
+        Of the file when the index was written (`RandomAccessFile.version`); empty if unknown.
     """
 
     path: str
     schema: pa.Schema
     has_schema: bool
+    version: str
     _data_bytes: int
     _file: pq.ParquetFile
     _ranges: ParquetRanges
@@ -143,6 +165,7 @@ class ColumnIndex:
             fields = base64.b64decode((metadata.metadata or {})[_FIELDS_KEY], validate=True)
             schema = pa.ipc.read_schema(pa.py_buffer(fields))
             has_schema = metadata.metadata.get(_EMBEDDED_KEY) == b"true"
+            version = metadata.metadata.get(_VERSION_KEY, b"").decode()
             names = metadata.schema.to_arrow_schema().names
             if names != [*OWN, *schema.names] or metadata.num_columns != len(names):
                 raise ValueError(f"its columns are {names}")
@@ -159,7 +182,7 @@ class ColumnIndex:
                 read_dictionary=texts,
                 pre_buffer=False,  # which would read what lies between the columns
             )
-        return cls(path, schema, has_schema, data_bytes, file, ranges)
+        return cls(path, schema, has_schema, version, data_bytes, file, ranges)
 
     def records(self) -> RecordIndex:
         """The offsets of the records."""
@@ -217,7 +240,7 @@ def _as_type(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
     if t.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     column = column.cast(stored)
-    return column if stored is type_ else column.dictionary_encode().cast(type_)
+    return (column.dictionary_encode() if t.is_dictionary(type_) else column).cast(type_)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import pyarrow as pa
 from tfrecord_io.arrow.buffers import int64_array
 from tfrecord_io.background import WorkerPool
 from tfrecord_io.engine.contract import Array
+from tfrecord_io.errors import SchemaError
 from tfrecord_io.index.column_index import COLUMNS_SUFFIX, ColumnIndex
 from tfrecord_io.index.lookup import open_columns
 from tfrecord_io.index.record_index import RecordIndex
@@ -45,12 +46,15 @@ class FileMatches:
         All of them fulfil it; else some columns of the condition are not in the index.
     has_schema : bool
         The first record of the file has an embedded schema.
+    version : str
+        Of the file (`RandomAccessFile.version`) that the index was compared with.
     """
 
     index: RecordIndex
     records: Array
     exact: bool
     has_schema: bool
+    version: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,10 +92,16 @@ class ColumnSearch:
     def _file(self, index_source: Source | None, source: Source) -> FileMatches | None:
         if index_source is None:
             return None
-        with open_random_access(source) as file, open_columns(index_source, source, file) as (columns, index):
-            return self._matches(columns, index, self.constants(source))
+        with open_random_access(source) as file:
+            try:
+                with open_columns(index_source, source, file) as (columns, index):
+                    return self._matches(columns, index, self.constants(source), file.version)
+            except FileNotFoundError:  # removed since it was listed, as happens while its file is replaced
+                return None
 
-    def _matches(self, columns: ColumnIndex, index: RecordIndex, constants: pa.RecordBatch) -> FileMatches | None:
+    def _matches(
+        self, columns: ColumnIndex, index: RecordIndex, constants: pa.RecordBatch, version: str
+    ) -> FileMatches | None:
         indexed = [f.name for f in columns.schema if _equal(f, self.fields)]
         known = {*indexed, *constants.schema.names}
         parts = [part for part in self.parts if known.issuperset(part.columns)]
@@ -103,10 +113,17 @@ class ColumnSearch:
         for batch in columns.columns(needed).to_batches(max_chunksize=1 << 20):
             batch = _with_constants(batch, constants)
             for part in parts:
-                mask = part.mask(batch).to_numpy(zero_copy_only=False)
+                try:
+                    mask = part.mask(batch).to_numpy(zero_copy_only=False)
+                except SchemaError:  # it cannot be applied to some row, which may not have to be read
+                    parts = [other for other in parts if other is not part]
+                    continue
                 passing[begin : begin + len(batch)] &= mask
             begin += len(batch)
-        return FileMatches(index, np.flatnonzero(passing), len(parts) == len(self.parts), columns.has_schema)
+        if not parts:
+            return None
+        exact = len(parts) == len(self.parts)
+        return FileMatches(index, np.flatnonzero(passing), exact, columns.has_schema, version)
 
 
 def _equal(field: pa.Field, fields: pa.Schema) -> bool:

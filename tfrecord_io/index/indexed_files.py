@@ -111,6 +111,11 @@ class IndexedFiles:
             records[rows] = intact[records[rows]]
         return files, records
 
+    def version(self, file: int) -> str:
+        """The version of a file, as it was opened: `RandomAccessFile.version`."""
+        with self._opened(file) as opened:
+            return opened.version
+
     def offset(self, file: int, record: int) -> int:
         """The offset of a record in its file."""
         return int(self.indexes[file].bounds[record])

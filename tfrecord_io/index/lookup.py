@@ -106,12 +106,37 @@ def open_columns(
     with open_random_access(index_source) as opened:
         columns = ColumnIndex.open(opened, index_source.path, file.size)
         index = columns.records()
-        _check(index, index_source, source, file, "column index", REWRITE_COLUMNS)
+        same = _check_version(columns, source, file)
+        _check(index, index_source, source, file, "column index", REWRITE_COLUMNS, by_age=not same)
         yield columns, index
 
 
+def _check_version(columns: ColumnIndex, source: Source, file: RandomAccessFile) -> bool:
+    """Whether a column index states the version of its file; CorruptRecordError if it states another one.
+
+    False if one of both is unknown, or of another kind, as after a download.
+    """
+    stated, current = columns.version, file.version
+    (kind, _, then), (kind_now, _, now) = stated.partition("="), current.partition("=")
+    if not stated or kind != kind_now:
+        return False
+    if then != now:
+        reason = f"the file was changed or replaced since the index was written ({kind} {now}, the index has {then})"
+        reason = f"the column index does not match {printable(source.path)}: {reason}"
+        advice = f"{REWRITE_COLUMNS}, or delete it; if both were only copied, copy the file with its time (cp -p)"
+        raise CorruptRecordError(reason, path=columns.path, expected=then, got=now, advice=advice)
+    return True
+
+
 def _check(
-    index: RecordIndex, index_source: Source, source: Source, file: RandomAccessFile, noun: str, rewrite: str
+    index: RecordIndex,
+    index_source: Source,
+    source: Source,
+    file: RandomAccessFile,
+    noun: str,
+    rewrite: str,
+    *,
+    by_age: bool = True,
 ) -> None:
     advise = f"{rewrite}, or delete it"
 
@@ -121,7 +146,7 @@ def _check(
 
     written, changed = modified(index_source), modified(source)
     one_clock = (index_source.remote or (None,))[0] is (source.remote or (None,))[0]  # of one filesystem
-    if one_clock and written is not None and changed is not None and written < changed:
+    if by_age and one_clock and written is not None and changed is not None and written < changed:
         reason = f"it is {changed - written:.3g} s older, so the file may have been rewritten"
         raise mismatch(reason, advice=f"{advise}; if both were only copied, touch it")
     if index.end != file.size:

@@ -89,6 +89,7 @@ class _Task:
 
     source: Source
     size: int  # of the file
+    version: str
     begins: Array
     ends: Array
     ranges: int
@@ -99,6 +100,9 @@ class _Task:
             if file.size != self.size:
                 reason = f"the file has {file.size} bytes, but had {self.size} when its column index was read"
                 raise CorruptRecordError(reason, path=self.source.path, expected=self.size, got=file.size)
+            if file.version != self.version:
+                reason = "the file was replaced or changed after its column index was read"
+                raise CorruptRecordError(reason, path=self.source.path, advice="read it again")
             parts = file.read_all(self.begins.tolist(), self.ends.tolist())
         data: Bytes = np.concatenate(parts)
         starts = np.cumsum(self.ends - self.begins) - (self.ends - self.begins)
@@ -131,7 +135,8 @@ class _PickedFrames:
             most = int(done.searchsorted(before + _TASK_BYTES, side="right"))
             end = max(begin + 1, min(most, int(numbers.searchsorted(numbers[begin] + _TASK_RANGES))))
             ranges = int(numbers[end - 1] - numbers[begin]) + 1
-            self._tasks.append(_Task(source, found.index.end, begins[begin:end], ends[begin:end], ranges))
+            part = slice(begin, end)
+            self._tasks.append(_Task(source, found.index.end, found.version, begins[part], ends[part], ranges))
             begin = end
         return range(first, len(self._tasks))
 

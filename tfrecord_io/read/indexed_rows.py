@@ -101,5 +101,8 @@ def matching_numbers(files: IndexedFiles, search: ColumnSearch) -> tuple[Array, 
             path = files.sources[file].path
             reason = f"the column index has {len(matches.index)} records, the index {count}, or at other offsets"
             raise CorruptRecordError(reason, path=path, advice=f"rewrite both: tfr index, {REWRITE_COLUMNS}")
+        if matches.version != files.version(file):
+            reason = "the file was replaced or changed after it was opened, and its column index was read now"
+            raise CorruptRecordError(reason, path=files.sources[file].path, advice="open it again")
         (exact if matches.exact else others).append(first + matches.records)
     return np.concatenate(exact), np.concatenate(others)

@@ -120,7 +120,8 @@ def build_index(path: Path | Iterable[Path], *, columns: Sequence[str] | str, **
     ValueError
         A file is compressed; no index is written.
     SchemaError
-        A column has lists or tensors, or an entry of `columns` matches nothing.
+        A column has lists or tensors, or times in seconds beyond the range of milliseconds, or an entry of `columns`
+        matches nothing.
     CorruptRecordError, TruncatedRecordError, DecodeError
         A file is damaged; no index is written for it.
 
@@ -157,7 +158,12 @@ def _build_one(records: RandomAccess, files: IndexedFiles, file: int, schema: pa
     name = source.path.rpartition("/")[2]
     batches, has_schema = (batch for _, batch in records.batches(numbers)), _has_schema(files, file)
     with open_output(target, storage, model=model) as output:
-        write_columns(OutputStream(output), name, index, schema, batches, has_schema=has_schema)
+        version = files.version(file)
+        try:
+            write_columns(OutputStream(output), name, index, schema, batches, has_schema=has_schema, version=version)
+        except SchemaError as error:
+            error.path = error.path or source.path
+            raise
     return FileIndex(source.path, source.path + COLUMNS_SUFFIX, len(index), index.end)
 
 

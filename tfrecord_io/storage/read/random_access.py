@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _MOST_REQUESTS = 32  # under way at a time
 _JOINED_BYTES = 8 << 20  # limit of several ranges that are read as one
+_VERSION_KEYS = ("md5Hash", "content_md5", "ETag", "etag", "mtime")  # of fsspec; those that a copy keeps come first
 
 
 class RandomAccessFile(Closing):
@@ -38,6 +39,11 @@ class RandomAccessFile(Closing):
 
     def __init__(self, source: Source) -> None:
         self.path = source.path
+
+    @property
+    @abstractmethod
+    def version(self) -> str:
+        """What changes with the content, as ``name=value``; empty if nothing does."""
 
     @abstractmethod
     def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:
@@ -118,9 +124,15 @@ class LocalRandomAccessFile(RandomAccessFile):
         super().__init__(source)
         self._fd = _open_descriptor(source)
         try:
-            self.size = os.fstat(self._fd).st_size
+            self._status = os.fstat(self._fd)
+            self.size = self._status.st_size
         except OSError as error:
             raise OSError(error.errno, error.strerror, self.path) from error
+
+    @property
+    def version(self) -> str:
+        """See `RandomAccessFile.version`."""
+        return f"mtime_ns={self._status.st_mtime_ns}"
 
     def _read_spans(self, spans: list[tuple[int, int]]) -> list[Bytes]:
         return [self.read(begin, end) for begin, end in spans]
@@ -179,6 +191,12 @@ class RemoteRandomAccessFile(RandomAccessFile):
             reason = "its server does not report its size, so it can be read only from its start"
             raise ValueError(f"{printable(source.path)}: {reason}")
         self.size = int(size)
+
+    @property
+    def version(self) -> str:
+        """See `RandomAccessFile.version`: a checksum or tag of the object."""
+        _, info = self._source.current_name()
+        return next((f"{key}={info[key]}" for key in _VERSION_KEYS if info.get(key)), "") if info else ""
 
     def read(self, begin: int, end: int, buffer: Bytes | None = None) -> Bytes:
         """See `RandomAccessFile.read`; a large range is read by several requests at a time."""

@@ -1,0 +1,115 @@
+"""A column index finds records only in the file that it was written for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import tfrecord_io as tfr
+from tfrecord_io.index import column_search
+
+SCHEMA = pa.schema([("label", pa.int64()), ("x", pa.int64()), ("pad", pa.binary())])
+THREES = [("label", "==", 3)]
+
+
+def write(path: Path, shift: int = 0) -> Path:
+    """A file in which records of the same number have the same size, whatever the `shift` of their labels."""
+    rows = {"label": (np.arange(1000) + shift) % 100, "x": np.arange(1000), "pad": [b"p" * 3000] * 1000}
+    tfr.write_tfrecord(rows, path, embed_schema=False, overwrite=True)
+    return path
+
+
+def selected(path: Path) -> pa.Table:
+    with tfr.open_random(path, schema=SCHEMA) as records:
+        return records.select(THREES).to_table()
+
+
+READS: list[Callable[[Path], pa.Table]] = [lambda path: tfr.read_table(path, filters=THREES, schema=SCHEMA), selected]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = write(tmp_path / "a.tfrecord")
+    tfr.build_index(path, columns=["label"])
+    return path
+
+
+@pytest.mark.filterwarnings("ignore::tfrecord_io.StaleIndexWarning")  # of the offsets, which are read from the file
+@pytest.mark.parametrize("read", READS)
+@pytest.mark.parametrize("seconds", [-1000, 1000])
+@pytest.mark.parametrize("shift", [50, 1])
+def test_another_version_of_the_file(
+    path: Path, tmp_path: Path, read: Callable[[Path], pa.Table], seconds: int, shift: int
+) -> None:
+    other = write(tmp_path / "b.tfrecord", shift)
+    time = path.stat().st_mtime + seconds
+    os.utime(other, (time, time))
+    other.replace(path)
+    Path(f"{path}.columns.parquet").touch()
+    with pytest.raises(tfr.CorruptRecordError, match=r"the file was changed or replaced .*rewrite it .*cp -p"):
+        read(path)
+    tfr.build_index(path, columns=["label"])
+    assert set(read(path)["label"].to_pylist()) == {3}
+
+
+@pytest.mark.filterwarnings("ignore::tfrecord_io.StaleIndexWarning")
+@pytest.mark.parametrize("read", READS)
+def test_a_copy_with_its_index(path: Path, tmp_path: Path, read: Callable[[Path], pa.Table]) -> None:
+    index, other = Path(f"{path}.columns.parquet"), tmp_path / "other"
+    other.mkdir()
+    shutil.copy2(path, other)
+    shutil.copy2(index, other)
+    os.utime(other / index.name, (0, 0))  # the index may be of any age
+    assert len(read(other / path.name)) == 10
+    time = path.stat().st_mtime_ns + 1
+    os.utime(other / path.name, ns=(time, time))
+    with pytest.raises(tfr.CorruptRecordError, match="if both were only copied, copy the file with its time"):
+        read(other / path.name)
+
+
+def test_a_file_that_is_replaced_after_its_index_was_read(path: Path) -> None:
+    with tfr.open_reader(path, filters=THREES, schema=SCHEMA) as reader:
+        write(path, 50)
+        with pytest.raises(tfr.CorruptRecordError, match="replaced or changed after its column index was read"):
+            reader.read_all()
+
+
+def test_a_file_that_is_replaced_and_indexed_after_it_was_opened(path: Path) -> None:
+    with tfr.open_random(path, schema=SCHEMA) as records:
+        write(path, 50)
+        tfr.build_index(path, columns=["label"])
+        with pytest.raises(tfr.CorruptRecordError, match="replaced or changed after it was opened"):
+            records.select(THREES)
+
+
+@pytest.mark.parametrize("read", READS)
+def test_an_index_that_is_removed_after_it_was_listed(
+    path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], pa.Table]
+) -> None:
+    find = column_search.find_sidecars
+
+    def removing(*arguments: Any) -> Any:
+        found = find(*arguments)
+        Path(f"{path}.columns.parquet").unlink()
+        return found
+
+    monkeypatch.setattr(column_search, "find_sidecars", removing)
+    assert len(read(path)) == 10
+
+
+@pytest.mark.parametrize("only", [False, True])
+def test_a_part_that_cannot_be_applied_to_a_record_that_is_not_read(path: Path, only: bool) -> None:
+    fails = pc.divide(pc.scalar(10), pc.field("label") - 50) < 100
+    condition = fails if only else (pc.field("label") < 2) & fails
+    with tfr.open_reader(path, filters=condition, schema=SCHEMA, limit=2, batch_size=20) as reader:
+        assert reader.read_all()["x"].to_pylist() == [0, 1]
+    if not only:
+        assert len(tfr.read_table(path, filters=condition, schema=SCHEMA)) == 20
